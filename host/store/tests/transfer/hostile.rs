@@ -68,7 +68,11 @@ const ATTACKS: &[Attack] = &[
     ("an unknown view", |r| nth(r, "session", 1)["parent"]["view"] = json!(9), "has no view 9"),
     ("an unknown rewind", |r| nth(r, "session", 1)["parent"]["rewind"] = json!(9), "has no rewind 9"),
     ("an unknown kind of child", |r| nth(r, "session", 1)["parent"]["kind"] = json!("twin"), "it is not a record"),
-    ("a delegate with messages of its parent", |r| nth(r, "session", 3)["parent"]["through"] = json!(1), "a delegate has no messages"),
+    (
+        "a delegate with messages of its parent",
+        |r| nth(r, "session", 3)["parent"]["through"] = json!(1),
+        "a delegate has no messages",
+    ),
     ("a system message", |r| nth(r, "message", 0)["role"] = json!("system"), "a system message"),
     ("a message twice", |r| nth(r, "message", 1)["id"] = nth(r, "message", 0)["id"].clone(), "does not follow"),
     ("a message number 0", |r| nth(r, "message", 0)["id"] = json!(0), "does not follow"),
@@ -143,11 +147,7 @@ const ATTACKS: &[Attack] = &[
     ),
     ("a parent's later summary", |r| nth(r, "session", 1)["parent"]["view"] = json!(0), "contains the summary"),
     ("a request of a stranger's", |r| nth(r, "request", 0)["through"] = json!(12), "message 12 is not part of this"),
-    (
-        "a request with an unknown view",
-        |r| nth(r, "request", 0)["view"] = json!(77),
-        "the view 77 is not part of this",
-    ),
+    ("a request with an unknown view", |r| nth(r, "request", 0)["view"] = json!(77), "the view 77 is not part of this"),
     (
         "a view twice",
         |r| {
