@@ -220,7 +220,8 @@ fn explain(target: Target, notes: &Notes, limit: usize, refusal: Refusal) -> Err
             );
         }
         Refusal::Ambiguous { old_text, previews } => {
-            let error = format!("{} entries contain {old_text:?}; give more text of the intended entry", previews.len());
+            let error =
+                format!("{} entries contain {old_text:?}; give more text of the intended entry", previews.len());
             return failure("ambiguous", json!({ "error": error, "matches": previews }));
         }
         Refusal::NoOldText => {

@@ -108,7 +108,10 @@ impl Catalog {
         }
         let Some(path) = path else { return Ok(Document { content: found.text.clone(), files }) };
         if !known {
-            return Err(Error::invalid(format!("the skill `{name}` has no file `{path}`; available files: {}", listed(&files))));
+            return Err(Error::invalid(format!(
+                "the skill `{name}` has no file `{path}`; available files: {}",
+                listed(&files)
+            )));
         }
         let full = format!("{}/{path}", found.folder);
         Ok(Document { content: text(&full, folder.read(&full)?)?, files: Vec::new() })

@@ -178,7 +178,11 @@ impl Page {
             return Ok(format!("[{path} is empty]"));
         }
         if ended && self.first > lines {
-            return Err(Error::invalid(format!("{path} has {}, so there is no line {}", count(lines, "line"), self.first)));
+            return Err(Error::invalid(format!(
+                "{path} has {}, so there is no line {}",
+                count(lines, "line"),
+                self.first
+            )));
         }
         let last = (self.end - 1).min(lines);
         let mut about = match (ended, self.first) {
