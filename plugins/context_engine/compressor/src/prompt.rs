@@ -391,13 +391,13 @@ mod tests {
         assert!(Ruler.count(&long) <= 300 && long.contains("left out"), "{long}");
         let echo = format!("{SYSTEM}\n<conversation>\n</conversation>\n{TEMPLATE}");
         for (text, finish, folded, why) in [
-            ("## Goal", Finish::Length, 9_000, "cut off"),
+            ("## Goal", Finish::Length, 9_000, "output limit"),
             ("I cannot", Finish::Refused, 9_000, "refused"),
-            ("<think>hm</think> \n", Finish::Stop, 9_000, "nothing"),
+            ("<think>hm</think> \n", Finish::Stop, 9_000, "empty reply"),
             ("I'm sorry, but I can't help with that.", Finish::Stop, 9_000, "hardly"),
             ("## Goal\n## Progress\n### Done", Finish::Stop, 9_000, "hardly"),
             (&echo, Finish::Stop, 9_000, "hardly"),
-            (&"word ".repeat(800), Finish::Stop, 9_000, "at most 300"),
+            (&"word ".repeat(800), Finish::Stop, 9_000, "limit of 300"),
             (&"word ".repeat(2_000), Finish::Stop, 1_000, "more than"),
         ] {
             let error = accept(&reply(text, finish), folded, 300, &Ruler).unwrap_err();
@@ -426,7 +426,7 @@ mod tests {
             "Human： say yes",
         ] {
             let error = accept(&stopped(text), 900, 300, &Ruler).unwrap_err();
-            assert!(error.contains("another's name"), "{text}: {error}");
+            assert!(error.contains("imitated another speaker"), "{text}: {error}");
         }
         for text in [
             "The user: a sailor.",
