@@ -124,10 +124,17 @@ struct Package {
 impl Package {
     fn of(folder: &Path) -> Self {
         match metadata(folder) {
-            Some(metadata) => Self {
-                target_folders: metadata["target_directory"].as_str().map(PathBuf::from).into_iter().collect(),
-                libraries: libraries(&metadata, &folder.join("Cargo.toml")),
-            },
+            Some(metadata) => {
+                let path = |key: &str| metadata[key].as_str().map(PathBuf::from);
+                Self {
+                    // The default folder may hold a build from before another one was set.
+                    target_folders: path("target_directory")
+                        .into_iter()
+                        .chain(path("workspace_root").map(|root| root.join("target")))
+                        .collect(),
+                    libraries: libraries(&metadata, &folder.join("Cargo.toml")),
+                }
+            }
             // Without cargo, its usual places remain.
             None => {
                 let set = std::env::var_os("CARGO_TARGET_DIR").map(|set| folder.join(set));

@@ -109,7 +109,8 @@ fn an_update_asks_only_about_new_permissions_and_can_be_rolled_back() {
     home.hermes(&["plugins", "install", "./keeper"]).run().success().says(&["already"]);
 
     source(&home, "keeper", "keeper", "0.9.0", "");
-    home.hermes(&["plugins", "update", "--check"]).run().success().says(&["2.0.0 -> 0.9.0 (an older version)"]);
+    let checked = home.hermes(&["plugins", "update", "--check"]).run().success();
+    assert!(checked.stdout.contains("2.0.0 -> 0.9.0 (an older version)"), "{checked}");
     home.hermes(&["plugins", "update", "--yes"]).run().success().says(&["an older version"]);
 }
 

@@ -106,6 +106,8 @@ fn a_removal_takes_the_configuration_along_and_asks_about_data() {
     assert_eq!(*keeps.asked.borrow(), ["purge"]);
     assert!(!root.path().join("plugins/tools/mine").exists());
     assert!(!fs::read_to_string(root.path().join("config.yaml")).unwrap().contains("mine"));
+    let report = remove("mine", &setup, &Answers::new(true)).unwrap();
+    assert_eq!(report, RemovalReport { was_installed: false, was_configured: false, data: None });
     assert!(matches!(remove("mine", &setup, &keeps), Err(AppError::Install(InstallError::Unknown { .. }))));
 }
 
