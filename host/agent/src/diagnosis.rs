@@ -33,7 +33,7 @@ hermes_diagnostic::codes! {
 impl Diagnose for AgentError {
     fn parts(&self) -> Parts {
         const SENT: &str = "the message was not sent";
-        const ANSWER: &str = "the turn has no answer";
+        const ANSWER: &str = "the turn ended without an answer";
         let (code, what, fix) = match self {
             Self::Store(error) => return error.parts(),
             Self::Model(error) => return error.parts(),
@@ -55,15 +55,26 @@ impl Diagnose for AgentError {
             Self::WindowFull { .. } => (
                 codes::WINDOW_FULL,
                 ANSWER,
-                Fix::words("choose a model with a larger window").or("begin a new session"),
+                Fix::words("choose a model with a larger window").or("start a new session"),
             ),
-            Self::Halted { plugin, .. } => (
-                codes::HALTED,
-                "the turn was ended",
-                Fix::from(Action::ShowPlugin { plugin: plugin.clone() })
-                    .or(Action::Compress)
-                    .or(format!("set `plugins.settings.{plugin}.on_failure` to `fallback`")),
+            Self::WindowSmaller { .. } => (
+                codes::WINDOW_FULL,
+                ANSWER,
+                Fix::words("set model.context_length to the model's real window")
+                    .or("choose a model with a larger window")
+                    .or("start a new session"),
             ),
+            Self::Halted { plugin, is_engine, .. } => {
+                let fix = Fix::from(Action::ShowPlugin { plugin: plugin.clone() });
+                // Only a context engine can be asked again: other plugins are disabled for the session.
+                let fix = match is_engine {
+                    true => fix.or(Action::Compress),
+                    false => fix.or(Action::DisablePlugin { plugin: plugin.clone() }),
+                };
+                let fallback =
+                    format!("set `plugins.settings.{plugin}.on_failure` to `fallback` to continue without it");
+                (codes::HALTED, "the turn was ended", fix.or(fallback))
+            }
             Self::EmptyReply { .. } => (codes::EMPTY_REPLY, ANSWER, Fix::words("try again").or(Action::ChooseModel)),
         };
         (code, what.into(), fix)
@@ -108,7 +119,8 @@ mod tests {
             AgentError::EmptyMessage,
             AgentError::MessageTooLong { tokens: 3, room: 2, window: 2 },
             AgentError::WindowFull { window: 2 },
-            AgentError::Halted { plugin: "p".into(), why: "it failed".into() },
+            AgentError::Halted { plugin: "p".into(), why: "it failed".into(), is_engine: false },
+            AgentError::WindowSmaller { window: 2, message: "at most 1".into() },
             AgentError::EmptyReply { model: "m".into() },
         ];
         let kept = [

@@ -52,6 +52,17 @@ pub enum AgentError {
         /// The window in tokens.
         window: u32,
     },
+    /// The provider refuses a request that should fit the window, and not even the host's own plan makes it short enough.
+    #[error(
+        "the provider rejected the request as too long ({message}), although the window is set to {window} tokens, and the \
+         conversation cannot be compacted further"
+    )]
+    WindowSmaller {
+        /// The window that Hermes knows.
+        window: u32,
+        /// What the provider says.
+        message: String,
+    },
     /// A plugin was suspended after failures, and its policy ends the turn.
     #[error("{why}")]
     Halted {
@@ -59,6 +70,8 @@ pub enum AgentError {
         plugin: String,
         /// What happened, with the plugin's name.
         why: String,
+        /// Whether the plugin is the context engine.
+        is_engine: bool,
     },
     /// The model replied twice without text and calls.
     #[error("the model `{model}` gave an empty reply twice")]

@@ -116,7 +116,7 @@ pub(crate) async fn restore_or_build(
     };
     let drift = before.drift(&fresh.opening).map(|changed| {
         let text =
-            format!("the system prompt is still the one from the beginning of this session; changed since: {changed}");
+            format!("the system prompt of this session is older than your files and plugins (changed: {changed})");
         Notice::new(text, Action::RebuildPrompt { session: session.id.to_string() })
     });
     let renamed = Opening { prompt: before.prompt.with_model(&host.model), tools: before.tools };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_diagnostic::Notice;
+use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::services::{Level, Reporter};
 use serde_json::{Map, Value};
 
@@ -49,7 +49,11 @@ struct PluginLog {
 impl Reporter for PluginLog {
     fn log(&self, level: Level, text: &str) {
         if level >= Level::Warn {
-            self.feed.notice(format!("plugin `{}`: {text}", self.plugin));
+            let text = format!("plugin `{}`: {text}", self.plugin);
+            self.feed.notice(match level {
+                Level::Error => Notice::new(text, Action::ShowPlugin { plugin: self.plugin.clone() }),
+                _ => Notice::from(text),
+            });
         }
         if level >= Level::Info
             && let Err(error) = self.write(level, text)

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, MessageRange, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
+use hermes_conversation::render::Repairs;
+use hermes_conversation::{Draft, MessageRange, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
 use hermes_diagnostic::Notice;
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
@@ -197,12 +198,12 @@ fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCal
 /// Fails if a suspended plugin must end the turn.
 fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
     if let Some((plugin, why)) = live.plugins.halt.why() {
-        return Err(AgentError::Halted { plugin, why });
+        return Err(AgentError::Halted { plugin, why, is_engine: false });
     }
     if host.plugins.on_engine_failure() == OnFailure::Stop && live.compaction.faults >= compaction::STRIKES {
         let plugin = live.plugins.engine.name().to_owned();
         let why = format!("the context engine `{plugin}` failed {} times in a row", live.compaction.faults);
-        return Err(AgentError::Halted { plugin, why });
+        return Err(AgentError::Halted { plugin, why, is_engine: true });
     }
     Ok(())
 }
@@ -215,9 +216,15 @@ async fn reply(
     stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
+    // What the provider says about a request that is too long.
+    let mut too_long = None;
     loop {
         check_halt(host, live)?;
-        if !room::make_room(host, live, moment, stop).await? {
+        let room = room::make_room(host, live, moment, stop).await.map_err(|error| match (error, too_long.take()) {
+            (AgentError::WindowFull { window }, Some(message)) => AgentError::WindowSmaller { window, message },
+            (error, _) => error,
+        })?;
+        if !room {
             return Ok(Replied::Stopped(String::new()));
         }
         match ask(host, live, stop).await {
@@ -235,6 +242,7 @@ async fn reply(
                 live.front.feed.notice(format!(
                     "the provider rejected the request as too long ({message}); compacting and trying again"
                 ));
+                too_long = Some(message);
                 moment = Moment::Overflow;
             }
             Err(error) => return Err(error),
@@ -242,15 +250,30 @@ async fn reply(
     }
 }
 
+/// What the user should know about a log that the model does not get as it is stored.
+fn incomplete(repairs: Repairs) -> String {
+    let only_results = Repairs { calls_answered: repairs.calls_answered, ..Repairs::default() };
+    match repairs.calls_answered {
+        1 if repairs == only_results => {
+            "1 tool call of this session has no stored result, perhaps after a crash; the model \
+                                         is told that it was interrupted and may have run"
+                .to_owned()
+        }
+        calls if repairs == only_results => format!(
+            "{calls} tool calls of this session have no stored result, perhaps after a crash; the model is told that they \
+             were interrupted and may have run"
+        ),
+        _ => format!(
+            "the log of this session is damaged ({repairs}); the log is left unchanged, and the model gets a corrected copy"
+        ),
+    }
+}
+
 /// Sends one request: the frozen prefix, then the view.
 async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, AgentError> {
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal).await?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
-        live.front.feed.notice(format!(
-            "the log of this session is damaged or incomplete ({repairs}); the log is not changed, and the model gets a \
-             repaired conversation in which each lost result reads \"{}\"",
-            closing::INTERRUPTED_CALL
-        ));
+        live.front.feed.notice(incomplete(repairs));
     }
     check_validity(live);
     let estimate = live.estimate();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
+use crate::error::PrefillFlaw;
 use crate::{AppError, codes};
 
 impl Diagnose for AppError {
@@ -15,7 +16,10 @@ impl Diagnose for AppError {
             Self::Store(error) => error.parts(),
             Self::Resolve(error) => error.parts(),
             Self::Model(error) => error.parts(),
-            Self::Plugins(error) => error.parts(),
+            Self::Plugins(error) => {
+                let (code, _, fix) = error.parts();
+                (code, "the session cannot start".into(), fix)
+            }
             Self::Install(error) => error.parts(),
             Self::Agent(error) => error.parts(),
             Self::NoHome => {
@@ -51,18 +55,25 @@ impl Diagnose for AppError {
                 "the current time is not known".into(),
                 Fix::words("unset HERMES_CLOCK").or("set it to a time such as 2026-11-22T10:00:00Z"),
             ),
-            Self::Prefill { file, .. } => (
+            Self::Prefill { setting, flaw, .. } => (
                 codes::PREFILL,
-                format!("{} cannot be used as prefill", file.display()).into(),
-                Fix::words(
-                    "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, alternating, with the \
-                     user first and the assistant last",
-                ),
+                "the prefilled messages cannot be used".into(),
+                match flaw {
+                    PrefillFlaw::Missing => Fix::words("create it").or(format!("correct {setting}")),
+                    PrefillFlaw::Unreadable(_) => {
+                        Fix::words(format!("make {setting} the path of a file that you can read"))
+                    }
+                    PrefillFlaw::Content(_) => Fix::words(
+                        "write a JSON list of {\"role\": \"user\" or \"assistant\", \"content\": text}, alternating, with \
+                         the user first and the assistant last",
+                    ),
+                    PrefillFlaw::NoReply => Fix::words("end the list with an assistant message"),
+                },
             ),
             Self::NoSessionHere { .. } => (
                 codes::NO_SESSION_HERE,
-                "no conversation can be continued".into(),
-                Fix::words("begin a new session").or(Action::ListSessions),
+                "there is no session to continue".into(),
+                Fix::words("start a new session").or(Action::ListSessions),
             ),
         }
     }
@@ -90,7 +101,7 @@ mod tests {
             AppError::Renamed { name: "mine".into(), now: "other".into() },
             AppError::Temporary { source: std::io::Error::other("refused") },
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
-            AppError::Prefill { file: file(), why: "it is no list".into() },
+            AppError::Prefill { file: file(), setting: "HERMES_PREFILL_MESSAGES_FILE", flaw: PrefillFlaw::NoReply },
             AppError::NoSessionHere { workspace: "/w".into() },
         ];
         let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();

@@ -209,7 +209,7 @@ fn route(route: &Route) -> Vec<Check> {
 fn described(route: &Route) -> String {
     let window = grouped(route.model.context_length.into());
     if route.is_offline() {
-        return format!("the built-in `offline` partner answers ({}), with a window of {window} tokens", route.source);
+        return format!("the built-in `offline` model is used ({}), with a window of {window} tokens", route.source);
     }
     let url = route.base_url.as_ref().map(|url| redacted_text(url.as_str())).unwrap_or_default();
     let key = match (&route.credential, &route.key_source) {

@@ -1,5 +1,6 @@
 //! Text that goes out with every request and is not stored in the conversation.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hermes_agent::Ephemeral;
@@ -8,6 +9,7 @@ use hermes_conversation::Role;
 use serde::Deserialize;
 
 use crate::AppError;
+use crate::error::PrefillFlaw;
 
 /// These variables override the configuration for one process.
 const SYSTEM: &str = "HERMES_EPHEMERAL_SYSTEM_PROMPT";
@@ -27,36 +29,41 @@ pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemer
     // A path in the configuration is relative to the file, whatever folder the program is started in.
     let beside = config.file().parent().unwrap_or(Path::new(""));
     let configured = || prompt.prefill_messages_file.as_ref().map(|file| beside.join(file));
-    let file = environment.var(PREFILL).map(PathBuf::from).or_else(configured);
-    let prefill = file.map_or_else(|| Ok(Vec::new()), |file| prefill(&file))?;
+    let named = environment.var(PREFILL).map(|file| (PathBuf::from(file), PREFILL));
+    let file = named.or_else(|| Some((configured()?, "prompt.prefill_messages_file")));
+    let prefill = file.map_or_else(|| Ok(Vec::new()), |(file, setting)| prefill(&file, setting))?;
     Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })
 }
 
-fn prefill(file: &Path) -> Result<Vec<(Role, String)>, AppError> {
-    let refused = |why: String| AppError::Prefill { file: file.to_owned(), why };
-    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+fn prefill(file: &Path, setting: &'static str) -> Result<Vec<(Role, String)>, AppError> {
+    let refused = |flaw: PrefillFlaw| AppError::Prefill { file: file.to_owned(), setting, flaw };
+    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => refused(PrefillFlaw::Missing),
+        _ => refused(PrefillFlaw::Unreadable(error.to_string())),
+    })?;
     parse(&text).map_err(refused)
 }
 
 /// Accepts only messages that keep the conversation after them valid for every provider.
-fn parse(text: &str) -> Result<Vec<(Role, String)>, String> {
-    let messages: Vec<Prefilled> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse(text: &str) -> Result<Vec<(Role, String)>, PrefillFlaw> {
+    let messages: Vec<Prefilled> =
+        serde_json::from_str(text).map_err(|error| PrefillFlaw::Content(error.to_string()))?;
     for (at, message) in messages.iter().enumerate() {
         let expected = if at % 2 == 0 { Role::User } else { Role::Assistant };
         if message.role != expected {
-            return Err(format!(
-                "message {} is the {}'s, not the {}'s",
+            return Err(PrefillFlaw::Content(format!(
+                "message {} has the role {} instead of {}",
                 at + 1,
                 message.role.as_str(),
                 expected.as_str()
-            ));
+            )));
         }
         if message.content.trim().is_empty() {
-            return Err(format!("message {} is empty", at + 1));
+            return Err(PrefillFlaw::Content(format!("message {} is empty", at + 1)));
         }
     }
     if messages.len() % 2 == 1 {
-        return Err("the last message is the user's".to_owned());
+        return Err(PrefillFlaw::NoReply);
     }
     Ok(messages.into_iter().map(|message| (message.role, message.content)).collect())
 }
@@ -79,7 +86,7 @@ mod tests {
             (r#"{"role":"user"}"#, "invalid type"),
             (r#"[{"role":"user","content":"hi","name":"x"}]"#, "unknown field"),
         ] {
-            let refused = parse(wrong).unwrap_err();
+            let refused = parse(wrong).unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");
         }
     }

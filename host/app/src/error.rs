@@ -11,6 +11,23 @@ use hermes_models::{ModelError, ResolveError, UnknownTtl};
 use hermes_plugin_host::PluginsError;
 use hermes_store::StoreError;
 
+/// What is wrong with a file of prefilled messages. `Display` continues a sentence that begins with the file's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrefillFlaw {
+    /// There is no such file.
+    #[error("does not exist")]
+    Missing,
+    /// The system refuses to read it.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// The messages do not keep the conversation valid.
+    #[error("is not valid: {0}")]
+    Content(String),
+    /// No reply of the assistant ends the list.
+    #[error("is not valid: the last message is from the user; it must be from the assistant")]
+    NoReply,
+}
+
 /// An error of the application.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -72,12 +89,14 @@ pub enum AppError {
         why: String,
     },
     /// The file of prefilled messages cannot be used.
-    #[error("{why}")]
+    #[error("{} {flaw}", file.display())]
     Prefill {
         /// The file.
         file: PathBuf,
-        /// Why.
-        why: String,
+        /// The key or variable that names it.
+        setting: &'static str,
+        /// What is wrong with the file.
+        flaw: PrefillFlaw,
     },
     /// `.env` cannot be written.
     #[error("{}: {source}", file.display())]

@@ -95,16 +95,19 @@ impl Launcher {
         let provider = hermes_models::connect(&route, &setup.logins)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
+        let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
+        let approvals = Approvals { rules: setup.approval_rules()?, can_ask: false };
+        // A refused setting makes this note useless, so the settings are read first.
         if route.is_offline() && route.source == Source::Nothing {
             reporter.note(
-                "no model is configured, so the built-in `offline` partner answers; set model.provider and \
-                 model.default, or the key of a provider, to talk to a model",
+                "no model is configured, so the built-in `offline` model is used, which only follows simple commands; set \
+                 model.provider and model.default, or the key of a provider",
             );
         }
         Ok(Self {
             selection: setup.selection(&launch.choice),
-            settings: setup.settings(&launch.platform, launch.one_shot, &auxiliary)?,
-            approvals: Approvals { rules: setup.approval_rules()?, can_ask: false },
+            settings,
+            approvals,
             plugins: PluginHost::new(Arc::new(setup.runtime()), BUNDLED, setup.home.plugins()),
             watches: !launch.one_shot,
             workspace: launch.workspace,
@@ -249,7 +252,9 @@ impl HostSource for Launcher {
                 // The same variables, so that sessions with the same engine share their plugins.
                 let variables = self.selection.variables.clone();
                 let selection = Selection { variables, ..self.setup.selection(&wanted) };
-                self.host_of(&selection, provider, model)
+                let host = self.host_of(&selection, provider, model);
+                let what = || "the context engine was not changed".to_owned();
+                return host.map_err(|error| Diagnostic { what: what(), ..error.diagnose() }.into());
             }
         };
         host.map_err(|error| Problem::from(&error))

@@ -19,7 +19,7 @@ mod reporter;
 mod setup;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
-pub use error::AppError;
+pub use error::{AppError, PrefillFlaw};
 pub use figures::{counted, grouped};
 pub use home::Home;
 pub use launcher::{Launch, Launcher, SessionChoice};

@@ -54,7 +54,7 @@ fn action(action: &Action) -> String {
         Action::ChooseModel => "choose a model with --model or model.default".to_owned(),
         Action::ChooseAddress => "set --base-url or model.base_url".to_owned(),
         Action::Compress => "try again with `/compress`".to_owned(),
-        Action::RebuildPrompt { session } => format!("apply it with `hermes prompt --rebuild {session}`"),
+        Action::RebuildPrompt { session } => format!("update it with `hermes prompt --rebuild {session}`"),
         Action::ChooseEngine => "choose another engine with --engine or context.engine".to_owned(),
     }
 }

@@ -58,7 +58,7 @@ impl Auxiliary {
         let sections = &config.settings().auxiliary;
         for (name, section) in &sections.tasks {
             let resolve = |section: &Section| resolve_auxiliary(section, session, variable, model);
-            tasks.push(Task::read(config, name, section, session, &resolve, &mut notices)?);
+            tasks.push(Task::read(name, section, session, &resolve, &mut notices)?);
         }
         Ok(Self { tasks, transient_retries: sections.transient_retries.get(), notices })
     }
@@ -66,7 +66,6 @@ impl Auxiliary {
 
 impl Task {
     fn read(
-        config: &Config,
         name: &str,
         given: &TaskSection,
         session: &Route,
@@ -92,7 +91,7 @@ impl Task {
                     task.add(route, session, &section);
                 }
                 Err(lack) if lack.is_lack() => first_lack = Some(lack),
-                Err(mistake) => return Err(refusal(config, &mistake)),
+                Err(mistake) => return Err(refusal(name, &mistake)),
             }
         }
         for entry in chain(given, &section) {
@@ -102,7 +101,7 @@ impl Task {
                     task.add(route, session, &entry.section);
                 }
                 Err(lack) if lack.is_lack() => notices.push(left_out(&lack)),
-                Err(mistake) => return Err(refusal(config, &mistake)),
+                Err(mistake) => return Err(refusal(name, &mistake)),
             }
         }
         // A section that names no other model has the session's model already.
@@ -110,7 +109,7 @@ impl Task {
         if let Some(lack) = first_lack {
             task.missing = Some(lack.clone());
             match lack {
-                AuxiliaryError::MissingKey { .. } if task.candidates.is_empty() => return Err(refusal(config, &lack)),
+                AuxiliaryError::MissingKey { .. } if task.candidates.is_empty() => return Err(refusal(name, &lack)),
                 _ if task.candidates.is_empty() => notices.push(left_out(&lack)),
                 _ => {}
             }
@@ -168,8 +167,8 @@ fn left_out(lack: &AuxiliaryError) -> Notice {
     Notice::new(format!("{lack}, so it is left out"), lack.parts().2)
 }
 
-fn refusal(config: &Config, error: &AuxiliaryError) -> Diagnostic {
-    let what = format!("{} cannot be used", config.file().display());
+fn refusal(task: &str, error: &AuxiliaryError) -> Diagnostic {
+    let what = format!("the model for the task `{task}` cannot be used");
     Diagnostic { code: codes::AUXILIARY, what, ..error.diagnose() }
 }
 
@@ -226,7 +225,7 @@ mod tests {
         let read_all = |section: &str| read(&format!("{GATE}auxiliary: {{compression: {section}}}\n")).unwrap();
         let own = read_all("{provider: groq}");
         assert!(own.notices.is_empty());
-        assert!(own.tasks[0].missing.as_ref().unwrap().sentence().ends_with("set GROQ_API_KEY"), "{own:?}");
+        assert!(own.tasks[0].missing.as_ref().unwrap().sentence().contains("; set GROQ_API_KEY in"), "{own:?}");
         assert_eq!(own.tasks[0].candidates.len(), 1);
         let link = read_all("{fallback_chain: [{provider: groq}, {provider: openai}]}");
         assert_eq!((link.notices.len(), link.tasks[0].candidates.len()), (1, 2));
@@ -237,9 +236,12 @@ mod tests {
     fn a_section_that_no_model_can_serve_is_refused() {
         let offline = "model: {provider: offline}\nauxiliary: {compression: {provider: groq}}\n";
         let failure = read(offline).unwrap_err();
-        assert_eq!((failure.code, failure.what.as_str()), (codes::AUXILIARY, "/h/config.yaml cannot be used"));
+        assert_eq!(
+            (failure.code, failure.what.as_str()),
+            (codes::AUXILIARY, "the model for the task `compression` cannot be used")
+        );
         assert!(
-            failure.why.contains("auxiliary.compression") && failure.fix.to_string() == "set GROQ_API_KEY",
+            failure.why.contains("auxiliary.compression") && failure.fix.to_string().starts_with("set GROQ_API_KEY in"),
             "{failure}"
         );
         // A section for another model does not keep the offline partner from answering.

@@ -57,8 +57,8 @@ impl Config {
     ///
     /// Like [`Config::read`].
     pub fn parse(text: &str, file: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
-        let mut root = Node::parse(text)
-            .map_err(|broken| refusal(codes::SYNTAX, file, broken.place, broken.why, "correct the line"))?;
+        let mut root =
+            Node::parse(text).map_err(|broken| refusal(codes::SYNTAX, file, broken.place, broken.why, broken.fix))?;
         if let Content::Section(entries) = &root.content
             && entries.iter().any(|(name, _, _)| name == FOREIGN_MARK)
         {
@@ -70,9 +70,7 @@ impl Config {
         expand_short_form(&mut root);
         let (settings, found) =
             reader::read(&root).map_err(|misfit| refusal(codes::VALUE, file, misfit.place, misfit.why, misfit.fix))?;
-        let unresolved = unresolved
-            .into_iter()
-            .map(|(place, name)| (place, format!("the variable {name} is not set, so `${{{name}}}` stays as it is")));
+        let unresolved = unresolved.into_iter().map(|(place, name)| (place, unset(&name)));
         let warning = |(place, what): (Place, String)| format!("{}:{}: {what}", file.display(), place.line);
         let warnings = unresolved.chain(found).map(warning).collect();
         Ok(Self { file: file.to_owned(), exists: true, settings, warnings })
@@ -143,6 +141,13 @@ fn refusal(code: Code, file: &Path, place: Option<Place>, why: impl Into<String>
     let place = place.filter(|place| place.line > 0);
     let at = place.map_or_else(String::new, |place| format!(":{}:{}", place.line, place.column));
     Diagnostic::new(code, format!("{}{at} cannot be used", file.display()), why, fix)
+}
+
+fn unset(name: &str) -> String {
+    format!(
+        "the variable {name} is not set, so the text `${{{name}}}` is used literally; set it in the environment or in .env \
+         beside config.yaml"
+    )
 }
 
 fn not_text(error: &std::string::FromUtf8Error) -> String {

@@ -115,13 +115,13 @@ impl Edit {
         })
     }
 
-    fn refusal(&self, Refused(why): Refused, key: &str, value: Option<&Value>) -> Diagnostic {
+    fn refusal(&self, refused: Refused, key: &str, value: Option<&Value>) -> Diagnostic {
         let what = format!("{} was not changed", self.file.display());
         let by_hand = match value {
             Some(value) => format!("set `{key}` to `{value}` in the file by hand"),
             None => format!("remove `{key}` from the file by hand"),
         };
-        Diagnostic::new(codes::NOT_EDITABLE, what, format!("`{key}` cannot be changed safely: {why}"), by_hand)
+        Diagnostic::new(codes::NOT_EDITABLE, what, refused.why(key), by_hand)
     }
 }
 

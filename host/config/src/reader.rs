@@ -81,11 +81,15 @@ impl<'a> Reader<'a> {
         self.warnings.borrow_mut().push((place, what));
     }
 
-    /// The value is not what the schema wants. The value itself is not quoted, since it may be a key.
+    /// The value is not what the schema wants. A text is quoted only in place of a number or a flag: elsewhere it may be a
+    /// key, and the value of a variable may be one anywhere.
     fn misfit(&self) -> Misfit {
         let (path, wanted) = (&self.path, schema::describe(self.schema));
         let (found, fix) = match &self.node.content {
             Content::Number(number) if schema::is_numeric(self.schema) => (number.to_string(), "correct the number"),
+            Content::Text(text) if !self.node.expanded && is_short(text) && schema::is_scalar(self.schema) => {
+                (format!("`{text}`"), fix(&self.node.content, &wanted))
+            }
             found => (found.describe().to_owned(), fix(found, &wanted)),
         };
         Misfit { place: Some(self.node.place), why: format!("`{path}` is {found}; it must be {wanted}"), fix }
@@ -137,7 +141,12 @@ impl<'a> Reader<'a> {
         }
         if let Some(known) = keys::TASKS.iter().find(|known| keys::similarity(task, known) >= SIMILAR) {
             let path = self.path_of(task);
-            self.warn(place, format!("`{path}` is for a task `{task}`; did you mean `auxiliary.{known}`?"));
+            self.warn(
+                place,
+                format!(
+                    "no known task is called `{task}`, so `{path}` probably has no effect; did you mean `auxiliary.{known}`?"
+                ),
+            );
         }
     }
 
@@ -159,11 +168,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether a text is short enough to be quoted.
+fn is_short(text: &str) -> bool {
+    text.chars().count() <= 40 && !text.contains(char::is_control)
+}
+
 fn fix(found: &Content, wanted: &str) -> &'static str {
     match found {
         Content::Number(_) | Content::Flag(_) if wanted.contains("a string") => "put the value into quotes",
         Content::Text(_) if wanted.contains("list") => "write it as a list, such as [one, two]",
-        Content::Text(_) if wanted.contains("number") || wanted.contains("true") => "write it without quotes and units",
+        Content::Text(_) if wanted.contains("number") || wanted.contains("true") => {
+            if wanted.contains("number") {
+                "write only the number, without quotes or units"
+            } else {
+                "write true or false, without quotes"
+            }
+        }
         _ => "correct the value; docs/configuration.md lists all keys",
     }
 }

@@ -134,6 +134,11 @@ pub(crate) fn is_numeric(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number")
 }
 
+/// Whether only numbers or flags fit, and no text.
+pub(crate) fn is_scalar(schema: &Value) -> bool {
+    is_numeric(schema) || schema.get("type").is_some_and(|kind| kind == "boolean")
+}
+
 /// Whether setting a key changes nothing in this version.
 pub(crate) fn has_no_effect(schema: &Value) -> bool {
     schema.get("x-no-effect").is_some()

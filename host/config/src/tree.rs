@@ -53,6 +53,7 @@ impl Content {
 pub(crate) struct SyntaxError {
     pub(crate) place: Option<Place>,
     pub(crate) why: String,
+    pub(crate) fix: &'static str,
 }
 
 impl Node {
@@ -112,7 +113,14 @@ fn broken(error: &serde_saphyr::Error) -> SyntaxError {
     // The diagnostic already names the position.
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    SyntaxError { place, why }
+    // The library words it as `duplicate mapping key `model` is not allowed here`.
+    let key = why.strip_prefix("duplicate mapping key `").and_then(|rest| rest.split_once('`'));
+    match key {
+        Some((key, _)) => {
+            SyntaxError { place, why: format!("the key `{key}` appears twice"), fix: "merge the two entries into one" }
+        }
+        None => SyntaxError { place, why, fix: "correct the line" },
+    }
 }
 
 /// Points at a tab in an indentation, the most common mistake: the parser reports the line above it.
@@ -127,6 +135,7 @@ fn tab(text: &str, broken: SyntaxError) -> SyntaxError {
         Some((line, before)) if broken.why.contains("tab") => SyntaxError {
             place: Some(Place { line, column: u64::try_from(before).map_or(1, |before| before + 1) }),
             why: "the line is indented with a tab; YAML wants spaces".to_owned(),
+            fix: "indent it with spaces",
         },
         _ => broken,
     }

@@ -2,7 +2,7 @@
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
-use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError};
+use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Source};
 use crate::window::LEAST_WINDOW;
 use crate::{ApiMode, ModelError, ProviderRow, UnknownTtl};
 
@@ -24,7 +24,7 @@ hermes_diagnostic::codes! {
         STALLED = "model.stalled", Category::Model, "the provider stopped sending";
         CUT = "model.cut", Category::Model, "the reply broke off";
         MALFORMED = "model.malformed", Category::Model, "the reply cannot be read";
-        CHOICE = "model.choice", Category::Configuration, "no model can be chosen";
+        CHOICE = "model.choice", Category::Configuration, "the model settings cannot be used";
         AUXILIARY = "model.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
         CACHE_TTL = "model.cache-ttl", Category::Configuration, "a cache lifetime that no provider offers";
     }
@@ -32,14 +32,15 @@ hermes_diagnostic::codes! {
 
 impl Diagnose for ModelError {
     fn parts(&self) -> Parts {
-        let another = || Fix::words("try again").or(Action::ChooseModel);
         let (code, fix) = match self {
             Self::Unreachable { .. } => {
-                (codes::UNREACHABLE, Fix::words("check that it is running and that model.base_url is right"))
+                (codes::UNREACHABLE, Fix::words("check that the server is running and that model.base_url is right"))
             }
+            // The provider knows the key, so checking its spelling would not help.
+            Self::Auth { status: 403, .. } => (codes::AUTH, Fix::words("use another key").or(Action::ChooseModel)),
             Self::Auth { remedy, .. } => (codes::AUTH, Fix::words(remedy.clone())),
             Self::Login { fix, .. } => (codes::LOGIN, Fix::words(fix.clone())),
-            Self::LoginUnavailable { .. } => (codes::LOGIN_UNAVAILABLE, Fix::words("try again later")),
+            Self::LoginUnavailable { fix, .. } => (codes::LOGIN_UNAVAILABLE, Fix::words(fix.clone())),
             Self::Billing { .. } => (codes::BILLING, Fix::words("top up the account").or(Action::ChooseProvider)),
             Self::NotFound { .. } => (
                 codes::NOT_FOUND,
@@ -50,14 +51,26 @@ impl Diagnose for ModelError {
                 (codes::TOO_LONG, Fix::words("compress the conversation").or("correct model.context_length"))
             }
             Self::Refused { .. } => (codes::REFUSED, Fix::words("change the request").or(Action::ChooseModel)),
-            Self::BadRequest { .. } => (codes::BAD_REQUEST, another()),
+            // Nothing was sent, so no provider names a setting.
+            Self::BadRequest { status: 0, .. } => (codes::BAD_REQUEST, Fix::words("try again").or(Action::ChooseModel)),
+            Self::BadRequest { .. } => {
+                (codes::BAD_REQUEST, Fix::words("correct the setting that the provider names").or(Action::ChooseModel))
+            }
             Self::Server { .. } => (codes::SERVER, Fix::words("try again later").or(Action::ChooseProvider)),
-            Self::Moved { .. } => (codes::MOVED, Fix::words("if you trust that address, set model.base_url to it")),
+            Self::Moved { .. } => (
+                codes::MOVED,
+                Fix::words(
+                    "if you trust it, set model.base_url to the new address without /chat/completions or /messages",
+                ),
+            ),
             Self::Stalled { .. } => (codes::STALLED, Fix::words("try again").or("check the server")),
             Self::Cut { .. } => (codes::CUT, Fix::words("try again")),
             Self::Malformed { .. } => (
                 codes::MALFORMED,
-                Fix::words("check that model.base_url is the address of an API that speaks model.api_mode"),
+                Fix::words(
+                    "check that model.base_url is the address of the API, often ending in /v1, and that model.api_mode is \
+                     right",
+                ),
             ),
         };
         (code, "the model did not answer".into(), fix)
@@ -71,39 +84,53 @@ impl Diagnose for ResolveError {
             Self::UnknownProvider { .. } => {
                 Fix::words(format!("choose one of {}", providers())).or("set model.base_url")
             }
-            Self::MissingKey { variables, .. } => Fix::words(format!("set {}", variables.join(" or "))),
+            Self::MissingKey { variables, .. } => set_variable(variables),
             Self::SeveralKeys { .. } | Self::KeyWithoutPlace { .. } => provider(),
             Self::NoModel { .. } => Action::ChooseModel.into(),
             Self::NoPlace { .. } => provider().or("set model.base_url"),
-            Self::KeyAndLogin { .. } => Fix::words("remove api_key or auth"),
+            Self::KeyAndLogin { .. } => Fix::words("remove one of them"),
             Self::NoAddress => Action::ChooseAddress.into(),
-            Self::OfflineElsewhere { layer } => Fix::words(format!("remove either it or the base_url ({layer})")),
-            Self::BadAddress { .. } => Fix::words("correct the address"),
-            Self::BadKey { .. } => Fix::words("enter it again"),
+            Self::OfflineElsewhere { layer } => {
+                let remove = match layer {
+                    Source::Flags => "remove --base-url",
+                    Source::Environment => "unset HERMES_BASE_URL",
+                    _ => "remove model.base_url",
+                };
+                Fix::words(remove).or("choose another provider")
+            }
+            Self::BadAddress { flaw, .. } => Fix::words(flaw.fix("model.api_key")),
+            Self::BadKey { .. } => Fix::words(COPY_AGAIN),
             Self::ApiMode { .. } => Fix::words(format!("choose {}", ApiMode::names())),
             Self::SmallWindow { .. } => Fix::words(format!("give at least {LEAST_WINDOW}")),
         };
-        (codes::CHOICE, "no model can be chosen".into(), fix)
+        let what = match self {
+            Self::MissingKey { .. }
+            | Self::SeveralKeys { .. }
+            | Self::NoModel { .. }
+            | Self::NoPlace { .. }
+            | Self::KeyWithoutPlace { .. } => "no model can be chosen",
+            _ => "the model settings cannot be used",
+        };
+        (codes::CHOICE, what.into(), fix)
     }
 }
 
 impl Diagnose for AuxiliaryError {
     fn parts(&self) -> Parts {
         let fix = match self {
-            Self::KeyAndLogin { section } => Fix::words(format!("remove `{section}.api_key` or `{section}.auth`")),
+            Self::KeyAndLogin { .. } => Fix::words("remove one of them"),
             Self::UnknownProvider { section, .. } => {
                 Fix::words(format!("choose one of {}", places())).or(format!("set `{section}.base_url`"))
             }
-            Self::NoAddress { section } | Self::BadAddress { section, .. } => {
-                Fix::words(format!("set `{section}.base_url` to an http or https address"))
-            }
+            Self::NoAddress { section } => Fix::words(format!("set `{section}.base_url` to an http or https address")),
+            Self::BadAddress { section, flaw } => Fix::words(flaw.fix(&format!("{section}.api_key"))),
             Self::ApiMode { .. } => Fix::words(format!("choose {}", ApiMode::names())),
             Self::NoModel { section, .. } => Fix::words(format!("set `{section}.model`")),
             Self::SmallWindow { .. } => {
                 Fix::words(format!("give at least {LEAST_AUXILIARY_WINDOW}")).or("choose another model")
             }
-            Self::BadKey { .. } => Fix::words("enter it again".to_owned()),
-            Self::MissingKey { variables, .. } => Fix::words(format!("set {}", variables.join(" or "))),
+            Self::BadKey { .. } => Fix::words(COPY_AGAIN),
+            Self::MissingKey { variables, .. } => set_variable(variables),
             Self::NoPlace { section } => Fix::words(format!("set `{section}.provider`")),
         };
         (codes::AUXILIARY, "a section below `auxiliary` cannot be used".into(), fix)
@@ -114,6 +141,14 @@ impl Diagnose for UnknownTtl {
     fn parts(&self) -> Parts {
         (codes::CACHE_TTL, "the prompt cache cannot be used".into(), Fix::words("choose `5m` or `1h`"))
     }
+}
+
+/// What to do about a key that cannot be sent.
+const COPY_AGAIN: &str = "copy the key again, without spaces";
+
+/// What to do about a missing key.
+fn set_variable(variables: &[&str]) -> Fix {
+    Fix::words(format!("set {} in the environment or in .env beside config.yaml", variables.join(" or ")))
 }
 
 /// The providers that can be named, in a sentence.
@@ -133,7 +168,7 @@ mod tests {
     use hermes_diagnostic::Diagnostic;
 
     use super::*;
-    use crate::route::Source;
+    use crate::AddressFlaw;
 
     fn model_errors() -> Vec<ModelError> {
         let text = || "refused".to_owned();
@@ -143,7 +178,7 @@ mod tests {
             ModelError::Unreachable { url: host(), why: text() },
             ModelError::Auth { host: host(), status, message: text(), remedy: "check the key".into() },
             ModelError::Login { login: "work".into(), why: text(), fix: "log in again".into() },
-            ModelError::LoginUnavailable { login: "work".into(), why: text() },
+            ModelError::LoginUnavailable { login: "work".into(), why: text(), fix: "try again later".into() },
             ModelError::Billing { host: host(), status, message: text() },
             ModelError::NotFound { url: host(), model: "m".into(), message: text() },
             ModelError::RateLimited { host: host(), message: text() },
@@ -171,7 +206,7 @@ mod tests {
             ResolveError::KeyWithoutPlace { place: text() },
             ResolveError::NoAddress,
             ResolveError::OfflineElsewhere { layer: layer() },
-            ResolveError::BadAddress { layer: layer(), why: text() },
+            ResolveError::BadAddress { layer: layer(), flaw: AddressFlaw::NotAUrl },
             ResolveError::BadKey { place: text() },
             ResolveError::ApiMode { given: text(), known: true },
             ResolveError::SmallWindow { given: 1 },
@@ -184,7 +219,7 @@ mod tests {
         vec![
             AuxiliaryError::UnknownProvider { section: section(), given: text() },
             AuxiliaryError::NoAddress { section: section() },
-            AuxiliaryError::BadAddress { section: section(), why: "it is empty" },
+            AuxiliaryError::BadAddress { section: section(), flaw: AddressFlaw::NotAUrl },
             AuxiliaryError::ApiMode { section: section(), given: text(), known: false },
             AuxiliaryError::NoModel { section: section(), place: text() },
             AuxiliaryError::SmallWindow { section: section(), given: 1 },

@@ -275,7 +275,8 @@ impl Endpoint {
             let seconds = self.patience.silence.as_secs();
             return Failed::for_good(ModelError::Stalled { host: self.host.clone(), seconds });
         }
-        self.cut(client::innermost(error), partial)
+        let why = if is_end(error) { "the connection was closed".to_owned() } else { client::innermost(error) };
+        self.cut(why, partial)
     }
 
     fn cut(&self, why: String, partial: String) -> Failed {
@@ -402,6 +403,13 @@ enum Broke {
     Read(reqwest::Error),
     #[error("it is longer than {} MiB", LARGEST_REPLY >> 20)]
     TooLarge,
+}
+
+/// Whether the server closed the connection in the middle of a reply. The library's own text describes its parser.
+fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::UnexpectedEof)
 }
 
 /// Bytes of a reply, up to a bound.

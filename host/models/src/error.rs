@@ -13,7 +13,10 @@ pub enum ModelError {
         why: String,
     },
     /// The key is missing, wrong, or not allowed to do this.
-    #[error("{host} refused the key (status {status}): {message}")]
+    #[error(
+        "{host} {} (status {status}): {message}",
+        if *status == 403 { "does not allow this key to do this" } else { "refused the key" }
+    )]
     Auth {
         /// Who refused.
         host: String,
@@ -41,9 +44,11 @@ pub enum ModelError {
         login: String,
         /// What failed.
         why: String,
+        /// What to do.
+        fix: String,
     },
     /// The account is out of money or quota.
-    #[error("{host} requires payment (status {status}): {message}")]
+    #[error("the account at {host} has no credit or quota left (status {status}): {message}")]
     Billing {
         /// Who refused.
         host: String,
@@ -105,7 +110,7 @@ pub enum ModelError {
         message: String,
     },
     /// The endpoint has moved.
-    #[error("{url} redirects to {to}, which is not followed because the key would go along")]
+    #[error("{url} redirects to {to}; Hermes does not follow it, because it would send your key there")]
     Moved {
         /// The address that was asked.
         url: String,

@@ -68,7 +68,7 @@ pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
-    Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
+    AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
     resolve_auxiliary,
 };
 pub use secret::{Secret, redact};

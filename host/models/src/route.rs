@@ -7,6 +7,7 @@
 
 mod auxiliary;
 mod error;
+mod flaw;
 mod layer;
 mod place;
 
@@ -23,6 +24,7 @@ use crate::{ApiMode, ProviderRow, Secret, Style};
 pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
 pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary};
 pub use error::ResolveError;
+pub use flaw::AddressFlaw;
 
 /// The name of the built-in partner, as provider and as model.
 pub(crate) const OFFLINE: &str = "offline";

@@ -93,7 +93,7 @@ impl Diagnose for PluginsError {
             Self::Watch { .. } => (codes::WATCH, Fix::words("raise the system's limit of file watches")),
             Self::Folder { .. } => (codes::FOLDER, Fix::words("create the folder and check its permissions")),
         };
-        (code, "the plugins of the session are not available".into(), fix)
+        (code, "the plugin cannot be used".into(), fix)
     }
 }
 
@@ -134,7 +134,7 @@ impl Diagnose for LockError {
 impl Diagnose for Unexpanded {
     fn parts(&self) -> Parts {
         let fix = match self.why {
-            WhyUnexpanded::Unset => Fix::words("set it in the environment or in .env"),
+            WhyUnexpanded::Unset => Fix::words("set it in the environment or in .env beside config.yaml"),
             WhyUnexpanded::Secret => Fix::words("remove it from the section"),
             WhyUnexpanded::Denied => Action::GrantPlugin { plugin: self.plugin.clone() }.into(),
         };

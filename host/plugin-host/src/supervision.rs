@@ -211,20 +211,16 @@ impl Supervisor {
 
     /// Writes one line for the user. Later refusals of calls are silent.
     fn suspended(&self, failures: u32, error: &CallError) {
-        let Self { plugin, policy, .. } = self;
-        let then = match policy {
-            OnFailure::Fallback => "the session continues without it",
-            OnFailure::Disable => "it is disabled until the next session",
-            OnFailure::Stop => "the turn ends",
-        };
-        let why = format!(
-            "it is suspended for this session after {failures} failures in a row (the last in `{}`: {}); {then}; the record \
-             of the plugin `{plugin}` lists its failures",
-            error.call, error.cause
-        );
-        self.reporter.log(Level::Error, &why);
-        if *policy == OnFailure::Stop {
-            self.halt.call(plugin, format!("plugin `{plugin}`: {why}"));
+        let plugin = &self.plugin;
+        let failed = format!("failed {failures} times in a row");
+        let last = format!("last failure, in `{}`: {}", error.call, error.cause);
+        let line = format!("it {failed} and is disabled for this session; {last}");
+        if self.policy == OnFailure::Stop {
+            // The error that ends the turn tells the user, so this line is for the log only.
+            self.reporter.log(Level::Info, &line);
+            self.halt.call(plugin, format!("plugin `{plugin}` {failed}; {last}"));
+        } else {
+            self.reporter.log(Level::Error, &line);
         }
     }
 }

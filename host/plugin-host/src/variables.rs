@@ -88,7 +88,7 @@ impl Variables {
 
 /// A variable in a plugin's section that was not replaced by its value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`plugins.entries.{plugin}` names the variable {variable}, which is not replaced: {why}")]
+#[error("the variable {variable} {why}, so `plugins.entries.{plugin}` contains the text `${{{variable}}}` literally")]
 pub struct Unexpanded {
     /// The plugin.
     pub plugin: String,
@@ -102,13 +102,13 @@ pub struct Unexpanded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnexpanded {
     /// The variable is not set.
-    #[error("it is not set")]
+    #[error("is not set")]
     Unset,
     /// It is a secret: the host inserts it into requests, and the plugin never sees it.
-    #[error("it is a secret, which the host inserts into requests and the plugin never sees")]
+    #[error("is a secret, which the plugin never sees")]
     Secret,
     /// The plugin has no permission to read it.
-    #[error("the plugin has no permission to read it")]
+    #[error("may not be read by the plugin")]
     Denied,
 }
 

@@ -394,7 +394,7 @@ mod tests {
             "MEMORY (your notes) [12%]\n\nlikes tea\n§\n[memory: builtin, line 5 (ssh_backdoor): left out by the scan for \
              injected instructions]\n§\nhas a cat"
         );
-        assert!(notice.unwrap().to_string().starts_with("memory: builtin: a passage is left out"));
+        assert!(notice.unwrap().to_string().starts_with("memory: builtin, line "));
     }
 
     fn any_skill() -> impl Strategy<Value = SkillEntry> {

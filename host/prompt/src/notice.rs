@@ -64,7 +64,7 @@ pub enum Notice {
         reason: String,
     },
     /// Passages were blocked because they look like an attack.
-    #[error("{source_name}: {} left out as possible injected instructions: {}; reword what is meant well", count(.passages), listed(.passages))]
+    #[error("{source_name}, {}, {}", listed(.passages), left_out(.passages))]
     Blocked {
         /// The file or the memory provider.
         source_name: String,
@@ -107,10 +107,10 @@ impl fmt::Display for Passage {
     }
 }
 
-fn count(passages: &[Passage]) -> String {
-    match passages.len() {
-        1 => "a passage is".to_owned(),
-        more => format!("{more} passages are"),
+fn left_out(passages: &[Passage]) -> &'static str {
+    match passages {
+        [_] => "was left out because it looks like injected instructions; reword it if you want it in the prompt",
+        _ => "were left out because they look like injected instructions; reword them if you want them in the prompt",
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         let passage = |line| Passage { first_line: line, last_line: line, patterns: vec!["c2_explicit".into()] };
         let notice = Notice::Blocked { source_name: "AGENTS.md".into(), passages: (1..=2_000).map(passage).collect() };
         let text = notice.to_string();
-        assert!(text.starts_with("AGENTS.md: 2000 passages are left out as possible injected instructions"), "{text}");
-        assert!(text.contains("line 5 (c2_explicit), 1995 more;") && text.len() < 300, "{text}");
+        assert!(text.starts_with("AGENTS.md, line 1 (c2_explicit), line 2"), "{text}");
+        assert!(text.contains("line 5 (c2_explicit), 1995 more, were left out because") && text.len() < 300, "{text}");
     }
 }

@@ -101,7 +101,7 @@ pub enum Cause {
     #[error("{0}")]
     Fault(Box<Fault>),
     /// The plugin crashed.
-    #[error("it crashed: {why}; the next call gets a fresh instance")]
+    #[error("it crashed: {why}")]
     Trap {
         /// The panic message if there is one, else the trap.
         why: String,
@@ -110,9 +110,7 @@ pub enum Cause {
     #[error("it does not start: {0}")]
     Start(Box<Fault>),
     /// The plugin did not answer in time.
-    #[error(
-        "no answer within {} (limit `{}`); it was stopped, and the next call gets a fresh instance", seconds(*.after), .limit.name()
-    )]
+    #[error("it did not answer within {} (limit `{}`)", seconds(*.after), .limit.name())]
     Deadline {
         /// The limit that sets the deadline.
         limit: Limit,
@@ -121,7 +119,7 @@ pub enum Cause {
     },
     /// The plugin exceeded a limit other than a deadline.
     #[error(
-        "it exceeded its limit `{}` of {} ({}); it was stopped, and the next call gets a fresh instance",
+        "it exceeded its limit `{}` of {} ({})",
         .limit.name(), .limit.show(*.value), .limit.definition().meaning
     )]
     Limit {
@@ -139,7 +137,7 @@ pub enum Cause {
         most: u64,
     },
     /// The plugin failed too often in a row and is not called any more.
-    #[error("it is suspended for this session after {failures} failures in a row (last failure: {why})")]
+    #[error("it failed {failures} times in a row and is disabled for this session; last failure, in {why}")]
     Suspended {
         /// The number of failures in a row.
         failures: u32,

@@ -385,7 +385,7 @@ fn crash(context: &Context, error: &wasmtime::Error) -> String {
         Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
             "stack or memory fault, such as endless recursion".to_owned()
         }
-        Some(trap) => trap.to_string(),
+        Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
         None => first_line(error),
     }
 }

@@ -3,6 +3,7 @@
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::StoreError;
+use crate::error::ImportProblem;
 
 hermes_diagnostic::codes! {
     /// The codes of the store.
@@ -40,14 +41,14 @@ const ANOTHER_HOME: &str = "set HERMES_HOME to another folder";
 impl Diagnose for StoreError {
     #[allow(clippy::too_many_lines)]
     fn parts(&self) -> Parts {
-        const OPEN: &str = "the conversations cannot be opened";
-        const STORE: &str = "the conversations cannot be stored";
+        const OPEN: &str = "the session store cannot be opened";
+        const STORE: &str = "the session cannot be stored";
         let (code, what, fix) = match self {
             Self::Session(error) => return error.parts(),
             Self::Home { .. } => (
                 codes::HOME,
                 "the home folder cannot be used",
-                Fix::words("set HERMES_HOME to a folder that can be written"),
+                Fix::words("set HERMES_HOME to a folder that you can write to"),
             ),
             Self::Foreign { .. } => (codes::FOREIGN, OPEN, Fix::words(ANOTHER_HOME)),
             Self::NewerSchema { .. } => (codes::NEWER, OPEN, Fix::words("update Hermes").or(ANOTHER_HOME)),
@@ -79,13 +80,18 @@ impl Diagnose for StoreError {
             Self::Random(_) => (codes::RANDOM, STORE, Fix::words("try again")),
             Self::Output(_) => (codes::OUTPUT, STORE, Fix::words("check the destination")),
             Self::Input(_) => (codes::INPUT, STORE, Fix::words("check that the file exists and can be read")),
-            Self::Import { .. } => (
-                codes::IMPORT,
-                "nothing was imported",
-                Fix::words("export the sessions again")
-                    .or("correct the file")
-                    .or("update Hermes if a newer version wrote it"),
-            ),
+            Self::Import { problem, line } => {
+                let again = || Fix::words("export the sessions again");
+                let fix = match problem {
+                    ImportProblem::Newer { .. } => Fix::words("update Hermes"),
+                    ImportProblem::Empty | ImportProblem::NoHeader => {
+                        Fix::words("give a file that was exported from Hermes")
+                    }
+                    ImportProblem::CutOff | ImportProblem::Counts { .. } => again(),
+                    ImportProblem::Record(_) => again().or(format!("correct line {line}")),
+                };
+                (codes::IMPORT, "nothing was imported", fix)
+            }
             Self::ImportStopped { source, .. } => {
                 let (_, _, own) = source.parts();
                 let then = "import the file again, which continues with the other sessions";
@@ -141,7 +147,7 @@ mod tests {
             StoreError::Stopped(text()),
             StoreError::Output(cause()),
             StoreError::Input(cause()),
-            StoreError::Import { line: 1, problem: text() },
+            StoreError::Import { line: 1, problem: ImportProblem::Record(text()) },
             StoreError::ImportStopped { stored: 1, source: Box::new(StoreError::Input(cause())) },
             StoreError::EmptyBlob,
             StoreError::BlobTooLarge { size: 2, most: 1 },

@@ -8,6 +8,61 @@ use hermes_session_store::SessionError;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
+/// Why a file cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportProblem {
+    /// The file has no line.
+    #[error("the file is empty")]
+    Empty,
+    /// The first line is not the header of an export.
+    #[error("this is not an export of sessions: the header is missing")]
+    NoHeader,
+    /// A newer version of Hermes wrote the file.
+    #[error("the export has version {found}, and this version of Hermes reads versions up to {known}")]
+    Newer {
+        /// The version in the header.
+        found: u32,
+        /// The newest version that can be read.
+        known: u32,
+    },
+    /// The last line is missing.
+    #[error("the file was cut off: its end is missing")]
+    CutOff,
+    /// The last line counts other records than the file contains.
+    #[error("the end record counts {counted}, but the file contains {found}")]
+    Counts {
+        /// What the last line counts.
+        counted: String,
+        /// What the file contains.
+        found: String,
+    },
+    /// A record is invalid.
+    #[error("{0}")]
+    Record(String),
+}
+
+impl From<String> for ImportProblem {
+    fn from(problem: String) -> Self {
+        Self::Record(problem)
+    }
+}
+
+impl From<&str> for ImportProblem {
+    fn from(problem: &str) -> Self {
+        Self::Record(problem.to_owned())
+    }
+}
+
+/// Why the home folder cannot be used.
+fn home(path: &Path, source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            format!("the home folder {} is a file", path.display())
+        }
+        _ => format!("the home folder {} cannot be created: {source}", path.display()),
+    }
+}
+
 /// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -15,7 +70,7 @@ pub enum StoreError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The home folder does not exist and cannot be created.
-    #[error("the folder {} cannot be created: {source}", path.display())]
+    #[error("{}", home(path, source))]
     Home {
         /// The home folder.
         path: PathBuf,
@@ -24,7 +79,7 @@ pub enum StoreError {
     },
     /// The database belongs to another program.
     #[error(
-        "{} belongs to another program (application id {found:#010x}) and was left as it is",
+        "{} was not created by Hermes, so it was left unchanged",
         path.display()
     )]
     Foreign {
@@ -157,8 +212,8 @@ pub enum StoreError {
     Import {
         /// The line, from 1.
         line: u64,
-        /// The problem.
-        problem: String,
+        /// What is wrong with it.
+        problem: ImportProblem,
     },
     /// An import stopped in the middle.
     #[error("the import stopped after {stored} sessions, each of them whole: {source}")]

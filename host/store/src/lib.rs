@@ -67,7 +67,7 @@ pub use blobs::MAX_STORE_BYTES;
 pub use catalog::SessionSummary;
 pub use database::Store;
 pub use diagnosis::codes;
-pub use error::StoreError;
+pub use error::{ImportProblem, StoreError};
 pub use header::APPLICATION_ID;
 pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;

@@ -49,14 +49,14 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     keep(&home, "beast", &hermes_zoo::crashing_tool());
     let output = home.hermes(&["-z", "Go."]).run().success();
     assert_eq!(output.stdout, "Done.\n");
-    let reported = lines_with(&output, "is suspended for this session");
-    assert!(reported.len() == 1 && reported[0].contains("record of the plugin `beast`"), "{output}");
+    let reported = lines_with(&output, "is disabled for this session");
+    assert!(reported.len() == 1 && reported[0].contains("see `hermes plugins info beast`"), "{output}");
     let results = results(&server);
     assert_eq!(results[1], "good");
     for result in &results[2..5] {
         assert!(result.contains("beast") && result.contains("unreachable"), "{result}");
     }
-    assert!(results[5].contains("suspended") && results[6].contains("still here"), "{results:?}");
+    assert!(results[5].contains("disabled for this session") && results[6].contains("still here"), "{results:?}");
     let record = record(&home, "beast");
     assert_eq!((&record["failures"], &record["suspended"]["failures"]), (&json!(4), &json!(3)), "{record:#}");
     assert!(record["suspended"]["last"]["cause"].as_str().unwrap().contains("unreachable"), "{record:#}");

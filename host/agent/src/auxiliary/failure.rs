@@ -63,7 +63,7 @@ impl Failure {
 
     pub(crate) fn unpaid(who: &str, left: Duration) -> Notice {
         let fix = format!("top up the account; Hermes tries it again in {} s", left.as_secs());
-        Notice::new(format!("the provider of {who} requires payment"), Fix::words(fix))
+        Notice::new(format!("the account at the provider of {who} has no credit or quota left"), Fix::words(fix))
     }
 
     /// The fault that the plugin receives.

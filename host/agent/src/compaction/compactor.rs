@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use hermes_conversation::{Refusal, Usage, View};
 use hermes_diagnostic::{Action, Fix, Notice};
-use hermes_plugin_host::{CallError, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Timing};
+use hermes_plugin_host::{
+    CallError, Cause, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Timing,
+};
 use tokio::task::JoinHandle;
 
 use self::preparation::{foldable, prepare};
@@ -325,7 +327,8 @@ impl Compactor {
     }
 
     async fn engine_failed(&mut self, target: &mut dyn CompactionTarget, error: &CallError) -> Result<(), AgentError> {
-        (self.notify)(format!("{error}; the turn goes on without it").into());
+        let log = Action::ReadPluginLog { plugin: error.plugin.clone() };
+        (self.notify)(Notice::new(format!("{}; the turn continues without it", engine_failure(error)), log));
         self.failed(target, &error.to_string()).await
     }
 
@@ -377,6 +380,14 @@ impl Drop for Compactor {
             pending.plan.abort();
         }
     }
+}
+
+/// The failure in a sentence. Where in its source the engine panicked is for its author, who finds it in the log.
+fn engine_failure(error: &CallError) -> String {
+    let Cause::Trap { why } = &error.cause else { return error.to_string() };
+    let message = why.strip_prefix("panicked at ").and_then(|panic| panic.split_once(": "));
+    let why = message.map_or(why.as_str(), |(_, message)| message);
+    format!("the context engine `{}` {} crashed: {why}", error.plugin, error.version)
 }
 
 /// The tokens of a request above which the host compacts before a turn.

@@ -12,6 +12,19 @@ use yamlpath::{Component, Document, Route};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) String);
 
+/// The reason that names no part of the file: the change would have another effect than the wanted one.
+const OTHER_VALUE: &str = "the change would alter something else";
+
+impl Refused {
+    /// In a sentence about the key.
+    pub(crate) fn why(&self, key: &str) -> String {
+        if self.0 == OTHER_VALUE {
+            return format!("changing `{key}` would also change another value, for example through a YAML anchor");
+        }
+        format!("`{key}` cannot be changed safely: {}", self.0)
+    }
+}
+
 /// Sets a key to a value.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, Refused> {
     guarded(text, |text| with_value(text, path, value))
@@ -185,7 +198,7 @@ impl<'a> Draft<'a> {
     /// Accepts a text that has the wanted value and all comments outside of the removed part `gone`.
     fn held(&self, after: String, gone: &Span) -> Result<String, Refused> {
         if read(&after)? != *self.wanted {
-            return Err(Refused("the change would alter something else".to_owned()));
+            return Err(Refused(OTHER_VALUE.to_owned()));
         }
         let kept = comments(&after, &tree(&after)?);
         let mut kept = kept.into_iter();

@@ -34,6 +34,9 @@ pub(super) struct Login {
     pub(super) other: Map<String, Value>,
 }
 
+/// The fields without which a login cannot be refreshed.
+const REQUIRED: &[&str] = &["token_url", "client_id", "refresh_token"];
+
 #[derive(Default, Serialize, Deserialize)]
 struct Document {
     #[serde(default)]
@@ -52,8 +55,11 @@ pub(super) enum FileError {
     // The parser's own words may quote a token.
     #[error("{} is not valid JSON at line {line}", path.display())]
     Invalid { path: PathBuf, line: usize },
-    #[error("it lacks token_url, client_id or refresh_token in {}", .0.display())]
-    Incomplete(PathBuf),
+    #[error("{} {} missing in {}", missing.join(" and "), if missing.len() == 1 { "is" } else { "are" }, path.display())]
+    Incomplete { path: PathBuf, missing: Vec<&'static str> },
+    // As above, the parser's own words may quote a token.
+    #[error("a field has the wrong type in {}", .0.display())]
+    Malformed(PathBuf),
     #[error("{} cannot be read or written: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
 }
@@ -98,7 +104,12 @@ impl AuthFile {
     /// A login as it is now. Reading needs no lock, because the file is replaced as a whole.
     pub(super) fn read(&self, name: &str) -> Result<Login, FileError> {
         let entry = self.document()?.logins.remove(name).ok_or_else(|| FileError::NoLogin(self.path.clone()))?;
-        serde_json::from_value(entry).map_err(|_| FileError::Incomplete(self.path.clone()))
+        let missing: Vec<&str> = REQUIRED.iter().copied().filter(|field| entry.get(field).is_none()).collect();
+        let wrong = || match missing.is_empty() {
+            true => FileError::Malformed(self.path.clone()),
+            false => FileError::Incomplete { path: self.path.clone(), missing },
+        };
+        serde_json::from_value(entry).map_err(|_| wrong())
     }
 
     /// Replaces a login and keeps the rest of the file.

@@ -35,6 +35,8 @@ pub(super) struct Tokens {
 pub(super) enum Refusal {
     /// The server does not accept the refresh token, and will not accept it later.
     Final(String),
+    /// The request was not sent, because `token_url` cannot be used.
+    Address(String),
     /// The server failed, or did not answer in time.
     Passing(String),
     /// The connection failed, so that the server may never have seen the request.
@@ -91,11 +93,11 @@ fn form(login: &Login) -> String {
 
 /// Tokens go encrypted, or stay on this machine.
 fn address(text: &str) -> Result<Url, Refusal> {
-    let url = Url::parse(text).map_err(|_| Refusal::Final("its token_url is not a URL".to_owned()))?;
+    let url = Url::parse(text).map_err(|_| Refusal::Address("its token_url is not a URL".to_owned()))?;
     match url.scheme() {
         "https" => Ok(url),
         "http" if providers::is_loopback(&url) => Ok(url),
-        _ => Err(Refusal::Final("its token_url does not begin with https://".to_owned())),
+        _ => Err(Refusal::Address("its token_url does not begin with https://".to_owned())),
     }
 }
 

@@ -201,7 +201,7 @@ async fn a_login_that_has_ended_is_reported_once_with_what_to_do() {
             let error = reply.unwrap_err();
             assert!(matches!(error, ModelError::Login { .. }), "{error:?}");
             let text = format!("{error} {error:?}");
-            assert!(text.contains("status 400") && text.contains("sign in again"), "{text}");
+            assert!(text.contains("status 400") && text.contains("get a new refresh token"), "{text}");
             assert!(!text.contains("token-0003"), "{text}");
         }
     }
@@ -318,7 +318,7 @@ async fn a_file_without_the_login_says_what_is_missing_and_becomes_private() {
     assert!(message().await.contains("there is no "), "{}", message().await);
     fs::write(fixture.path(), r#"{"logins": {"work": {"refresh_token": "secret-value"}}}"#).unwrap();
     let error = message().await;
-    assert!(error.contains("lacks token_url") && !error.contains("secret-value"), "{error}");
+    assert!(error.contains("token_url and client_id are missing") && !error.contains("secret-value"), "{error}");
     fs::write(fixture.path(), r#"{"logins": {"work": {"refresh_token": "secret-value" oops"#).unwrap();
     let error = message().await;
     assert!(error.contains("is not valid JSON at line 1") && !error.contains("secret-value"), "{error}");

@@ -263,14 +263,15 @@ impl Inner {
                 drop(state);
                 access.ok_or_else(|| self.unavailable("the new access token is blank"))
             }
-            Err(Refusal::Passing(why) | Refusal::Network(why)) => {
-                // Within the margin, the old token still serves.
-                let current = self.state().usable(self.seconds(), 0, refused);
-                current.ok_or_else(|| self.unavailable(&why))
+            Err(Refusal::Passing(why)) => self.current(refused).ok_or_else(|| self.unavailable(&why)),
+            Err(Refusal::Network(why)) => self.current(refused).ok_or_else(|| self.unreachable(&why)),
+            Err(Refusal::Address(why)) => {
+                let fix = format!("correct token_url of `{}` in {}", self.name, self.file.path().display());
+                Err(ModelError::Login { login: self.name.clone(), why: self.scrub(&why), fix })
             }
             Err(Refusal::Final(why)) => {
                 let fix = format!(
-                    "sign in again, and put the new refresh_token of `{}` into {}",
+                    "get a new refresh token from the provider of `{}`, and put it into {}",
                     self.name,
                     self.file.path().display()
                 );
@@ -307,15 +308,34 @@ impl Inner {
         }
     }
 
+    /// The old token, which is still valid within the margin before its end.
+    fn current(&self, refused: Option<&Secret>) -> Option<Secret> {
+        self.state().usable(self.seconds(), 0, refused)
+    }
+
+    fn unreachable(&self, why: &str) -> ModelError {
+        let path = self.file.path().display();
+        ModelError::LoginUnavailable {
+            login: self.name.clone(),
+            why: self.scrub(why),
+            fix: format!("check token_url of `{}` in {path}, or try again later", self.name),
+        }
+    }
+
     fn unavailable(&self, why: &str) -> ModelError {
-        ModelError::LoginUnavailable { login: self.name.clone(), why: self.scrub(why) }
+        ModelError::LoginUnavailable {
+            login: self.name.clone(),
+            why: self.scrub(why),
+            fix: "try again later".to_owned(),
+        }
     }
 
     fn unreadable(&self, error: &FileError) -> ModelError {
         let path = self.file.path().display();
         let fix = format!("write token_url, client_id and refresh_token of `{}` into {path}", self.name);
         let fix = match error {
-            FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Incomplete(_) => fix,
+            FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Malformed(_) => fix,
+            FileError::Incomplete { .. } => format!("add what is missing to the login `{}`", self.name),
             FileError::Invalid { .. } => format!("correct the JSON of {path}"),
             FileError::Io { .. } => format!("make sure that {path} can be read and written"),
         };

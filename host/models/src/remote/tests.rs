@@ -323,7 +323,7 @@ async fn what_will_not_pass_is_said_at_once() {
             r#"{"error":{"message":"wrong key sk-secret-0123456789abcdef"}}"#,
             "check the key in model.api_key",
         ),
-        ("402 Payment Required", "{}", "requires payment"),
+        ("402 Payment Required", "{}", "no credit or quota left"),
         ("404 Not Found", r#"{"error":"model 'asked-model' not found"}"#, "has no model `asked-model`"),
         (
             "400 Bad Request",

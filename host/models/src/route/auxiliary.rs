@@ -10,8 +10,8 @@ use url::Url;
 use super::layer::{Layer, address, home, label_of, layers};
 use super::place::own_key;
 use super::{
-    CUSTOM, Credential, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource, address_shown,
-    default_model, said, usual_mode,
+    AddressFlaw, CUSTOM, Credential, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource,
+    address_shown, default_model, said, usual_mode,
 };
 use crate::{ApiMode, ProviderRow, Secret, window::family_window};
 
@@ -49,12 +49,12 @@ pub enum AuxiliaryError {
         section: String,
     },
     /// The address is invalid.
-    #[error("`{section}.base_url` cannot be used: {why}")]
+    #[error("`{section}.base_url` {flaw}")]
     BadAddress {
         /// The section.
         section: String,
         /// What is wrong with it.
-        why: &'static str,
+        flaw: AddressFlaw,
     },
     /// An unsupported wire format.
     #[error(
@@ -86,13 +86,13 @@ pub enum AuxiliaryError {
         given: u32,
     },
     /// Two credentials for one place.
-    #[error("`{section}` gives a key and a login")]
+    #[error("config.yaml sets both `{section}.api_key` and `{section}.auth`")]
     KeyAndLogin {
         /// The section.
         section: String,
     },
     /// The key cannot be sent.
-    #[error("the key in {place} holds a blank or a control character")]
+    #[error("the key in {place} contains a space or a control character")]
     BadKey {
         /// Where the key is.
         place: String,
@@ -238,7 +238,7 @@ fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Resul
         return Err(unknown(OFFLINE));
     }
     if let Some(text) = &own.base_url {
-        let url = address(text).map_err(|why| AuxiliaryError::BadAddress { section: section(), why })?;
+        let url = address(text).map_err(|flaw| AuxiliaryError::BadAddress { section: section(), flaw })?;
         let provider = own.provider.clone().unwrap_or_else(|| label_of(&url));
         return Ok(Place { provider, url });
     }

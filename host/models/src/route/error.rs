@@ -1,6 +1,6 @@
 //! Why no route can be taken. `diagnosis.rs` has the remedies.
 
-use super::Source;
+use super::{AddressFlaw, Source};
 
 /// Why no route can be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum ResolveError {
         layer: Source,
     },
     /// Two credentials for one place.
-    #[error("{layer} gives a key and a login")]
+    #[error("{layer} sets both model.api_key and model.auth")]
     KeyAndLogin {
         /// Which layer gives both.
         layer: Source,
@@ -63,21 +63,21 @@ pub enum ResolveError {
     #[error("the provider `custom` needs an address")]
     NoAddress,
     /// The offline partner has no address.
-    #[error("the provider `offline` has no address")]
+    #[error("{layer} sets a base_url, but the provider `offline` uses none")]
     OfflineElsewhere {
         /// Which layer names both.
         layer: Source,
     },
-    /// The address is none.
-    #[error("the base_url of {layer} cannot be used: {why}")]
+    /// The address cannot be used.
+    #[error("the base_url {} {flaw}", if *layer == Source::Flags { "of --base-url".to_owned() } else { format!("in {layer}") })]
     BadAddress {
         /// Which layer names it.
         layer: Source,
         /// What is wrong with it.
-        why: String,
+        flaw: AddressFlaw,
     },
     /// The key cannot be sent.
-    #[error("the key in {place} holds a blank or a control character")]
+    #[error("the key in {place} contains a space or a control character")]
     BadKey {
         /// Where the key is.
         place: String,

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::{CUSTOM, Credential, ResolveError, Source, Wanted, said};
+use super::{AddressFlaw, CUSTOM, Credential, ResolveError, Source, Wanted, said};
 use crate::{ApiMode, ProviderRow, providers};
 
 /// A layer with blank texts removed.
@@ -44,9 +44,7 @@ impl Layer {
 
     pub(super) fn address(&self) -> Result<Option<Url>, ResolveError> {
         let Some(text) = &self.base_url else { return Ok(None) };
-        address(text)
-            .map(Some)
-            .map_err(|why| ResolveError::BadAddress { layer: self.source.clone(), why: why.to_owned() })
+        address(text).map(Some).map_err(|flaw| ResolveError::BadAddress { layer: self.source.clone(), flaw })
     }
 
     /// Whether what this layer says may be meant for a provider that a layer chose by its name.
@@ -88,19 +86,19 @@ pub(super) fn label_of(url: &Url) -> String {
 }
 
 /// An address that requests can be sent to, without a slash at its end.
-pub(super) fn address(text: &str) -> Result<Url, &'static str> {
-    let mut url = Url::parse(text).map_err(|_| "it is not a URL; write it like http://127.0.0.1:8000/v1")?;
+pub(super) fn address(text: &str) -> Result<Url, AddressFlaw> {
+    let mut url = Url::parse(text).map_err(|_| AddressFlaw::NotAUrl)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("it must begin with http:// or https://");
+        return Err(AddressFlaw::Scheme);
     }
     if url.host_str().is_none_or(str::is_empty) {
-        return Err("it names no host");
+        return Err(AddressFlaw::NoHost);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it holds a user name or password; put the key into api_key");
+        return Err(AddressFlaw::Password);
     }
     if ProviderRow::by_host(&url).is_some() && url.scheme() == "http" {
-        return Err("the key would cross the network in clear; write https://");
+        return Err(AddressFlaw::Unencrypted);
     }
     url.set_fragment(None);
     let path = url.path().trim_end_matches('/');

@@ -154,10 +154,10 @@ fn errors_name_what_to_set() {
         (&[("provider", "nope")], "no provider `nope` (config.yaml); choose one of openai, openrouter"),
         (&[("provider", "custom")], "set the address of the API"),
         (&[("base_url", "127.0.0.1:8000"), ("model", "m")], "http://"),
-        (&[("base_url", "ftp://x/"), ("model", "m")], "must begin with http"),
+        (&[("base_url", "ftp://x/"), ("model", "m")], "does not begin with http"),
         (&[("base_url", "http://me:pw@x/v1"), ("model", "m")], "user name or password"),
         (&[("base_url", "http://api.openai.com/v1"), ("model", "m")], "https://"),
-        (&[("base_url", "http://x/v1"), ("model", "m"), ("api_key", "a b")], "model.api_key holds a blank"),
+        (&[("base_url", "http://x/v1"), ("model", "m"), ("api_key", "a b")], "model.api_key contains a space"),
         (&[("api_mode", "codex_responses")], "not supported yet; choose `chat_completions` or `anthropic_messages`"),
         (&[("api_mode", "smoke_signals")], "not known"),
         (&[("context_length", "1999")], "at least 2000"),
@@ -274,7 +274,7 @@ fn a_login_goes_where_a_key_would_go() {
         "openai gpt-4.1 @ https://api.openai.com/v1 login work from model.auth"
     );
     let both: Pairs = &[("base_url", "http://gate/v1"), ("model", "m"), ("auth", "work"), ("api_key", "k")];
-    assert!(brief(CLEAR, CLEAR, both).contains("remove api_key or auth"));
+    assert!(brief(CLEAR, CLEAR, both).contains("sets both model.api_key and model.auth"));
 }
 
 #[test]

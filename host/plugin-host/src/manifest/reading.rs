@@ -192,6 +192,7 @@ fn syntax(error: &serde_saphyr::Error) -> ManifestError {
     // The position is already at the front of the message.
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = if why == "expected string scalar" { "the value must be a text".to_owned() } else { why };
     ManifestError { line, column, why: Wrong::Syntax(why) }
 }
 

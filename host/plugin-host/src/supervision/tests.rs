@@ -122,12 +122,15 @@ async fn three_failures_in_a_row_suspend_a_plugin_with_one_line_and_a_record() {
     }
     let shown = scene.heard.shown();
     assert_eq!(shown.len(), 1, "{shown:?}");
-    for part in ["3 failures in a row", "unreachable", "`view`", "record of the plugin `mine`"] {
+    for part in ["failed 3 times in a row", "unreachable", "`view`", "disabled for this session"] {
         assert!(shown[0].contains(part), "{shown:?}");
     }
     for _ in 0..3 {
         let refused = scene.call(RetryPolicy::WRITE, &[]).await.unwrap_err().to_string();
-        assert!(refused.contains("suspended") && refused.contains("record of the plugin `mine`"), "{refused}");
+        assert!(
+            refused.contains("is disabled for this session") && refused.contains("record of the plugin `mine`"),
+            "{refused}"
+        );
     }
     assert_eq!((scene.asked.get(), scene.heard.shown().len(), scene.halt.why()), (3, 1, None));
     let Scene { home, supervisor, .. } = scene;

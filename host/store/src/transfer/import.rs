@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::lines::{Line, Lines};
 use self::survey::{Survey, is_stored};
 use super::record::{self, FORMAT, Record, VERSION, VERSION_OF_TEXT};
-use crate::error::Fault;
+use crate::error::{Fault, ImportProblem};
 use crate::session::UNFINISHED;
 use crate::{SessionError, Store, StoreError, rewind, title};
 
@@ -189,14 +189,14 @@ impl Store {
                     part => survey.part(&line, &part, connection, false)?,
                 }
             }
-            if ended { Ok(survey) } else { Err(lines.refused("the file was cut off: its end is missing").into()) }
+            if ended { Ok(survey) } else { Err(lines.refused(ImportProblem::CutOff).into()) }
         })
     }
 }
 
 fn check_header(line: Option<Line>) -> Result<(), StoreError> {
     let Some(line) = line else {
-        return Err(StoreError::Import { line: 1, problem: "the file is empty".into() });
+        return Err(StoreError::Import { line: 1, problem: ImportProblem::Empty });
     };
     match line.record() {
         Ok(Record::Header(header))
@@ -204,11 +204,10 @@ fn check_header(line: Option<Line>) -> Result<(), StoreError> {
         {
             Ok(())
         }
-        Ok(Record::Header(header)) if header.format == FORMAT => Err(line.refused(format!(
-            "the export has version {}, and this version of Hermes reads versions up to {VERSION}",
-            header.version
-        ))),
-        _ => Err(line.refused("this is not an export of sessions: the header is missing")),
+        Ok(Record::Header(header)) if header.format == FORMAT => {
+            Err(line.refused(ImportProblem::Newer { found: header.version, known: VERSION }))
+        }
+        _ => Err(line.refused(ImportProblem::NoHeader)),
     }
 }
 

@@ -148,8 +148,8 @@ impl ContextEngine for Compressor {
             if is_needed && pressure.moment != Moment::Manual && !self.warned {
                 self.warned = true;
                 log::warn(format!(
-                    "compaction cannot shrink the conversation below {before} tokens: the newest messages must stay; \
-                     it will be retried as the conversation grows, and `/new` starts with an empty window"
+                    "the conversation ({before} tokens) cannot be compacted further, because the newest messages are \
+                     always kept; a new session starts empty"
                 ));
             }
             return Ok(None);

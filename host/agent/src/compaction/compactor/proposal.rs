@@ -194,5 +194,11 @@ pub(super) fn first_line(plan: &Plan) -> String {
 }
 
 fn refused(engine: &str, refusal: &Refusal) -> String {
-    format!("the plan of the context engine `{engine}` was refused: {refusal}; the view is unchanged")
+    let engine = format!("the context engine `{engine}` proposed");
+    match refusal {
+        Refusal::Uncovered(message) => {
+            format!("{engine} a compaction that would lose message {message}, so nothing was compacted")
+        }
+        refusal => format!("{engine} an invalid compaction ({refusal}), so nothing was compacted"),
+    }
 }

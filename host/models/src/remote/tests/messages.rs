@@ -149,7 +149,7 @@ async fn what_may_pass_is_tried_again_also_from_within_a_stream() {
 async fn what_will_not_pass_is_said_at_once() {
     for (status, kind, message, expected) in [
         ("401 Unauthorized", "authentication_error", "invalid x-api-key sk-secret-0123456789abcdef", "check the key"),
-        ("400 Bad Request", "invalid_request_error", "Your credit balance is too low", "requires payment"),
+        ("400 Bad Request", "invalid_request_error", "Your credit balance is too low", "no credit or quota left"),
         ("404 Not Found", "not_found_error", "model: asked-model", "has no model `asked-model`"),
         (
             "400 Bad Request",

@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, Read as _, Seek, SeekFrom};
 
+use serde_json::error::Category;
+
 use crate::StoreError;
+use crate::error::ImportProblem;
 use crate::transfer::record::Record;
 
 /// Fits a message with 10 MB of control characters.
@@ -73,8 +76,8 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
     }
 
     /// An error at the position of the next line.
-    pub(super) fn refused(&self, problem: &str) -> StoreError {
-        refused(self.next, problem.to_owned())
+    pub(super) fn refused(&self, problem: impl Into<ImportProblem>) -> StoreError {
+        refused(self.next, problem.into())
     }
 }
 
@@ -91,8 +94,15 @@ impl Line {
             let message = error.to_string();
             // The error names the line in the file, so the parser's line is left out.
             let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
-            let what: String = what.chars().take(200).collect();
-            self.refused(format!("it is not a record of an export: {what}, in column {}", error.column()))
+            let what: String = what.replace("unknown variant", "unknown value").chars().take(200).collect();
+            let what = match error.classify() {
+                Category::Eof => "the JSON is incomplete".to_owned(),
+                Category::Syntax => format!("it is not valid JSON: {what}"),
+                Category::Data | Category::Io => format!("it is not a record of an export: {what}"),
+            };
+            // An error of a whole record has no column.
+            let column = Some(error.column()).filter(|column| *column > 0);
+            self.refused(column.map_or(what.clone(), |column| format!("{what} (column {column})")))
         })
     }
 
@@ -106,15 +116,15 @@ impl Line {
         serde_json::from_slice::<Kind<'_>>(&self.text).is_ok_and(|kind| kind.kind == "message")
     }
 
-    pub(super) fn refused(&self, problem: impl Into<String>) -> StoreError {
+    pub(super) fn refused(&self, problem: impl Into<ImportProblem>) -> StoreError {
         refused(self.place, problem.into())
     }
 }
 
 fn too_long(place: Place, most: u64) -> StoreError {
-    refused(place, format!("the line is longer than {} megabytes", most >> 20))
+    refused(place, format!("the line is longer than {} megabytes", most >> 20).into())
 }
 
-fn refused(place: Place, problem: String) -> StoreError {
+fn refused(place: Place, problem: ImportProblem) -> StoreError {
     StoreError::Import { line: place.line, problem }
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::{Line, Lines, Place};
 use super::{Imported, PLAUSIBLE, next_step};
-use crate::error::Fault;
+use crate::error::{Fault, ImportProblem};
 use crate::session::{UNFINISHED, path_text};
 use crate::transfer::numbers::{Numbers, Pair, Stretch};
 use crate::transfer::record::{self, End};
@@ -106,11 +106,7 @@ impl Survey {
         }
         let described =
             |end: End| format!("{} and {}", counted(end.sessions, "session"), counted(end.messages, "message"));
-        Err(line.refused(format!(
-            "the end record counts {}, but the file contains {}",
-            described(end),
-            described(read)
-        )))
+        Err(line.refused(ImportProblem::Counts { counted: described(end), found: described(read) }))
     }
 
     pub(super) fn session(
