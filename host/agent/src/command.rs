@@ -116,7 +116,7 @@ pub enum CommandError {
     #[error("the message is empty")]
     EmptyMessage,
     /// The session has no message yet.
-    #[error("`{command}` needs a conversation, and this one has no message yet")]
+    #[error("the session has no message yet")]
     NothingSaid {
         /// The refused command.
         command: String,
@@ -185,7 +185,11 @@ impl CommandError {
             Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the offered answers"),
             Self::Closed => (codes::CLOSED, "open the session again"),
         };
-        Diagnostic::new(code, "the session refused a command", self.to_string(), fix).into()
+        let what = match self {
+            Self::NothingSaid { command } if command == "branch" => "the session was not branched",
+            _ => "the session refused a command",
+        };
+        Diagnostic::new(code, what, self.to_string(), fix).into()
     }
 
     /// The refusal's name for programs, as in its serialised form.

@@ -50,7 +50,8 @@ impl Diagnose for AgentError {
             Self::MessageTooLong { .. } => (
                 codes::MESSAGE_TOO_LONG,
                 SENT,
-                Fix::words("shorten it, put it into a file").or("choose a model with a larger window"),
+                Fix::words("shorten it, save it as a file and ask the model to read that file")
+                    .or("choose a model with a larger window"),
             ),
             Self::WindowFull { .. } => (
                 codes::WINDOW_FULL,

@@ -52,7 +52,7 @@ impl Diagnose for AppError {
             ),
             Self::Clock { .. } => (
                 codes::CLOCK,
-                "the current time is not known".into(),
+                "HERMES_CLOCK cannot be used".into(),
                 Fix::words("unset HERMES_CLOCK").or("set it to a time such as 2026-11-22T10:00:00Z"),
             ),
             Self::Prefill { setting, flaw, .. } => (

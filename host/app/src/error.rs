@@ -81,7 +81,7 @@ pub enum AppError {
         source: UnknownTtl,
     },
     /// `HERMES_CLOCK` is not a moment.
-    #[error("HERMES_CLOCK is `{value}`: {why}")]
+    #[error("`{value}` is not a time")]
     Clock {
         /// As it is set.
         value: String,

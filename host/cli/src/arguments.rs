@@ -47,7 +47,7 @@ const AFTER: &str =
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 #[command(group = ArgGroup::new("earlier").args(["resume", "continue"]))]
 pub(crate) struct SessionArguments {
-    /// Resume a session by its id or the beginning of its id
+    /// Resume a session by its id, the beginning of its id, or its title
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
 
@@ -88,7 +88,7 @@ pub(crate) struct ModelArguments {
 pub(crate) enum Command {
     /// Chat with the model
     Chat {
-        /// Send TEXT, show the turn, and exit
+        /// Send TEXT, show the whole turn with its tool calls, and exit (`-z` prints only the answer)
         #[arg(short, long, value_name = "TEXT")]
         query: Option<String>,
 
@@ -104,7 +104,7 @@ pub(crate) enum Command {
     Prompt(PromptArguments),
     /// Show what each request read from the provider's prompt cache
     Cache {
-        /// The session's id or its beginning [default: the newest session of this folder]
+        /// The session's id, the beginning of its id, or its title [default: the newest session of this folder]
         id: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -117,7 +117,7 @@ pub(crate) enum Command {
     },
     /// Show what fills the context window, and every compaction so far
     Context {
-        /// The session's id or its beginning [default: the newest session of this folder]
+        /// The session's id, the beginning of its id, or its title [default: the newest session of this folder]
         id: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -163,10 +163,10 @@ pub(crate) struct PromptArguments {
     /// Rebuild the prompt of this session
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     pub(crate) rebuild: Option<String>,
-    /// Print JSON with the texts
+    /// Print JSON, including the prompt text
     #[arg(long, conflicts_with_all = ["diff", "rebuild"])]
     pub(crate) json: bool,
-    /// Print the prompt itself
+    /// Print the prompt text instead of the table of layers
     #[arg(long, conflicts_with_all = ["json", "diff", "rebuild"])]
     pub(crate) text: bool,
 }
@@ -201,7 +201,7 @@ pub(crate) enum SessionsCommand {
         /// End the copy with this message, by its number in `show`
         #[arg(long, value_name = "MESSAGE")]
         at: Option<u64>,
-        /// The copy's title [default: the parent's title with the next number]
+        /// The copy's title [default: the original's title with the next number]
         #[arg(long, value_name = "TITLE")]
         title: Option<String>,
     },
@@ -223,13 +223,13 @@ pub(crate) enum SessionsCommand {
         /// The sessions' ids, the beginnings of their ids, or their titles
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
-        /// Also delete the sessions that continue them
+        /// Also delete sessions that continue the given ones
         #[arg(long)]
         with_children: bool,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Delete old sessions
+    /// Delete old sessions; a session must match all given options
     Prune(PruneArguments),
     /// Show the size of the store and what it contains
     Stats {
@@ -279,7 +279,7 @@ pub(crate) enum PluginsCommand {
     Remove(RemoveArguments),
     /// Allow a plugin to run as it is on disk, with all or some of the permissions that it requests
     Grant(GrantArguments),
-    /// Revoke permissions; without PERMISSION, the plugin cannot run until it is granted again
+    /// Revoke permissions of a plugin; if you name none, it cannot run until you grant it again
     Revoke {
         /// The plugin's name
         name: String,
@@ -296,7 +296,7 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check that the files of plugins are those that were installed
+    /// Check that no plugin file has changed since it was installed
     Verify {
         /// Print JSON
         #[arg(long)]
@@ -306,7 +306,7 @@ pub(crate) enum PluginsCommand {
     New(NewArguments),
     /// Test a plugin against the contract of its kind, in the real runtime
     Test(TestArguments),
-    /// Show a plugin's details, permissions and record
+    /// Show a plugin's details, permissions, statistics and failures
     Info {
         /// The plugin's name
         name: String,
@@ -320,7 +320,7 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show statistics of all plugins: calls, time, memory, usage
+    /// Show statistics of all plugins: calls, time, memory and model tokens
     Stats {
         /// Print JSON
         #[arg(long)]
@@ -341,7 +341,7 @@ pub(crate) enum PluginsCommand {
         /// The plugin's name
         name: String,
         /// Show the newest N lines
-        #[arg(long, short = 'n', default_value_t = 40)]
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 40)]
         lines: usize,
         /// Keep printing new lines
         #[arg(long, short)]
@@ -393,6 +393,13 @@ impl ModelArguments {
             engine: self.engine.or(before.engine),
         }
     }
+
+    /// The names of the given options.
+    fn given(&self) -> Vec<&'static str> {
+        let Self { provider, model, base_url, engine } = self;
+        let options = [("--provider", provider), ("--model", model), ("--base-url", base_url), ("--engine", engine)];
+        options.into_iter().filter(|(_, value)| value.is_some()).map(|(option, _)| option).collect()
+    }
 }
 
 impl Arguments {
@@ -409,11 +416,13 @@ impl Arguments {
         }
         let SessionArguments { resume, continue_newest, branch, model } = &self.session;
         if !matches!(command, Command::Chat { .. }) {
-            if resume.is_some() || *continue_newest || *branch {
-                return refused("--resume, --continue or --branch");
-            }
-            if !matches!(command, Command::Doctor { .. } | Command::Prompt(_)) && *model != ModelArguments::default() {
-                return refused("--provider, --model, --base-url or --engine");
+            let sessions = [("--resume", resume.is_some()), ("--continue", *continue_newest), ("--branch", *branch)];
+            let takes_model = matches!(command, Command::Doctor { .. } | Command::Prompt(_));
+            let models = if takes_model { Vec::new() } else { model.given() };
+            let given = sessions.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option);
+            let unused: Vec<&str> = given.chain(models).collect();
+            if !unused.is_empty() {
+                return refused(&unused.join(" and "));
             }
         }
         Ok(())

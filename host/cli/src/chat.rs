@@ -259,7 +259,7 @@ impl Chat {
         match self.front.send(Command::Rewind { to: to.id }, &mut self.screen).await {
             Ok(_) => {
                 let message = text::line(to.told().lines().next().unwrap_or_default());
-                self.screen.line(Tone::Faint, &format!("rewound to before `{message}`"));
+                self.screen.line(Tone::Faint, &format!("removed `{message}` and everything after it"));
                 self.show_status().await;
             }
             Err(error) => self.fail(&error.into()),

@@ -255,15 +255,14 @@ mod tests {
 
     #[test]
     fn the_error_for_a_missing_engine_lists_the_existing_ones() {
-        let failure: Failure = PluginsError::Missing {
-            kind: "context engine",
-            name: "nope".into(),
-            found: vec!["compressor (bundled)".into()],
-            folder: "/h/plugins".into(),
-        }
-        .into();
+        let failure: Failure =
+            PluginsError::Missing { kind: "context engine", name: "nope".into(), found: vec!["compressor".into()] }
+                .into();
         assert_eq!(failure.why, "there is no context engine `nope`");
-        assert_eq!(failure.fix, "set context.engine to one of: compressor (bundled); others go into /h/plugins");
+        assert_eq!(
+            failure.fix,
+            "set context.engine to compressor, or install one with `hermes plugins install SOURCE`"
+        );
         assert_eq!(failure.kind as u8, 5);
     }
 }

@@ -36,13 +36,14 @@ pub(crate) enum LabCommand {
 /// The recordings and the engines to replay.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recordings: exported sessions, OpenAI-style JSON lines, or a session of pi
+    /// Recordings: exported sessions, OpenAI-style JSON lines, or a session of the pi coding agent
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// An engine, `none` for no compaction, or the name of an --external; the first is the baseline of the comparison
+    /// [default: `none` and the engine of config.yaml]
     #[arg(long = "engine", value_name = "NAME")]
     engines: Vec<String>,
-    /// A command that implements the lab's protocol, as another column
+    /// Also compare this command, which implements the lab's protocol (docs/lab.md)
     #[arg(long = "external", value_name = "NAME=COMMAND")]
     externals: Vec<String>,
     /// The model's context window in tokens
@@ -51,19 +52,19 @@ pub(crate) struct ReplayArguments {
     /// Read prices from this JSON or YAML file
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// How the simulated summariser behaves
+    /// How the simulated summariser behaves: `sound` never fails, `down` always fails, `none` does not exist
     #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = FaultMode::NAMES)]
     summariser: String,
-    /// Run without a summariser
+    /// Same as --summariser none
     #[arg(long, conflicts_with = "summariser")]
     no_model: bool,
     /// Use the engines' settings in config.yaml instead of their defaults
     #[arg(long)]
     configured: bool,
-    /// Skip the measurement of what the engines' tools find again
+    /// Do not test whether the engines' tools can find compacted text
     #[arg(long)]
     no_recall: bool,
-    /// Also measure the time that plans take
+    /// Also measure how long compaction takes
     #[arg(long)]
     timing: bool,
     /// Seconds to wait for each answer of an --external
@@ -82,13 +83,13 @@ pub(crate) struct ReplayArguments {
 pub(crate) struct VerifyArguments {
     /// The engine to test
     engine: String,
-    /// Another engine that takes turns with it
+    /// Alternate with this engine during each conversation
     #[arg(long = "with", value_name = "ENGINE")]
     other: Option<String>,
     /// Number of conversations
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     conversations: u64,
-    /// Seed of the first conversation; each later one adds one
+    /// Seed of the first conversation; it increases by 1 for each further one
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Turns of each conversation [default: chosen by its seed]

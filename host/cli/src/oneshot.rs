@@ -38,7 +38,7 @@ pub(crate) async fn answer(
         false => None,
     };
     let text = prompt(asked, piped.as_deref(), !images.is_empty())?;
-    let images = images.iter().map(|file| picture(file)).collect::<Result<Vec<_>, _>>()?;
+    let images = images.iter().map(|file| image(file)).collect::<Result<Vec<_>, _>>()?;
     let say = Command::Say { text, attached: images };
     turn(setup, say, Show::Answer, session, verbose, console, &ctrl_c).await
 }
@@ -100,20 +100,32 @@ async fn turn(
 }
 
 /// Reads an image from a file.
-fn picture(file: &Path) -> Result<Part, Failure> {
+fn image(file: &Path) -> Result<Part, Failure> {
     let name = file.to_string_lossy();
-    let failed = |why: String| {
-        let fix = "give a PNG, JPEG, WebP or GIF picture of at most 20 MB";
-        Failure::new(Kind::Usage, format!("the image {name} cannot be sent"), why, fix)
+    let failed =
+        |why: String, fix: &str| Failure::new(Kind::Usage, format!("the image {name} cannot be sent"), why, fix);
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => failed("it does not exist".to_owned(), "check the path"),
+        _ => failed(error.to_string(), "check that the file can be read"),
     };
-    // Check the size first, so that no huge file is read.
-    let size = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?.len();
-    if size > MOST_BYTES as u64 {
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        return Err(failed(MediaError::TooLarge { size }.to_string()));
+    let unfit = |error: MediaError| {
+        let fix = match error {
+            MediaError::TooLarge { .. } => "make it smaller",
+            MediaError::NotAnImage => "convert it, or give another file",
+            MediaError::Empty | MediaError::Address(_) => "give another file",
+        };
+        failed(error.to_string(), fix)
+    };
+    let found = std::fs::metadata(file).map_err(unreadable)?;
+    if found.is_dir() {
+        return Err(failed("it is a folder".to_owned(), "give an image file"));
     }
-    let bytes = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-    Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(|error| failed(error.to_string()))?))
+    // Check the size first, so that no huge file is read.
+    if found.len() > MOST_BYTES as u64 {
+        return Err(unfit(MediaError::TooLarge { size: usize::try_from(found.len()).unwrap_or(usize::MAX) }));
+    }
+    let bytes = std::fs::read(file).map_err(unreadable)?;
+    Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(unfit)?))
 }
 
 /// The failure of a turn that has used up its requests.

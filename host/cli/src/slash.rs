@@ -1,6 +1,6 @@
 //! The slash commands of a chat.
 
-use hermes_config::similarity;
+use hermes_config::most_similar;
 
 /// The commands and their descriptions.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -88,9 +88,9 @@ impl Slash {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    let names = NAMES.iter().filter_map(|(usage, _)| usage.split(' ').next());
-    let alike = names.map(|known| (similarity(name, known), known));
-    alike.filter(|(alike, _)| *alike >= 0.5).max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
+    let mut names = NAMES.iter().filter_map(|(usage, _)| usage.split(' ').next());
+    let near = most_similar(name, names.clone().map(str::to_owned))?;
+    names.find(|known| *known == near)
 }
 
 #[cfg(test)]
@@ -123,6 +123,7 @@ mod tests {
             ("/engine lossless", Some(Slash::Engine(Some("lossless".to_owned())))),
             ("/rewnd", unknown("/rewnd", Some("/rewind"))),
             ("/zzz", unknown("/zzz", None)),
+            ("/dance", unknown("/dance", None)),
             ("/etc/hosts is a file", None),
             (" /help", None),
             ("/", None),

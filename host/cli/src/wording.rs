@@ -40,6 +40,7 @@ fn action(action: &Action) -> String {
         Action::AllowUnencrypted => "add --insecure for a server that you trust".to_owned(),
         Action::StatePublisherKey => "give the publisher's key with --key".to_owned(),
         Action::AcceptPublisherKey => "add --accept-key if you know why the key changed".to_owned(),
+        Action::ReplaceInstalled => "add --replace to install it from the new source".to_owned(),
         Action::ChooseNative => "add --native if you trust its author".to_owned(),
         Action::ChooseComponent => "remove --native to run its component".to_owned(),
         Action::ListSessions => "choose a session of `hermes sessions list`".to_owned(),
@@ -47,7 +48,7 @@ fn action(action: &Action) -> String {
             format!("`hermes sessions show {session}` shows the numbers of its messages")
         }
         Action::BranchSession => "continue in a copy with `--branch`".to_owned(),
-        Action::DeleteWithChildren => "delete them too with `--with-children`".to_owned(),
+        Action::DeleteWithChildren => "add --with-children to delete all of them".to_owned(),
         Action::CheckStore => "run `hermes sessions check` to see what is wrong".to_owned(),
         Action::RepairStore => "run `hermes sessions repair`, which makes a backup first".to_owned(),
         Action::ChooseProvider => "choose a provider with --provider or model.provider".to_owned(),

@@ -84,16 +84,16 @@ pub struct Blob {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     /// It is empty.
-    #[error("the file is empty")]
+    #[error("it is empty")]
     Empty,
     /// It is larger than [`MOST_BYTES`].
-    #[error("the file has {size} bytes, and at most {MOST_BYTES} can be sent")]
+    #[error("it has {} MB; at most {} MB can be sent", size.div_ceil(1_000_000), MOST_BYTES / 1_000_000)]
     TooLarge {
         /// Its bytes.
         size: usize,
     },
     /// Its first bytes belong to no format that models read.
-    #[error("the file is not a PNG, JPEG, WebP or GIF picture")]
+    #[error("it is not a PNG, JPEG, WebP or GIF image")]
     NotAnImage,
     /// The address is not `https:`.
     #[error("`{0}` does not begin with `https://`, the only kind of address that can be sent")]

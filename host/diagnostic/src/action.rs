@@ -66,6 +66,8 @@ pub enum Action {
     StatePublisherKey,
     /// Accept the publisher's new key.
     AcceptPublisherKey,
+    /// Replace the installed plugin with the one from the new source.
+    ReplaceInstalled,
     /// Install the native library instead of the component.
     ChooseNative,
     /// Install the component instead of the native library.
@@ -122,6 +124,7 @@ impl fmt::Display for Action {
             Self::AllowUnencrypted => f.write_str("allow an unencrypted transfer from a server that you trust"),
             Self::StatePublisherKey => f.write_str("give the publisher's key"),
             Self::AcceptPublisherKey => f.write_str("accept the new key if you know why it changed"),
+            Self::ReplaceInstalled => f.write_str("replace the installed plugin"),
             Self::ChooseNative => f.write_str("allow native code if you trust its author"),
             Self::ChooseComponent => f.write_str("use the component"),
             Self::ListSessions => f.write_str("list the sessions"),

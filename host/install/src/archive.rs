@@ -55,7 +55,7 @@ pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallErro
     match magic.as_slice() {
         [0x1f, 0x8b, ..] => tarball(GzDecoder::new(io::BufReader::new(file)), unpacker),
         [b'P', b'K', ..] => zipped(io::BufReader::new(file), unpacker),
-        _ => refuse("it is neither gzip nor zip"),
+        _ => Err(InstallError::NotAnArchive { from: archive.display().to_string() }),
     }
 }
 

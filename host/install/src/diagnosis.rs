@@ -36,8 +36,8 @@ impl Diagnose for InstallError {
             Self::Source { reason, .. } => (
                 codes::SOURCE,
                 reason.fix_or(Fix::words(
-                    "give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], or \
-                     oci://host/name:tag",
+                    "give a folder, a .wasm, a .tar.gz or .zip, an https address, owner/repo[@ref][#folder], a git \
+                     address, or oci://host/name:tag",
                 )),
             ),
             Self::Fetch { reason, .. } => {
@@ -45,12 +45,15 @@ impl Diagnose for InstallError {
             }
             Self::Insecure(_) => (codes::INSECURE, Fix::words("use https").or(Action::AllowUnencrypted)),
             Self::WithoutTls(_) => (codes::INSECURE, Fix::words("use another address").or(Action::AllowUnencrypted)),
+            Self::NotAnArchive { .. } => {
+                (codes::ARCHIVE, Fix::words("give another file").or("download the archive again"))
+            }
             Self::Archive(_) => (codes::ARCHIVE, Fix::words("ask its author for a corrected archive")),
             Self::NoPlugin { reason, .. } => {
                 (codes::NO_PLUGIN, reason.fix_or(Fix::words("give the folder or file that contains the plugin")))
             }
             Self::Manifest { source, .. } => {
-                let correct = "correct plugin.yaml; docs/plugins.md lists its fields";
+                let correct = "correct plugin.yaml, or ask its author for a corrected plugin";
                 (codes::MANIFEST, Fix::words(source.why.fix().unwrap_or(correct)))
             }
             Self::Signature(reason) => {
@@ -63,16 +66,17 @@ impl Diagnose for InstallError {
             Self::Broken { .. } => (codes::BROKEN, Fix::words("install another version").or("ask its author")),
             Self::Native(_) => (codes::NATIVE, Fix::words("ask its author for a component").or(Action::ChooseNative)),
             Self::NoLibrary(_) => (codes::NO_LIBRARY, Action::ChooseComponent.into()),
-            Self::Installed { name, .. } => {
-                (codes::INSTALLED, Fix::from(Action::UpdatePlugin { plugin: name.clone() }).or("remove it first"))
-            }
+            Self::Installed { name, .. } => (
+                codes::INSTALLED,
+                Fix::from(Action::ReplaceInstalled).or(Action::UpdatePlugin { plugin: name.clone() }),
+            ),
             Self::Unusable { problem, .. } => (problem.code, problem.fix.clone()),
             Self::Unknown { .. } => (codes::UNKNOWN, Action::ListPlugins.into()),
-            Self::Bundled(name) => (
+            Self::Bundled(name) => (codes::BUNDLED, Action::DisablePlugin { plugin: name.clone() }.into()),
+            Self::BundledName(name) => (
                 codes::BUNDLED,
-                Fix::from(Action::DisablePlugin { plugin: name.clone() }).or(format!(
-                    "set `plugins.settings.{name}.source: installed` to make room for another plugin of its name"
-                )),
+                Fix::words(format!("set `plugins.settings.{name}.source: installed` in config.yaml to replace it"))
+                    .or("rename the plugin"),
             ),
             Self::Occupied { name, .. } => {
                 (codes::OCCUPIED, Fix::words("move the folder away").or(Action::GrantPlugin { plugin: name.clone() }))
@@ -113,6 +117,7 @@ mod tests {
             InstallError::Insecure(text()),
             InstallError::WithoutTls(text()),
             InstallError::Archive(text()),
+            InstallError::NotAnArchive { from: text() },
             InstallError::NoPlugin { from: text(), reason: reason() },
             InstallError::Manifest { from: text(), source: Manifest::parse("name: [").expect_err("no YAML") },
             InstallError::Signature(reason()),
@@ -124,6 +129,7 @@ mod tests {
             InstallError::Unusable { name: text(), problem: Box::new(problem) },
             InstallError::Unknown { name: text(), there: Vec::new() },
             InstallError::Bundled(text()),
+            InstallError::BundledName(text()),
             InstallError::Occupied { folder: "/p".into(), name: text() },
             InstallError::NoPrevious(text()),
             InstallError::NotPinned { name: text(), from: text(), why: text() },

@@ -67,6 +67,12 @@ pub enum InstallError {
     /// The archive breaks a rule.
     #[error("the archive cannot be used: {0}")]
     Archive(String),
+    /// The file has another format.
+    #[error("{from} is not a gzip or zip archive")]
+    NotAnArchive {
+        /// The file or address.
+        from: String,
+    },
     /// The source does not contain a plugin.
     #[error("{from} contains no usable plugin: {reason}")]
     NoPlugin {
@@ -145,8 +151,11 @@ pub enum InstallError {
         there: Vec<String>,
     },
     /// The plugin is bundled, so it is part of the program.
-    #[error("`{0}` is part of Hermes, so it cannot be installed, granted or removed")]
+    #[error("`{0}` is part of Hermes, which manages it and its permissions")]
     Bundled(String),
+    /// A plugin from elsewhere has the name of a bundled one.
+    #[error("`{0}` is the name of a bundled plugin")]
+    BundledName(String),
     /// A folder of that name exists that is not in the lock.
     #[error("{folder} exists already and is not listed in plugins.lock")]
     Occupied {

@@ -77,7 +77,7 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
             if signature.is_file() {
                 copy(&signature, &project::with_ending(&archive, SIGNATURE))?;
             }
-            unpacked(archive, work, how)
+            unpacked(archive, &file.display().to_string(), work, how)
         }
         Source::Url(url) => web::fetch(url, work, how).await,
         Source::Git(repository) => git::fetch(repository, work, how).await,
@@ -85,10 +85,14 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
     }
 }
 
-fn unpacked(archive: PathBuf, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
+/// Unpacks the copy of an archive that came from `from`.
+fn unpacked(archive: PathBuf, from: &str, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     how.progress.step("unpacking");
     let folder = made(work, "unpacked")?;
-    unpack(&archive, &folder, how.caps)?;
+    unpack(&archive, &folder, how.caps).map_err(|error| match error {
+        InstallError::NotAnArchive { .. } => InstallError::NotAnArchive { from: from.to_owned() },
+        other => other,
+    })?;
     let signed = project::with_ending(&archive, SIGNATURE).is_file();
     Ok(Fetched { folder: project::root_of(&folder)?, resolved: None, archive: signed.then_some(archive) })
 }

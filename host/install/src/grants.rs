@@ -207,7 +207,7 @@ fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
         Err(error) => (State::Altered, error.to_string(), Fix::words("check the permissions of its files")),
         Ok(found) if found != pin.digest => {
             let detail = format!(
-                "{} was changed since it was granted (digest {} instead of {})",
+                "the files in {} have changed since you allowed it to run (digest {} instead of {})",
                 folder.display(),
                 found.short(),
                 pin.digest.short()
@@ -216,7 +216,7 @@ fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
             (State::Altered, detail, fix)
         }
         Ok(_) if pin.granted.is_none() => {
-            (State::Revoked, "its grant was revoked".to_owned(), Action::GrantPlugin { plugin }.into())
+            (State::Revoked, "you revoked its permission to run".to_owned(), Action::GrantPlugin { plugin }.into())
         }
         Ok(_) => (State::Ok, String::new(), Fix::none()),
     }

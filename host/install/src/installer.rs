@@ -74,7 +74,7 @@ impl Installer {
         let place = if matches!(wanted.source, Source::Folder(_)) { Place::Local } else { Place::Fetched };
         let project = Project::find(&fetched.folder, place, &from, wanted.name.as_deref())?;
         if self.bundled.contains(&project.manifest.name) {
-            return Err(InstallError::Bundled(project.manifest.name));
+            return Err(InstallError::BundledName(project.manifest.name));
         }
         let folder = stage.plugin();
         fs::create_dir(&folder).at(&folder)?;

@@ -1,6 +1,7 @@
 //! Sources of plugins, recognised by their text alone, without the network.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use url::Url;
@@ -144,7 +145,14 @@ fn is_file_of_a_plugin(path: &Path) -> bool {
 }
 
 fn local(path: &Path) -> Result<Source, Reason> {
-    let path = std::fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = std::fs::canonicalize(path).map_err(|error| {
+        // Without `.` in the middle.
+        let shown = path.components().collect::<PathBuf>();
+        match error.kind() {
+            io::ErrorKind::NotFound => Reason::new(format!("{} does not exist", shown.display()), "check the path"),
+            _ => format!("{}: {error}", shown.display()).into(),
+        }
+    })?;
     if path.to_str().is_none() {
         return Err("its path is not UTF-8".into());
     }

@@ -243,7 +243,7 @@ fn names_in_use_are_refused() {
     let (home, from) = (place.path().join("home"), place.path().join("source"));
     source(&from, 1);
     fs::write(from.join("plugin.yaml"), "name: bundled\n").unwrap();
-    assert!(matches!(bring(&home, &from, &|_| ()), Err(InstallError::Bundled(_))));
+    assert!(matches!(bring(&home, &from, &|_| ()), Err(InstallError::BundledName(_))));
     source(&from, 1);
     fs::create_dir_all(home.join("plugins/mine")).unwrap();
     fs::write(home.join("plugins/mine/x"), "theirs").unwrap();

@@ -273,8 +273,8 @@ fn status(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> GrantStatus
     };
     if plugins.join(&entry.pin.folder) != folder {
         return GrantStatus::Ungranted(Ungranted::Elsewhere {
-            name: name.to_owned(),
-            folder: entry.pin.folder.clone(),
+            found: folder.strip_prefix(plugins).unwrap_or(folder).display().to_string(),
+            granted: entry.pin.folder.clone(),
         });
     }
     match entry.pin.granted {

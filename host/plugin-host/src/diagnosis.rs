@@ -1,7 +1,5 @@
 //! The code and the remedy of each failure of a plugin.
 
-use std::path::Path;
-
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::catalog::Ungranted;
@@ -44,8 +42,8 @@ impl Diagnose for PluginsError {
     #[allow(clippy::too_many_lines)]
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
-            Self::Missing { kind, found, folder, .. } => (codes::MISSING, choose(kind, found, folder)),
-            Self::OtherKind { kind, found, folder, .. } => (codes::OTHER_KIND, choose(kind, found, folder)),
+            Self::Missing { kind, name, found } => (codes::MISSING, choose(kind, name, found)),
+            Self::OtherKind { kind, name, found, .. } => (codes::OTHER_KIND, choose(kind, name, found)),
             Self::NoLonger { .. } => {
                 (codes::NO_LONGER, Fix::words("correct or remove the plugin").or(Action::ListPlugins))
             }
@@ -77,7 +75,7 @@ impl Diagnose for PluginsError {
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
             Self::Manifest { path, source } => {
                 let code = if matches!(source.why, Wrong::Contract { .. }) { codes::CONTRACT } else { codes::MANIFEST };
-                let correct = || format!("correct {}; docs/plugins.md lists its fields", path.display());
+                let correct = || format!("correct {}, or ask the plugin's author", path.display());
                 (code, Fix::words(source.why.fix().map_or_else(correct, str::to_owned)))
             }
             Self::Twice { name, is_bundled, .. } => {
@@ -97,13 +95,19 @@ impl Diagnose for PluginsError {
     }
 }
 
-/// The plugins that could be selected instead.
-fn choose(kind: &str, found: &[String], folder: &Path) -> Fix {
-    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
+/// Below this, a suggestion would confuse more than it helps.
+const LEAST_ALIKE: f64 = 0.6;
+
+/// Suggests the most similar name and the plugins that could be selected instead.
+fn choose(kind: &str, name: &str, found: &[String]) -> Fix {
     if found.is_empty() {
-        return Fix::words(format!("install one into {}", folder.display()));
+        return Action::InstallPlugin.into();
     }
-    Fix::words(format!("set {setting} to one of: {}; others go into {}", found.join(", "), folder.display()))
+    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
+    let alike = found.iter().map(|known| (strsim::normalized_damerau_levenshtein(name, known), known));
+    let nearest = alike.filter(|(alike, _)| *alike >= LEAST_ALIKE).max_by(|left, right| left.0.total_cmp(&right.0));
+    let suggestion = nearest.map_or_else(String::new, |(_, known)| format!("did you mean `{known}`? "));
+    Fix::words(format!("{suggestion}set {setting} to {}", found.join(" or "))).or(Action::InstallPlugin)
 }
 
 impl Diagnose for Ungranted {
@@ -113,7 +117,10 @@ impl Diagnose for Ungranted {
             Self::Unknown(name) => (codes::UNGRANTED, Fix::from(grant(name))),
             Self::Revoked(name) => (codes::REVOKED, grant(name).into()),
             Self::Native(name) => (codes::NATIVE, Action::GrantNative { plugin: name.clone() }.into()),
-            Self::Elsewhere { .. } => (codes::ELSEWHERE, Fix::words("remove one of the two")),
+            Self::Elsewhere { granted, .. } => {
+                let rename = format!("rename the folder back to `{granted}`; if both folders exist, remove one");
+                (codes::ELSEWHERE, Fix::words(rename))
+            }
             Self::Altered(name) => (codes::ALTERED, Fix::words("install it again from its source").or(grant(name))),
         };
         (code, "the plugin cannot run".into(), fix)
@@ -154,13 +161,12 @@ mod tests {
         let cause = || std::io::Error::other("refused");
         let manifest = |text: &str| Manifest::parse(text).expect_err("a wrong manifest");
         vec![
-            PluginsError::Missing { kind: "context engine", name: name(), found: Vec::new(), folder: "/p".into() },
+            PluginsError::Missing { kind: "context engine", name: name(), found: Vec::new() },
             PluginsError::OtherKind {
                 kind: "memory provider",
                 name: name(),
                 exports: vec!["tools"],
                 found: vec![name()],
-                folder: "/p".into(),
             },
             PluginsError::NoLonger { kind: "context engine", name: name(), exports: vec!["tools"] },
             PluginsError::Load { name: name(), place: "/p".into(), source: LoadError::NoKind },
@@ -187,7 +193,7 @@ mod tests {
             Ungranted::Unknown(name()),
             Ungranted::Revoked(name()),
             Ungranted::Native(name()),
-            Ungranted::Elsewhere { name: name(), folder: "tools/mine".into() },
+            Ungranted::Elsewhere { found: "mine".into(), granted: "tools/mine".into() },
             Ungranted::Altered(name()),
         ];
         let lock = [

@@ -20,10 +20,8 @@ pub enum PluginsError {
         kind: &'static str,
         /// Its name.
         name: String,
-        /// The plugins of this kind, each with its origin.
+        /// The names of the plugins of this kind.
         found: Vec<String>,
-        /// The folder of installed plugins.
-        folder: PathBuf,
     },
     /// A plugin has the name, but is of another kind.
     #[error("the plugin `{name}` is not a {kind}: it exports {}", exports.join(", "))]
@@ -34,10 +32,8 @@ pub enum PluginsError {
         name: String,
         /// Its exports.
         exports: Vec<&'static str>,
-        /// The plugins of the wanted kind.
+        /// The names of the plugins of the wanted kind.
         found: Vec<String>,
-        /// The folder of installed plugins.
-        folder: PathBuf,
     },
     /// A newer version of a plugin is of another kind.
     #[error("the plugin `{name}` is no longer a {kind}: it exports {}", exports.join(", "))]

@@ -160,13 +160,12 @@ fn unusable(name: &str, problem: &Problem) -> PluginsError {
 
 impl Select<'_> {
     fn named(&self, name: &str, kind: &'static str, is: fn(&Exports) -> bool) -> Result<Selected, PluginsError> {
-        let folder = self.catalog.folder().to_owned();
         let Some(found) = self.catalog.get(name) else {
             // A folder of that name that cannot be read is the more likely cause.
             if let Some(problem) = self.catalog.problem_with(name) {
                 return Err(unusable(name, problem));
             }
-            return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is), folder });
+            return Err(PluginsError::Missing { kind, name: name.to_owned(), found: self.of_kind(is) });
         };
         let selected = self.load(found).map_err(|error| match (&error, self.catalog.problem_with_all()) {
             // Nothing is granted because the grants cannot be read.
@@ -178,7 +177,7 @@ impl Select<'_> {
             return Ok(selected);
         }
         let exports = exports.names();
-        Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is), folder })
+        Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is) })
     }
 
     fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
@@ -228,11 +227,6 @@ impl Select<'_> {
     fn of_kind(&self, is: fn(&Exports) -> bool) -> Vec<String> {
         let quietly = |_| ControlFlow::Continue(());
         let loads = |found: &&Found| found.load(self.runtime, &quietly).is_ok_and(|loaded| is(&loaded.exports()));
-        self.catalog
-            .all()
-            .iter()
-            .filter(loads)
-            .map(|found| format!("{} ({})", found.manifest.name, found.origin))
-            .collect()
+        self.catalog.all().iter().filter(loads).map(|found| found.manifest.name.clone()).collect()
     }
 }

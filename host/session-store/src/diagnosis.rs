@@ -42,11 +42,9 @@ impl Diagnose for SessionError {
             Self::UnknownSession(_) => (codes::UNKNOWN_SESSION, OPEN, Action::ListSessions.into()),
             Self::AmbiguousSession { .. } => (codes::AMBIGUOUS_SESSION, OPEN, Fix::words("give more of the id")),
             Self::InUse { .. } => (codes::IN_USE, OPEN, Fix::words("end that process first").or(Action::BranchSession)),
-            Self::HasChildren { .. } => (
-                codes::HAS_CHILDREN,
-                "the session cannot be deleted",
-                Fix::words("keep it").or(Action::DeleteWithChildren),
-            ),
+            Self::HasChildren { .. } => {
+                (codes::HAS_CHILDREN, "the session cannot be deleted", Action::DeleteWithChildren.into())
+            }
             Self::NoSuchMessage { session, .. } => (
                 codes::NO_SUCH_MESSAGE,
                 "the message cannot be found",

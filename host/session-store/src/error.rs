@@ -68,11 +68,7 @@ pub enum SessionError {
         pid: Option<u32>,
     },
     /// Other sessions show messages of the session to delete.
-    #[error(
-        "session {session} cannot be deleted: {} from it, {}",
-        continuing(children.len()),
-        shown(children)
-    )]
+    #[error("{}", continuing(session, children))]
     HasChildren {
         /// The session.
         session: SessionId,
@@ -144,8 +140,11 @@ fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
-fn continuing(children: usize) -> String {
-    if children == 1 { "a session continues".to_owned() } else { format!("{children} sessions continue") }
+fn continuing(session: &SessionId, children: &[SessionId]) -> String {
+    match children {
+        [child] => format!("session {child} continues session {session}"),
+        _ => format!("{} sessions continue session {session}: {}", children.len(), shown(children)),
+    }
 }
 
 /// The first few sessions.

@@ -178,7 +178,11 @@ fn a_revoked_grant_ends_in_the_running_session_and_can_be_restored() {
     chat.home.grant("hostile");
     chat.wait_for_changes("ready", 1);
     chat.turn("three");
-    chat.end().says(&["was revoked, for this session and later ones", "its grant was revoked", "generation 3"]);
+    chat.end().says(&[
+        "was revoked, for this session and later ones",
+        "you revoked its permission to run",
+        "generation 3",
+    ]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn rewind_model_and_engine_take_effect_with_the_next_message() {
     let home = Home::with(&server);
     let lines = "one\ntwo\n/rewind\n/model other-model\n/engine lossless\nthree\n/exit\n";
     let output = home.hermes(&[]).stdin(lines).run().success();
-    assert!(output.stdout.contains("rewound to before `two`"), "{output}");
+    assert!(output.stdout.contains("removed `two` and everything after it"), "{output}");
     assert!(output.stdout.contains("other-model · lossless"), "{output}");
 
     let request = server.last_turn();

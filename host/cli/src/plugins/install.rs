@@ -32,7 +32,7 @@ pub(crate) struct InstallArguments {
     /// Require a signature by this minisign key of the publisher
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Accept a key other than that of the first install
+    /// Accept a publisher's key that differs from the one of the first installation
     #[arg(long)]
     accept_key: bool,
     /// Run its native library, which runs outside the sandbox and can do everything that you can

@@ -116,7 +116,8 @@ impl Inventory {
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             let why = format!("the plugins are: {}", names.join(", "));
             let fix = "check the name, or install the plugin with `hermes plugins install SOURCE`";
-            Failure::new(Kind::Usage, format!("there is no plugin `{name}`"), why, fix)
+            let code = hermes_install::codes::UNKNOWN.name().into();
+            Failure { code, ..Failure::new(Kind::General, format!("there is no plugin `{name}`"), why, fix) }
         })
     }
 

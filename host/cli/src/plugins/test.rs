@@ -28,7 +28,7 @@ pub(crate) struct TestArguments {
     /// Number of conversations to generate for a context engine
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     conversations: u64,
-    /// Seed of the first conversation
+    /// Seed of the first conversation; it increases by 1 for each further one
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Turns of each conversation [default: chosen by its seed]

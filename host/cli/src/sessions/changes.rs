@@ -36,31 +36,31 @@ pub(crate) struct Consent {
 /// The sessions to delete.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct PruneArguments {
-    /// Sessions without a new message for this many days
+    /// Only sessions without a new message for this many days
     #[arg(long, value_name = "DAYS")]
     older_than: u64,
-    /// Sessions of this front end, such as cli
+    /// Only sessions of this front end, such as cli
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Sessions that worked in or below this folder
+    /// Only sessions that worked in or below this folder
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
-    /// Sessions whose model's name contains TEXT
+    /// Only sessions whose model's name contains TEXT
     #[arg(long, value_name = "TEXT")]
     model_name: Option<String>,
-    /// Sessions whose title contains TEXT
+    /// Only sessions whose title contains TEXT
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Sessions with at least N messages
+    /// Only sessions with at least N messages
     #[arg(long, value_name = "N")]
     min_messages: Option<u64>,
-    /// Sessions with at most N messages; 0 selects empty sessions
+    /// Only sessions with at most N messages; 0 selects empty sessions
     #[arg(long, value_name = "N")]
     max_messages: Option<u64>,
-    /// Sessions started on or after this day, such as 2026-01-31
+    /// Only sessions started on or after this day, such as 2026-01-31
     #[arg(long, value_name = "DATE")]
     started_after: Option<civil::Date>,
-    /// Sessions started before this day
+    /// Only sessions started before this day
     #[arg(long, value_name = "DATE")]
     started_before: Option<civil::Date>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) struct ListArguments {
     /// Show only sessions of this folder
     #[arg(long)]
     here: bool,
-    /// Also show delegated tasks and sessions that others continue
+    /// Also show delegated tasks, and sessions that were continued in another session
     #[arg(short, long)]
     all: bool,
     /// Print JSON

@@ -20,7 +20,7 @@ const MANY: u64 = 1_000;
 /// The query, and the messages to search.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct SearchArguments {
-    /// Words that a message must contain; also "a phrase", prefix*, this OR that, -without (docs/search.md)
+    /// Words that a message must contain; also "a phrase", prefix*, this OR that, -without
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
 
@@ -28,7 +28,7 @@ pub(crate) struct SearchArguments {
     #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant", "tool"])]
     role: Vec<String>,
 
-    /// Search only this session, by its id or the beginning of its id
+    /// Search only this session, by its id, the beginning of its id, or its title
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 

@@ -83,7 +83,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
         let archive = work.join("archive");
         registry.blob(layer, &archive, how).await?;
         return match layer.media_type.contains("gzip") {
-            true => Ok(Fetched { resolved: Some(digest), ..unpacked(archive, work, how)? }),
+            true => Ok(Fetched { resolved: Some(digest), ..unpacked(archive, &image.to_string(), work, how)? }),
             false => {
                 let folder = made(work, "unpacked")?;
                 let size = fs::metadata(&archive).at(&archive)?.len();

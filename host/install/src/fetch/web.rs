@@ -115,6 +115,7 @@ pub(super) async fn save(
 
 pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     let web = Web::new(how.insecure)?;
+    web.allow(url)?;
     how.progress.step(&format!("fetching {url}"));
     let response = web.get(url).await?;
     let status = response.status();
@@ -139,7 +140,7 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
             let file = project::with_ending(&archive, SIGNATURE);
             fs::write(&file, signature).at(&file)?;
         }
-        return unpacked(archive, work, how);
+        return unpacked(archive, url.as_str(), work, how);
     }
     let folder = made(work, "plugin")?;
     let component = folder.join(component_name(url));

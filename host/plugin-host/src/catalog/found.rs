@@ -68,24 +68,24 @@ pub enum GrantStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ungranted {
     /// `plugins.lock` has no entry for it: its folder was created by hand.
-    #[error("it was not granted")]
+    #[error("you have not allowed it to run yet")]
     Unknown(String),
     /// The user revoked the grant.
-    #[error("its grant was revoked")]
+    #[error("you revoked its permission to run")]
     Revoked(String),
     /// It is only a native library, and native code was not granted.
     #[error("it is a native library, which runs outside the sandbox and can do everything that you can do")]
     Native(String),
     /// `plugins.lock` grants a plugin of this name in another folder.
-    #[error("plugins.lock grants `{name}` in another folder, `{folder}`")]
+    #[error("it is in the folder `{found}`, but it was allowed to run in the folder `{granted}`")]
     Elsewhere {
-        /// Its name.
-        name: String,
+        /// Its folder, relative to the folder of plugins.
+        found: String,
         /// The folder in `plugins.lock`, relative to the folder of plugins.
-        folder: String,
+        granted: String,
     },
     /// The bytes in its folder are not those that were granted.
-    #[error("it was changed since it was granted")]
+    #[error("its files have changed since you allowed it to run")]
     Altered(String),
 }
 
