@@ -93,7 +93,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
             &["problem component", "note field"],
             &["not a WebAssembly component", "plugins disable junk", "`shape` (line 2)"],
         ),
-        ("changed", &["problem altered"], &["changed since it was granted", "plugins grant changed"]),
+        ("changed", &["problem altered"], &["changed since you allowed it", "plugins grant changed"]),
         ("revoked", &["problem revoked"], &["plugins grant revoked"]),
         ("gone", &["problem not-installed"], &["install --locked"]),
         ("sly", &["problem claims"], &["provides hooks", "correct `provides`"]),

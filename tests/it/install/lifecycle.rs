@@ -135,7 +135,7 @@ fn a_copied_folder_runs_only_as_it_was_granted() {
     assert_eq!(findings(&home), [("hostile".to_owned(), "ok".to_owned())]);
 
     home.write("plugins/tools/hostile/more.txt", "added");
-    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since it was granted"]);
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since you allowed it"]);
     home.hermes(&["plugins", "verify"]).run().exits(1);
     assert_eq!(findings(&home), [("hostile".to_owned(), "altered".to_owned())]);
     fs::remove_file(home.path().join("plugins/tools/hostile/more.txt")).unwrap();
@@ -164,8 +164,8 @@ fn a_broken_plugin_is_not_installed_and_says_why() {
         ("liar", &["provides tools"]),
         ("newer", &["^9", "line 2"]),
         ("junk", &["not a WebAssembly component"]),
-        ("files", &["part of Hermes"]),
-        ("nothing", &["no such file"]),
+        ("files", &["name of a bundled plugin"]),
+        ("nothing", &["does not exist"]),
     ] {
         let before = kept(&home);
         home.hermes(&["plugins", "install", &format!("./{name}"), "--yes"]).run().refused().says(words);
@@ -281,7 +281,7 @@ fn a_broken_manifest_is_reported_with_line_and_fix() {
     }
     home.write("plugins/tools/mine/plugin.yaml", "name: mine\ncomponent: other.wasm\n");
     home.hermes(&["plugins", "grant", "mine", "--yes"]).run().refused().says(&["other.wasm", "fix: build it"]);
-    home.hermes(&["plugins", "info", "nobody"]).run().refused().exits(USAGE).says(&["there is no plugin `nobody`"]);
+    home.hermes(&["plugins", "info", "nobody"]).run().refused().exits(1).says(&["there is no plugin `nobody`"]);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn the_source_setting_selects_the_bundled_or_the_installed_plugin() {
     let home = Home::with(&server);
     source(&home, "clerk", "files", "1.0.0", "");
     let refused = home.hermes(&["plugins", "install", "./files", "--yes"]).run().refused();
-    refused.says(&["part of Hermes", "plugins.settings.files.source: installed"]);
+    refused.says(&["name of a bundled plugin", "plugins.settings.files.source: installed"]);
     let reads = || {
         let output = home.hermes(&["-z", "hi"]).run().success();
         (server.last_turn().tool_names().contains(&"read_file"), output)

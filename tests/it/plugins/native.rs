@@ -72,7 +72,7 @@ fn native_code_runs_only_with_explicit_consent() {
     let mut bytes = fs::read(&installed).unwrap();
     bytes.push(0);
     fs::write(&installed, bytes).unwrap();
-    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since it was granted"]);
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["changed since you allowed it"]);
 }
 
 #[test]

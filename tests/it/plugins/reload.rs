@@ -150,7 +150,7 @@ fn an_ungranted_change_is_reported_and_the_running_version_stays() {
     fs::write(chat.home.path().join("plugins/hostile/plugin.yaml"), "name: [").unwrap();
     chat.wait_for_changes("broken", 2);
     assert!(chat.turn("three").contains(WORDS));
-    let output = chat.end().says(&["hostile", "changed since it was granted", "`hermes plugins grant hostile`"]);
+    let output = chat.end().says(&["hostile", "changed since you allowed it", "`hermes plugins grant hostile`"]);
     assert_eq!(output.stderr.matches("keeps the running version").count(), 2, "{output}");
 }
 
