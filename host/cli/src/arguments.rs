@@ -102,7 +102,7 @@ pub(crate) enum Command {
     },
     /// Show the system prompt by layer
     Prompt(PromptArguments),
-    /// Show what each request read from the provider's prompt cache
+    /// Show how much of each request came from the provider's prompt cache
     Cache {
         /// The session's id, the beginning of its id, or its title [default: the newest session of this folder]
         id: Option<String>,
@@ -160,7 +160,7 @@ pub(crate) struct PromptArguments {
     /// Show what changed since the prompt of this session was built
     #[arg(long, value_name = "ID", conflicts_with_all = ["id", "rebuild"])]
     pub(crate) diff: Option<String>,
-    /// Rebuild the prompt of this session
+    /// Rebuild the prompt of this session from the current files and plugins
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     pub(crate) rebuild: Option<String>,
     /// Print JSON, including the prompt text
@@ -277,13 +277,13 @@ pub(crate) enum PluginsCommand {
     /// Remove a plugin and its entries in config.yaml
     #[command(visible_aliases = ["rm", "uninstall"])]
     Remove(RemoveArguments),
-    /// Allow a plugin to run as it is on disk, with all or some of the permissions that it requests
+    /// Allow a plugin to run with its present files, and grant all or some of the permissions that it requests
     Grant(GrantArguments),
     /// Revoke permissions of a plugin; if you name none, it cannot run until you grant it again
     Revoke {
         /// The plugin's name
         name: String,
-        /// The permission to revoke, such as http or process
+        /// Permissions to revoke, such as http or process [default: all, and the permission to run]
         #[arg(value_name = "PERMISSION")]
         permissions: Vec<String>,
     },
@@ -354,11 +354,11 @@ pub(crate) enum PluginsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print the path of the file
+    /// Print the path of config.yaml
     Path,
-    /// Print the JSON Schema of the file, for editors
+    /// Print the JSON Schema of config.yaml, for editors
     Schema,
-    /// Print all values in force, with keys redacted
+    /// Print all settings in effect, with API keys hidden
     Show {
         /// Print JSON
         #[arg(long)]
@@ -366,7 +366,7 @@ pub(crate) enum ConfigCommand {
     },
     /// Print one value or section
     Get {
-        /// Its dotted key, such as model.default
+        /// The setting's key, such as model.default
         key: String,
     },
 }

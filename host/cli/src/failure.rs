@@ -236,7 +236,7 @@ mod tests {
         let [what, why, fix] = model.lines().map(|(_, text)| text);
         assert_eq!(what, "the model did not answer");
         assert_eq!(why, "no connection to http://127.0.0.1:1/v1: connection refused");
-        assert_eq!(fix, "check that it is running and that model.base_url is right");
+        assert_eq!(fix, "check that the server is running and that model.base_url is right");
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn explained(error: &Error, command: &str) -> (String, String) {
 fn unfit(error: &Error, value: &str, option: &str) -> (String, &'static str) {
     let cause = std::error::Error::source(error);
     if cause.is_some_and(|cause| cause.is::<ParseIntError>()) {
-        return (format!("`{value}` is not a number"), "give a whole number");
+        return (format!("`{value}` is not a valid number for `{option}`"), "give a whole number");
     }
     if cause.is_some_and(|cause| cause.is::<jiff::Error>()) {
         let looks_like_a_day = value.len() == 10 && value.chars().all(|c| c.is_ascii_digit() || c == '-');

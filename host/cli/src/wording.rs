@@ -21,7 +21,9 @@ fn action(action: &Action) -> String {
     match action {
         Action::Diagnose => "run `hermes doctor` to see what is wrong".to_owned(),
         Action::ShowConfiguration => "see `hermes config show`".to_owned(),
-        Action::ListPlugins => "choose another plugin: `hermes plugins list` lists all".to_owned(),
+        Action::ListPlugins => {
+            "check the name; `hermes plugins list` shows all plugins, also those that are part of Hermes".to_owned()
+        }
         Action::VerifyPlugins => "check the installed plugins with `hermes plugins verify`".to_owned(),
         Action::ShowPlugin { plugin } => format!("see `hermes plugins info {plugin}`"),
         Action::ReadPluginLog { plugin } => format!("see `hermes plugins logs {plugin}`"),

@@ -85,7 +85,7 @@ impl Diagnose for InstallError {
             Self::NotPinned { .. } => {
                 (codes::NOT_PINNED, Fix::words("install the plugin from its source to accept the new content"))
             }
-            Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("name permissions that it requests")),
+            Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("leave it out to grant what the plugin requests")),
             Self::Raced(_) => (codes::RACED, Fix::words("check the plugin's state and try again")),
             Self::Journal { path, .. } => (codes::FILE, Fix::words(format!("remove {}", path.display()))),
             Self::Lock(error) => {

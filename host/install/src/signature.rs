@@ -46,7 +46,7 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Result<Option<String>, InstallEr
                     let missing = missing.join(", ");
                     Err(refused(Reason::new(
                         format!("a publisher's key is given, but the signature {missing} is missing"),
-                        format!("put {missing} beside the plugin"),
+                        format!("ask the publisher for {missing} and put it beside the plugin, or leave the key out"),
                     )))
                 }
                 None => Ok(None),

@@ -103,6 +103,13 @@ fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
                 _ => repository(text).map(Source::Git),
             };
         }
+        // Such a text and the address that it is read as would be taken for different kinds of sources.
+        "https" | "http" if text.contains('\\') || text.contains(":///") => {
+            return Err(Reason::new(
+                "the host name is missing or contains a backslash",
+                "write it like https://host/path",
+            ));
+        }
         "https" | "http" => {}
         other => return Err(format!("addresses with `{other}:` are not supported").into()),
     }
@@ -378,6 +385,8 @@ mod tests {
             "owner/repo#/etc",
             "owner/repo#a/../b",
             "-owner/repo",
+            "https:///user@owner/repo.git",
+            "https://\\user@owner/repo.git",
             "https://user:secret@host.example/x.wasm",
             "git+https://user:secret@host.example/a.git",
             "https://host.example/x.wasm#y",

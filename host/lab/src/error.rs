@@ -49,7 +49,7 @@ pub enum LabError {
         why: String,
     },
     /// The window leaves too little room beside system prompt and tools.
-    #[error("a window of {window} tokens is too small: system prompt and tools take {fixed} of it")]
+    #[error("a window of {window} tokens is too small: system prompt and tools alone take {fixed}")]
     Terms {
         /// The window as given.
         window: u32,

@@ -73,7 +73,11 @@ impl Diagnose for ModelError {
                 ),
             ),
         };
-        (code, "the model did not answer".into(), fix)
+        let what = match self {
+            Self::Login { .. } | Self::LoginUnavailable { .. } => "the login for the model failed",
+            _ => "the model did not answer",
+        };
+        (code, what.into(), fix)
     }
 }
 

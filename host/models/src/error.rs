@@ -28,7 +28,7 @@ pub enum ModelError {
         remedy: String,
     },
     /// A login gives no access token until the user fixes it.
-    #[error("the login `{login}` gives no token: {why}")]
+    #[error("login `{login}`: {why}")]
     Login {
         /// Its name in `auth.json`.
         login: String,
@@ -38,7 +38,7 @@ pub enum ModelError {
         fix: String,
     },
     /// A login gives no access token at the moment.
-    #[error("the login `{login}` gives no token: {why}")]
+    #[error("login `{login}`: {why}")]
     LoginUnavailable {
         /// Its name in `auth.json`.
         login: String,

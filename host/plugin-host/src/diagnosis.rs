@@ -107,7 +107,7 @@ fn choose(kind: &str, name: &str, found: &[String]) -> Fix {
     let alike = found.iter().map(|known| (strsim::normalized_damerau_levenshtein(name, known), known));
     let nearest = alike.filter(|(alike, _)| *alike >= LEAST_ALIKE).max_by(|left, right| left.0.total_cmp(&right.0));
     let suggestion = nearest.map_or_else(String::new, |(_, known)| format!("did you mean `{known}`? "));
-    Fix::words(format!("{suggestion}set {setting} to {}", found.join(" or "))).or(Action::InstallPlugin)
+    Fix::words(format!("{suggestion}choose {} ({setting})", found.join(" or "))).or(Action::InstallPlugin)
 }
 
 impl Diagnose for Ungranted {

@@ -181,7 +181,7 @@ impl Wrong {
     /// What to write instead, if it follows from the problem.
     pub fn fix(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Version(_) => "write one such as 1.2.0",
+            Self::Version(_) => "write a version such as 1.2.0",
             Self::Range(_) => "write one such as \"^0.1\"",
             Self::Contract { .. } => "update Hermes or the plugin, whichever is older",
             Self::File(_) => "write a file name without folders",

@@ -64,7 +64,7 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
         return Err("the file is empty".to_owned());
     }
     if !bytes.starts_with(b"\0asm") {
-        return Err("its first bytes are not those of WebAssembly".to_owned());
+        return Err("it begins like another kind of file".to_owned());
     }
     let (mut stamp, mut named, mut foreign_import) = (None, None, None);
     let mut depth = 0usize;

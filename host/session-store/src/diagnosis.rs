@@ -41,7 +41,7 @@ impl Diagnose for SessionError {
         let (code, what, fix) = match self {
             Self::UnknownSession(_) => (codes::UNKNOWN_SESSION, OPEN, Action::ListSessions.into()),
             Self::AmbiguousSession { .. } => (codes::AMBIGUOUS_SESSION, OPEN, Fix::words("give more of the id")),
-            Self::InUse { .. } => (codes::IN_USE, OPEN, Fix::words("end that process first").or(Action::BranchSession)),
+            Self::InUse { .. } => (codes::IN_USE, OPEN, Fix::words("close that one first").or(Action::BranchSession)),
             Self::HasChildren { .. } => {
                 (codes::HAS_CHILDREN, "the session cannot be deleted", Action::DeleteWithChildren.into())
             }

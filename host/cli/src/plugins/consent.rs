@@ -142,12 +142,11 @@ impl operations::Consent for Terminal {
             (Purpose::Update, true) => "update the plugin?",
         };
         let (what, fix) = match offer.purpose {
-            Purpose::Grant => ("nothing was granted", "add --yes to grant the permissions that are shown"),
+            Purpose::Grant => ("nothing was granted", "add --yes to agree to what is shown"),
             Purpose::Pinned => ("nothing was changed", "add --yes to grant the permissions in plugins.lock"),
-            Purpose::Install | Purpose::Update => (
-                "nothing was changed",
-                "add --yes to grant the permissions that are shown, or --grant none to grant no permissions",
-            ),
+            Purpose::Install | Purpose::Update => {
+                ("nothing was changed", "add --yes to agree to what is shown, or --grant none to grant no permissions")
+            }
         };
         match grant {
             Some(Grant::All) => return Ok(Some((offer.manifest.permissions.clone(), offer.manifest.limits.clone()))),

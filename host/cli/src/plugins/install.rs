@@ -35,7 +35,7 @@ pub(crate) struct InstallArguments {
     /// Accept a publisher's key that differs from the one of the first installation
     #[arg(long)]
     accept_key: bool,
-    /// Run its native library, which runs outside the sandbox and can do everything that you can
+    /// Use the plugin's native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
     native: bool,
     /// Replace an installed plugin of this name from another source

@@ -29,7 +29,7 @@ pub(crate) struct UpdateArguments {
     /// Allow unencrypted connections
     #[arg(long)]
     insecure: bool,
-    /// Accept a key other than that of the first install
+    /// Accept a publisher's key that differs from the one of the first installation
     #[arg(long)]
     accept_key: bool,
     /// Also run the new version's native library, outside the sandbox

@@ -76,7 +76,11 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
 fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
     let unwritable = |error: io::Error| {
         let fix = "choose another name or another folder";
-        Failure::new(Kind::General, "the export cannot be written", format!("{}: {error}", path.display()), fix)
+        let why = match error.kind() {
+            io::ErrorKind::AlreadyExists => format!("{} exists already, and nothing is overwritten", path.display()),
+            _ => format!("{}: {error}", path.display()),
+        };
+        Failure::new(Kind::General, "the export cannot be written", why, fix)
     };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -332,7 +332,10 @@ impl Inner {
 
     fn unreadable(&self, error: &FileError) -> ModelError {
         let path = self.file.path().display();
-        let fix = format!("write token_url, client_id and refresh_token of `{}` into {path}", self.name);
+        let fix = format!(
+            "write token_url, client_id and refresh_token of `{}` into {path}; docs/models.md describes the file",
+            self.name
+        );
         let fix = match error {
             FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Malformed(_) => fix,
             FileError::Incomplete { .. } => format!("add what is missing to the login `{}`", self.name),

@@ -120,7 +120,7 @@ impl Survey {
             return Err(line.refused(format!("there are more than {MOST_SESSIONS} sessions")).into());
         }
         if !lease::is_file_name(id) {
-            return Err(line.refused("a session id is not made of letters, digits, `-` and `_`").into());
+            return Err(line.refused("a session id may contain only letters, digits, `-` and `_`").into());
         }
         if self.by_id.contains_key(id) {
             return Err(line.refused(format!("session {id} appears twice in the file")).into());
