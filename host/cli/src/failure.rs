@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(failure.why, "there is no context engine `nope`");
         assert_eq!(
             failure.fix,
-            "set context.engine to compressor, or install one with `hermes plugins install SOURCE`"
+            "choose compressor (context.engine), or install one with `hermes plugins install SOURCE`"
         );
         assert_eq!(failure.kind as u8, 5);
     }

@@ -85,7 +85,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
     assert_eq!(code, Some(1));
     for (name, expected, parts) in [
         ("stray", &["problem no-manifest"][..], &["plugin.yaml", "move the folder away"][..]),
-        ("broken", &["problem manifest"], &["broken/plugin.yaml", "line 2", "write one such as 1.2.0"]),
+        ("broken", &["problem manifest"], &["broken/plugin.yaml", "line 2", "write a version such as 1.2.0"]),
         ("unbuilt", &["problem no-component"], &["build it"]),
         ("newer", &["problem contract"], &["^9", "update"]),
         (

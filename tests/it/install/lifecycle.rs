@@ -277,7 +277,7 @@ fn a_broken_manifest_is_reported_with_line_and_fix() {
     home.write("plugins/tools/mine/mine.wasm", "x");
     for command in [&["plugins", "grant", "mine", "--yes"][..], &["plugins", "info", "mine"]] {
         let output = home.hermes(command).run().refused().exits(PLUGIN);
-        output.says(&["mine", "tools/mine/plugin.yaml", "line 2", "fix: write one such as 1.2.0"]);
+        output.says(&["mine", "tools/mine/plugin.yaml", "line 2", "fix: write a version such as 1.2.0"]);
     }
     home.write("plugins/tools/mine/plugin.yaml", "name: mine\ncomponent: other.wasm\n");
     home.hermes(&["plugins", "grant", "mine", "--yes"]).run().refused().says(&["other.wasm", "fix: build it"]);

@@ -51,7 +51,7 @@ fn an_engine_that_behaves_is_not_mentioned() {
 fn an_engine_that_misbehaves_is_named_and_the_turn_goes_on() {
     for mode in MISBEHAVIOURS {
         for output in two_turns(mode) {
-            output.says(&["context engine `hostile`", "the turn continues without it"]);
+            output.says(&["`hostile`", "the turn continues without it"]);
         }
     }
 }
