@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use wasmtime::component::Linker;
@@ -17,6 +17,7 @@ use crate::error::LoadError;
 use crate::imports;
 use crate::loaded::Loaded;
 use crate::native::{Library, TARGET};
+use crate::wasi;
 
 /// How often a running guest checks its deadline.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -24,7 +25,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Loads plugins: compiles and links them, and drives the clock of their deadlines.
 pub struct Runtime {
     engine: Engine,
+    /// Links what most plugins import.
     linker: Linker<Context>,
+    /// Also links WASI's files and sockets, which take a large part of a short session's start. Made when first needed.
+    whole_linker: OnceLock<Linker<Context>>,
     cache: CodeCache,
     compiler: Compiler,
     /// The plugins in use, shared by the sessions of the process.
@@ -44,7 +48,7 @@ impl Runtime {
         imports::link(&mut linker).expect("no import is linked twice");
         let cache = CodeCache::new(code, &engine);
         start_ticker(&engine);
-        Self { engine, linker, cache, compiler, loaded: Mutex::default() }
+        Self { engine, linker, whole_linker: OnceLock::new(), cache, compiler, loaded: Mutex::default() }
     }
 
     /// The same runtime with code that was compiled while the binary was built, as [`precompiled::compile`] makes it.
@@ -79,11 +83,20 @@ impl Runtime {
             return Ok(loaded);
         }
         let mapped = self.cache.load(&self.engine, &self.compiler, source, bytes, progress)?;
-        let loaded = Arc::new(Loaded::component(Component::new(mapped, &self.linker)?, *source.as_bytes()));
+        let linker = if wasi::needs_files_or_sockets(&mapped.component) { self.whole_linker() } else { &self.linker };
+        let loaded = Arc::new(Loaded::component(Component::new(mapped, linker)?, *source.as_bytes()));
         let mut known = known();
         known.retain(|_, loaded| loaded.strong_count() > 0);
         known.insert(source, Arc::downgrade(&loaded));
         Ok(loaded)
+    }
+
+    fn whole_linker(&self) -> &Linker<Context> {
+        self.whole_linker.get_or_init(|| {
+            let mut linker = self.linker.clone();
+            wasi::link_files_and_sockets(&mut linker).expect("no import is linked twice");
+            linker
+        })
     }
 
     /// Opens a native library. From then on its code runs in this process with all of the user's rights, until the

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::TryRng;
-use wasmtime::component::Linker;
-use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, p2};
+use wasmtime::component::{Component, Linker};
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::p2::bindings::{cli, random};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiView, p2};
 
 pub(crate) use output::Output;
 use output::Source;
@@ -57,9 +60,32 @@ pub(crate) fn serves(import: &str) -> bool {
     import.split_once('@').is_some_and(|(name, version)| version.starts_with("0.2.") && SERVED.contains(&name))
 }
 
-/// Links the interfaces of [`SERVED`].
+/// Links the interfaces of [`SERVED`] without files and sockets.
 pub(crate) fn link(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
+    p2::add_to_linker_proxy_interfaces_async(linker)?;
+    random::insecure::add_to_linker::<Context, WasiRandom>(linker, |context| context.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<Context, WasiRandom>(linker, |context| context.ctx().ctx.random())?;
+    cli::environment::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::exit::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::terminal_input::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::terminal_output::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::terminal_stdin::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::terminal_stdout::add_to_linker::<Context, WasiCli>(linker, Context::cli)?;
+    cli::terminal_stderr::add_to_linker::<Context, WasiCli>(linker, Context::cli)
+}
+
+/// Links the rest of [`SERVED`].
+pub(crate) fn link_files_and_sockets(linker: &mut Linker<Context>) -> wasmtime::Result<()> {
+    // It links the rest again.
+    linker.allow_shadowing(true);
     p2::add_to_linker_async(linker)
+}
+
+/// Whether a component imports files or sockets.
+pub(crate) fn needs_files_or_sockets(component: &Component) -> bool {
+    let kind = component.component_type();
+    let mut imports = kind.imports(component.engine());
+    imports.any(|(name, _)| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/"))
 }
 
 /// The empty world of one instance. What the instance prints goes to `output`.
