@@ -316,27 +316,37 @@ fn render(style: Style, message: &Shown) -> Rendered {
 /// The blocks of a reply, and where a mark can be inserted. The API refuses a mark in reasoning, and a message that ends
 /// with reasoning.
 fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
-    let text = Part::text(message.content.clone());
-    let said = std::iter::once(text).chain(message.tool_calls.iter().cloned().map(Part::ToolCall));
-    let parts: Cow<'_, [Part]> =
-        if message.parts.is_empty() { said.collect::<Vec<_>>().into() } else { (&message.parts).into() };
     let mut ends_with_reasoning = true;
-    for part in parts.iter() {
-        let mut block = Vec::new();
+    // A message without parts is its text and its calls.
+    if message.parts.is_empty() {
+        if !message.content.trim().is_empty() {
+            text_block(out, &message.content);
+            ends_with_reasoning = false;
+        }
+        for call in &message.tool_calls {
+            separate(out);
+            tool_use(out, call);
+            ends_with_reasoning = false;
+        }
+    }
+    for part in &message.parts {
+        let before = out.len();
+        separate(out);
+        let begin = out.len();
         match part {
-            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(&mut block, text),
-            Part::ToolCall(call) => tool_use(&mut block, call),
+            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(out, text),
+            Part::ToolCall(call) => tool_use(out, call),
             part => {
                 if let Some(payload) = part.payload().filter(|payload| is_reasoning(&payload.data)) {
-                    block.extend_from_slice(payload.data.trim().as_bytes());
+                    out.extend_from_slice(payload.data.trim().as_bytes());
                 } else if let Some(mention) = part.mention() {
-                    text_block(&mut block, &mention);
+                    text_block(out, &mention);
                 }
             }
         }
-        if !block.is_empty() {
-            separate(out);
-            out.append(&mut block);
+        if out.len() == begin {
+            out.truncate(before);
+        } else {
             ends_with_reasoning = part.payload().is_some();
         }
     }
