@@ -202,9 +202,12 @@ fn divided(text: &str) -> (String, Option<String>, Option<String>) {
         Some((before, folder)) => (before, Some(folder.to_owned())),
         None => (text, None),
     };
-    // An `@` before the path separates the user's name.
-    let authority = before.find("://").map_or(0, |at| at + 3);
-    let path = before[authority..].find(['/', ':']).map_or(before.len(), |at| authority + at);
+    // An `@` before the path separates the user's name. The path begins at the first `/`, in the form of ssh at the `:`.
+    let path = match before.find("://") {
+        Some(at) => before[at + 3..].find('/').map(|path| at + 3 + path),
+        None => before.find(['/', ':']),
+    };
+    let path = path.unwrap_or(before.len());
     match before[path..].find('@') {
         Some(at) => (before[..path + at].to_owned(), Some(before[path + at + 1..].to_owned()), folder),
         None => (before.to_owned(), None, folder),
@@ -339,6 +342,7 @@ mod tests {
             ("https://host.example/a/b.git@main", "https://host.example/a/b.git", Some("main"), None),
             ("https://github.com/a/b", "https://github.com/a/b", None, None),
             ("git+https://me@host.example/a/b@v1#c", "https://me@host.example/a/b", Some("v1"), Some("c")),
+            ("https://me:@host.example/a.git@v1", "https://me:@host.example/a.git", Some("v1"), None),
             ("ssh://git@host.example:22/a/b.git@v1", "ssh://git@host.example:22/a/b.git", Some("v1"), None),
             ("git@host.example:a/b.git@v1#c", "git@host.example:a/b.git", Some("v1"), Some("c")),
             ("file:///srv/repo@v1", "file:///srv/repo", Some("v1"), None),
