@@ -113,14 +113,15 @@ fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
         "https" | "http" => {}
         other => return Err(format!("addresses with `{other}:` are not supported").into()),
     }
-    let (plain, _, _) = divided(text);
+    let whole = Url::parse(text).map_err(|error| error.to_string())?;
+    // The kind is read off the normal form, which is what plugins.lock keeps.
+    let (plain, _, _) = divided(whole.as_str());
     let url = Url::parse(&plain).map_err(|error| error.to_string())?;
     let forge = url.host_str().is_some_and(|host| FORGES.contains(&host))
         && url.path_segments().is_some_and(|parts| parts.filter(|part| !part.is_empty()).count() == 2);
     if url.path().ends_with(".git") || (forge && !is_file_of_a_plugin(Path::new(url.path()))) {
         return repository(text).map(Source::Git);
     }
-    let whole = Url::parse(text).map_err(|error| error.to_string())?;
     if whole.fragment().is_some() {
         return Err("`#` is allowed for repositories only".into());
     }
@@ -394,6 +395,7 @@ mod tests {
             "https://user:secret@host.example/x.wasm",
             "git+https://user:secret@host.example/a.git",
             "https://host.example/x.wasm#y",
+            "https://github.com/owner/ @",
             "ftp://host.example/x.wasm",
             "oci://host.example",
             "oci://host.example/UPPER",
