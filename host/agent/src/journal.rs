@@ -61,11 +61,28 @@ impl Journal {
         }
         let _step = self.steps.begin();
         let messages = self.store.append(&self.session, drafts).await?;
+        self.push(&messages);
+        Ok(messages)
+    }
+
+    /// Stores the last message of a turn, and queues the turn for memory providers in the same write.
+    pub(crate) async fn end_turn(
+        &self,
+        draft: Draft,
+        first: MessageId,
+        providers: &[String],
+    ) -> Result<Vec<Message>, StoreError> {
+        let _step = self.steps.begin();
+        let messages = self.store.end_turn(&self.session, &[draft], first, providers).await?;
+        self.push(&messages);
+        Ok(messages)
+    }
+
+    fn push(&self, messages: &[Message]) {
         let mut conversation = self.conversation.write().unwrap_or_else(PoisonError::into_inner);
-        for message in &messages {
+        for message in messages {
             conversation.push(message.clone());
         }
-        Ok(messages)
     }
 
     /// Stores a verified view and makes it the current one.

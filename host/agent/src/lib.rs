@@ -13,6 +13,7 @@ mod clock;
 mod command;
 pub mod compaction;
 mod context;
+mod delivery;
 mod diagnosis;
 mod ephemeral;
 mod error;
@@ -45,7 +46,6 @@ mod sessions;
 mod skills;
 mod snapshot;
 mod stop;
-mod syncing;
 mod toolbox;
 mod turn;
 

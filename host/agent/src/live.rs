@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use hermes_conversation::MessageId;
 use hermes_diagnostic::{Action, Notice};
-use hermes_plugin_host::TurnRecord;
 use hermes_session_store::Session;
 
 use crate::compaction::Compactor;
@@ -74,11 +73,10 @@ impl Live {
         Ok((plugins, prefix, compaction, engine_change))
     }
 
-    /// Ends background work before a rewind, because it may refer to messages that will be removed. Returns the turns
-    /// that memory providers did not finish storing.
-    pub(crate) async fn quiesce(&mut self) -> Vec<TurnRecord> {
+    /// Ends background work before a rewind, because it may refer to messages that will be removed.
+    pub(crate) async fn quiesce(&mut self) {
         self.compaction.compactor.finish(Duration::ZERO).await;
-        self.plugins.syncing.interrupt(SETTLE_TIMEOUT).await
+        self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
     }
 
     /// Updates the session after a rewind: the plugin instances stay, the engine is notified, and the prefix is rendered
@@ -98,13 +96,13 @@ impl Live {
     pub(crate) async fn retire(mut self, patience: Duration) -> SessionLog {
         self.compaction.compactor.finish(patience).await;
         let _ = tokio::time::timeout(SETTLE_TIMEOUT, self.plugins.dispatcher.settle()).await;
-        self.plugins.syncing.settle(SETTLE_TIMEOUT).await;
+        self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
         self.log
     }
 
     /// Whether a plugin does background work.
     pub(crate) fn is_working(&self) -> bool {
-        self.plugins.syncing.is_working()
+        self.plugins.deliveries.is_working()
             || self.compaction.compactor.is_preparing()
             || self.compaction.compactor.is_proposing()
     }

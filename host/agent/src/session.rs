@@ -5,6 +5,8 @@
 
 mod actor;
 mod core;
+#[cfg(test)]
+mod delivery_tests;
 mod handle;
 #[cfg(test)]
 mod rewind_tests;

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{Draft, MessageRange, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
+use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
 use hermes_diagnostic::Notice;
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
-use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult, TurnRecord};
+use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult};
 use hermes_prompt::hints::SubdirectoryHints;
 use tokio_util::sync::CancellationToken;
 
@@ -62,10 +62,9 @@ pub(crate) async fn run(
     live.front.feed.set_turn(turn);
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
 
-    let end = answer(host, live, stop).await;
-    let end = end?;
-    if let TurnEnd::Answered { text: answer } = &end {
-        store_in_memories(live, first, text, answer);
+    let end = answer(host, live, first, stop).await?;
+    if matches!(end, TurnEnd::Answered { .. }) {
+        live.plugins.deliveries.queued();
         if !host.settings.one_shot {
             room::turn_ended(host, live).await?;
         }
@@ -119,7 +118,12 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     Ok(draft)
 }
 
-async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<TurnEnd, AgentError> {
+async fn answer(
+    host: &Host,
+    live: &mut Live,
+    first: MessageId,
+    stop: &CancellationToken,
+) -> Result<TurnEnd, AgentError> {
     let mut moment = Moment::TurnStart;
     for _ in 0..host.settings.max_turns.max(1) {
         let replied = reply(host, live, moment, stop).await?;
@@ -133,8 +137,13 @@ async fn answer(host: &Host, live: &mut Live, stop: &CancellationToken) -> Resul
         }
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
-        let stored = live.log.journal.append(&[draft]).await?[0].id;
-        live.front.feed.publish_about(About::message(stored), EventKind::ReplyDone);
+        let stored = if calls.is_empty() {
+            // One write ends the turn and queues it for the memory providers: no crash separates the two.
+            live.log.journal.end_turn(draft, first, &live.plugins.deliveries.providers()).await?
+        } else {
+            live.log.journal.append(&[draft]).await?
+        };
+        live.front.feed.publish_about(About::message(stored[0].id), EventKind::ReplyDone);
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
@@ -394,19 +403,4 @@ async fn run_tools(
 fn tool_result(call: &ToolCall, content: &str) -> ToolResult {
     let ToolCall { id, name, arguments } = call.clone();
     ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
-}
-
-/// Sends a finished turn to the memory providers, which store it in the background.
-fn store_in_memories(live: &mut Live, first: hermes_conversation::MessageId, user: &str, assistant: &str) {
-    let record = {
-        let conversation = live.log.journal.conversation();
-        let Some(last) = conversation.headers().last() else { return };
-        TurnRecord {
-            number: last.turn,
-            user: user.to_owned(),
-            assistant: assistant.to_owned(),
-            messages: MessageRange::new(first, last.id),
-        }
-    };
-    live.plugins.sync(record);
 }

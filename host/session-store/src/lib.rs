@@ -1,7 +1,7 @@
 //! The interface between the agent and the store of its sessions.
 //!
-//! [`SessionStore`] is an async trait for sessions, their append-only logs, views, frozen prompts and the ledger of
-//! requests. `hermes-store` implements it with SQLite; the test kit implements it in memory and contains a conformance suite
+//! [`SessionStore`] is an async trait for sessions, their append-only logs, views, frozen prompts, the ledger of
+//! requests and the outbox of memory providers. `hermes-store` implements it with SQLite; the test kit implements it in memory and contains a conformance suite
 //! that both pass. Operations on the database file (check, repair, export, import, prune) belong to `hermes-store`.
 //! `hermes-conversation` decides which views and plans are valid.
 
@@ -10,6 +10,7 @@
 mod diagnosis;
 mod error;
 mod lease;
+mod outbox;
 mod prompt;
 mod request;
 mod search;
@@ -21,6 +22,7 @@ mod view;
 pub use diagnosis::codes;
 pub use error::{AdapterError, SessionError, StoreError};
 pub use lease::Lease;
+pub use outbox::{Delivery, QueueState, QueuedTurn};
 pub use prompt::{Frozen, PromptNumber};
 pub use request::RequestRecord;
 pub use search::{Passage, PassageQuery, Words};

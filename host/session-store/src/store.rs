@@ -8,8 +8,8 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, RequestRecord, Session,
-    StoreError, StoredView, ViewRecord,
+    Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, QueuedTurn,
+    RequestRecord, Session, StoreError, StoredView, ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -65,6 +65,33 @@ pub trait SessionStore: Send + Sync {
     ///
     /// The bytes of pictures and files are stored once by their hash; the returned messages name them without bytes.
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError>;
+
+    /// Appends the last messages of a turn like [`SessionStore::append`], and queues the turn for memory providers in the
+    /// same write. `first` is the turn's first message, which the session already has; `drafts` must not be empty.
+    ///
+    /// A turn that is already queued for a provider stays queued once.
+    async fn end_turn(
+        &self,
+        session: &SessionId,
+        drafts: &[Draft],
+        first: MessageId,
+        providers: &[String],
+    ) -> Result<Vec<Message>, StoreError>;
+
+    /// The oldest turn of a session that waits for a memory provider. Turns that were set aside or rewound are passed over;
+    /// a restored turn waits again.
+    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, StoreError>;
+
+    /// Records what happened to a queued turn. Changes nothing if the turn has left the outbox meanwhile.
+    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), StoreError>;
+
+    /// The turns of all sessions that memory providers have not stored, ordered by provider, session and message. Rewound
+    /// turns are left out.
+    async fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError>;
+
+    /// Takes the exclusive right to deliver the turns of a session to a memory provider, or fails with
+    /// [`crate::SessionError::InUse`]. It is independent of the session's own lease.
+    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError>;
 
     /// The bytes of a picture or file that a message of any session has; `None` if no message has it.
     async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError>;

@@ -88,7 +88,7 @@ impl Store {
     /// Opens a store for reading; `None` if there is no store. Creates nothing.
     ///
     /// A store of an older version is migrated first. If that is impossible at the moment (a read-only or full disk, a lock that
-    /// another process keeps), the version before this one is read as it is. The search may lack messages of an
+    /// another process keeps), the two versions before this one are read as they are. The search may lack messages of an
     /// older store: [`Store::missing_in_search`].
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
         let path = home.join(NAME);
@@ -96,7 +96,7 @@ impl Store {
             FileState::Absent => return Ok(None),
             FileState::Ours { version } if version < SCHEMA_VERSION => match Self::up_to_date(home) {
                 Err(StoreError::ReadOnly { .. } | StoreError::DiskFull { .. } | StoreError::Busy { .. })
-                    if version == older::BEFORE_PARTS => {}
+                    if older::READABLE.contains(&version) => {}
                 migrated => return migrated.map(Some),
             },
             FileState::Ours { .. } => {}
@@ -110,8 +110,8 @@ impl Store {
             connection => connection.map_err(|error| unreadable_log(error, &path))?,
         };
         let prepared = migration::version(&connection).and_then(|version| {
-            if version == older::BEFORE_PARTS {
-                older::adapt(&connection)?;
+            if older::READABLE.contains(&version) {
+                older::adapt(&connection, version)?;
             }
             connection.pragma_update(None, "query_only", true)
         });

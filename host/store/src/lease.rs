@@ -56,10 +56,23 @@ impl Store {
         self.lease_unseen(session)
     }
 
-    /// The same for a session that is not stored or not visible yet. Its id must be a file name.
+    /// Takes the right to deliver the turns of a session to a memory provider. It is independent of the session's lease.
+    pub fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError> {
+        self.session(session)?;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+        let provider: String = provider.chars().map(plain).collect();
+        // The dot tells this file from the lease of a session.
+        self.take(session, &format!("{session}.{provider}.lock"))
+    }
+
+    /// The lease of a session that is not stored or not visible yet. Its id must be a file name.
     pub(crate) fn lease_unseen(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.take(session, &format!("{session}.lock"))
+    }
+
+    fn take(&self, session: &SessionId, file: &str) -> Result<Lease, StoreError> {
         let folder = self.home().join(LOCKS);
-        let path = folder.join(format!("{session}.lock"));
+        let path = folder.join(file);
         let failed = |error: io::Error| StoreError::file(&path, error);
         private::create_folder(&folder).map_err(failed)?;
         let mut looks = 1;

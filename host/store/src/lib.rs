@@ -48,6 +48,7 @@ mod maintenance;
 mod meta;
 mod migration;
 mod older;
+mod outbox;
 mod port;
 mod prune;
 mod queue;
@@ -73,8 +74,8 @@ pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
-    Deletion, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
-    RequestRecord, Session, SessionError, SessionStore, StoredView, Totals, ViewRecord,
+    Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
+    QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

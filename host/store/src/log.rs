@@ -17,10 +17,7 @@ impl Store {
     ///
     /// When this returns, they are on the disk.
     pub fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
-        if drafts.iter().any(|draft| draft.role == Role::System) {
-            return Err(SessionError::SystemMessage.into());
-        }
-        drafts.iter().try_for_each(blobs::check)?;
+        check(drafts)?;
         let ids = self.write(|connection| append(connection, session, drafts))?;
         Ok(drafts.iter().map(blobs::stripped).zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
     }
@@ -32,6 +29,14 @@ impl Store {
             since(connection, &lineage, MessageId(0))
         })
     }
+}
+
+/// Refuses messages that cannot be stored.
+pub(crate) fn check(drafts: &[Draft]) -> Result<(), StoreError> {
+    if drafts.iter().any(|draft| draft.role == Role::System) {
+        return Err(SessionError::SystemMessage.into());
+    }
+    drafts.iter().try_for_each(blobs::check)
 }
 
 /// The messages of a conversation from this id on.
@@ -53,7 +58,8 @@ pub(crate) fn since(connection: &Connection, lineage: &Lineage, first: MessageId
     Ok(messages)
 }
 
-fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Result<Vec<MessageId>, Fault> {
+/// Appends checked messages. Their ids grow in the order of the drafts.
+pub(crate) fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Result<Vec<MessageId>, Fault> {
     let last = drafts.iter().map(|draft| draft.created_at.cast_signed()).max();
     let count = i64::try_from(drafts.len()).unwrap_or(i64::MAX);
     let changed = connection

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 6;
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// A step; its number is the resulting schema version.
 pub(crate) struct Migration {
@@ -19,6 +19,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 4, sql: include_str!("../schema/0004.sql") },
     Migration { number: 5, sql: include_str!("../schema/0005.sql") },
     Migration { number: 6, sql: include_str!("../schema/0006.sql") },
+    Migration { number: 7, sql: include_str!("../schema/0007.sql") },
 ];
 
 /// The schema version of a database, including its write-ahead log.

@@ -1,25 +1,39 @@
-//! Reads a store of the previous version without migrating it, if a migration is impossible: on a read-only or full disk,
-//! or while another process keeps the store locked.
+//! Reads a store of an older version without migrating it, if a migration is impossible: on a read-only or full disk, or
+//! while another process keeps the store locked.
+
+use std::ops::RangeInclusive;
 
 use rusqlite::Connection;
 
-/// The only older schema that can be read without a migration: that of commit 4403e97, the last one before messages had
-/// parts.
-pub(crate) const BEFORE_PARTS: u32 = 5;
+/// The last schema before messages had parts: that of commit 4403e97.
+const BEFORE_PARTS: u32 = 5;
+
+/// The older schemas that can be read without a migration.
+pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=6;
 
 /// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
-/// the temporary schema first.
-const SHADOWING_SQL: &str = "
+/// the temporary schema first. This one stands in for the tables that every older version lacks.
+const WITHOUT_OUTBOX: &str = "
 PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE outbox (provider TEXT, session_id TEXT, first_id INTEGER, last_id INTEGER, ended_at INTEGER, \
+attempts INTEGER, error TEXT, due_at INTEGER);
+";
+
+/// Stands in for what version 5 lacks in addition.
+const WITHOUT_PARTS: &str = "
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
 CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped FROM main.requests;
 CREATE TEMP TABLE blobs (hash TEXT PRIMARY KEY, media_type TEXT, size INTEGER, bytes BLOB);
 CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
 ";
 
-/// Adapts the older tables to the queries of this version. The file is not changed.
-pub(crate) fn adapt(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(SHADOWING_SQL)
+/// Adapts the tables of an older version to the queries of this version. The file is not changed.
+pub(crate) fn adapt(connection: &Connection, version: u32) -> rusqlite::Result<()> {
+    connection.execute_batch(WITHOUT_OUTBOX)?;
+    if version <= BEFORE_PARTS {
+        connection.execute_batch(WITHOUT_PARTS)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -86,12 +100,27 @@ mod tests {
     }
 
     #[test]
+    fn a_locked_store_of_the_version_before_the_outbox_is_read_without_a_migration() {
+        let home = tempfile::tempdir().unwrap();
+        old(home.path());
+        let path = home.path().join("state.db");
+        let mut holder = Connection::open(&path).unwrap();
+        search::register(&holder).unwrap();
+        run(&mut holder, &MIGRATIONS[..6]).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let store = Store::open_read_only(home.path()).unwrap().unwrap();
+        assert_eq!(store.check(Depth::Full).unwrap().schema, 6);
+        assert_eq!(store.outbox().unwrap(), []);
+        assert_eq!(store.conversation(&SessionId("old".into())).unwrap().len(), 2);
+    }
+
+    #[test]
     fn an_older_store_on_a_read_only_disk_is_read_without_creating_files() {
         let home = tempfile::tempdir().unwrap();
         old(home.path());
         let path = home.path().join("state.db");
         let connection = database::connect_alone(&path).unwrap();
-        adapt(&connection).unwrap();
+        adapt(&connection, BEFORE_PARTS).unwrap();
         let sql = format!("SELECT {} FROM messages ORDER BY id", crate::log::COLUMNS);
         let mut statement = connection.prepare(&sql).unwrap();
         let messages: Vec<_> = statement.query_map([], crate::log::from_row).unwrap().map(Result::unwrap).collect();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, Deletion, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
-    RequestRecord, Session, SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
+    QueuedTurn, RequestRecord, Session, SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 
@@ -115,6 +115,36 @@ impl SessionStore for SqliteSessions {
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, PortError> {
         let (session, drafts) = (session.clone(), drafts.to_vec());
         self.run(move |store| store.append(&session, &drafts)).await
+    }
+
+    async fn end_turn(
+        &self,
+        session: &SessionId,
+        drafts: &[Draft],
+        first: MessageId,
+        providers: &[String],
+    ) -> Result<Vec<Message>, PortError> {
+        let (session, drafts, providers) = (session.clone(), drafts.to_vec(), providers.to_vec());
+        self.run(move |store| store.end_turn(&session, &drafts, first, &providers)).await
+    }
+
+    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, PortError> {
+        let (session, provider) = (session.clone(), provider.to_owned());
+        self.run(move |store| store.next_turn(&session, &provider)).await
+    }
+
+    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), PortError> {
+        let (turn, delivery) = (turn.clone(), delivery.clone());
+        self.run(move |store| store.record_delivery(&turn, &delivery)).await
+    }
+
+    async fn outbox(&self) -> Result<Vec<QueuedTurn>, PortError> {
+        self.run(Store::outbox).await
+    }
+
+    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, PortError> {
+        let (session, provider) = (session.clone(), provider.to_owned());
+        self.run(move |store| Ok(Lease::new(session.clone(), store.delivery_lease(&session, &provider)?))).await
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, PortError> {

@@ -1,9 +1,11 @@
 //! A session store in memory.
 
 mod lineage;
+mod outbox;
 mod titles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,8 +14,9 @@ use hermes_conversation::{
     BlobId, Draft, Item, Message, MessageId, Model, Role, SessionId, Summary, Usage, View, ViewId,
 };
 use hermes_session_store::{
-    Deletion, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery, PromptNumber,
-    RequestRecord, Session, SessionError, SessionStore, StoreError, StoredView, Totals, ViewRecord, Words, title,
+    Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery,
+    PromptNumber, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, StoreError, StoredView, Totals,
+    ViewRecord, Words, title,
 };
 
 use self::lineage::Lineage;
@@ -23,6 +26,7 @@ use self::lineage::Lineage;
 pub struct MemoryStore {
     state: Mutex<State>,
     leases: Arc<Mutex<HashSet<SessionId>>>,
+    deliveries: Arc<Mutex<HashSet<(SessionId, String)>>>,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +35,7 @@ struct State {
     sessions: Vec<Entry>,
     notes: HashMap<String, String>,
     blobs: HashMap<BlobId, Arc<[u8]>>,
+    outbox: Vec<QueuedTurn>,
     last_session: u32,
     last_message: u64,
     last_view: u64,
@@ -71,15 +76,23 @@ struct KeptSummary {
     summary: Summary,
 }
 
-/// Releases a session when dropped.
-struct Held {
-    session: SessionId,
-    leases: Arc<Mutex<HashSet<SessionId>>>,
+/// Releases what is leased when dropped.
+struct Held<K: Eq + Hash> {
+    key: K,
+    leases: Arc<Mutex<HashSet<K>>>,
 }
 
-impl Drop for Held {
+impl<K: Clone + Eq + Hash + Send + 'static> Held<K> {
+    /// `None` if another lease holds it.
+    fn take(key: K, leases: &Arc<Mutex<HashSet<K>>>) -> Option<Self> {
+        let is_free = leases.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        is_free.then(|| Self { key, leases: Arc::clone(leases) })
+    }
+}
+
+impl<K: Eq + Hash> Drop for Held<K> {
     fn drop(&mut self) {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.session);
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 
@@ -129,6 +142,31 @@ impl State {
         };
         self.entry_mut(id)?.session.title = Some(title.clone());
         Ok(title)
+    }
+
+    fn append(&mut self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, SessionError> {
+        if drafts.iter().any(|draft| draft.role == Role::System) {
+            return Err(SessionError::SystemMessage);
+        }
+        let first = self.last_message + 1;
+        self.entry(session)?;
+        let mut drafts = drafts.to_vec();
+        for media in drafts.iter_mut().flat_map(Draft::media_mut) {
+            let brought = media.blob().and_then(|blob| Some((blob.hash.clone(), Arc::clone(&blob.bytes.as_ref()?.0))));
+            if let Some((hash, bytes)) = brought {
+                self.blobs.insert(hash, bytes);
+            }
+            media.set_bytes(None);
+        }
+        let entry = self.entry_mut(session)?;
+        let messages: Vec<Message> =
+            drafts.iter().cloned().zip(first..).map(|(draft, id)| draft.numbered(MessageId(id))).collect();
+        let newest = drafts.iter().map(|draft| draft.created_at).max().unwrap_or(0);
+        entry.session.updated_at = entry.session.updated_at.max(newest);
+        entry.messages.extend(messages.iter().cloned());
+        entry.recount();
+        self.last_message += messages.len() as u64;
+        Ok(messages)
     }
 
     fn deletion(&self, named: &[SessionId], with_children: bool) -> Result<Deletion, SessionError> {
@@ -200,6 +238,14 @@ impl MemoryStore {
     }
 }
 
+fn leased<K: Eq + Hash + Send + Sync + 'static>(
+    session: &SessionId,
+    held: Option<Held<K>>,
+) -> Result<Lease, StoreError> {
+    let in_use = || SessionError::InUse { session: session.clone(), pid: Some(std::process::id()) };
+    Ok(Lease::new(session.clone(), held.ok_or_else(in_use)?))
+}
+
 fn same_route(one: &RequestRecord, other: &RequestRecord) -> bool {
     (&one.provider, &one.model, &one.api_mode) == (&other.provider, &other.model, &other.api_mode)
 }
@@ -269,10 +315,7 @@ impl SessionStore for MemoryStore {
 
     async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {
         self.state().entry(id)?;
-        if !self.leases().insert(id.clone()) {
-            return Err(SessionError::InUse { session: id.clone(), pid: Some(std::process::id()) }.into());
-        }
-        Ok(Lease::new(id.clone(), Held { session: id.clone(), leases: Arc::clone(&self.leases) }))
+        leased(id, Held::take(id.clone(), &self.leases))
     }
 
     async fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError> {
@@ -306,6 +349,7 @@ impl SessionStore for MemoryStore {
             return Err(SessionError::InUse { session: session.clone(), pid: Some(std::process::id()) }.into());
         }
         state.sessions.retain(|entry| !deletion.sessions.contains(&entry.session.id));
+        state.outbox.retain(|turn| !deletion.sessions.contains(&turn.session));
         for session in &deletion.detached {
             state.entry_mut(session)?.session.parent = None;
         }
@@ -313,29 +357,43 @@ impl SessionStore for MemoryStore {
     }
 
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
-        if drafts.iter().any(|draft| draft.role == Role::System) {
-            return Err(SessionError::SystemMessage.into());
-        }
+        Ok(self.state().append(session, drafts)?)
+    }
+
+    async fn end_turn(
+        &self,
+        session: &SessionId,
+        drafts: &[Draft],
+        first: MessageId,
+        providers: &[String],
+    ) -> Result<Vec<Message>, StoreError> {
         let mut state = self.state();
-        let first = state.last_message + 1;
-        state.entry(session)?;
-        let mut drafts = drafts.to_vec();
-        for media in drafts.iter_mut().flat_map(Draft::media_mut) {
-            let brought = media.blob().and_then(|blob| Some((blob.hash.clone(), Arc::clone(&blob.bytes.as_ref()?.0))));
-            if let Some((hash, bytes)) = brought {
-                state.blobs.insert(hash, bytes);
-            }
-            media.set_bytes(None);
+        if !state.entry(session)?.messages.iter().any(|message| message.id == first) {
+            return Err(SessionError::NoSuchMessage { session: session.clone(), message: first }.into());
         }
-        let entry = state.entry_mut(session)?;
-        let messages: Vec<Message> =
-            drafts.iter().cloned().zip(first..).map(|(draft, id)| draft.numbered(MessageId(id))).collect();
-        let newest = drafts.iter().map(|draft| draft.created_at).max().unwrap_or(0);
-        entry.session.updated_at = entry.session.updated_at.max(newest);
-        entry.messages.extend(messages.iter().cloned());
-        entry.recount();
-        state.last_message += messages.len() as u64;
+        let messages = state.append(session, drafts)?;
+        if let Some(last) = messages.last() {
+            state.queue(session, first, last, providers)?;
+        }
         Ok(messages)
+    }
+
+    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, StoreError> {
+        Ok(self.state().next_turn(session, provider)?)
+    }
+
+    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), StoreError> {
+        self.state().record_delivery(turn, delivery);
+        Ok(())
+    }
+
+    async fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError> {
+        Ok(self.state().shown_outbox())
+    }
+
+    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError> {
+        self.state().entry(session)?;
+        leased(session, Held::take((session.clone(), provider.to_owned()), &self.deliveries))
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError> {

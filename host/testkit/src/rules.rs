@@ -5,6 +5,7 @@
 
 mod deletion;
 mod log;
+mod outbox;
 mod requests;
 mod rewind;
 mod sessions;
@@ -18,6 +19,7 @@ use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError
 
 pub use self::deletion::*;
 pub use self::log::*;
+pub use self::outbox::*;
 pub use self::requests::*;
 pub use self::rewind::*;
 pub use self::sessions::*;
@@ -53,6 +55,10 @@ macro_rules! session_store_rules {
             titles_are_numbered_in_a_branch_and_move_to_a_continuation
             a_deletion_takes_delegates_and_spares_inherited_messages
             a_leased_session_is_not_deleted
+            a_turn_ends_and_enters_the_outbox_in_one_write
+            queued_turns_leave_in_order_and_a_rejected_one_is_passed_over
+            rewound_turns_are_not_delivered
+            a_delivery_lease_is_apart_for_each_session_and_provider
         }
     };
     ($open:path; $($rule:ident)*) => {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use hermes_plugin_host::services::{History, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
-    SessionPlugins, Start, Storage, Surroundings, TurnRecord,
+    SessionPlugins, Start, Storage, Surroundings,
 };
 use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
+use crate::delivery::{Deliverer, Deliveries};
 use crate::error::AgentError;
 use crate::front::Front;
 use crate::hook_dispatcher::HookDispatcher;
 use crate::host::Host;
 use crate::report::NoticeSender;
 use crate::skills::SkillCatalog;
-use crate::syncing::Syncing;
 use crate::toolbox::Toolbox;
 
 /// The running plugins of a session.
@@ -36,8 +36,8 @@ pub(crate) struct RunningPlugins {
     pub(crate) notices: NoticeSender,
     /// Set when a suspended plugin must end the turn.
     pub(crate) halt: Halt,
-    /// The turns that memory providers are storing.
-    pub(crate) syncing: Syncing,
+    /// The turns on their way to memory providers.
+    pub(crate) deliveries: Deliveries,
 }
 
 impl RunningPlugins {
@@ -52,7 +52,7 @@ impl RunningPlugins {
         let answers = (front.questions.clone(), front.rights.clone());
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
-        let plugins = host.plugins.start(&surroundings(host, session, fresh, history, &notices, &gate))?;
+        let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
         let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
             plugins;
         let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
@@ -63,6 +63,15 @@ impl RunningPlugins {
             notices.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
+        let deliverer = Deliverer {
+            store: Arc::clone(&host.store),
+            session: session.id.clone(),
+            history,
+            clock: host.settings.clock,
+            random: Arc::new(SystemRandom),
+            notices: notices.clone(),
+        };
+        let deliveries = Deliveries::start(deliverer, memories.clone());
         Ok(Self {
             engine,
             engine_version,
@@ -76,13 +85,8 @@ impl RunningPlugins {
             gate,
             notices,
             halt,
-            syncing: Syncing::default(),
+            deliveries,
         })
-    }
-
-    /// Lets the memory providers store a turn in the background.
-    pub(crate) fn sync(&mut self, turn: TurnRecord) {
-        self.syncing.start(turn, self.memories.clone(), self.notices.clone());
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, Part, SessionId};
-use hermes_plugin_host::TurnRecord;
 use hermes_session_store::{NewSession, Parent, ParentKind, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +21,7 @@ use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::{rebuild, reload, room, turn};
+use crate::{delivery, rebuild, reload, room, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -231,13 +230,12 @@ impl Core {
     /// then the running plugins are notified.
     pub(super) async fn rewind(&mut self, to: MessageId) -> Result<(), CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("rewind")) };
-        let unstored = match &mut self.state {
+        if let State::Awake(live) = &mut self.state
             // The store refuses an unknown message, so nothing needs to be interrupted.
-            State::Awake(live) if live.log.journal.conversation().headers().iter().any(|header| header.id == to) => {
-                live.quiesce().await
-            }
-            _ => Vec::new(),
-        };
+            && live.log.journal.conversation().headers().iter().any(|header| header.id == to)
+        {
+            live.quiesce().await;
+        }
         let taken = self.host.store.rewind(&session, to).await.map_err(|error| match error {
             StoreError::Session(SessionError::NoSuchMessage { .. }) => CommandError::UnknownMessage { message: to },
             StoreError::Session(SessionError::NotTheUsers { .. }) => CommandError::NotTheUsers { message: to },
@@ -249,9 +247,8 @@ impl Core {
             _ => Ok(()),
         };
         if let State::Awake(live) = &mut self.state {
-            // A turn that stays in the log must reach the memory, even if a provider receives it twice.
-            let stays = |turn: &TurnRecord| taken.is_err() || turn.messages.last < to;
-            unstored.into_iter().filter(stays).for_each(|turn| live.plugins.sync(turn));
+            // Turns that stay in the log are still delivered, even if a provider receives one twice.
+            live.plugins.deliveries.resume();
         }
         let taken = taken?;
         followed?;
@@ -321,7 +318,16 @@ impl Core {
         /// After a single turn the process waits for summaries, which the next one uses. A chat closes at once.
         const ONE_SHOT: Duration = Duration::from_secs(10);
         self.front.questions.end();
+        let awake = match &self.state {
+            State::Awake(live) => Some((live.log.session.clone(), live.plugins.deliveries.providers())),
+            State::New | State::Idle(_) => None,
+        };
         self.make_idle(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
+        let Some((session, providers)) = awake else { return };
+        match delivery::unstored(self.host.store.as_ref(), &session, &providers).await {
+            Ok(notices) => notices.into_iter().for_each(|notice| self.front.feed.notice(notice)),
+            Err(error) => tracing::warn!(%error, "the outbox cannot be read"),
+        }
     }
 }
 

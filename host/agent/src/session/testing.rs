@@ -1,6 +1,7 @@
 //! Sessions for tests: a scripted model, scripted plugins, and a store in a temporary folder.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -220,11 +221,19 @@ pub(super) struct ScriptedMemory {
     /// How long it takes to store a turn.
     pub(super) takes: Duration,
     pub(super) notes: Mutex<Vec<String>>,
+    /// The causes with which the next calls of `sync-turn` fail.
+    failures: Mutex<VecDeque<Cause>>,
 }
 
 impl ScriptedMemory {
     pub(super) fn new(takes: Duration) -> Arc<Self> {
-        Arc::new(Self { takes, notes: Mutex::default() })
+        Arc::new(Self { takes, notes: Mutex::default(), failures: Mutex::default() })
+    }
+
+    /// A fast provider that fails with these causes and then works.
+    pub(super) fn failing(causes: impl IntoIterator<Item = Cause>) -> Arc<Self> {
+        let failures = Mutex::new(causes.into_iter().collect());
+        Arc::new(Self { takes: Duration::ZERO, notes: Mutex::default(), failures })
     }
 
     fn note(&self, note: String) {
@@ -261,6 +270,11 @@ impl MemoryProvider for ScriptedMemory {
     }
 
     async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
+        if let Some(cause) = self.failures.lock().unwrap().pop_front() {
+            self.note(format!("failed {}", turn.number));
+            let (plugin, version) = ("memory".to_owned(), "1.0.0".to_owned());
+            return Err(CallError { plugin, version, call: "sync-turn", cause });
+        }
         self.note(format!("storing {}", turn.number));
         let mut call = SyncGuard(self, turn.number, false);
         tokio::time::sleep(self.takes).await;

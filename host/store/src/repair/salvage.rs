@@ -13,7 +13,7 @@ use crate::error::Fault;
 use crate::{Store, StoreError, blobs};
 
 /// Tables to which others refer come first.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "sessions",
     "messages",
     "blobs",
@@ -27,6 +27,7 @@ const TABLES: [&str; 13] = [
     "rewound",
     "state_meta",
     "engine_faults",
+    "outbox",
 ];
 /// If rows of these are lost, a view would leave out messages.
 const OF_VIEWS: [&str; 3] = ["views", "summaries", "view_items"];

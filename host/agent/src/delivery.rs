@@ -1,0 +1,155 @@
+//! Delivers the turns of the outbox to the memory providers of a session, in order and in the background.
+//!
+//! A turn enters the outbox in the write that ends it (`turn.rs`), so a failing provider or a killed process loses nothing.
+//! Here a task for each provider delivers what waits, and decides after a failure what happens next.
+
+mod courier;
+mod fate;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hermes_conversation::SessionId;
+use hermes_diagnostic::Notice;
+use hermes_plugin_host::MemoryProvider;
+use hermes_plugin_host::services::{History, Random};
+use hermes_session_store::{QueueState, QueuedTurn, SessionStore, StoreError};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::courier::{Courier, Progress};
+use crate::clock::Clock;
+use crate::report::NoticeSender;
+
+/// What a delivery needs of the session and of the host.
+#[derive(Clone)]
+pub(crate) struct Deliverer {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) session: SessionId,
+    /// The session's conversation, from which the turns are read.
+    pub(crate) history: Arc<dyn History>,
+    pub(crate) clock: Clock,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) notices: NoticeSender,
+}
+
+/// The deliveries of a session. Dropping it cancels them; turns that were not stored stay in the outbox.
+pub(crate) struct Deliveries {
+    deliverer: Deliverer,
+    memories: Vec<Arc<dyn MemoryProvider>>,
+    tasks: Vec<Task>,
+}
+
+/// The deliveries to one provider.
+struct Task {
+    /// How often turns were queued, counting the opening of the session.
+    queued: watch::Sender<u64>,
+    progress: watch::Receiver<Progress>,
+    ended: JoinHandle<()>,
+    _cancel: DropGuard,
+}
+
+impl Deliveries {
+    /// Starts to deliver what waits for the session's memory providers.
+    pub(crate) fn start(deliverer: Deliverer, memories: Vec<Arc<dyn MemoryProvider>>) -> Self {
+        let mut deliveries = Self { deliverer, memories, tasks: Vec::new() };
+        deliveries.resume();
+        deliveries
+    }
+
+    /// The names of the providers that get each turn.
+    pub(crate) fn providers(&self) -> Vec<String> {
+        self.memories.iter().map(|memory| memory.name().to_owned()).collect()
+    }
+
+    /// Delivers turns that were queued since the last call.
+    pub(crate) fn queued(&self) {
+        for task in &self.tasks {
+            task.queued.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Starts the tasks again after [`Deliveries::stop`]. Running tasks go on.
+    pub(crate) fn resume(&mut self) {
+        if self.tasks.is_empty() {
+            self.tasks = self.memories.iter().map(|memory| Task::start(&self.deliverer, memory)).collect();
+        }
+    }
+
+    /// Whether a turn is being delivered.
+    pub(crate) fn is_working(&self) -> bool {
+        self.tasks.iter().any(|task| !task.has_settled())
+    }
+
+    /// Waits until all queued turns are stored or wait for a later attempt, at most `patience`, and then cancels the rest.
+    pub(crate) async fn stop(&mut self, patience: Duration) {
+        let settled = async {
+            for task in &mut self.tasks {
+                task.settle().await;
+            }
+        };
+        // Turns that are not stored by then stay in the outbox.
+        let _ = tokio::time::timeout(patience, settled).await;
+        for Task { ended, _cancel: cancel, .. } in self.tasks.drain(..) {
+            drop(cancel);
+            // A cancelled task ends at once: dropping the call cancels it in the plugin.
+            let _ = ended.await;
+        }
+    }
+}
+
+/// One line for each of these providers that has not stored all turns of a session. Turns that it rejected are not
+/// counted.
+pub(crate) async fn unstored(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    providers: &[String],
+) -> Result<Vec<Notice>, StoreError> {
+    let queued = store.outbox().await?;
+    let line = |provider: &String| {
+        let waits = |turn: &&QueuedTurn| {
+            turn.session == *session && turn.provider == *provider && turn.state != QueueState::SetAside
+        };
+        let (count, last) = (queued.iter().filter(waits).count(), queued.iter().rfind(waits));
+        let why = last.and_then(|turn| turn.error.as_ref()).map_or_else(String::new, |error| format!(" ({error})"));
+        let turns = match count {
+            0 => return None,
+            1 => "1 turn is".to_owned(),
+            count => format!("{count} turns are"),
+        };
+        let text = format!(
+            "{turns} not yet stored by the memory `{provider}`{why}; Hermes keeps what waits and delivers it when the session is opened again"
+        );
+        Some(Notice::from(text))
+    };
+    Ok(providers.iter().filter_map(line).collect())
+}
+
+impl Task {
+    fn start(deliverer: &Deliverer, memory: &Arc<dyn MemoryProvider>) -> Self {
+        let (queued, signals) = watch::channel(1);
+        let (sender, progress) = watch::channel(Progress::default());
+        let cancel = CancellationToken::new();
+        let cancelled = cancel.clone();
+        let courier = Courier::new(deliverer.clone(), Arc::clone(memory));
+        let ended = tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => {}
+                () = courier.run(signals, sender) => {}
+            }
+        });
+        Self { queued, progress, ended, _cancel: cancel.drop_guard() }
+    }
+
+    fn has_settled(&self) -> bool {
+        self.ended.is_finished() || self.progress.borrow().has_settled(*self.queued.borrow())
+    }
+
+    async fn settle(&mut self) {
+        let queued = *self.queued.borrow();
+        // An error means that the task has ended.
+        let _ = self.progress.wait_for(|progress| progress.has_settled(queued)).await;
+    }
+}

@@ -1,0 +1,194 @@
+//! Delivers the waiting turns of one session to one memory provider.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hermes_conversation::MessageRange;
+use hermes_diagnostic::{Action, Notice};
+use hermes_plugin_host::services::History;
+use hermes_plugin_host::{CallError, Cause, FaultKind, MemoryProvider, TurnRecord};
+use hermes_session_store::{Delivery, Lease, QueueState, QueuedTurn, SessionError, StoreError};
+use tokio::sync::watch;
+
+use super::Deliverer;
+use super::fate::{Fate, fate, pause};
+
+/// The pause before another look when another task delivers the session's turns.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
+/// The pause after an error of the store.
+const STORE_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause: the clock may have been set back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// The most bytes of a stored cause.
+const CAUSE: usize = 1 << 10;
+
+/// How far the deliveries to a provider are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// Up to which signal all turns were tried.
+    settled: u64,
+    is_busy: bool,
+}
+
+impl Progress {
+    /// Whether all turns up to a signal are stored, or wait for a later attempt.
+    pub(super) fn has_settled(self, queued: u64) -> bool {
+        self.settled >= queued && !self.is_busy
+    }
+}
+
+/// What remains after a pass over the queue.
+enum Rest {
+    /// Nothing to do before the next signal.
+    None,
+    /// The next pass is due after this time.
+    After(Duration),
+}
+
+/// How a turn can be read from the log.
+enum Reading {
+    Complete(TurnRecord),
+    /// The turn's last message was stored, and is not in the conversation in memory yet.
+    NotYet,
+    /// The log lost the turn's first message.
+    Gone,
+}
+
+pub(super) struct Courier {
+    deliverer: Deliverer,
+    memory: Arc<dyn MemoryProvider>,
+    /// Whether the user has seen that the provider fails.
+    was_reported: AtomicBool,
+}
+
+impl Courier {
+    pub(super) fn new(deliverer: Deliverer, memory: Arc<dyn MemoryProvider>) -> Self {
+        Self { deliverer, memory, was_reported: AtomicBool::new(false) }
+    }
+
+    /// Delivers turns until it is dropped.
+    pub(super) async fn run(self, mut signals: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
+        // Kept between two passes: as long as the session is awake, no other process delivers its turns.
+        let mut lease = None;
+        // The opening of a session tries every turn at once, also one that waits for a later moment.
+        let mut is_opening = true;
+        loop {
+            let queued = *signals.borrow_and_update();
+            progress.send_modify(|progress| progress.is_busy = true);
+            let rest = self.deliver(&mut lease, is_opening).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, provider = self.memory.name(), "the outbox cannot be used");
+                Rest::After(STORE_PAUSE)
+            });
+            progress.send_replace(Progress { settled: queued, is_busy: false });
+            is_opening = false;
+            let pause = match rest {
+                Rest::None => Duration::MAX,
+                Rest::After(pause) => pause,
+            };
+            tokio::select! {
+                changed = signals.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Delivers waiting turns in order, up to the first one that has to wait longer.
+    async fn deliver(&self, lease: &mut Option<Lease>, is_opening: bool) -> Result<Rest, StoreError> {
+        let Deliverer { store, session, clock, history, .. } = &self.deliverer;
+        loop {
+            let Some(turn) = store.next_turn(session, self.memory.name()).await? else { return Ok(Rest::None) };
+            let QueueState::Waiting { due_at } = turn.state else { return Ok(Rest::None) };
+            let wait = Duration::from_millis(due_at.saturating_sub(clock.now()));
+            if !is_opening && !wait.is_zero() {
+                return Ok(Rest::After(wait.min(LONGEST_PAUSE)));
+            }
+            if lease.is_none() {
+                *lease = match store.delivery_lease(session, self.memory.name()).await {
+                    Ok(lease) => Some(lease),
+                    Err(StoreError::Session(SessionError::InUse { .. })) => return Ok(Rest::After(LEASE_PAUSE)),
+                    Err(error) => return Err(error),
+                };
+                // The previous holder may have delivered the turn meanwhile.
+                continue;
+            }
+            let record = match read(history.as_ref(), turn.messages) {
+                Reading::Complete(record) => record,
+                Reading::NotYet => return Ok(Rest::None),
+                Reading::Gone => {
+                    tracing::warn!(%session, first = turn.messages.first.0, "a queued turn is not in the log any more");
+                    store.record_delivery(&turn, &Delivery::Stored).await?;
+                    continue;
+                }
+            };
+            match self.memory.sync_turn(&record).await {
+                Ok(()) => {
+                    self.was_reported.store(false, Ordering::Relaxed);
+                    store.record_delivery(&turn, &Delivery::Stored).await?;
+                }
+                Err(error) => {
+                    if let Some(rest) = self.failed(&turn, &error).await? {
+                        return Ok(rest);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Handles a failed delivery. Returns `None` if the next turn can be delivered at once.
+    async fn failed(&self, turn: &QueuedTurn, error: &CallError) -> Result<Option<Rest>, StoreError> {
+        let Deliverer { store, clock, random, notices, .. } = &self.deliverer;
+        let mut cause = error.cause.to_string();
+        cause.truncate(cause.floor_char_boundary(CAUSE));
+        match fate(&error.cause) {
+            Fate::Retry { after } => {
+                let mut bytes = [0; 8];
+                random.fill(&mut bytes);
+                let pause = pause(turn.attempts.saturating_add(1), after, u64::from_le_bytes(bytes));
+                let due_at = clock.now().saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+                store.record_delivery(turn, &Delivery::Postponed { error: cause, due_at }).await?;
+                if !self.was_reported.swap(true, Ordering::Relaxed) {
+                    notices.notice(format!("{error}; the turn waits for that memory and is delivered again"));
+                }
+                Ok(Some(Rest::After(pause)))
+            }
+            Fate::SetAside => {
+                store.record_delivery(turn, &Delivery::SetAside { error: cause }).await?;
+                notices.notice(Notice::new(
+                    format!(
+                        "{error}; the turn is set aside: the log has it, that memory does not, and later turns go on"
+                    ),
+                    remedy(error),
+                ));
+                Ok(None)
+            }
+            Fate::Keep => Ok(Some(Rest::None)),
+        }
+    }
+}
+
+/// What the user can do about a rejected turn.
+fn remedy(error: &CallError) -> Action {
+    let plugin = error.plugin.clone();
+    match &error.cause {
+        Cause::Fault(fault) if fault.kind == FaultKind::Denied => Action::GrantPlugin { plugin },
+        _ => Action::ReadPluginLog { plugin },
+    }
+}
+
+/// Reads a turn from the conversation.
+fn read(history: &dyn History, messages: MessageRange) -> Reading {
+    if history.whole().is_none_or(|whole| whole.last < messages.last) {
+        return Reading::NotYet;
+    }
+    let headers = history.headers(messages);
+    let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return Reading::Gone };
+    if first.id != messages.first {
+        return Reading::Gone;
+    }
+    let text = |id| {
+        let (read, _) = history.read(MessageRange::one(id), usize::MAX);
+        read.into_iter().next().map(|(message, _)| message.draft.content).unwrap_or_default()
+    };
+    Reading::Complete(TurnRecord { number: first.turn, user: text(first.id), assistant: text(last.id), messages })
+}

@@ -1,0 +1,116 @@
+//! What happens to a turn whose delivery failed. The contract's `error-kind` defines it for the answers of a plugin.
+
+use std::time::Duration;
+
+use hermes_plugin_host::{Cause, FaultKind};
+
+/// The pause after the first failure. It doubles with each further failure.
+const LEAST: Duration = Duration::from_secs(2);
+/// The longest pause after failures.
+const MOST: Duration = Duration::from_secs(60 * 60);
+/// The bounds of a pause that a provider requests.
+const LEAST_REQUESTED: Duration = Duration::from_secs(1);
+const MOST_REQUESTED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What happens to a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is delivered again later.
+    Retry {
+        /// The pause that the provider requested.
+        after: Option<Duration>,
+    },
+    /// The same turn would be rejected again: it is kept for the user, and later turns go on.
+    SetAside,
+    /// The delivery says nothing about the turn: it waits as if it had not been delivered.
+    Keep,
+}
+
+/// The fate of a turn after a failed call.
+pub(crate) fn fate(cause: &Cause) -> Fate {
+    match cause {
+        Cause::Fault(fault) => match fault.kind {
+            FaultKind::Unavailable | FaultKind::Timeout | FaultKind::Exhausted | FaultKind::Conflict => {
+                Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())) }
+            }
+            FaultKind::InvalidInput | FaultKind::Denied | FaultKind::Failed => Fate::SetAside,
+            FaultKind::Cancelled => Fate::Keep,
+        },
+        Cause::Trap { .. } | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => {
+            Fate::Retry { after: None }
+        }
+        // The turn exceeds the plugin's limit, now and later.
+        Cause::Input { .. } => Fate::SetAside,
+        Cause::Suspended { .. } | Cause::Revoked | Cause::Cancelled | Cause::NotExported(_) => Fate::Keep,
+    }
+}
+
+/// The pause before the next delivery after so many failures of a turn. Without a request of the provider it is random between
+/// half and the whole of a duration that doubles, so that many processes do not return at the same moment.
+pub(crate) fn pause(failures: u32, requested: Option<Duration>, random: u64) -> Duration {
+    if let Some(requested) = requested {
+        return requested.clamp(LEAST_REQUESTED, MOST_REQUESTED);
+    }
+    let doublings = failures.saturating_sub(1);
+    let whole = LEAST.checked_mul(2u32.checked_pow(doublings).unwrap_or(u32::MAX)).unwrap_or(MOST).min(MOST);
+    let half = u64::try_from(whole.as_millis() / 2).unwrap_or(u64::MAX);
+    Duration::from_millis(half + random % (half + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_plugin_host::{Fault, Limit};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fault(kind: FaultKind, retry_after_ms: Option<u32>) -> Cause {
+        Cause::Fault(Box::new(Fault { retry_after_ms, ..Fault::new(kind, "", "no") }))
+    }
+
+    #[test]
+    fn the_kind_of_an_error_decides_what_happens_to_the_turn() {
+        let retry = |after| Fate::Retry { after };
+        let crash = Cause::Trap { why: "unreachable".to_owned() };
+        let late = Cause::Deadline { limit: Limit::BackgroundTime, after: MOST };
+        let unstarted = Cause::Start(Box::new(Fault::new(FaultKind::Denied, "", "no key")));
+        for (cause, expected) in [
+            (fault(FaultKind::Unavailable, None), retry(None)),
+            (fault(FaultKind::Unavailable, Some(2_000)), retry(Some(Duration::from_secs(2)))),
+            (fault(FaultKind::Timeout, None), retry(None)),
+            (fault(FaultKind::Exhausted, Some(5)), retry(Some(Duration::from_millis(5)))),
+            (fault(FaultKind::Conflict, None), retry(None)),
+            (fault(FaultKind::InvalidInput, Some(5)), Fate::SetAside),
+            (fault(FaultKind::Denied, None), Fate::SetAside),
+            (fault(FaultKind::Failed, None), Fate::SetAside),
+            (fault(FaultKind::Cancelled, None), Fate::Keep),
+            (crash, retry(None)),
+            (late, retry(None)),
+            (unstarted, retry(None)),
+            (Cause::Limit { limit: Limit::Memory, value: 1 }, retry(None)),
+            (Cause::Input { bytes: 2, most: 1 }, Fate::SetAside),
+            (Cause::Suspended { failures: 3, why: String::new() }, Fate::Keep),
+            (Cause::Revoked, Fate::Keep),
+            (Cause::Cancelled, Fate::Keep),
+        ] {
+            assert_eq!(fate(&cause), expected, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_requested_pause_is_kept_within_bounds() {
+        for (requested, pause_ms) in [(0, 1_000), (2_500, 2_500), (u32::MAX, 86_400_000)] {
+            let requested = Duration::from_millis(requested.into());
+            assert_eq!(pause(9, Some(requested), 7), Duration::from_millis(pause_ms));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pauses_double_up_to_an_hour_and_differ(failures in 1u32..u32::MAX, random in any::<u64>()) {
+            let whole = Duration::from_secs(2 << (failures - 1).min(20)).min(MOST);
+            let pause = pause(failures, None, random);
+            prop_assert!(pause >= whole / 2 && pause <= whole, "{pause:?} after {failures}");
+        }
+    }
+}

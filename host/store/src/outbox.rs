@@ -1,0 +1,194 @@
+//! The outbox: finished turns that memory providers have not stored yet.
+
+use hermes_conversation::{Draft, Message, MessageId, MessageRange, SessionId};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::error::Fault;
+use crate::session::exists;
+use crate::{Delivery, QueueState, QueuedTurn, SessionError, Store, StoreError, blobs, log};
+
+const COLUMNS: &str = "session_id, provider, first_id, last_id, ended_at, attempts, due_at, error";
+/// Rewound turns stay in the table, so that a restored turn waits again.
+const IS_SHOWN: &str = "NOT EXISTS (SELECT 1 FROM rewound WHERE rewound.session_id = outbox.session_id \
+                        AND rewound.message_id = outbox.first_id)";
+
+impl Store {
+    /// Appends the last messages of a turn, and queues the turn for memory providers in the same transaction.
+    pub fn end_turn(
+        &self,
+        session: &SessionId,
+        drafts: &[Draft],
+        first: MessageId,
+        providers: &[String],
+    ) -> Result<Vec<Message>, StoreError> {
+        log::check(drafts)?;
+        let ids = self.write(|connection| {
+            let ids = log::append(connection, session, drafts)?;
+            if let Some(last) = ids.last() {
+                let ended_at = drafts.last().map_or(0, |draft| draft.created_at);
+                queue(connection, session, MessageRange::new(first, *last), ended_at, providers)?;
+            }
+            Ok(ids)
+        })?;
+        Ok(drafts.iter().map(blobs::stripped).zip(ids).map(|(draft, id)| draft.numbered(id)).collect())
+    }
+
+    /// The oldest turn of a session that waits for a memory provider, without turns that were set aside or rewound.
+    pub fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, StoreError> {
+        self.read(|connection| {
+            exists(connection, session)?;
+            let sql = format!(
+                "SELECT {COLUMNS} FROM outbox WHERE provider = ?1 AND session_id = ?2 AND due_at IS NOT NULL \
+                 AND {IS_SHOWN} ORDER BY first_id LIMIT 1"
+            );
+            Ok(connection.prepare_cached(&sql)?.query_row(params![provider, session.as_str()], from_row).optional()?)
+        })
+    }
+
+    /// Records what happened to a queued turn. Changes nothing if the turn has left the outbox meanwhile.
+    pub fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), StoreError> {
+        const IS_IT: &str = "provider = ?1 AND session_id = ?2 AND first_id = ?3";
+        let (provider, session) = (turn.provider.as_str(), turn.session.as_str());
+        let first = turn.messages.first.0.cast_signed();
+        let (due_at, error) = match delivery {
+            Delivery::Stored => {
+                return self.write(|connection| {
+                    let sql = format!("DELETE FROM outbox WHERE {IS_IT}");
+                    connection.prepare_cached(&sql)?.execute(params![provider, session, first])?;
+                    Ok(())
+                });
+            }
+            Delivery::Postponed { error, due_at } => (Some(due_at.cast_signed()), error),
+            Delivery::SetAside { error } => (None, error),
+        };
+        self.write(|connection| {
+            let sql = format!("UPDATE outbox SET attempts = attempts + 1, due_at = ?4, error = ?5 WHERE {IS_IT}");
+            connection.prepare_cached(&sql)?.execute(params![provider, session, first, due_at, error])?;
+            Ok(())
+        })
+    }
+
+    /// The turns of all sessions that memory providers have not stored, without rewound ones.
+    pub fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError> {
+        self.read(|connection| {
+            let sql = format!("SELECT {COLUMNS} FROM outbox WHERE {IS_SHOWN} ORDER BY provider, session_id, first_id");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let turns = statement.query_map([], from_row)?;
+            Ok(turns.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+fn queue(
+    connection: &Connection,
+    session: &SessionId,
+    messages: MessageRange,
+    ended_at: u64,
+    providers: &[String],
+) -> Result<(), Fault> {
+    let (first, last) = (messages.first.0.cast_signed(), messages.last.0.cast_signed());
+    let is_known: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2)")?
+        .query_row(params![first, session.as_str()], |row| row.get(0))?;
+    if !is_known {
+        return Err(SessionError::NoSuchMessage { session: session.clone(), message: messages.first }.into());
+    }
+    // The conversation continues, so its rewinds cannot be undone any more.
+    connection
+        .prepare_cached(
+            "DELETE FROM outbox WHERE session_id = ?1 \
+             AND first_id IN (SELECT message_id FROM rewound WHERE session_id = ?1)",
+        )?
+        .execute([session.as_str()])?;
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO outbox (provider, session_id, first_id, last_id, ended_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for provider in providers {
+        insert.execute(params![provider, session.as_str(), first, last, ended_at.cast_signed()])?;
+    }
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<QueuedTurn> {
+    let id = |column: usize| row.get::<_, i64>(column).map(|id| MessageId(id.cast_unsigned()));
+    Ok(QueuedTurn {
+        session: SessionId(row.get(0)?),
+        provider: row.get(1)?,
+        messages: MessageRange::new(id(2)?, id(3)?),
+        ended_at: row.get::<_, i64>(4)?.cast_unsigned(),
+        attempts: row.get(5)?,
+        state: match row.get::<_, Option<i64>>(6)? {
+            Some(due_at) => QueueState::Waiting { due_at: due_at.cast_unsigned() },
+            None => QueueState::SetAside,
+        },
+        error: row.get(7)?,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::testing::{new_session, store};
+
+    /// Stores a turn of two messages for a provider.
+    fn turn(store: &Store, session: &SessionId) -> MessageId {
+        let first = store.append(session, &[Draft::user("hello", 1)]).unwrap()[0].id;
+        store.end_turn(session, &[Draft::assistant("hi", Vec::new(), 2)], first, &["mem".to_owned()]).unwrap();
+        first
+    }
+
+    #[test]
+    fn a_queued_turn_survives_the_process_and_leaves_with_its_session() {
+        let (home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let first = turn(&store, &session);
+        drop(store);
+        let store = Store::open(home.path()).unwrap();
+        let queued = store.next_turn(&session, "mem").unwrap().unwrap();
+        assert_eq!((queued.messages.first, queued.ended_at, queued.attempts), (first, 2, 0));
+        store.delete(&[session], false).unwrap();
+        assert_eq!(store.outbox().unwrap(), []);
+    }
+
+    #[test]
+    fn a_turn_is_not_stored_without_its_place_in_the_outbox() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let other = store.create_session(new_session()).unwrap().id;
+        let elsewhere = store.append(&other, &[Draft::user("hello", 1)]).unwrap()[0].id;
+        let ended = store.end_turn(&session, &[Draft::user("hi", 1)], elsewhere, &["mem".to_owned()]);
+        assert!(matches!(ended, Err(StoreError::Session(SessionError::NoSuchMessage { .. }))), "{ended:?}");
+        assert_eq!((store.conversation(&session).unwrap(), store.outbox().unwrap()), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_restored_turn_waits_again_until_the_conversation_has_continued() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let (kept, rewound) = (turn(&store, &session), turn(&store, &session));
+        let queued = || store.outbox().unwrap().into_iter().map(|turn| turn.messages.first).collect::<Vec<_>>();
+        store.rewind(&session, rewound).unwrap();
+        assert_eq!(queued(), [kept]);
+        store.restore(&session).unwrap();
+        assert_eq!(queued(), [kept, rewound]);
+        store.rewind(&session, rewound).unwrap();
+        let next = turn(&store, &session);
+        assert_eq!(queued(), [kept, next]);
+        let all: i64 = store.read(|c| Ok(c.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0))?)).unwrap();
+        assert_eq!(all, 2);
+    }
+
+    #[test]
+    fn only_one_task_delivers_the_turns_of_a_session_to_a_provider() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let lease = store.delivery_lease(&session, "mem").unwrap();
+        let second = store.delivery_lease(&session, "mem");
+        assert!(matches!(second, Err(StoreError::Session(SessionError::InUse { .. }))), "{second:?}");
+        let _other = store.delivery_lease(&session, "another").unwrap();
+        let _session = store.lease(&session).unwrap();
+        drop(lease);
+        drop(store.delivery_lease(&session, "mem").unwrap());
+    }
+}
