@@ -6,6 +6,7 @@ mod code_cache;
 mod deadlines;
 mod http;
 mod native;
+mod outbox;
 mod reload;
 mod wasi;
 mod zoo;

@@ -3,11 +3,12 @@
 //! A turn enters the outbox in the write that ends it (`turn.rs`), so a failing provider or a killed process loses nothing.
 //! Here a task for each provider delivers what waits, and decides after a failure what happens next.
 
+pub(crate) mod backlog;
 mod courier;
 mod fate;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hermes_conversation::SessionId;
 use hermes_diagnostic::Notice;
@@ -15,9 +16,10 @@ use hermes_plugin_host::MemoryProvider;
 use hermes_plugin_host::services::{History, Random};
 use hermes_session_store::{QueueState, QueuedTurn, SessionStore, StoreError};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::backlog::Waiting;
 use self::courier::{Courier, Progress};
 use crate::clock::Clock;
 use crate::report::NoticeSender;
@@ -39,6 +41,8 @@ pub(crate) struct Deliveries {
     deliverer: Deliverer,
     memories: Vec<Arc<dyn MemoryProvider>>,
     tasks: Vec<Task>,
+    /// The deliveries of turns of other sessions, one task for each provider.
+    backlog: JoinSet<()>,
 }
 
 /// The deliveries to one provider.
@@ -51,11 +55,19 @@ struct Task {
 }
 
 impl Deliveries {
-    /// Starts to deliver what waits for the session's memory providers.
-    pub(crate) fn start(deliverer: Deliverer, memories: Vec<Arc<dyn MemoryProvider>>) -> Self {
-        let mut deliveries = Self { deliverer, memories, tasks: Vec::new() };
-        deliveries.resume();
-        deliveries
+    /// Delivers nothing before [`Deliveries::resume`].
+    pub(crate) fn new(deliverer: Deliverer, memories: Vec<Arc<dyn MemoryProvider>>) -> Self {
+        Self { deliverer, memories, tasks: Vec::new(), backlog: JoinSet::new() }
+    }
+
+    /// Delivers the turns of other sessions.
+    pub(crate) fn deliver_others(&mut self, mut waiting: Vec<Waiting>) {
+        while let Some(first) = waiting.first() {
+            let provider = first.provider().to_owned();
+            let (own, others) = waiting.into_iter().partition(|waiting| waiting.provider() == provider);
+            waiting = others;
+            self.backlog.spawn(backlog::deliver(self.deliverer.clone(), own));
+        }
     }
 
     /// The names of the providers that get each turn.
@@ -70,7 +82,7 @@ impl Deliveries {
         }
     }
 
-    /// Starts the tasks again after [`Deliveries::stop`]. Running tasks go on.
+    /// Starts the deliveries of this session, or starts them again after [`Deliveries::pause`]. Running tasks go on.
     pub(crate) fn resume(&mut self) {
         if self.tasks.is_empty() {
             self.tasks = self.memories.iter().map(|memory| Task::start(&self.deliverer, memory)).collect();
@@ -78,12 +90,22 @@ impl Deliveries {
     }
 
     /// Whether a turn is being delivered.
-    pub(crate) fn is_working(&self) -> bool {
-        self.tasks.iter().any(|task| !task.has_settled())
+    pub(crate) fn is_working(&mut self) -> bool {
+        while self.backlog.try_join_next().is_some() {}
+        !self.backlog.is_empty() || self.tasks.iter().any(|task| !task.has_settled())
     }
 
-    /// Waits until all queued turns are stored or wait for a later attempt, at most `patience`, and then cancels the rest.
+    /// Waits until all turns are stored or wait for a later attempt, at most `patience`, and then cancels the rest.
     pub(crate) async fn stop(&mut self, patience: Duration) {
+        let begun = Instant::now();
+        self.pause(patience).await;
+        let others = async { while self.backlog.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(patience.saturating_sub(begun.elapsed()), others).await;
+        self.backlog.shutdown().await;
+    }
+
+    /// The same for the turns of this session.
+    pub(crate) async fn pause(&mut self, patience: Duration) {
         let settled = async {
             for task in &mut self.tasks {
                 task.settle().await;
@@ -99,28 +121,19 @@ impl Deliveries {
     }
 }
 
-/// One line for each of these providers that has not stored all turns of a session. Turns that it rejected are not
-/// counted.
-pub(crate) async fn unstored(
-    store: &dyn SessionStore,
-    session: &SessionId,
-    providers: &[String],
-) -> Result<Vec<Notice>, StoreError> {
+/// One line for each of these providers for which turns wait, of any session. Rejected turns are not counted.
+pub(crate) async fn unstored(store: &dyn SessionStore, providers: &[String]) -> Result<Vec<Notice>, StoreError> {
     let queued = store.outbox().await?;
     let line = |provider: &String| {
-        let waits = |turn: &&QueuedTurn| {
-            turn.session == *session && turn.provider == *provider && turn.state != QueueState::SetAside
-        };
+        let waits = |turn: &&QueuedTurn| turn.provider == *provider && turn.state != QueueState::SetAside;
         let (count, last) = (queued.iter().filter(waits).count(), queued.iter().rfind(waits));
         let why = last.and_then(|turn| turn.error.as_ref()).map_or_else(String::new, |error| format!(" ({error})"));
-        let turns = match count {
+        let (turns, them) = match count {
             0 => return None,
-            1 => "1 turn is".to_owned(),
-            count => format!("{count} turns are"),
+            1 => ("1 turn waits".to_owned(), "it"),
+            count => (format!("{count} turns wait"), "them"),
         };
-        let text = format!(
-            "{turns} not yet stored by the memory `{provider}`{why}; Hermes keeps what waits and delivers it when the session is opened again"
-        );
+        let text = format!("{turns} for the memory `{provider}`{why}; Hermes delivers {them} at its next start");
         Some(Notice::from(text))
     };
     Ok(providers.iter().filter_map(line).collect())

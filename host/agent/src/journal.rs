@@ -124,12 +124,17 @@ impl Journal {
 
     /// The read-only access of plugins to the conversation.
     pub(crate) fn history(&self) -> Arc<dyn History> {
-        Arc::new(Reader {
-            conversation: Arc::clone(&self.conversation),
-            store: Arc::clone(&self.store),
-            session: self.session.clone(),
-        })
+        reader(&self.store, &self.session, &self.conversation)
     }
+}
+
+/// The read-only access of plugins to a conversation in memory, and to its session in the store.
+pub(crate) fn reader(
+    store: &Arc<dyn SessionStore>,
+    session: &hermes_conversation::SessionId,
+    conversation: &Arc<RwLock<Conversation>>,
+) -> Arc<dyn History> {
+    Arc::new(Reader { conversation: Arc::clone(conversation), store: Arc::clone(store), session: session.clone() })
 }
 
 struct Reader {

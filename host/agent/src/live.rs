@@ -59,7 +59,7 @@ impl Live {
         fresh: bool,
         front: &Front,
     ) -> Result<(RunningPlugins, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
-        let plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front).await?;
+        let mut plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front).await?;
         let prefix = SessionPrefix::open(host, session, log, &plugins).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model).await?;
@@ -70,13 +70,14 @@ impl Live {
             host.store.update_engine(&session.id, &host.engine).await?;
         }
         let compaction = SessionCompaction::open(host, log, &plugins).await?;
+        plugins.deliver(host, session).await?;
         Ok((plugins, prefix, compaction, engine_change))
     }
 
     /// Ends background work before a rewind, because it may refer to messages that will be removed.
     pub(crate) async fn quiesce(&mut self) {
         self.compaction.compactor.finish(Duration::ZERO).await;
-        self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
+        self.plugins.deliveries.pause(SETTLE_TIMEOUT).await;
     }
 
     /// Updates the session after a rewind: the plugin instances stay, the engine is notified, and the prefix is rendered
@@ -101,7 +102,7 @@ impl Live {
     }
 
     /// Whether a plugin does background work.
-    pub(crate) fn is_working(&self) -> bool {
+    pub(crate) fn is_working(&mut self) -> bool {
         self.plugins.deliveries.is_working()
             || self.compaction.compactor.is_preparing()
             || self.compaction.compactor.is_proposing()

@@ -17,6 +17,7 @@ pub mod operations;
 mod plugins;
 mod reporter;
 mod setup;
+mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use error::{AppError, PrefillFlaw};
@@ -26,6 +27,7 @@ pub use launcher::{Launch, Launcher, SessionChoice};
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};
+pub use undelivered::{Turns, Undelivered};
 
 hermes_diagnostic::codes! {
     /// The codes of the application.

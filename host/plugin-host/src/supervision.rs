@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hermes_runtime::services::{Level, Reporter};
-use hermes_runtime::{CallError, Cause, Limit};
+use hermes_runtime::{CallError, Cause, FaultKind, Limit};
 
 use crate::record::{Recorder, Suspension};
 use crate::settings::OnFailure;
@@ -73,7 +73,7 @@ struct State {
     revoked: bool,
 }
 
-/// Failures since the last answer.
+/// Failures since the plugin last worked.
 #[derive(Default)]
 struct Streak {
     failures: u32,
@@ -148,8 +148,7 @@ impl Supervisor {
         }
         match &result {
             Err(error) if error.cause.is_failure() => self.failed(error, retry),
-            Err(error) if matches!(error.cause, Cause::Cancelled | Cause::Input { .. }) => {}
-            // An application error is not a crash.
+            Err(error) if !has_worked(&error.cause) => {}
             _ => self.answered(retry),
         }
         result
@@ -230,6 +229,12 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         self.recorder.write();
     }
+}
+
+/// Whether a plugin that answered an error has worked. `invalid-input` is the caller's mistake; with any other error the plugin
+/// could not do its work, which neither counts as a failure nor ends a row of failures.
+fn has_worked(cause: &Cause) -> bool {
+    matches!(cause, Cause::Fault(fault) if fault.kind == FaultKind::InvalidInput)
 }
 
 /// Whether a new instance may succeed at once. A call that used up its time would do so again.

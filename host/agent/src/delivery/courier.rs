@@ -93,6 +93,11 @@ impl Courier {
         }
     }
 
+    /// Delivers waiting turns once, also those that wait for a later moment. Returns whether none has to wait longer.
+    pub(super) async fn deliver_now(&self) -> Result<bool, StoreError> {
+        Ok(matches!(self.deliver(&mut None, true).await?, Rest::None))
+    }
+
     /// Delivers waiting turns in order, up to the first one that has to wait longer.
     async fn deliver(&self, lease: &mut Option<Lease>, is_opening: bool) -> Result<Rest, StoreError> {
         let Deliverer { store, session, clock, history, .. } = &self.deliverer;

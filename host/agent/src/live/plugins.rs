@@ -11,7 +11,7 @@ use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
-use crate::delivery::{Deliverer, Deliveries};
+use crate::delivery::{Deliverer, Deliveries, backlog};
 use crate::error::AgentError;
 use crate::front::Front;
 use crate::hook_dispatcher::HookDispatcher;
@@ -71,7 +71,7 @@ impl RunningPlugins {
             random: Arc::new(SystemRandom),
             notices: notices.clone(),
         };
-        let deliveries = Deliveries::start(deliverer, memories.clone());
+        let deliveries = Deliveries::new(deliverer, memories.clone());
         Ok(Self {
             engine,
             engine_version,
@@ -87,6 +87,26 @@ impl RunningPlugins {
             halt,
             deliveries,
         })
+    }
+}
+
+impl RunningPlugins {
+    /// Delivers what waits for the memory providers, of this session and of earlier ones.
+    pub(crate) async fn deliver(&mut self, host: &Host, session: &Session) -> Result<(), AgentError> {
+        let start = |other: &Session, history| {
+            let started = host.plugins.start(&surroundings(host, other, false, history, &self.notices, &self.gate));
+            started.map_or_else(
+                |error| {
+                    tracing::warn!(%error, session = %other.id, "no memory provider starts for this session");
+                    Vec::new()
+                },
+                |plugins| plugins.memories,
+            )
+        };
+        let waiting = backlog::open(&host.store, &session.id, &self.deliveries.providers(), start).await?;
+        self.deliveries.deliver_others(waiting);
+        self.deliveries.resume();
+        Ok(())
     }
 }
 

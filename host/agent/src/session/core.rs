@@ -118,8 +118,11 @@ impl Core {
     }
 
     /// Whether the session is awake without background work of plugins.
-    pub(super) fn can_idle(&self) -> bool {
-        matches!(&self.state, State::Awake(live) if !live.is_working())
+    pub(super) fn can_idle(&mut self) -> bool {
+        match &mut self.state {
+            State::Awake(live) => !live.is_working(),
+            State::New | State::Idle(_) => false,
+        }
     }
 
     /// Drops the plugin instances and the rendered messages. The next command that needs them creates them again.
@@ -319,12 +322,12 @@ impl Core {
         const ONE_SHOT: Duration = Duration::from_secs(10);
         self.front.questions.end();
         let awake = match &self.state {
-            State::Awake(live) => Some((live.log.session.clone(), live.plugins.deliveries.providers())),
+            State::Awake(live) => Some(live.plugins.deliveries.providers()),
             State::New | State::Idle(_) => None,
         };
         self.make_idle(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
-        let Some((session, providers)) = awake else { return };
-        match delivery::unstored(self.host.store.as_ref(), &session, &providers).await {
+        let Some(providers) = awake else { return };
+        match delivery::unstored(self.host.store.as_ref(), &providers).await {
             Ok(notices) => notices.into_iter().for_each(|notice| self.front.feed.notice(notice)),
             Err(error) => tracing::warn!(%error, "the outbox cannot be read"),
         }

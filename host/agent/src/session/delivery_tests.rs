@@ -102,6 +102,40 @@ async fn turns_that_wait_are_reported_at_the_end_and_delivered_when_the_session_
 }
 
 #[tokio::test]
+async fn the_next_session_delivers_the_turns_of_earlier_ones() {
+    let memory = ScriptedMemory::failing([fault(FaultKind::Unavailable, HOUR), fault(FaultKind::Unavailable, HOUR)]);
+    let process = Process::with_memory(&memory);
+    let first = process.open(Begin::New, RULES).await;
+    say(&first, "first").await;
+    close(&first).await;
+    let second = process.open(Begin::New, RULES).await;
+    say(&second, "second").await;
+    // Whichever was tried first, the provider was still away for one more turn.
+    outbox(&process, |turns| turns.len() <= 1).await;
+    close(&second).await;
+    let third = process.open(Begin::New, RULES).await;
+    say(&third, "third").await;
+    outbox(&process, <[_]>::is_empty).await;
+    assert_eq!(close(&third).await, Vec::<String>::new());
+    let stored = memory.notes().iter().filter(|note| note.starts_with("stored")).count();
+    assert_eq!(stored, 3, "{:?}", memory.notes());
+}
+
+#[tokio::test]
+async fn an_open_session_delivers_its_own_turns() {
+    let memory = ScriptedMemory::failing([fault(FaultKind::Unavailable, HOUR)]);
+    let process = Process::with_memory(&memory);
+    let first = process.open(Begin::New, RULES).await;
+    say(&first, "first").await;
+    outbox(&process, |turns| turns.iter().any(|turn| turn.attempts == 1)).await;
+    let second = process.open(Begin::New, RULES).await;
+    say(&second, "second").await;
+    outbox(&process, |turns| turns.len() == 1).await;
+    close(&second).await;
+    assert_eq!(process.store.outbox().unwrap()[0].session, first.session().unwrap());
+}
+
+#[tokio::test]
 async fn a_slow_memory_is_cancelled_at_the_end_and_loses_no_turn() {
     let memory = ScriptedMemory::new(Duration::from_secs(300));
     let process = Process::with_memory(&memory);

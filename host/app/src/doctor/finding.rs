@@ -98,6 +98,8 @@ pub enum Case {
     Suspended,
     /// It failed when it was last used.
     Failing,
+    /// Turns wait for it, or were set aside after it rejected them.
+    Undelivered,
     /// It requests permissions that are not granted.
     Permission,
     /// It is not selected.

@@ -14,7 +14,7 @@ use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, ExaminedPlugin, Finding};
 use crate::plugins::{Role, mishap, missing_plugins, unset_variables};
-use crate::{MissingPlugin, Setup};
+use crate::{MissingPlugin, Setup, Undelivered};
 
 /// Examines all plugins, first those of sessions in their order, then the others. Nothing is changed.
 pub async fn examine_plugins(
@@ -274,6 +274,7 @@ impl<'a> Examination<'a> {
             }
         }
         findings.extend(self.failures(name));
+        findings.extend(self.undelivered(name));
         for field in &manifest.unknown {
             let why = format!("this version of Hermes ignores {field}");
             let fix = "correct or remove it; docs/plugins.md lists all fields";
@@ -306,6 +307,20 @@ impl<'a> Examination<'a> {
         let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times") };
         let why = format!("it failed {times} in the last session that used it; last failure: {}", mishap(last));
         Some(Finding::problem(Case::Failing, "its calls fail", why, fix))
+    }
+
+    /// The turns that a memory provider has not stored. The check of the store reports a store that cannot be read.
+    fn undelivered(&self, name: &str) -> Vec<Finding> {
+        let Undelivered { waiting, set_aside } = Undelivered::read(&self.setup.home, name).unwrap_or_default();
+        let waiting = waiting.map(|turns| {
+            let fix = "start a session, which delivers them";
+            Finding::note(Case::Undelivered, "turns wait to be stored by it", turns.line(), fix)
+        });
+        let set_aside = set_aside.map(|turns| {
+            let fix = Action::ReadPluginLog { plugin: name.to_owned() };
+            Finding::note(Case::Undelivered, "turns that it rejected were set aside", turns.line(), fix)
+        });
+        waiting.into_iter().chain(set_aside).collect()
     }
 
     /// Tools that sessions leave out, or that `approvals.deny` forbids.

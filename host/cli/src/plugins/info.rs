@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hermes_app::mishap;
+use hermes_app::{Undelivered, mishap};
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, PluginsError, Trial, try_out};
@@ -20,10 +20,11 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
     let inventory = Inventory::read(console)?;
     let found = inventory.found(name)?;
     let record = record(&inventory, name)?;
+    let undelivered = Undelivered::read(&inventory.setup.home, name)?;
     // The trial comes first: it measures the load time that a session would see.
     let trial = try_out(&inventory.runtime, &inventory.catalog, &inventory.selection, found).await;
     let listed = inspect(found, &inventory.runtime, &inventory.selection);
-    let details = Details { found, record, trial, listed };
+    let details = Details { found, record, undelivered, trial, listed };
     if json {
         print(&format!("{:#}\n", details.json()))?;
         return Ok(ExitCode::SUCCESS);
@@ -39,6 +40,7 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
 struct Details<'a> {
     found: &'a Found,
     record: Record,
+    undelivered: Undelivered,
     trial: Result<Trial, PluginsError>,
     listed: Listed,
 }
@@ -85,6 +87,7 @@ impl Details<'_> {
             "permissions": { "asked": found.manifest.permissions, "granted": found.permissions() },
             "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
             "memory": { "peak": record.figures.memory_peak, "limit": limit }, "errors": record.errors, "record": record,
+            "undelivered": self.undelivered,
         })
     }
 
@@ -139,6 +142,9 @@ impl Details<'_> {
             lines.push(("memory", format!("{peak}; limit {most} per instance")));
         }
         lines.push(("usage", usage(record)));
+        let Undelivered { waiting, set_aside } = &self.undelivered;
+        lines.extend(waiting.iter().map(|turns| ("to store", format!("{}; a session delivers them", turns.line()))));
+        lines.extend(set_aside.iter().map(|turns| ("set aside", turns.line())));
         if let Some(suspended) = &record.suspended {
             let (failures, last) = (suspended.failures, mishap(&suspended.last));
             let why = format!("it failed {failures} times in a row; last failure: {last}");

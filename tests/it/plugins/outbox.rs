@@ -1,0 +1,103 @@
+//! Turns on their way to a memory provider that fails. The guest is `tests/guests/scribe`: it writes each turn on a line of a
+//! document, and its configuration says how `sync-turn` fails.
+
+use hermes_tests::{Home, Output, Reply, Server};
+use serde_json::{Value, json};
+
+use crate::fixtures::journal::texts;
+
+fn home(server: &Server, config: Value) -> Home {
+    let home = Home::with(server);
+    home.install_guest("scribe", "scribe", config);
+    home.set("memory.provider", json!("scribe"));
+    home
+}
+
+fn answering() -> Server {
+    Server::answering(|_, number| Reply::text(format!("Answer {number}.")))
+}
+
+/// The user's messages that the provider has stored, in order.
+fn stored(home: &Home) -> Vec<String> {
+    let path = home.path().join("data/scribe/documents/turns.md");
+    let turns = std::fs::read_to_string(path).unwrap_or_default();
+    let user = |line: &str| line.split_once(": ").unwrap().1.split_once(" => ").unwrap().0.to_owned();
+    turns.lines().map(user).collect()
+}
+
+fn say(home: &Home, text: &str, options: &[&str]) -> Output {
+    home.hermes(&[&["-z", text][..], options].concat()).run().success()
+}
+
+#[test]
+fn a_provider_that_was_down_gets_every_turn_in_order_exactly_once() {
+    let server = answering();
+    let home = home(&server, json!({"sync": "unavailable"}));
+    say(&home, "one", &[]).says(&["scribe", "the archive is closed", "1 turn waits"]);
+    say(&home, "two", &["--continue"]).says(&["2 turns wait for the memory `scribe`", "at its next start"]);
+    say(&home, "elsewhere", &[]).says(&["3 turns wait"]);
+    assert_eq!(stored(&home), Vec::<String>::new());
+    let info = home.hermes(&["plugins", "info", "scribe"]).run().success();
+    assert!(info.stdout.contains("3 turns since") && info.stdout.contains("the archive is closed"), "{info}");
+
+    home.set("plugins.entries.scribe", json!({}));
+    // A new session delivers what waits, also of the earlier sessions.
+    let output = say(&home, "three", &[]);
+    assert!(!output.stderr.contains("scribe"), "{output}");
+    let stored = stored(&home);
+    let at = |text: &str| stored.iter().position(|stored| stored == text).unwrap_or_else(|| panic!("{stored:?}"));
+    assert!(stored.len() == 4 && at("one") < at("two") && at("elsewhere") < 4 && at("three") < 4, "{stored:?}");
+    let info = home.hermes(&["plugins", "info", "scribe"]).run().success();
+    assert!(!info.stdout.contains("turns since"), "{info}");
+}
+
+#[test]
+fn a_killed_process_loses_no_turn() {
+    let server = answering();
+    let home = home(&server, json!({"sync": "slow"}));
+    let mut running = home.hermes(&[]).talking().spawn();
+    running.say("one");
+    running.wait_for_stdout("Answer 0.");
+    // The turn has ended once the next one is answered; the provider still stores the first.
+    running.say("two");
+    running.wait_for_stdout("Answer 1.");
+    running.say("three");
+    running.wait_for_stdout("Answer 2.");
+    running.kill();
+    assert_eq!(stored(&home), Vec::<String>::new());
+    home.set("plugins.entries.scribe", json!({}));
+    say(&home, "four", &["--continue"]);
+    let said = texts(&home.messages(), "user").len();
+    let stored = stored(&home);
+    // The kill may have come before the third answer was stored.
+    assert!(stored.len() >= said - 1 && stored.starts_with(&["one".to_owned(), "two".to_owned()]), "{stored:?}");
+    assert_eq!(stored.last().map(String::as_str), Some("four"));
+}
+
+#[test]
+fn a_crashing_provider_loses_no_turn_either() {
+    let server = answering();
+    let home = home(&server, json!({"sync": "panic"}));
+    say(&home, "one", &[]).says(&["scribe", "the ink is dry", "1 turn waits"]);
+    home.set("plugins.entries.scribe", json!({}));
+    say(&home, "two", &["--continue"]);
+    assert_eq!(stored(&home), ["one", "two"]);
+}
+
+#[test]
+fn a_rejected_turn_is_set_aside_and_named_and_later_turns_go_on() {
+    for (kind, remedy) in [("invalid-input", "plugins logs"), ("failed", "plugins logs"), ("denied", "plugins grant")] {
+        let server = answering();
+        let home = home(&server, json!({"sync": kind, "only": "rude"}));
+        let output = say(&home, "a rude word", &[]).says(&["scribe", "the archive is closed", "set aside", remedy]);
+        assert!(!output.stderr.contains("waits"), "{output}");
+        say(&home, "a kind word", &["--continue"]);
+        assert_eq!(stored(&home), ["a kind word"]);
+        let info = home.hermes(&["plugins", "info", "scribe", "--json"]).run().success();
+        let info: Value = serde_json::from_str(&info.stdout).unwrap();
+        assert_eq!(info["undelivered"]["set_aside"]["count"], 1, "{info:#}");
+        assert_eq!(info["undelivered"]["waiting"], Value::Null, "{info:#}");
+        let doctor = home.hermes(&["plugins", "doctor"]).run();
+        assert!(doctor.stdout.contains("set aside") && doctor.stdout.contains("1 turn since"), "{doctor}");
+    }
+}
