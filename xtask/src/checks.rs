@@ -13,7 +13,7 @@ pub(crate) fn chaos(repository: &Repository, steps: &str) -> Result<()> {
     print!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Dev)?;
     let mut tests = repository.cargo();
-    tests.args(["test", "--package", "hermes-tests", "--test", "it", "--", "--nocapture", "unrest::"]);
+    tests.args(["test", "--workspace", "--test", "it", "--", "--nocapture", "unrest::"]);
     tests.env("HERMES_BIN", binary).env("HERMES_UNREST", steps);
     must(tests)
 }

@@ -76,7 +76,9 @@ impl Diagnose for AgentError {
                     format!("set `plugins.settings.{plugin}.on_failure` to `fallback` to continue without it");
                 (codes::HALTED, "the turn was ended", fix.or(fallback))
             }
-            Self::EmptyReply { .. } => (codes::EMPTY_REPLY, ANSWER, Fix::words("try again").or(Action::ChooseModel)),
+            Self::EmptyReply { .. } => {
+                (codes::EMPTY_REPLY, ANSWER, Fix::words("try again").or(Action::ChooseAnotherModel))
+            }
         };
         (code, what.into(), fix)
     }

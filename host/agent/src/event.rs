@@ -99,6 +99,8 @@ pub enum EventKind {
         /// Estimated tokens of the messages after.
         after: u32,
     },
+    /// A requested compaction begins, which may take a while. One that is skipped has only an end.
+    CompressionStarted,
     /// A requested compaction has ended.
     CompressionEnded {
         /// How it ended.

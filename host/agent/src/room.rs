@@ -71,6 +71,7 @@ pub(crate) async fn compress(
     if let Some(skip_reason) = skip_reason(host, live) {
         return Ok(skip_reason);
     }
+    live.front.feed.publish(EventKind::CompressionStarted);
     let faults = live.compaction.faults;
     let mut done = Vec::new();
     let outcome = {

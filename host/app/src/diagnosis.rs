@@ -73,7 +73,7 @@ impl Diagnose for AppError {
             Self::NoSessionHere { .. } => (
                 codes::NO_SESSION_HERE,
                 "there is no session to continue".into(),
-                Fix::words("start a new session").or(Action::ListSessions),
+                Fix::words("start a new session").or(Action::ResumeListed),
             ),
         }
     }

@@ -138,11 +138,8 @@ fn dotenv(home: &Home, environment: &Environment) -> Vec<Check> {
 }
 
 fn settings(config: &Config) -> Vec<Check> {
-    let mut checks: Vec<Check> = config
-        .warnings()
-        .iter()
-        .map(|warning| Check::warn("config", warning, "correct or remove it; docs/configuration.md lists all keys"))
-        .collect();
+    let mut checks: Vec<Check> =
+        config.warnings().iter().map(|warning| Check::warn("config", warning, Action::CorrectKey)).collect();
     if let Some(mode) = open_to_others(config.file()).filter(|_| config.holds_keys()) {
         let found = format!("{} holds a key and can be read by others (mode {mode:o})", config.file().display());
         checks.push(Check::warn("config", found, format!("chmod 600 {}", config.file().display())));

@@ -47,7 +47,7 @@ fn prefill(file: &Path, setting: &'static str) -> Result<Vec<(Role, String)>, Ap
 /// Accepts only messages that keep the conversation after them valid for every provider.
 fn parse(text: &str) -> Result<Vec<(Role, String)>, PrefillFlaw> {
     let messages: Vec<Prefilled> =
-        serde_json::from_str(text).map_err(|error| PrefillFlaw::Content(error.to_string()))?;
+        serde_json::from_str(text).map_err(|error| PrefillFlaw::Content(hermes_diagnostic::json_fault(&error)))?;
     for (at, message) in messages.iter().enumerate() {
         let expected = if at % 2 == 0 { Role::User } else { Role::Assistant };
         if message.role != expected {

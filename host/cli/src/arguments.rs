@@ -40,8 +40,10 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-const AFTER: &str =
-    "Without a command, Hermes starts a chat. Exit codes: docs/exit-codes.md; settings: docs/configuration.md.";
+const AFTER: &str = "Without a command, Hermes starts a chat. `hermes config schema` describes all settings.
+
+Exit codes: 0 success, 1 not found or another failure, 2 usage, 3 configuration, 4 model, 5 plugin, 6 store, \
+                     7 session in use, 8 no answer, 130 interrupted";
 
 /// The session and the model to use.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
@@ -407,12 +409,14 @@ impl Arguments {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
         let name = command.name();
-        let refused = |option: &str| {
+        let refused = |option: &str, remedy: String| {
             let why = format!("`hermes {name}` does not use {option}");
-            Err(Failure::new(Kind::Usage, "the command line is invalid", why, format!("remove {option}")))
+            Err(Failure::new(Kind::Usage, "the command line is invalid", why, remedy))
         };
-        if self.oneshot.is_some() {
-            return refused("-z");
+        if let Some(text) = &self.oneshot {
+            // Without a text, its value is `-`.
+            let text = if text == "-" { "" } else { " and its text" };
+            return refused("-z", format!("remove `-z`{text}; to send a message, leave the command out"));
         }
         let SessionArguments { resume, continue_newest, branch, model } = &self.session;
         if !matches!(command, Command::Chat { .. }) {
@@ -422,7 +426,8 @@ impl Arguments {
             let given = sessions.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option);
             let unused: Vec<&str> = given.chain(models).collect();
             if !unused.is_empty() {
-                return refused(&unused.join(" and "));
+                let unused = unused.join(" and ");
+                return refused(&unused, format!("remove {unused}"));
             }
         }
         Ok(())
@@ -514,6 +519,10 @@ mod tests {
         }
         for line in ["-z hi chat", "--continue sessions list", "--model m plugins list", "--resume a doctor"] {
             assert_eq!(parse(line).unwrap().check().unwrap_err().kind, Kind::Usage, "{line}");
+        }
+        for (line, fix) in [("-z hi plugins list", "remove `-z` and its text"), ("-z -c chat", "remove `-z`;")] {
+            let refused = parse(line).unwrap().check().unwrap_err();
+            assert!(refused.fix.starts_with(fix), "{line}: {}", refused.fix);
         }
         for line in ["--model m doctor", "--model m chat", "-v sessions list", "--resume a --branch"] {
             parse(line).unwrap().check().unwrap();

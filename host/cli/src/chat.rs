@@ -85,9 +85,6 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     Ok(code)
 }
 
-/// Shown while `/compress` runs.
-const COMPACTING: &str = "compacting; ctrl-c stops it";
-
 /// The result of `/compress` for the user.
 fn compression_result(compression: Compression) -> String {
     match compression {
@@ -219,8 +216,6 @@ impl Chat {
     }
 
     async fn compress(&mut self, focus: Option<String>) {
-        // The summary may take half a minute, without any sign of progress.
-        self.screen.line(Tone::Faint, COMPACTING);
         match self.run(Command::Compress { focus, preview: false }).await {
             Ok(EventKind::CompressionEnded { end, status }) => match end {
                 CompressionEnd::Done { compression: Compression::Adopted } => {

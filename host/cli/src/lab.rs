@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use hermes_app::{ModelChoice, Reporter as _};
 use hermes_lab::external::External;
@@ -43,17 +44,18 @@ pub(crate) struct ReplayArguments {
     /// [default: `none` and the engine of config.yaml]
     #[arg(long = "engine", value_name = "NAME")]
     engines: Vec<String>,
-    /// Also compare this command, which implements the lab's protocol (docs/lab.md)
+    /// Also compare a program of your own: it reads requests as JSON lines on standard input, and answers each on standard
+    /// output with the context that it would send
     #[arg(long = "external", value_name = "NAME=COMMAND")]
     externals: Vec<String>,
     /// The model's context window in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = Terms::STANDARD.window)]
     window: u32,
-    /// Read prices from this JSON or YAML file
+    /// Read the prices of tokens from this JSON or YAML file: input, cache_write, cache_read, output
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// How the simulated summariser behaves: `sound` never fails, `down` always fails, `none` does not exist
-    #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = FaultMode::NAMES)]
+    /// What the simulated summariser does
+    #[arg(long, value_name = "BEHAVIOUR", default_value = "sound", value_parser = behaviours())]
     summariser: String,
     /// Same as --summariser none
     #[arg(long, conflicts_with = "summariser")]
@@ -76,6 +78,21 @@ pub(crate) struct ReplayArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The behaviours of the simulated summariser, for the help.
+fn behaviours() -> PossibleValuesParser {
+    let meanings: [&str; FaultMode::NAMES.len()] = [
+        "It writes a summary",
+        "There is no summariser",
+        "Each call fails",
+        "It takes three times as long",
+        "It writes an empty summary",
+        "Its summary is longer than the source",
+        "Its summary contains harmful instructions",
+    ];
+    let values = FaultMode::NAMES.into_iter().zip(meanings);
+    PossibleValuesParser::new(values.map(|(name, meaning)| PossibleValue::new(name).help(meaning)))
 }
 
 /// The engine and the conversations to generate.

@@ -239,6 +239,8 @@ impl<W: Write + Send> Screen<W> {
                 self.console.note(&wording::with_fix(text, fix));
             }
             EventKind::Progress { text } => self.temporary_line(text),
+            // A summary may take half a minute, without any sign of progress.
+            EventKind::CompressionStarted => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
             EventKind::Asked { .. } => self.end_line(),
             EventKind::TurnEnded { .. }
             | EventKind::CompressionEnded { .. }

@@ -21,6 +21,8 @@ fn action(action: &Action) -> String {
     match action {
         Action::Diagnose => "run `hermes doctor` to see what is wrong".to_owned(),
         Action::ShowConfiguration => "see `hermes config show`".to_owned(),
+        Action::CorrectSetting => "correct it; `hermes config schema` describes all keys".to_owned(),
+        Action::CorrectKey => "correct or remove it; `hermes config schema` describes all keys".to_owned(),
         Action::ListPlugins => {
             "check the name; `hermes plugins list` shows all plugins, also those that are part of Hermes".to_owned()
         }
@@ -46,6 +48,7 @@ fn action(action: &Action) -> String {
         Action::ChooseNative => "add --native if you trust its author".to_owned(),
         Action::ChooseComponent => "remove --native to run its component".to_owned(),
         Action::ListSessions => "choose a session of `hermes sessions list`".to_owned(),
+        Action::ResumeListed => "resume a session of `hermes sessions list` with `--resume ID`".to_owned(),
         Action::ShowSession { session } => {
             format!("`hermes sessions show {session}` shows the numbers of its messages")
         }
@@ -55,6 +58,8 @@ fn action(action: &Action) -> String {
         Action::RepairStore => "run `hermes sessions repair`, which makes a backup first".to_owned(),
         Action::ChooseProvider => "choose a provider with --provider or model.provider".to_owned(),
         Action::ChooseModel => "choose a model with --model or model.default".to_owned(),
+        Action::ChooseAnotherProvider => "choose another provider with --provider or model.provider".to_owned(),
+        Action::ChooseAnotherModel => "choose another model with --model or model.default".to_owned(),
         Action::ChooseAddress => "set --base-url or model.base_url".to_owned(),
         Action::Compress => "try again with `/compress`".to_owned(),
         Action::RebuildPrompt { session } => format!("update it with `hermes prompt --rebuild {session}`"),

@@ -14,7 +14,7 @@ use crate::keys::KEYS;
 use crate::reader;
 use crate::settings::Settings;
 use crate::tree::{Content, Node, Place};
-use hermes_diagnostic::{Code, Diagnostic};
+use hermes_diagnostic::{Code, Diagnostic, Fix};
 
 /// Another program, whose home looks much like ours, numbers its configurations with this key.
 const FOREIGN_MARK: &str = "_config_version";
@@ -44,8 +44,11 @@ impl Config {
                 return Ok(Self { file: file.to_owned(), exists: false, settings, warnings });
             }
             Err(error) => {
-                let fix = "make it a file that you can read";
-                return Err(refusal(codes::UNREADABLE, file, None, error.to_string(), fix));
+                let (why, fix) = match error.kind() {
+                    ErrorKind::IsADirectory => ("it is a folder".to_owned(), "move the folder away"),
+                    _ => (error.to_string(), "make it a file that you can read"),
+                };
+                return Err(refusal(codes::UNREADABLE, file, None, why, fix));
             }
         };
         Self::parse(&text, file, &|name| environment.var(name))
@@ -137,7 +140,7 @@ fn expand_short_form(root: &mut Node) {
     }
 }
 
-fn refusal(code: Code, file: &Path, place: Option<Place>, why: impl Into<String>, fix: &str) -> Diagnostic {
+fn refusal(code: Code, file: &Path, place: Option<Place>, why: impl Into<String>, fix: impl Into<Fix>) -> Diagnostic {
     let place = place.filter(|place| place.line > 0);
     let at = place.map_or_else(String::new, |place| format!(":{}:{}", place.line, place.column));
     Diagnostic::new(code, format!("{}{at} cannot be used", file.display()), why, fix)

@@ -20,7 +20,11 @@ impl Environment {
             Ok(text) => Self::parse(&text, dotenv),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
             Err(error) => {
-                Self { from_file: HashMap::new(), warnings: vec![format!("{} is not used: {error}", dotenv.display())] }
+                let why = match error.kind() {
+                    ErrorKind::IsADirectory => "it is a folder".to_owned(),
+                    _ => error.to_string(),
+                };
+                Self { from_file: HashMap::new(), warnings: vec![format!("{} is not used: {why}", dotenv.display())] }
             }
         }
     }

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use hermes_diagnostic::{Action, Fix};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as _, forward_to_deserialize_any};
 use serde_json::{Number, Value};
@@ -22,7 +23,7 @@ pub(crate) struct Misfit {
     /// Its position. It is missing only while the error travels from a type to the reader.
     pub(crate) place: Option<Place>,
     pub(crate) why: String,
-    pub(crate) fix: &'static str,
+    pub(crate) fix: Fix,
 }
 
 /// What the user should know about a line.
@@ -42,11 +43,7 @@ pub(crate) fn read(root: &Node) -> Result<(Settings, Vec<Warning>), Misfit> {
         })?,
         ref other => {
             let why = format!("the file is {}; it must have sections such as `model:`", other.describe());
-            return Err(Misfit {
-                place: Some(root.place),
-                why,
-                fix: "write keys and values; docs/configuration.md lists them",
-            });
+            return Err(Misfit { place: Some(root.place), why, fix: Action::CorrectSetting.into() });
         }
     };
     Ok((settings, warnings.into_inner()))
@@ -86,7 +83,9 @@ impl<'a> Reader<'a> {
     fn misfit(&self) -> Misfit {
         let (path, wanted) = (&self.path, schema::describe(self.schema));
         let (found, fix) = match &self.node.content {
-            Content::Number(number) if schema::is_numeric(self.schema) => (number.to_string(), "correct the number"),
+            Content::Number(number) if schema::is_numeric(self.schema) => {
+                (number.to_string(), "correct the number".into())
+            }
             Content::Text(text) if !self.node.expanded && is_short(text) && schema::is_scalar(self.schema) => {
                 (format!("`{text}`"), fix(&self.node.content, &wanted))
             }
@@ -103,11 +102,7 @@ impl<'a> Reader<'a> {
         if error.why.is_empty() {
             return self.misfit();
         }
-        let fix = match self.path.starts_with("plugins.settings.") {
-            true => "correct it; docs/plugins-limits.md lists what can be set",
-            false => error.fix,
-        };
-        Misfit { place: Some(self.node.place), why: format!("`{}`: {}", self.path, error.why), fix }
+        Misfit { place: Some(self.node.place), why: format!("`{}`: {}", self.path, error.why), fix: error.fix }
     }
 
     fn number(&self) -> Option<Number> {
@@ -173,18 +168,13 @@ fn is_short(text: &str) -> bool {
     text.chars().count() <= 40 && !text.contains(char::is_control)
 }
 
-fn fix(found: &Content, wanted: &str) -> &'static str {
+fn fix(found: &Content, wanted: &str) -> Fix {
     match found {
-        Content::Number(_) | Content::Flag(_) if wanted.contains("a string") => "put the value into quotes",
-        Content::Text(_) if wanted.contains("list") => "write it as a list, such as [one, two]",
-        Content::Text(_) if wanted.contains("number") || wanted.contains("true") => {
-            if wanted.contains("number") {
-                "write only the number, without quotes or units"
-            } else {
-                "write true or false, without quotes"
-            }
-        }
-        _ => "correct the value; docs/configuration.md lists all keys",
+        Content::Number(_) | Content::Flag(_) if wanted.contains("a string") => "put the value into quotes".into(),
+        Content::Text(_) if wanted.contains("list") => "write it as a list, such as [one, two]".into(),
+        Content::Text(_) if wanted.contains("number") => "write only the number, without quotes or units".into(),
+        Content::Text(_) if wanted.contains("true") => "write true or false, without quotes".into(),
+        _ => Action::CorrectSetting.into(),
     }
 }
 
@@ -360,7 +350,7 @@ impl std::error::Error for Misfit {}
 
 impl de::Error for Misfit {
     fn custom<T: fmt::Display>(why: T) -> Self {
-        Self { place: None, why: why.to_string(), fix: "correct the value; docs/configuration.md lists all keys" }
+        Self { place: None, why: why.to_string(), fix: Action::CorrectSetting.into() }
     }
 
     fn invalid_type(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Self {
@@ -375,6 +365,6 @@ impl de::Error for Misfit {
     fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
         let known: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
         let why = format!("is not a known key; the keys here are {}", known.join(" and "));
-        Self { place: None, why, fix: "correct or remove it; docs/configuration.md lists all keys" }
+        Self { place: None, why, fix: Action::CorrectKey.into() }
     }
 }

@@ -128,7 +128,7 @@ pub struct PluginsSection {
     pub disabled: Vec<String>,
     /// A section for each plugin, passed to the plugin unchanged.
     pub entries: Entries,
-    /// The host's settings for each plugin: `limits`, `on_failure`, `source`. See plugins-limits.md, and plugins.md for `source`.
+    /// The host's settings for each plugin: `limits`, `on_failure`, `source`.
     pub settings: BTreeMap<String, Option<PluginSection>>,
 }
 

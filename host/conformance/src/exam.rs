@@ -79,8 +79,8 @@ pub fn examine(
             plans::losslessness(runtime, &bench, settings, &mut checks)?;
         }
         let overruns = bench.overruns();
-        let fix = "answer sooner or keep less, or raise a limit in the manifest: docs/plugins-limits.md lists them; `prepare` \
-                   and `sync-turn` have 180 s and run in the background";
+        let fix = "answer sooner or keep less, or raise the limit below `limits` in plugin.yaml; `prepare` and `sync-turn` have \
+                   180 s and run in the background";
         let seen = "every call, of all checks above".to_owned();
         let verdict = if overruns.is_empty() { Ok(seen) } else { Err(overruns.join("; ").into()) };
         checks.add("limits", "stays within its limits of time and memory", fix, verdict);

@@ -12,6 +12,10 @@ pub enum Action {
     Diagnose,
     /// Show the configuration in force.
     ShowConfiguration,
+    /// Correct a value of the configuration.
+    CorrectSetting,
+    /// Correct a key of the configuration, or remove it.
+    CorrectKey,
     /// List all plugins.
     ListPlugins,
     /// Compare the installed plugins with `plugins.lock`.
@@ -74,6 +78,8 @@ pub enum Action {
     ChooseComponent,
     /// List the sessions.
     ListSessions,
+    /// Resume one of the stored sessions.
+    ResumeListed,
     /// Show a session with the numbers of its messages.
     ShowSession {
         /// Its id.
@@ -91,6 +97,10 @@ pub enum Action {
     ChooseProvider,
     /// Choose a model for the session.
     ChooseModel,
+    /// Choose another provider for the session than the present one.
+    ChooseAnotherProvider,
+    /// Choose another model for the session than the present one.
+    ChooseAnotherModel,
     /// Choose the address of the model's API.
     ChooseAddress,
     /// Choose another context engine.
@@ -109,6 +119,8 @@ impl fmt::Display for Action {
         match self {
             Self::Diagnose => f.write_str("check the installation"),
             Self::ShowConfiguration => f.write_str("show the configuration in force"),
+            Self::CorrectSetting => f.write_str("correct the value"),
+            Self::CorrectKey => f.write_str("correct or remove it"),
             Self::ListPlugins => f.write_str("list the plugins"),
             Self::VerifyPlugins => f.write_str("verify the installed plugins"),
             Self::ShowPlugin { plugin } => write!(f, "show the details of the plugin `{plugin}`"),
@@ -128,6 +140,7 @@ impl fmt::Display for Action {
             Self::ChooseNative => f.write_str("allow native code if you trust its author"),
             Self::ChooseComponent => f.write_str("use the component"),
             Self::ListSessions => f.write_str("list the sessions"),
+            Self::ResumeListed => f.write_str("resume another session"),
             Self::ShowSession { session } => write!(f, "look at the messages of session {session}"),
             Self::BranchSession => f.write_str("continue on a copy of the session"),
             Self::DeleteWithChildren => f.write_str("delete the sessions that came from it too"),
@@ -135,6 +148,8 @@ impl fmt::Display for Action {
             Self::RepairStore => f.write_str("repair the database, which makes a copy first"),
             Self::ChooseProvider => f.write_str("choose a provider"),
             Self::ChooseModel => f.write_str("choose a model"),
+            Self::ChooseAnotherProvider => f.write_str("choose another provider"),
+            Self::ChooseAnotherModel => f.write_str("choose another model"),
             Self::ChooseAddress => f.write_str("set the address of the API"),
             Self::ChooseEngine => f.write_str("choose another context engine"),
             Self::Compress => f.write_str("compress the conversation"),

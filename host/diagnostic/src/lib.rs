@@ -24,6 +24,7 @@ mod action;
 mod code;
 mod fix;
 mod gaps;
+mod json;
 mod notice;
 
 use std::borrow::Cow;
@@ -35,6 +36,7 @@ pub use action::Action;
 pub use code::{Category, Code};
 pub use fix::{Fix, Step};
 pub use gaps::gaps;
+pub use json::json_fault;
 pub use notice::Notice;
 
 /// A report of a failure.

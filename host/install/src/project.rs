@@ -147,7 +147,7 @@ fn manifest_for_lone_component(folder: &Path, name: Option<&str>) -> Result<Stri
     let found = components(folder);
     let [component] = found.as_slice() else {
         let fix = if folder.join("Cargo.toml").is_file() {
-            "write a plugin.yaml beside Cargo.toml; docs/plugins.md lists its fields"
+            "write a plugin.yaml with at least `name` and `version` beside Cargo.toml"
         } else {
             "give the folder that contains plugin.yaml, for a repository as SOURCE#FOLDER"
         };

@@ -21,16 +21,20 @@ impl Diagnose for LabError {
         let (code, fix) = match self {
             Self::Read { .. } => (codes::READ, Fix::words("check that the file exists and can be read")),
             Self::TooLarge { .. } => (codes::RECORDING, Fix::words("split it by session")),
-            Self::Line { .. } => (codes::RECORDING, Fix::words("correct the line; docs/lab.md lists the formats")),
-            Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
-            Self::Prices { .. } => (
-                codes::PRICES,
-                Fix::words("give input, cache_write, cache_read and output as numbers; docs/lab.md describes them"),
+            Self::Line { .. } => (
+                codes::RECORDING,
+                Fix::words("correct the line")
+                    .or("give an exported session, OpenAI-style JSON lines, or a session of the pi coding agent"),
             ),
-            Self::Terms { least, .. } => (codes::TERMS, Fix::words(format!("choose at least {least}"))),
-            Self::SameColumn { .. } => {
-                (codes::COLUMN, Fix::words("name the engine once").or("give the command another name"))
+            Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
+            Self::Prices { .. } => {
+                (codes::PRICES, Fix::words("give input, cache_write, cache_read and output as numbers"))
             }
+            Self::Terms { least, .. } => (codes::TERMS, Fix::words(format!("choose at least {least}"))),
+            Self::SameColumn { name } => (
+                codes::COLUMN,
+                Fix::words(format!("name `{name}` only once")).or("give the external command another name"),
+            ),
             Self::Command { .. } => (codes::COMMAND, Fix::words("close its quotes, and name a program")),
         };
         (code, "the lab cannot start".into(), fix)

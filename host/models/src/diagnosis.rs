@@ -37,26 +37,33 @@ impl Diagnose for ModelError {
                 (codes::UNREACHABLE, Fix::words("check that the server is running and that model.base_url is right"))
             }
             // The provider knows the key, so checking its spelling would not help.
-            Self::Auth { status: 403, .. } => (codes::AUTH, Fix::words("use another key").or(Action::ChooseModel)),
+            Self::Auth { status: 403, .. } => {
+                (codes::AUTH, Fix::words("use another key").or(Action::ChooseAnotherModel))
+            }
             Self::Auth { remedy, .. } => (codes::AUTH, Fix::words(remedy.clone())),
             Self::Login { fix, .. } => (codes::LOGIN, Fix::words(fix.clone())),
             Self::LoginUnavailable { fix, .. } => (codes::LOGIN_UNAVAILABLE, Fix::words(fix.clone())),
-            Self::Billing { .. } => (codes::BILLING, Fix::words("top up the account").or(Action::ChooseProvider)),
+            Self::Billing { .. } => {
+                (codes::BILLING, Fix::words("top up the account").or(Action::ChooseAnotherProvider))
+            }
             Self::NotFound { .. } => (
                 codes::NOT_FOUND,
                 Fix::words("check model.default, and that model.base_url ends where the API begins, often in /v1"),
             ),
-            Self::RateLimited { .. } => (codes::RATE_LIMITED, Fix::words("wait").or(Action::ChooseModel)),
+            Self::RateLimited { .. } => (codes::RATE_LIMITED, Fix::words("wait").or(Action::ChooseAnotherModel)),
             Self::TooLong { .. } => {
                 (codes::TOO_LONG, Fix::words("compress the conversation").or("correct model.context_length"))
             }
-            Self::Refused { .. } => (codes::REFUSED, Fix::words("change the request").or(Action::ChooseModel)),
+            Self::Refused { .. } => (codes::REFUSED, Fix::words("change the request").or(Action::ChooseAnotherModel)),
             // Nothing was sent, so no provider names a setting.
-            Self::BadRequest { status: 0, .. } => (codes::BAD_REQUEST, Fix::words("try again").or(Action::ChooseModel)),
-            Self::BadRequest { .. } => {
-                (codes::BAD_REQUEST, Fix::words("correct the setting that the provider names").or(Action::ChooseModel))
+            Self::BadRequest { status: 0, .. } => {
+                (codes::BAD_REQUEST, Fix::words("try again").or(Action::ChooseAnotherModel))
             }
-            Self::Server { .. } => (codes::SERVER, Fix::words("try again later").or(Action::ChooseProvider)),
+            Self::BadRequest { .. } => (
+                codes::BAD_REQUEST,
+                Fix::words("correct the setting that the provider names").or(Action::ChooseAnotherModel),
+            ),
+            Self::Server { .. } => (codes::SERVER, Fix::words("try again later").or(Action::ChooseAnotherProvider)),
             Self::Moved { .. } => (
                 codes::MOVED,
                 Fix::words(

@@ -128,7 +128,10 @@ impl Lock {
         struct Form {
             form: u32,
         }
-        let damaged = |error: serde_json::Error| LockError::Damaged { path: path.to_owned(), why: error.to_string() };
+        let damaged = |error: serde_json::Error| {
+            let why = hermes_diagnostic::json_fault(&error);
+            LockError::Damaged { path: path.to_owned(), why }
+        };
         let Form { form } = serde_json::from_slice(bytes).map_err(damaged)?;
         if form != FORM {
             return Err(LockError::Newer { path: path.to_owned(), form });

@@ -142,7 +142,7 @@ pub enum Wrong {
     Range(String),
     /// The host does not implement the contract that the plugin needs.
     #[error(
-        "it works with hermes:plugin {requested}, but this version of Hermes implements {}",
+        "it needs version {requested} of the plugin contract, but this version of Hermes has version {}",
         hermes_runtime::CONTRACT
     )]
     Contract {

@@ -11,7 +11,7 @@ use crate::files::ContextFile;
 use crate::notice::Notice;
 use crate::scan::{self, Scope};
 use crate::skills::{self, SkillEntry};
-use crate::system_prompt::{DATE, MODEL, SystemPrompt, Tier};
+use crate::system_prompt::{DATE, IDENTITY, MODEL, SystemPrompt, Tier};
 use crate::wording;
 
 /// The inputs of a prompt.
@@ -123,7 +123,7 @@ pub fn build(inputs: &Inputs) -> SystemPrompt {
     let mut prompt = SystemPrompt::default();
 
     let identity = inputs.identity.as_deref().filter(|identity| !identity.trim().is_empty());
-    prompt.push(Tier::Stable, "identity", identity.unwrap_or(wording::IDENTITY));
+    prompt.push(Tier::Stable, IDENTITY, identity.unwrap_or(wording::IDENTITY));
     prompt.push(Tier::Stable, "tools", &wording::tools(&inputs.tools));
     prompt.push(Tier::Stable, "skills", &skills::index(&inputs.skills));
     prompt.push(Tier::Stable, "platform", &inputs.platform_hint.apply(wording::platform(&inputs.platform)));
@@ -362,7 +362,7 @@ mod tests {
         let mut described_differently = full();
         described_differently.skills[0].description.push_str(", and others");
         let drifted = [
-            (Inputs { identity: Some("You are Ada.".into()), ..full() }, "identity"),
+            (Inputs { identity: Some("You are Ada.".into()), ..full() }, "SOUL.md"),
             (Inputs { tools: full().tools[1..].to_vec(), ..full() }, "tools"),
             (described_differently, "skills"),
             (Inputs { platform: "serve".into(), ..full() }, "platform"),

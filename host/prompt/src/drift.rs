@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::system_prompt::{DATE, Layer, MODEL, SystemPrompt, Tier};
+use crate::system_prompt::{DATE, IDENTITY, Layer, MODEL, SystemPrompt, Tier};
 
 /// A layer that differs between two prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +57,14 @@ pub fn changes(stored: &SystemPrompt, now: &SystemPrompt) -> Vec<Change> {
     compared(stored, now).into_iter().map(|(change, ..)| change).collect()
 }
 
-/// The changes on one line, such as `skills, memory: builtin, AGENTS.md (gone)`.
+/// The changes on one line for the user, such as `skills, memory: builtin, AGENTS.md (gone)`.
 pub fn described(changes: &[Change]) -> String {
-    changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
+    let shown = |change: &Change| match change.layer.as_str() {
+        // The user knows the file and not the layer.
+        IDENTITY => Change { layer: "SOUL.md".to_owned(), ..change.clone() }.to_string(),
+        _ => change.to_string(),
+    };
+    changes.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// The line diff of a changed layer.
@@ -220,7 +225,7 @@ mod tests {
     fn another_order_is_drift() {
         let mut now = prompt();
         now.stable.swap(0, 1);
-        assert_eq!(described(&drift(&prompt(), &now)), "skills (moved), identity (moved)");
+        assert_eq!(described(&drift(&prompt(), &now)), "skills (moved), SOUL.md (moved)");
         let mut now = prompt();
         let moved = now.context.remove(0);
         now.stable.push(moved);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::PromptError;
 use crate::wording;
 
+pub(crate) const IDENTITY: &str = "identity";
 pub(crate) const DATE: &str = "date";
 pub(crate) const MODEL: &str = "model";
 const BETWEEN: &str = "\n\n";

@@ -19,6 +19,7 @@ fn commands_of_a_chat() {
         ("a compaction of nothing", &["/compress"]),
         ("a compaction of a short conversation", &["one", "/compress"]),
         ("a preview of a compaction of a short conversation", &["one", "/compress --preview"]),
+        ("a compaction that would save too little", &["one", "two", "/compress"]),
         ("an engine that does not exist", &["one", "/engine compresor"]),
         ("a plugin that is not an engine", &["one", "/engine files"]),
     ] {

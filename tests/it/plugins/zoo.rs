@@ -61,7 +61,7 @@ fn three_failures_in_a_row_suspend_a_plugin_and_the_turn_goes_on() {
     assert_eq!((&record["failures"], &record["suspended"]["failures"]), (&json!(4), &json!(3)), "{record:#}");
     assert!(record["suspended"]["last"]["cause"].as_str().unwrap().contains("unreachable"), "{record:#}");
     let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
-    assert!(doctor.stdout.contains("suspended") && doctor.stdout.contains("unreachable"), "{doctor}");
+    assert!(doctor.stdout.contains("disabled for a session") && doctor.stdout.contains("unreachable"), "{doctor}");
 
     // In the next session it is called again, and works.
     let server = calling(&["good"]);

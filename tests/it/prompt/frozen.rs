@@ -26,7 +26,7 @@ fn changed_inputs_do_not_change_a_sent_prompt() {
     let changes: [Change; 6] = [
         ("skills", workday::add_skill),
         ("memory", |home| drop(workday::turn(home, 1, &[]).run().success())),
-        ("identity", |home| home.write("SOUL.md", "You are a harbour pilot.")),
+        ("SOUL.md", |home| home.write("SOUL.md", "You are a harbour pilot.")),
         ("system message", |home| home.set("prompt.system_message", json!("Answer in French."))),
         ("AGENTS.md", |home| home.write_workspace("AGENTS.md", "Count every ferry.\n")),
         ("tools", |home| home.set("plugins.disabled", json!(["files"]))),

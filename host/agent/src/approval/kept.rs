@@ -84,7 +84,8 @@ impl Kept {
             Err(source) => return Err(KeptError::Read { path: self.file.clone(), source }),
         };
         let damaged = |why: String| KeptError::Damaged { path: self.file.clone(), why };
-        let content: Content = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let content: Content =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(hermes_diagnostic::json_fault(&error)))?;
         match content.version {
             VERSION => Ok(content.approvals),
             other => Err(damaged(format!("its format is version {other}, and this Hermes reads version {VERSION}"))),

@@ -241,6 +241,28 @@ async fn invalid_commands_are_refused_with_a_code_and_change_nothing() {
 }
 
 #[tokio::test]
+async fn a_compaction_begins_only_if_there_is_something_to_compact() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let begins = async || {
+        let mut events = from_here(&session);
+        session.send(Command::Compress { focus: None, preview: false }).await.unwrap();
+        let edge =
+            |kind: &EventKind| matches!(kind, EventKind::CompressionStarted | EventKind::CompressionEnded { .. });
+        let first = until(&mut events, edge).await.kind == EventKind::CompressionStarted;
+        if first {
+            until(&mut events, edge).await;
+        }
+        first
+    };
+    assert!(!begins().await, "of an empty conversation");
+    say(&session, "first").await;
+    assert!(!begins().await, "of two messages");
+    say(&session, "second").await;
+    assert!(begins().await, "of four messages");
+}
+
+#[tokio::test]
 async fn a_branch_continues_from_the_session_without_changing_it() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;

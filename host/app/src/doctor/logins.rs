@@ -35,7 +35,9 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
             LoginState::Expired => {
                 Check::warn(SUBJECT, found, "log in again, and write the new refresh_token into the file")
             }
-            LoginState::Incomplete => Check::warn(SUBJECT, found, "add the missing fields; docs/models.md lists them"),
+            LoginState::Incomplete => {
+                Check::warn(SUBJECT, found, "add the missing ones of token_url, client_id and refresh_token")
+            }
         });
     }
     checks
@@ -43,5 +45,5 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
 
 fn absent(setup: &Setup, name: &str) -> Check {
     let found = format!("model.auth names the login `{name}`, which is not in {}", setup.home.auth().display());
-    Check::warn(SUBJECT, found, "add the login, or correct model.auth; docs/models.md describes the file")
+    Check::warn(SUBJECT, found, "add the login with its token_url, client_id and refresh_token, or correct model.auth")
 }

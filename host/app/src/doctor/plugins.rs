@@ -277,7 +277,7 @@ impl<'a> Examination<'a> {
         findings.extend(self.undelivered(name));
         for field in &manifest.unknown {
             let why = format!("this version of Hermes ignores {field}");
-            let fix = "correct or remove it; docs/plugins.md lists all fields";
+            let fix = "correct or remove it";
             findings.push(Finding::note(Case::Field, "plugin.yaml has an unknown field", why, fix));
         }
         findings
@@ -300,7 +300,12 @@ impl<'a> Examination<'a> {
         if let Some(suspended) = &record.suspended {
             let failures = suspended.failures;
             let why = format!("it failed {failures} times in a row; last failure: {}", mishap(&suspended.last));
-            return Some(Finding::problem(Case::Suspended, "it was suspended and has not worked since", why, fix));
+            return Some(Finding::problem(
+                Case::Suspended,
+                "it was disabled for a session and has not worked since",
+                why,
+                fix,
+            ));
         }
         let failures = record.latest.map_or(0, |latest| latest.failures);
         let last = record.errors.last().filter(|_| failures > 0)?;

@@ -145,7 +145,7 @@ impl Development {
             Ok((loaded.exports().names(), bytes))
         });
         let refused = |why: String| {
-            let fix = "correct the plugin; docs/plugins.md lists the allowed imports and the required exports";
+            let fix = "correct the plugin; `hermes plugins new` creates a working one of each kind";
             Failure::new(Kind::Plugin, format!("{} cannot be used", component.display()), why, fix)
         };
         let checked: Result<_, hermes_runtime::LoadError> =

@@ -147,8 +147,8 @@ impl Details<'_> {
         lines.extend(set_aside.iter().map(|turns| ("set aside", turns.line())));
         if let Some(suspended) = &record.suspended {
             let (failures, last) = (suspended.failures, mishap(&suspended.last));
-            let why = format!("it failed {failures} times in a row; last failure: {last}");
-            lines.push(("suspended", format!("{why}; the next session tries it again")));
+            let why = format!("disabled for a session, because it failed {failures} times in a row");
+            lines.push(("last state", format!("{why}; last failure: {last}; the next session tries it again")));
         }
         lines.extend(record.errors.iter().rev().take(5).map(|error| ("failure", mishap(error))));
         lines

@@ -109,11 +109,13 @@ pub(super) fn import(
         let fix = "check that the file exists and can be read";
         Failure::new(Kind::General, "the file cannot be imported", format!("{}: {error}", path.display()), fix)
     };
+    if path.is_dir() {
+        let why = format!("{} is a folder", path.display());
+        let fix = "give a file that `hermes sessions export` wrote; import several files one by one";
+        return Err(Failure::new(Kind::General, "the file cannot be imported", why, fix));
+    }
     let file =
         if path == Path::new("-") { spooled().map_err(unreadable)? } else { File::open(path).map_err(unreadable)? };
-    if file.metadata().map_err(unreadable)?.is_dir() {
-        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-    }
     let mut file = BufReader::new(file);
     // A dry run creates neither a home nor a store: without a store it uses a temporary one.
     let (_temporary, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {

@@ -127,7 +127,9 @@ fn repaired(done: &Repair) -> String {
         Outcome::Salvaged => "result     all readable data was copied to a new database\n",
     });
     for (table, rows) in &done.saved {
-        out.push_str(&format!("saved      {:>10} {table}\n", text::grouped(*rows)));
+        if let Some(noun) = noun(table) {
+            out.push_str(&format!("saved      {}\n", text::counted(*rows, noun)));
+        }
     }
     for lost in &done.lost {
         out.push_str(&format!("lost       {lost}\n"));
@@ -139,6 +141,18 @@ fn repaired(done: &Repair) -> String {
         out.push_str(&format!("old backup {}\n", older.display()));
     }
     out
+}
+
+/// The rows of a table in the user's words. The other tables hold what belongs to these.
+fn noun(table: &str) -> Option<&'static str> {
+    match table {
+        "sessions" => Some("session"),
+        "messages" => Some("message"),
+        "blobs" => Some("attachment"),
+        "views" => Some("compaction"),
+        "requests" => Some("request record"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -185,12 +199,13 @@ mod tests {
             problems: vec!["damaged".into()],
             backup: Some("/h/state.db.backup-1".into()),
             older_backups: vec!["/h/state.db.backup-0".into()],
-            saved: vec![("messages".into(), 1_000)],
+            saved: vec![("sessions".into(), 1), ("messages".into(), 1_000), ("view_items".into(), 9)],
             lost: vec!["rows of `messages`".into()],
         };
         assert_eq!(
             repaired(&done),
-            "problem    damaged\nresult     all readable data was copied to a new database\nsaved           1,000 messages\n\
+            "problem    damaged\nresult     all readable data was copied to a new database\nsaved      1 session\n\
+             saved      1,000 messages\n\
              lost       rows of `messages`\nbackup     /h/state.db.backup-1\nold backup /h/state.db.backup-0\n"
         );
     }

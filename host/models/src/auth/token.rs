@@ -332,10 +332,8 @@ impl Inner {
 
     fn unreadable(&self, error: &FileError) -> ModelError {
         let path = self.file.path().display();
-        let fix = format!(
-            "write token_url, client_id and refresh_token of `{}` into {path}; docs/models.md describes the file",
-            self.name
-        );
+        let shape = r#"{"token_url": "…", "client_id": "…", "refresh_token": "…"}"#;
+        let fix = format!(r#"write the login into {path}, as in {{"logins": {{"{}": {shape}}}}}"#, self.name);
         let fix = match error {
             FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Malformed(_) => fix,
             FileError::Incomplete { .. } => format!("add what is missing to the login `{}`", self.name),

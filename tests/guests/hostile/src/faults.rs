@@ -8,7 +8,7 @@ use hermes_plugin::{Error, clock, log, task};
 use crate::mode::Fault;
 
 /// The message of a panic.
-pub(crate) const LAST_WORDS: &str = "guest says: out of cheese, hostile by nature";
+pub(crate) const LAST_WORDS: &str = "out of cheese, hostile by nature";
 /// The message of an error.
 pub(crate) const ON_PURPOSE: &str = "hostile on purpose";
 

@@ -65,7 +65,7 @@ impl Project {
     pub(super) fn manifest_text(&self) -> Result<String, Failure> {
         let path = self.folder.join("plugin.yaml");
         fs::read_to_string(&path).map_err(|error| {
-            let fix = "write a plugin.yaml; docs/plugins.md lists its fields";
+            let fix = "write a plugin.yaml; `hermes plugins new` creates a project that has one";
             Failure::new(Kind::Plugin, "the manifest cannot be read", format!("{}: {error}", path.display()), fix)
         })
     }
@@ -73,7 +73,8 @@ impl Project {
     pub(super) fn manifest(&self) -> Result<Manifest, Failure> {
         Manifest::parse(&self.manifest_text()?).map_err(|error| {
             let what = format!("{} is invalid", self.folder.join("plugin.yaml").display());
-            Failure::new(Kind::Plugin, what, error.to_string(), "correct it; docs/plugins.md lists its fields")
+            let fix = "correct it; `hermes plugins new` creates a project with a valid one";
+            Failure::new(Kind::Plugin, what, error.to_string(), fix)
         })
     }
 

@@ -9,14 +9,16 @@ use crate::log::from_json;
 
 /// Removes references to lost messages and views. A session continues from the nearest message before the lost one.
 pub(super) fn mend(new: &Connection, lost: &mut Vec<String>) -> Result<(), Fault> {
-    let mut tell = |count: usize, what: &str| {
+    let mut tell = |count: usize, one: &str, many: &str, effect: &str| {
         if count > 0 {
-            lost.push(format!("{count} {what}"));
+            lost.push(format!("{count} {}{effect}", if count == 1 { one } else { many }));
         }
     };
-    tell(origins(new)?, "messages at which sessions began: these continue from the message before");
-    tell(views(new)?, "views that showed lost messages: their sessions show more of the conversation again");
-    tell(requests(new)?, "references of requests to lost messages or views");
+    let effect = ": a branch continues from the message before";
+    tell(origins(new)?, "message at which a branch begins", "messages at which branches begin", effect);
+    let effect = " of lost messages: the whole conversation is shown to the model again";
+    tell(views(new)?, "compaction", "compactions", effect);
+    tell(requests(new)?, "reference", "references", " from the records of requests to lost messages or compactions");
     Ok(())
 }
 
