@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 
 use crate::bench::{CallFailure, Setup, TestBench, ignore_errors};
 use crate::error::ConformanceError;
-use crate::report::{Checks, Fail, Verdict, passed};
+use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::rights::Rights;
 use crate::{arguments, engine, hooks, memory, schema, skills, tools};
 
@@ -83,7 +83,7 @@ async fn wrong_configuration(bench: &TestBench<'_>) -> Result<Verdict, Conforman
             return Ok(Err(format!("configured with {shown}: {crash}").into()));
         }
     }
-    Ok(Ok(format!("{tried} of them")))
+    Ok(Ok(counted(tried, "configuration")))
 }
 
 async fn starts(bench: &TestBench<'_>) -> Result<Verdict, ConformanceError> {

@@ -124,6 +124,11 @@ impl Checks {
     }
 }
 
+/// A number with its noun, such as `1 tool` or `2 tools`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The most bytes of a reason: a plugin can return an error of any length.
 const REASON: usize = 600;
 
@@ -136,6 +141,11 @@ fn shortened(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_counted_in_the_plural() {
+        assert_eq!([0, 1, 2].map(|number| counted(number, "tool")), ["0 tools", "1 tool", "2 tools"]);
+    }
 
     #[test]
     fn a_failed_check_has_a_short_reason_and_a_fix() {

@@ -9,7 +9,7 @@ use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
 use crate::error::ConformanceError;
 use crate::fixtures::Folders;
 use crate::lifecycle::difference;
-use crate::report::{Checks, Fail, Verdict, passed};
+use crate::report::{Checks, Fail, Verdict, counted, passed};
 
 const GROUP: &str = "skills";
 
@@ -18,7 +18,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     let (first, second) = (index(&session).await, index(&session).await);
     let fix = "answer the same list, in the same order, while nothing changed: it is part of the prompt";
     let verdict: Verdict = match (&first, &second) {
-        (Ok(one), Ok(other)) if format!("{one:?}") == format!("{other:?}") => Ok(format!("{} skills", one.len())),
+        (Ok(one), Ok(other)) if format!("{one:?}") == format!("{other:?}") => Ok(counted(one.len(), "skill")),
         (Ok(one), Ok(other)) => Err(difference(&format!("{one:?}"), &format!("{other:?}")).into()),
         (Err(failure), _) | (_, Err(failure)) => Err(failure.clone().into()),
     };

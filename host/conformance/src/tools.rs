@@ -9,7 +9,7 @@ use crate::arguments;
 use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
 use crate::error::ConformanceError;
 use crate::lifecycle::difference;
-use crate::report::{Checks, Fail, Verdict, passed};
+use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::schema;
 
 const GROUP: &str = "tools";
@@ -22,7 +22,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     let fix = "make the catalog of constants and configuration only: it is read once per session";
     let verdict: Verdict = match (&first, &second) {
         (Ok(one), Ok(other)) if one.is_empty() && other.is_empty() => Err("it offers no tool".into()),
-        (Ok(one), Ok(other)) if same(one, other) => Ok(format!("{} tools", one.len())),
+        (Ok(one), Ok(other)) if same(one, other) => Ok(counted(one.len(), "tool")),
         (Ok(one), Ok(other)) => Err(difference(&format!("{one:?}"), &format!("{other:?}")).into()),
         (Err(failure), _) | (_, Err(failure)) => Err(failure.clone().into()),
     };
@@ -121,7 +121,7 @@ async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
             })?;
         }
     }
-    Ok(format!("{tried} calls"))
+    Ok(counted(tried, "call"))
 }
 
 async fn explains(session: &Session<'_>, tools: &[Tool]) -> Verdict {
