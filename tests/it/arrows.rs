@@ -1,9 +1,10 @@
 //! Which crate may use which. Arrows point downwards only; the picture is in ARCHITECTURE.md.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use regex::Regex;
 use serde_json::Value;
 
 /// Every package of the host's workspace, with the workspace packages that it may depend on. The dependencies of tests and
@@ -204,6 +205,37 @@ fn guests_use_nothing_of_the_host() {
             }
         }
     }
+}
+
+/// The path of a message in ARCHITECTURE.md names methods as `Type::method`. Each is in a file that implements the type.
+#[test]
+fn the_path_of_a_message_names_methods_that_exist() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, path) = page.split_once("## One message, from the terminal to the wire and back").unwrap();
+    let path = path.split("\n## ").next().unwrap();
+    let named = Regex::new("`([A-Z][A-Za-z]+)::([a-z_]+)`").unwrap();
+    let named: Vec<(&str, &str)> = named.captures_iter(path).map(|found| found.extract().1.into()).collect();
+    assert!(named.len() > 10, "{named:?}");
+    let sources = sources(&root().join("host"));
+    let absent = named.iter().filter(|(of, method)| {
+        let of = Regex::new(&format!(r"(?m)^\s*(pub(\(\w+\))? )?(impl|trait)\b.*\b{of}\b")).unwrap();
+        let method = Regex::new(&format!(r"\bfn {method}\b")).unwrap();
+        !sources.iter().any(|text| of.is_match(text) && method.is_match(text))
+    });
+    assert_eq!(absent.collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
+}
+
+/// The texts of all Rust files below a folder.
+fn sources(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false if path.extension().is_some_and(|extension| extension == "rs") => {
+            vec![std::fs::read_to_string(path).unwrap()]
+        }
+        false => Vec::new(),
+    };
+    entries.flat_map(read).collect()
 }
 
 fn metadata(manifest: &str) -> Value {
