@@ -38,6 +38,7 @@ mod problem;
 mod query;
 mod questions;
 mod rebuild;
+mod recall;
 mod reload;
 mod report;
 mod room;

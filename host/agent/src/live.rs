@@ -84,6 +84,7 @@ impl Live {
     /// again.
     pub(crate) async fn rewound(&mut self, host: &Host, first: MessageId) -> Result<(), AgentError> {
         self.log.journal.reload().await?;
+        self.plugins.recalls.forget();
         if let Err(error) = self.plugins.engine.rewound(first).await {
             self.plugins.notices.notice(format!("{error}; the engine will see the rewind when it starts again"));
         }

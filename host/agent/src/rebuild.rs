@@ -15,6 +15,8 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
         return Ok(());
     }
     let before = Opening::restore(&live.prefix.frozen);
+    // A provider answers `system-prompt` only after a recall that still runs.
+    live.plugins.recalls.forget();
     let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before)).await;
     let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
     fresh.notices.into_iter().for_each(|notice| live.plugins.notices.notice(notice));
@@ -35,6 +37,8 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
 /// Rebuilds the prompt on request of the user, including the date. Returns `None` if nothing has changed.
 pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<String>, AgentError> {
     let before = Opening::restore(&live.prefix.frozen);
+    // A provider answers `system-prompt` only after a recall that still runs.
+    live.plugins.recalls.forget();
     let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before)).await;
     // The rebuild resolves the reported changes.
     live.prefix.drift = None;

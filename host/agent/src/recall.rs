@@ -113,13 +113,119 @@ fn take(
     failed: &mut Vec<CallError>,
 ) {
     match answer {
-        Ok(Ok(recollections)) => recalled.extend(recollections.into_iter().map(|Recollection { key, text }| Recalled {
-            provider: provider.to_owned(),
-            key,
-            text,
-            is_late,
-        })),
+        Ok(Ok(recollections)) => {
+            recalled.extend(recollections.into_iter().map(|Recollection { key, text }| Recalled {
+                provider: provider.to_owned(),
+                key,
+                text,
+                is_late,
+            }))
+        }
         Ok(Err(error)) => failed.push(error),
         Err(ended) => tracing::warn!(%ended, provider, "a recall ended without an answer"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use hermes_plugin_host::TurnRecord;
+
+    use super::*;
+
+    /// Takes so many milliseconds for the next recalls, and finds the question.
+    struct Slow(Mutex<Vec<u64>>, Mutex<Vec<String>>);
+
+    impl Slow {
+        fn new(takes_ms: &[u64]) -> Arc<Self> {
+            Arc::new(Self(Mutex::new(takes_ms.iter().rev().copied().collect()), Mutex::default()))
+        }
+    }
+
+    #[async_trait]
+    impl MemoryProvider for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        async fn system_prompt(&self) -> Result<String, CallError> {
+            Ok(String::new())
+        }
+
+        async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
+            self.1.lock().unwrap().push(query.text.clone());
+            let takes = self.0.lock().unwrap().pop().unwrap_or(0);
+            tokio::time::sleep(Duration::from_millis(takes)).await;
+            let (key, text) = (query.text.chars().take(1).collect(), query.text);
+            Ok(vec![Recollection { key, text }])
+        }
+
+        async fn sync_turn(&self, _: &TurnRecord) -> Result<(), CallError> {
+            Ok(())
+        }
+    }
+
+    struct Scene(Arc<Slow>, Recalls);
+
+    impl Scene {
+        fn new(takes_ms: &[u64]) -> Self {
+            Self(Slow::new(takes_ms), Recalls::new(HashMap::new()))
+        }
+
+        /// The found texts, late ones with a mark, and whether the turn stopped waiting.
+        async fn ask(&mut self, text: &str) -> (Vec<String>, bool) {
+            let memories = [Arc::clone(&self.0) as Arc<dyn MemoryProvider>];
+            let query = Query { turn: 1, text: text.to_owned(), budget: 100, extra: Vec::new() };
+            let Recall { recalled, failed, late } = self.1.recall(&memories, &query).await;
+            assert!(failed.is_empty());
+            let mark = |recalled: Recalled| format!("{}{}", if recalled.is_late { "late " } else { "" }, recalled.text);
+            (recalled.into_iter().map(mark).collect(), !late.is_empty())
+        }
+
+        fn asked(&self) -> Vec<String> {
+            self.0.1.lock().unwrap().clone()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_serves_the_next_turn_beside_the_answer_for_it() {
+        let mut scene = Scene::new(&[3_000, 10]);
+        let begun = Instant::now();
+        assert_eq!(scene.ask("first").await, (vec![], true));
+        assert_eq!(begun.elapsed(), WAIT);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(scene.ask("second").await, (vec!["second".to_owned(), "late first".to_owned()], false));
+        assert_eq!(scene.ask("third").await, (vec!["third".to_owned()], false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_provider_is_not_asked_again_and_its_late_answer_is_awaited() {
+        let mut scene = Scene::new(&[5_000]);
+        assert_eq!(scene.ask("first").await, (vec![], true));
+        assert_eq!(scene.ask("second").await, (vec![], true));
+        assert_eq!(scene.ask("third").await, (vec!["late first".to_owned()], false));
+        assert_eq!(scene.asked(), ["first"]);
+        assert_eq!(scene.ask("fourth").await.0, ["fourth"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newer_memory_replaces_a_late_one_with_its_key() {
+        let mut scene = Scene::new(&[3_000]);
+        scene.ask("tea without sugar").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(scene.ask("tea with sugar").await.0, ["tea with sugar"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recall_ends_after_ten_times_the_wait_or_when_it_is_forgotten() {
+        let mut scene = Scene::new(&[3_600_000, 3_600_000]);
+        scene.ask("first").await;
+        tokio::time::sleep(WAIT * LATEST).await;
+        assert_eq!(scene.ask("second").await, (vec![], true));
+        scene.1.forget();
+        assert_eq!(scene.ask("third").await.0, ["third"]);
     }
 }

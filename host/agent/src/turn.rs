@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
-use hermes_diagnostic::Notice;
+use hermes_diagnostic::{Action, Notice};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult};
 use hermes_prompt::hints::SubdirectoryHints;
@@ -19,7 +19,9 @@ use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
 use crate::live::log::SessionLog;
+use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
+use crate::recall::Recall;
 use crate::toolbox::{self, Answer};
 use crate::{assist, compaction, memory, reload, room};
 
@@ -96,12 +98,20 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
-    let (recalled, failed) = memory::recall(memories, &query).await;
+    let Recall { recalled, failed, late } = live.plugins.recalls.recall(memories, &query).await;
     // The user already saw the suspension notice.
     for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
         live.plugins.notices.notice(format!("{error}; the turn continues without this memory"));
     }
-    draft.sent = memory::with_recollections(text, &recalled, budget);
+    for provider in late {
+        let text =
+            format!("the memory `{provider}` is slow; the turn continues, and what it recalls serves the next one");
+        live.plugins.notices.notice(Notice::new(text, Action::ShowPlugin { plugin: provider }));
+    }
+    if !recalled.is_empty() {
+        let shown = Shown::in_view(&live.log.journal.conversation(), live.log.journal.view());
+        draft.sent = memory::with_recollections(text, &recalled, &shown, budget);
+    }
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
     // Skip `assist` while the engine is still proposing: its answer would arrive too late.
     let quotes = if is_silent || live.compaction.compactor.is_proposing() {

@@ -55,9 +55,10 @@ macro_rules! for_each_kind {
             MemoryProvider {
                 /// Text for the system prompt; may be empty.
                 system_prompt() -> String { "system-prompt", foreground.system_prompt, READ, again }
-                /// Memories that match the user's message.
+                /// Memories that match the user's message. The caller decides how long it waits: the call may take as long as
+                /// one in the background.
                 recall(query: Query) -> Vec<Recollection> {
-                    "recall", foreground.recall, READ, again, when_off Vec::new(), then bounded_recollections
+                    "recall", foreground.recall_at_leisure, READ, again, when_off Vec::new(), then bounded_recollections
                 }
                 /// Stores a turn, at least once; it never delays the other functions.
                 sync_turn(turn: &TurnRecord) -> () { "sync-turn", background.sync_turn, WRITE, again }

@@ -1,12 +1,13 @@
 //! The plugins of a session: selected once, started for each session.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
 use hermes_runtime::services::{Approval, Clock, History, Models, Random, Reporter};
-use hermes_runtime::{Exports, LimitSet, Runtime, SessionInfo, Start};
+use hermes_runtime::{Exports, Limit, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
 use crate::error::PluginsError;
@@ -75,6 +76,8 @@ pub struct SessionPlugins {
     pub assist: Option<Arc<dyn ContextAssist>>,
     /// Memory providers, the built-in one first.
     pub memories: Vec<Arc<dyn MemoryProvider>>,
+    /// How long a turn waits for the recall of a memory provider, by its name.
+    pub recall_times: HashMap<String, Duration>,
     /// Memory providers that take part in compaction.
     pub memory_events: Vec<Arc<dyn MemoryEvents>>,
     /// Plugins with tools. The first with a name provides the tool of that name.
@@ -172,6 +175,7 @@ impl Plugins {
             engine: engine.clone(),
             assist: None,
             memories: Vec::new(),
+            recall_times: HashMap::new(),
             memory_events: Vec::new(),
             tools: Vec::new(),
             skills: Vec::new(),
@@ -188,6 +192,8 @@ impl Plugins {
             let component = memory.start(surroundings, &shared, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
+            let wait = memory.limits(&surroundings.limits).time(Limit::RecallTime);
+            session.recall_times.insert(memory.name().to_owned(), wait);
             if exports.memory_events {
                 session.memory_events.push(component.clone());
             }

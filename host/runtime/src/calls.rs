@@ -115,6 +115,12 @@ impl Instance {
         self.result("recall", answer)
     }
 
+    /// The same with the deadline of a call in the background, for a caller that uses a late answer.
+    pub async fn recall_at_leisure(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
+        let answer = invoke!(self, "recall", BackgroundTime, query.size(), |live| live.recall(&query))?;
+        self.result("recall", answer)
+    }
+
     /// Passes a finished turn to a memory provider, in the background.
     pub async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
         let turn = convert::turn(turn);

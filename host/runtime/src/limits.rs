@@ -160,7 +160,7 @@ pub const LIMITS: [Definition; 18] = [
         Limit::RecallTime,
         "recall_time",
         (2 * SECOND, 2 * SECOND),
-        "`recall` and `assist`, which are optional for a turn",
+        "how long a turn waits for `recall`, whose late answer serves the next turn, and for `assist`",
     ),
     time(Limit::ToolTime, "tool_time", (30 * SECOND, 30 * SECOND), "a tool call"),
     time(

@@ -1,5 +1,5 @@
-//! Turns on their way to a memory provider that fails. The guest is `tests/guests/scribe`: it writes each turn on a line of a
-//! document, and its configuration says how `sync-turn` fails.
+//! Turns on their way to a memory provider that fails, and recalls that come late. The guest is `tests/guests/scribe`: it writes
+//! each turn on a line of a document, and its configuration says how `sync-turn` fails and what `recall` finds.
 
 use hermes_tests::{Home, Output, Reply, Server};
 use serde_json::{Value, json};
@@ -100,4 +100,30 @@ fn a_rejected_turn_is_set_aside_and_named_and_later_turns_go_on() {
         let doctor = home.hermes(&["plugins", "doctor"]).run();
         assert!(doctor.stdout.contains("set aside") && doctor.stdout.contains("1 turn since"), "{doctor}");
     }
+}
+
+#[test]
+fn what_is_recalled_late_serves_the_next_turn() {
+    let server = answering();
+    let home = home(&server, json!({"recall_ms": 3_000, "memories": ["Ada likes tea."]}));
+    let output = home.hermes(&[]).stdin("one\ntwo\n").run().success();
+    output.says(&["the memory `scribe` is slow"]);
+    let turns = server.turns();
+    assert!(!turns[0].last_user_text().contains("tea"), "{}", turns[0].last_user_text());
+    let second = turns[1].last_user_text();
+    assert!(second.contains("recalled for an earlier message") && second.contains("Ada likes tea."), "{second}");
+}
+
+#[test]
+fn a_memory_is_sent_once_while_the_model_sees_it() {
+    let server = answering();
+    let home = home(&server, json!({"memories": ["Ada likes tea."]}));
+    for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
+        say(&home, text, if number == 0 { &[] } else { &["--continue"] });
+        assert_eq!(server.last_turn().body.to_string().matches("Ada likes tea.").count(), 1);
+    }
+    // A memory that has changed is sent.
+    home.set("plugins.entries.scribe", json!({"memories": ["Ada likes green tea."]}));
+    say(&home, "four", &["--continue"]);
+    assert!(server.last_turn().last_user_text().contains("green tea"));
 }

@@ -16,6 +16,7 @@ use crate::error::AgentError;
 use crate::front::Front;
 use crate::hook_dispatcher::HookDispatcher;
 use crate::host::Host;
+use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::skills::SkillCatalog;
 use crate::toolbox::Toolbox;
@@ -36,6 +37,8 @@ pub(crate) struct RunningPlugins {
     pub(crate) notices: NoticeSender,
     /// Set when a suspended plugin must end the turn.
     pub(crate) halt: Halt,
+    /// The recalls of memory providers, also those that came late.
+    pub(crate) recalls: Recalls,
     /// The turns on their way to memory providers.
     pub(crate) deliveries: Deliveries,
 }
@@ -53,8 +56,18 @@ impl RunningPlugins {
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
         let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
-        let SessionPlugins { engine, assist, memories, memory_events, tools, skills, hooks, generations, halt } =
-            plugins;
+        let SessionPlugins {
+            engine,
+            assist,
+            memories,
+            recall_times,
+            memory_events,
+            tools,
+            skills,
+            hooks,
+            generations,
+            halt,
+        } = plugins;
         let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
         let dispatcher = Arc::new(dispatcher);
         let (toolbox, left_out) =
@@ -85,6 +98,7 @@ impl RunningPlugins {
             gate,
             notices,
             halt,
+            recalls: Recalls::new(recall_times),
             deliveries,
         })
     }

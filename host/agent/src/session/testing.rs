@@ -1,7 +1,7 @@
 //! Sessions for tests: a scripted model, scripted plugins, and a store in a temporary folder.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -307,6 +307,7 @@ impl PluginSet for ScriptedPlugins {
             engine: plugin.clone(),
             assist: None,
             memories: memory.collect(),
+            recall_times: HashMap::new(),
             memory_events: Vec::new(),
             tools: vec![plugin],
             skills: Vec::new(),
