@@ -9,9 +9,31 @@
 #![allow(missing_docs, unreachable_pub, clippy::all)]
 
 wasmtime::component::bindgen!({
-    path: "../../wit",
+    path: "../../wit/1.0.0-rc.1",
     world: "everything",
     imports: { default: async },
     exports: { default: async },
     additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
 });
+
+/// What plugins import, by interface.
+pub mod imported {
+    pub use super::hermes::files::files;
+    pub use super::hermes::history::history;
+    pub use super::hermes::host::{clock, log, random, task};
+    pub use super::hermes::http::http;
+    pub use super::hermes::llm::llm;
+    pub use super::hermes::process::process;
+    pub use super::hermes::storage::{documents, sql};
+    pub use super::hermes::types::types;
+}
+
+/// What plugins export, by interface.
+pub mod exported {
+    pub use super::exports::hermes::context_engine::{context_assist, context_engine};
+    pub use super::exports::hermes::hooks::hooks;
+    pub use super::exports::hermes::lifecycle::lifecycle;
+    pub use super::exports::hermes::memory::{memory_events, memory_provider};
+    pub use super::exports::hermes::skills::skills;
+    pub use super::exports::hermes::tools::tools;
+}

@@ -1,6 +1,6 @@
 //! Checks of `hooks`: their subscriptions, and that they stop nothing but tool calls.
 
-use hermes_bindings::exports::hermes::plugin::hooks::Notice;
+use hermes_bindings::exported::hooks::Notice;
 use hermes_conversation::Usage;
 use hermes_plugin_host::{Event, ToolDone, ToolEvent, Verdict as HookVerdict, model_answered};
 

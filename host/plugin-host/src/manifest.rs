@@ -23,7 +23,7 @@ pub struct Manifest {
     pub name: String,
     /// The plugin's version.
     pub version: semver::Version,
-    /// The supported versions of `hermes:plugin`, if the manifest names them.
+    /// The supported versions of the contract, if the manifest names them.
     pub api: Option<semver::VersionReq>,
     /// One line for listings.
     pub description: String,
@@ -182,7 +182,7 @@ impl Wrong {
     pub fn fix(&self) -> Option<&'static str> {
         Some(match self {
             Self::Version(_) => "write a version such as 1.2.0",
-            Self::Range(_) => "write one such as \"^0.1\"",
+            Self::Range(_) => "write one such as \"^1.0.0-rc.1\"",
             Self::Contract { .. } => "update Hermes or the plugin, whichever is older",
             Self::File(_) => "write a file name without folders",
             Self::Secret(_) | Self::Licence => "remove one of the two",

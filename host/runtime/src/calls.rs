@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_bindings::hermes::plugin::types::Error;
+use hermes_bindings::imported::types::Error;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 
 use crate::convert;

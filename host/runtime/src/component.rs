@@ -2,19 +2,20 @@
 
 use std::fs::File;
 
-use hermes_bindings::exports::hermes::plugin as exported;
+use hermes_bindings::exported;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Instance, InstancePre, Linker};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::code_cache::Mapped;
 use crate::context::Context;
+use crate::contract::{self, CONTRACT, Name};
 use crate::error::LoadError;
 use crate::imports;
 use crate::interfaces::interfaces;
 use crate::limits::Limit;
 use crate::loaded::Exports;
-use crate::stamp::OFFERED;
+use crate::stubs;
 
 macro_rules! exports_of_a_component {
     (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
@@ -98,7 +99,9 @@ impl Component {
                 return Err(LoadError::Import { import: name.to_owned() });
             }
         }
-        let shape = |why: String| LoadError::Shape { offered: OFFERED.to_owned(), why };
+        let shape = |why: String| LoadError::Shape { offered: CONTRACT.to_owned(), why };
+        let completed = stubs::complete(linker, component)?;
+        let linker = completed.as_ref().unwrap_or(linker);
         let pre = linker.instantiate_pre(component).map_err(|error| match unknown_import(&format!("{error:#}")) {
             Some(import) => LoadError::Import { import },
             None => shape(format!("{error:#}")),
@@ -106,7 +109,9 @@ impl Component {
         let exports = |interface: &str| {
             kind.exports(engine).any(|(name, item)| {
                 matches!(item.ty, ComponentItem::ComponentInstance(_))
-                    && name.strip_prefix("hermes:plugin/").and_then(|name| name.split('@').next()) == Some(interface)
+                    && Name::parse(name).is_some_and(|name| {
+                        name.interface == interface && contract::served(name.package).is_some()
+                    })
             })
         };
         let indices = Indices::probe(&pre, exports, shape)?;

@@ -1,8 +1,8 @@
 //! Conversions between the generated types and those of `hermes-conversation`.
 
-use hermes_bindings::exports::hermes::plugin::context_engine as engine;
-use hermes_bindings::exports::hermes::plugin::memory_provider as memory;
-use hermes_bindings::hermes::plugin::types as wit;
+use hermes_bindings::exported::context_engine as engine;
+use hermes_bindings::exported::memory_provider as memory;
+use hermes_bindings::imported::types as wit;
 use hermes_conversation::media::Source;
 use hermes_conversation::part::ProviderPayload;
 use hermes_conversation::{

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 pub use hermes_capabilities::{Fault, FaultKind};
 
+use crate::contract;
 use crate::limits::Limit;
 
 /// Why a component cannot be used. The caller adds the plugin's name.
@@ -16,23 +17,29 @@ pub enum LoadError {
         /// What is wrong with the bytes.
         why: String,
     },
-    /// The component was built for a contract that this host does not speak.
+    /// The component was built for a version of the contract that this host does not serve.
     #[error(
-        "it was built for hermes:plugin {found}, but this version of Hermes supports {offered}: {}",
-        if newer(found, offered) { "update Hermes, or install an older release of the plugin" } else { "update the plugin" }
+        "it was built for {package} {found}, but this version of Hermes supports {served}: {}",
+        if contract::is_newer(found, served) {
+            "update Hermes, or install an older release of the plugin"
+        } else {
+            "update the plugin"
+        }
     )]
     Version {
+        /// The package of the contract.
+        package: String,
         /// The version it was built for.
         found: String,
         /// The host's version.
-        offered: String,
+        served: String,
     },
     /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
-    #[error("it neither imports nor exports anything of hermes:plugin, so it is not a plugin")]
+    #[error("it neither imports nor exports an interface of the contract, so it is not a plugin")]
     NoContract,
     /// The component imports something that plugins do not get.
     #[error(
-        "it imports `{import}`, which is not available to plugins: they can import hermes:plugin and, of WASI 0.2, io, cli, clocks, random, \
+        "it imports `{import}`, which is not available to plugins: they can import the packages of the contract (hermes:…) and, of WASI 0.2, io, cli, clocks, random, \
          filesystem and sockets (the last two are empty)"
     )]
     Import {
@@ -43,7 +50,7 @@ pub enum LoadError {
     #[error("it exports none of context-engine, memory-provider, tools, skills, hooks")]
     NoKind,
     /// An export has the right name but another shape, or `lifecycle` is missing.
-    #[error("its exports do not fit hermes:plugin {offered}: {why}")]
+    #[error("it does not fit the contract {offered}: {why}")]
     Shape {
         /// The host's version.
         offered: String,
@@ -73,11 +80,6 @@ pub enum LoadError {
         /// The system's error.
         source: std::io::Error,
     },
-}
-
-fn newer(found: &str, offered: &str) -> bool {
-    let parts = |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
-    parts(found) > parts(offered)
 }
 
 /// A call that failed.

@@ -1,7 +1,7 @@
 //! A running instance: the functions of the contract, the same for components and native libraries.
 
-use hermes_bindings::exports::hermes::plugin as exported;
-use hermes_bindings::hermes::plugin::types::{Error, Header, MessageRange, Model, Session};
+use hermes_bindings::exported;
+use hermes_bindings::imported::types::{Error, Header, MessageRange, Model, Session};
 use hermes_conversation::MessageId;
 
 use crate::component;

@@ -1,7 +1,7 @@
 //! The size of a call's input, computed over texts and lists before anything is copied.
 
-use hermes_bindings::exports::hermes::plugin as exported;
-use hermes_bindings::hermes::plugin::types::{Error, ToolCall};
+use hermes_bindings::exported;
+use hermes_bindings::imported::types::{Error, ToolCall};
 
 /// The approximate number of bytes that arrive in the guest's memory: texts, and lists by their elements.
 pub(crate) trait Size {
@@ -41,7 +41,7 @@ impl Size for (String, String) {
     }
 }
 
-impl Size for hermes_bindings::hermes::plugin::types::MessageRange {
+impl Size for hermes_bindings::imported::types::MessageRange {
     fn size(&self) -> u64 {
         RECORD
     }

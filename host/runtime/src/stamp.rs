@@ -1,26 +1,33 @@
-//! The version of the contract that a component was built for.
+//! Checks before compiling: that the bytes are a component, that the host speaks the versions of the contract that it was
+//! built for, and that it imports only what plugins get.
 //!
-//! The SDK writes it into a custom section; otherwise the names of imports and exports carry it. It is read before
-//! anything is compiled, so that an outdated plugin gets a clear error instead of a type mismatch.
+//! The names of imports and exports carry the versions. The SDK also writes the contract's version into a custom section,
+//! which is all that a native library has.
 
 use wasmparser::{Encoding, Parser, Payload};
 
+use crate::contract::{self, Fit, Name};
 use crate::error::LoadError;
 use crate::imports;
 
-/// The version that this host supports.
-pub const OFFERED: &str = "0.1.0";
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";
 /// The most characters of a version or an import that are shown.
 const MOST_SHOWN: usize = 64;
 
-/// Checks that the bytes are a component, that the host speaks the version it was built for, and that the component
+/// Checks that the bytes are a component, that the host speaks the versions it was built for, and that the component
 /// imports only what plugins get.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
     let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
-    check_version(read.version)?;
+    if read.names.is_empty() {
+        check_version(PACKAGE, &read.stamp.ok_or(LoadError::NoContract)?)?;
+    }
+    for name in &read.names {
+        if let Some(name) = Name::parse(name) {
+            check_version(name.package, name.version)?;
+        }
+    }
     match read.foreign_import {
         Some(import) => Err(LoadError::Import { import: shown(&import) }),
         None => Ok(()),
@@ -34,27 +41,26 @@ fn shown(text: &str) -> String {
 
 /// Checks the stamp of a native library.
 pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
-    check_version(stamped(stamp))
+    check_version(PACKAGE, &stamped(stamp).ok_or(LoadError::NoContract)?)
 }
 
-fn check_version(found: Option<String>) -> Result<(), LoadError> {
-    let found = found.ok_or(LoadError::NoContract)?;
-    if compatible(&found) {
-        return Ok(());
+fn check_version(package: &str, found: &str) -> Result<(), LoadError> {
+    match contract::fit(package, found) {
+        Fit::Served | Fit::Later | Fit::Unknown => Ok(()),
+        Fit::Incompatible { served } => Err(LoadError::Version {
+            package: shown(package),
+            found: shown(found),
+            served: served.to_owned(),
+        }),
     }
-    Err(LoadError::Version { found: shown(&found), offered: OFFERED.to_owned() })
-}
-
-/// Before 1.0, a minor version may break compatibility.
-fn compatible(found: &str) -> bool {
-    let minor = |version: &str| version.splitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
-    minor(found) == minor(OFFERED)
 }
 
 /// What the bytes of a component say about its contract.
 struct Read {
-    /// The version of the contract that it was built for.
-    version: Option<String>,
+    /// The version of the contract in its stamp.
+    stamp: Option<String>,
+    /// The interfaces of the contract that it imports or exports.
+    names: Vec<String>,
     /// The first import that plugins do not get.
     foreign_import: Option<String>,
 }
@@ -66,7 +72,8 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
     if !bytes.starts_with(b"\0asm") {
         return Err("it begins like another kind of file".to_owned());
     }
-    let (mut stamp, mut named, mut foreign_import) = (None, None, None);
+    let (mut stamp, mut names, mut foreign_import) = (None, Vec::new(), None);
+    let is_ours = |name: &str| Name::parse(name).is_some();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(|error| error.message().to_owned())? {
@@ -79,32 +86,28 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section.into_iter().flatten() {
                     let name = import.name.name;
-                    named = named.or_else(|| version_of(name));
+                    if is_ours(name) {
+                        names.push(name.to_owned());
+                    }
                     if foreign_import.is_none() && !imports::offers(name) {
                         foreign_import = Some(name.to_owned());
                     }
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
-                for export in section.into_iter().flatten() {
-                    named = named.or_else(|| version_of(export.name.name));
-                }
+                let exports = section.into_iter().flatten().map(|export| export.name.name);
+                names.extend(exports.filter(|name| is_ours(name)).map(str::to_owned));
             }
             _ => {}
         }
     }
-    Ok(Read { version: stamp.or(named), foreign_import })
+    Ok(Read { stamp, names, foreign_import })
 }
 
 fn stamped(data: &[u8]) -> Option<String> {
     // Linkers may concatenate several stamps: the first one counts.
     let stamp = serde_json::Deserializer::from_slice(data).into_iter::<serde_json::Value>().next()?.ok()?;
     Some(stamp.get("package")?.as_str()?.strip_prefix(PACKAGE)?.strip_prefix('@')?.to_owned())
-}
-
-/// `hermes:plugin/tools@0.1.0` gives `0.1.0`.
-fn version_of(name: &str) -> Option<String> {
-    Some(name.strip_prefix(PACKAGE)?.strip_prefix('/')?.split_once('@')?.1.to_owned())
 }
 
 #[cfg(test)]
@@ -123,10 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read_from_names_and_stamps() {
-        assert_eq!(version_of("hermes:plugin/tools@0.1.3").as_deref(), Some("0.1.3"));
-        assert_eq!(version_of("wasi:io/streams@0.2.6"), None);
+    fn a_stamp_names_the_version() {
         assert_eq!(stamped(br#"{"package":"hermes:plugin@0.2.0","sdk":"x"}"#).as_deref(), Some("0.2.0"));
-        assert!(compatible("0.1.9") && !compatible("0.2.0") && !compatible("1.1.0"));
     }
 }

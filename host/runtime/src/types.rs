@@ -3,8 +3,8 @@
 //! Generated types are used where they fit; records that hold messages, views or plans use the types of
 //! `hermes-conversation`.
 
-use hermes_bindings::exports::hermes::plugin as exported;
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::exported;
+use hermes_bindings::imported;
 use hermes_conversation::{Model, Usage};
 
 pub use exported::context_assist::{Draft as AssistDraft, Place, Quote, ToolResult};

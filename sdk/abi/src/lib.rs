@@ -125,17 +125,21 @@ pub const FINGERPRINT: u64 = {
     hash
 };
 
-const CONTRACT: [&str; 10] = [
-    include_str!("../../../wit/types.wit"),
-    include_str!("../../../wit/host.wit"),
-    include_str!("../../../wit/http.wit"),
-    include_str!("../../../wit/process.wit"),
-    include_str!("../../../wit/lifecycle.wit"),
-    include_str!("../../../wit/context-engine.wit"),
-    include_str!("../../../wit/memory-provider.wit"),
-    include_str!("../../../wit/skills.wit"),
-    include_str!("../../../wit/tools.wit"),
-    include_str!("../../../wit/hooks.wit"),
+const CONTRACT: [&str; 14] = [
+    include_str!("../../../wit/1.0.0-rc.1/deps/types.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/host.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/llm.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/history.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/storage.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/files.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/http.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/process.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/lifecycle.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/context-engine.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/memory.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/tools.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/skills.wit"),
+    include_str!("../../../wit/1.0.0-rc.1/deps/hooks.wit"),
 ];
 
 /// FNV-1a over the text without white space and comments.

@@ -8,7 +8,7 @@ out=${1:-build}
 mkdir -p "$out/generated"
 bindgen() { cargo run --quiet --manifest-path bindgen/Cargo.toml -- "$@"; }
 
-bindgen header ../../../wit context-engine-plugin "$out/generated"
+bindgen header ../../../wit/1.0.0-rc.1 context-engine-plugin "$out/generated"
 "$clang" --target=wasm32-wasi -mexec-model=reactor -O2 -Wall -Wextra -nostartfiles -Wl,--no-entry \
     -I "$out/generated" engine.c "$out/generated/context_engine_plugin.c" \
     "$out/generated/context_engine_plugin_component_type.o" -o "$out/engine.core.wasm"

@@ -15,8 +15,8 @@
 #define LINES 200
 
 typedef context_engine_plugin_string_t string_t;
-typedef exports_hermes_plugin_context_engine_error_t error_t;
-typedef hermes_plugin_types_message_range_t range_t;
+typedef exports_hermes_context_engine_context_engine_error_t error_t;
+typedef hermes_types_types_message_range_t range_t;
 
 // What the engine needs to know about a message.
 typedef struct {
@@ -91,7 +91,7 @@ static void say_words(text_t *text, string_t content) {
     }
 }
 
-static void say_line(text_t *text, hermes_plugin_types_message_t *message) {
+static void say_line(text_t *text, hermes_types_types_message_t *message) {
     static const char *const roles[] = { "system", "user", "assistant", "tool" };
     say(text, "#");
     say_number(text, message->id);
@@ -120,12 +120,12 @@ static bool digest(size_t folded, text_t *text, error_t *err) {
     }
     range_t range = { known[left_out].id, known[folded - 1].id };
     for (;;) {
-        hermes_plugin_history_page_t page;
-        if (!hermes_plugin_history_read(&range, &page, err)) return false;
+        hermes_history_history_page_t page;
+        if (!hermes_history_history_read(&range, &page, err)) return false;
         for (size_t at = 0; at < page.messages.len; at++) say_line(text, &page.messages.ptr[at]);
         bool more = page.next.is_some && page.next.val > range.first;
         range.first = page.next.val;
-        hermes_plugin_history_page_free(&page);
+        hermes_history_history_page_free(&page);
         if (!more) return true;
     }
 }
@@ -139,7 +139,7 @@ static size_t foldable(uint32_t keep_turns) {
     return folded;
 }
 
-bool exports_hermes_plugin_lifecycle_configure(string_t *config, error_t *err) {
+bool exports_hermes_lifecycle_lifecycle_configure(string_t *config, error_t *err) {
     (void)err;
     context_engine_plugin_string_free(config);
     count = 0;
@@ -147,27 +147,27 @@ bool exports_hermes_plugin_lifecycle_configure(string_t *config, error_t *err) {
     return true;
 }
 
-bool exports_hermes_plugin_lifecycle_session_start(exports_hermes_plugin_lifecycle_session_t *session,
-                                                   exports_hermes_plugin_lifecycle_start_t *how, error_t *err) {
+bool exports_hermes_lifecycle_lifecycle_session_start(exports_hermes_lifecycle_lifecycle_session_t *session,
+                                                   exports_hermes_lifecycle_lifecycle_start_t *how, error_t *err) {
     (void)err;
-    exports_hermes_plugin_lifecycle_session_free(session);
-    exports_hermes_plugin_lifecycle_start_free(how);
+    exports_hermes_lifecycle_lifecycle_session_free(session);
+    exports_hermes_lifecycle_lifecycle_start_free(how);
     return true;
 }
 
-bool exports_hermes_plugin_lifecycle_session_end(exports_hermes_plugin_lifecycle_ending_t how, error_t *err) {
+bool exports_hermes_lifecycle_lifecycle_session_end(exports_hermes_lifecycle_lifecycle_ending_t how, error_t *err) {
     (void)how, (void)err;
     return true;
 }
 
-bool exports_hermes_plugin_context_engine_model_changed(exports_hermes_plugin_context_engine_model_t *model,
+bool exports_hermes_context_engine_context_engine_model_changed(exports_hermes_context_engine_context_engine_model_t *model,
                                                         error_t *err) {
     (void)err;
-    exports_hermes_plugin_context_engine_model_free(model);
+    exports_hermes_context_engine_context_engine_model_free(model);
     return true;
 }
 
-bool exports_hermes_plugin_context_engine_observe(exports_hermes_plugin_context_engine_list_header_t *headers,
+bool exports_hermes_context_engine_context_engine_observe(exports_hermes_context_engine_context_engine_list_header_t *headers,
                                                   error_t *err) {
     (void)err;
     if (capacity - count < headers->len) {
@@ -176,18 +176,18 @@ bool exports_hermes_plugin_context_engine_observe(exports_hermes_plugin_context_
     }
     for (size_t at = 0; at < headers->len; at++)
         known[count++] = (known_t){ headers->ptr[at].id, headers->ptr[at].turn };
-    exports_hermes_plugin_context_engine_list_header_free(headers);
+    exports_hermes_context_engine_context_engine_list_header_free(headers);
     return true;
 }
 
-bool exports_hermes_plugin_context_engine_rewound(uint64_t first, error_t *err) {
+bool exports_hermes_context_engine_context_engine_rewound(uint64_t first, error_t *err) {
     (void)err;
     while (count > 0 && known[count - 1].id >= first) count--;
     return true;
 }
 
-void exports_hermes_plugin_context_engine_assess(exports_hermes_plugin_context_engine_pressure_t *pressure,
-                                                 exports_hermes_plugin_context_engine_advice_t *ret) {
+void exports_hermes_context_engine_context_engine_assess(exports_hermes_context_engine_context_engine_pressure_t *pressure,
+                                                 exports_hermes_context_engine_context_engine_advice_t *ret) {
     uint64_t room = pressure->context_length > pressure->reserve ? pressure->context_length - pressure->reserve : 1;
     uint64_t tokens = (uint64_t)pressure->prompt_tokens * 100;
     bool asked = pressure->moment == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_MOMENT_MANUAL ||
@@ -196,18 +196,18 @@ void exports_hermes_plugin_context_engine_assess(exports_hermes_plugin_context_e
     ret->propose = asked || tokens >= room * 95 ? EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_NOW
                    : tokens >= room * 75        ? EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_BOUNDARY
                                                 : EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_NOT_NOW;
-    exports_hermes_plugin_context_engine_pressure_free(pressure);
+    exports_hermes_context_engine_context_engine_pressure_free(pressure);
 }
 
-bool exports_hermes_plugin_context_engine_prepare(exports_hermes_plugin_context_engine_request_t *request,
-                                                  exports_hermes_plugin_context_engine_progress_t *ret, error_t *err) {
+bool exports_hermes_context_engine_context_engine_prepare(exports_hermes_context_engine_context_engine_request_t *request,
+                                                  exports_hermes_context_engine_context_engine_progress_t *ret, error_t *err) {
     (void)err;
-    exports_hermes_plugin_context_engine_request_free(request);
+    exports_hermes_context_engine_context_engine_request_free(request);
     *ret = HERMES_PLUGIN_TYPES_PROGRESS_DONE;
     return true;
 }
 
-static bool is_shown(exports_hermes_plugin_context_engine_list_item_t *view, text_t key) {
+static bool is_shown(exports_hermes_context_engine_context_engine_list_item_t *view, text_t key) {
     for (size_t at = 0; at < view->len; at++) {
         if (view->ptr[at].tag != EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_ITEM_SUMMARY) continue;
         string_t shown = view->ptr[at].val.summary.key;
@@ -216,8 +216,8 @@ static bool is_shown(exports_hermes_plugin_context_engine_list_item_t *view, tex
     return false;
 }
 
-bool exports_hermes_plugin_context_engine_propose(exports_hermes_plugin_context_engine_request_t *request,
-                                                  exports_hermes_plugin_context_engine_option_plan_t *ret,
+bool exports_hermes_context_engine_context_engine_propose(exports_hermes_context_engine_context_engine_request_t *request,
+                                                  exports_hermes_context_engine_context_engine_option_plan_t *ret,
                                                   error_t *err) {
     bool overflows = request->pressure.moment == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_MOMENT_OVERFLOW;
     size_t folded = foldable(overflows ? 1 : KEEP_TURNS);
@@ -225,7 +225,7 @@ bool exports_hermes_plugin_context_engine_propose(exports_hermes_plugin_context_
     text_t key = key_of(covers);
     bool again = covers.first == refused.first && covers.last == refused.last;
     bool nothing = folded == 0 || again || is_shown(&request->view, key);
-    exports_hermes_plugin_context_engine_request_free(request);
+    exports_hermes_context_engine_context_engine_request_free(request);
     ret->is_some = !nothing;
     if (nothing) {
         free(key.bytes);
@@ -239,7 +239,7 @@ bool exports_hermes_plugin_context_engine_propose(exports_hermes_plugin_context_
         return false;
     }
     proposed = covers;
-    exports_hermes_plugin_context_engine_segment_t *segments = resized(NULL, 2 * sizeof *segments);
+    exports_hermes_context_engine_context_engine_segment_t *segments = resized(NULL, 2 * sizeof *segments);
     range_t *covered = resized(NULL, sizeof *covered);
     *covered = covers;
     segments[0].tag = EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_SEGMENT_SUMMARY;
@@ -257,16 +257,16 @@ bool exports_hermes_plugin_context_engine_propose(exports_hermes_plugin_context_
     return true;
 }
 
-bool exports_hermes_plugin_context_engine_settled(exports_hermes_plugin_context_engine_outcome_t *outcome,
+bool exports_hermes_context_engine_context_engine_settled(exports_hermes_context_engine_context_engine_outcome_t *outcome,
                                                   error_t *err) {
     (void)err;
     // The host would refuse the same plan again.
     if (outcome->tag == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_OUTCOME_REFUSED) refused = proposed;
-    exports_hermes_plugin_context_engine_outcome_free(outcome);
+    exports_hermes_context_engine_context_engine_outcome_free(outcome);
     return true;
 }
 
-void exports_hermes_plugin_context_engine_status(string_t *ret) {
+void exports_hermes_context_engine_context_engine_status(string_t *ret) {
     text_t status = { 0 };
     say(&status, "{\"messages\":");
     say_number(&status, count);

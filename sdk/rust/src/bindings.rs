@@ -5,16 +5,16 @@
 #![allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "../../wit/1.0.0-rc.1",
     world: "imports",
     generate_unused_types: true,
     additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
-    with: { "hermes:plugin/types@0.1.0/error": crate::Error },
+    with: { "hermes:types/types@1.0.0-rc.1/error": crate::Error },
 });
 
 /// The shared types, with the SDK's own error type.
 pub mod types {
-    pub use super::hermes::plugin::types::*;
+    pub use super::hermes::types::types::*;
     pub use crate::error::Error;
 }
 
@@ -22,25 +22,45 @@ macro_rules! world {
     ($module:ident, $inline:literal) => {
         pub mod $module {
             wit_bindgen::generate!({
-                path: "../../wit",
+                path: "../../wit/1.0.0-rc.1",
                 inline: $inline,
                 generate_unused_types: true,
                 additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
                 pub_export_macro: true,
                 export_macro_name: "export",
                 with: {
-                    "hermes:plugin/types@0.1.0": crate::bindings::types,
+                    "hermes:types/types@1.0.0-rc.1": crate::bindings::types,
                 },
             });
         }
     };
 }
 
-world!(lifecycle, "package hermes:sdk; world lifecycle { export hermes:plugin/lifecycle@0.1.0; }");
-world!(context_engine, "package hermes:sdk; world context-engine { export hermes:plugin/context-engine@0.1.0; }");
-world!(context_assist, "package hermes:sdk; world context-assist { export hermes:plugin/context-assist@0.1.0; }");
-world!(memory_provider, "package hermes:sdk; world memory-provider { export hermes:plugin/memory-provider@0.1.0; }");
-world!(memory_events, "package hermes:sdk; world memory-events { export hermes:plugin/memory-events@0.1.0; }");
-world!(tools, "package hermes:sdk; world tools { export hermes:plugin/tools@0.1.0; }");
-world!(skills, "package hermes:sdk; world skills { export hermes:plugin/skills@0.1.0; }");
-world!(hooks, "package hermes:sdk; world hooks { export hermes:plugin/hooks@0.1.0; }");
+world!(lifecycle, "package hermes:sdk; world lifecycle { export hermes:lifecycle/lifecycle@1.0.0-rc.1; }");
+world!(
+    context_engine,
+    "package hermes:sdk; world context-engine { export hermes:context-engine/context-engine@1.0.0-rc.1; }"
+);
+world!(
+    context_assist,
+    "package hermes:sdk; world context-assist { export hermes:context-engine/context-assist@1.0.0-rc.1; }"
+);
+world!(
+    memory_provider,
+    "package hermes:sdk; world memory-provider { export hermes:memory/memory-provider@1.0.0-rc.1; }"
+);
+world!(memory_events, "package hermes:sdk; world memory-events { export hermes:memory/memory-events@1.0.0-rc.1; }");
+world!(tools, "package hermes:sdk; world tools { export hermes:tools/tools@1.0.0-rc.1; }");
+world!(skills, "package hermes:sdk; world skills { export hermes:skills/skills@1.0.0-rc.1; }");
+world!(hooks, "package hermes:sdk; world hooks { export hermes:hooks/hooks@1.0.0-rc.1; }");
+
+/// The imports, by interface.
+pub mod imports {
+    pub use super::hermes::files::files;
+    pub use super::hermes::history::history;
+    pub use super::hermes::host::{clock, log, random, task};
+    pub use super::hermes::http::http;
+    pub use super::hermes::llm::llm;
+    pub use super::hermes::process::process;
+    pub use super::hermes::storage::{documents, sql};
+}

@@ -3,7 +3,7 @@
 use crate::export::Slot;
 use crate::{ContextEngine, Error};
 
-use crate::bindings::context_assist::exports::hermes::plugin::context_assist as wit;
+use crate::bindings::context_assist::exports::hermes::context_engine::context_assist as wit;
 pub use wit::{Draft, Place, Quote, ToolResult};
 
 /// Implemented by a context engine that can point to passages which belong beside a new message.

@@ -3,7 +3,7 @@
 use crate::export::Slot;
 use crate::{Error, Header, MessageId, Model, Plugin, Progress};
 
-use crate::bindings::context_engine::exports::hermes::plugin::context_engine as wit;
+use crate::bindings::context_engine::exports::hermes::context_engine::context_engine as wit;
 pub use wit::{
     Advice, CacheState, Excerpt, Item, Moment, Outcome, Plan, Pressure, Request, Segment, ShownExcerpt, ShownSummary,
     Summary, Timing,

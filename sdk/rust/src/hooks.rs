@@ -3,7 +3,7 @@
 use crate::Plugin;
 use crate::export::Slot;
 
-use crate::bindings::hooks::exports::hermes::plugin::hooks as wit;
+use crate::bindings::hooks::exports::hermes::hooks::hooks as wit;
 pub use wit::{Event, Notice, Reply, ToolDone, ToolEvent, Verdict};
 
 /// Event names for [`Hooks::interests`].

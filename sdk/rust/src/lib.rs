@@ -86,7 +86,7 @@ pub mod toolbox;
 pub mod tools;
 
 #[cfg(not(all(feature = "native", not(target_family = "wasm"))))]
-use bindings::hermes::plugin as imports;
+use bindings::imports;
 #[cfg(all(feature = "native", not(target_family = "wasm")))]
 use native::imports;
 

@@ -2,7 +2,7 @@
 
 use crate::{Error, Session};
 
-use crate::bindings::lifecycle::exports::hermes::plugin::lifecycle as wit;
+use crate::bindings::lifecycle::exports::hermes::lifecycle::lifecycle as wit;
 pub use wit::{Ending, Start};
 
 /// An instance of a plugin. [`configure`](Plugin::configure) creates it, [`session_start`](Plugin::session_start) names its

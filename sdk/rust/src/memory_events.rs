@@ -3,7 +3,7 @@
 use crate::export::Slot;
 use crate::{Error, MemoryProvider, MessageRange};
 
-use crate::bindings::memory_events::exports::hermes::plugin::memory_events as wit;
+use crate::bindings::memory_events::exports::hermes::memory::memory_events as wit;
 
 /// Implemented by a memory provider that wants to take part in compaction.
 pub trait MemoryEvents: MemoryProvider {

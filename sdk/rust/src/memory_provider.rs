@@ -3,7 +3,7 @@
 use crate::export::Slot;
 use crate::{Error, Plugin};
 
-use crate::bindings::memory_provider::exports::hermes::plugin::memory_provider as wit;
+use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as wit;
 pub use wit::{Query, Recollection, Turn};
 
 /// A memory provider. Write it as plain blocking code: the host limits the time of [`recall`](MemoryProvider::recall) and

@@ -115,14 +115,14 @@ macro_rules! tables {
     )+};
 }
 
-use context_assist::exports::hermes::plugin::context_assist as assist_wit;
-use context_engine::exports::hermes::plugin::context_engine as engine_wit;
-use hooks::exports::hermes::plugin::hooks as hooks_wit;
-use lifecycle::exports::hermes::plugin::lifecycle as lifecycle_wit;
-use memory_events::exports::hermes::plugin::memory_events as events_wit;
-use memory_provider::exports::hermes::plugin::memory_provider as memory_wit;
-use skills::exports::hermes::plugin::skills as skills_wit;
-use tools::exports::hermes::plugin::tools as tools_wit;
+use context_assist::exports::hermes::context_engine::context_assist as assist_wit;
+use context_engine::exports::hermes::context_engine::context_engine as engine_wit;
+use hooks::exports::hermes::hooks::hooks as hooks_wit;
+use lifecycle::exports::hermes::lifecycle::lifecycle as lifecycle_wit;
+use memory_events::exports::hermes::memory::memory_events as events_wit;
+use memory_provider::exports::hermes::memory::memory_provider as memory_wit;
+use skills::exports::hermes::skills::skills as skills_wit;
+use tools::exports::hermes::tools::tools as tools_wit;
 
 tables! {
     lifecycle_of: Lifecycle, LifecycleRef, Slot, lifecycle_wit::Guest {
@@ -173,7 +173,7 @@ macro_rules! imports {
             use crate::Error;
             // An interface may declare functions only, which leaves no type to export.
             #[allow(unused_imports, unreachable_pub)]
-            pub use crate::bindings::hermes::plugin::$module::*;
+            pub use crate::bindings::imports::$module::*;
 
             $(pub fn $function($($argument: $type),*) $(-> $result)? {
                 super::import(stringify!($module), stringify!($function), &($($argument,)*))

@@ -3,7 +3,7 @@
 use crate::export::Slot;
 use crate::{Error, Plugin};
 
-use crate::bindings::skills::exports::hermes::plugin::skills as wit;
+use crate::bindings::skills::exports::hermes::skills::skills as wit;
 pub use wit::{Document, Skill};
 
 /// A plugin that provides skills.

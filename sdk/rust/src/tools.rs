@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::export::Slot;
 use crate::{Error, Plugin, ToolSchema};
 
-use crate::bindings::tools::exports::hermes::plugin::tools as wit;
+use crate::bindings::tools::exports::hermes::tools::tools as wit;
 pub use wit::{Effect, Image, Invocation, Output, Tool};
 
 /// A plugin with functions for the model.

@@ -24,6 +24,9 @@ pub use plugins::*;
 /// Address of zeros. Read as a result they mean `ok`, `none`, an empty text, an empty list, `false` or the first case.
 const NOTHING: u32 = 1024;
 
+/// The version of the contract.
+const CONTRACT: &str = "1.0.0-rc.1";
+
 /// A plugin being built.
 #[derive(Debug, Clone)]
 pub struct Shell {
@@ -44,7 +47,7 @@ impl Shell {
     pub fn of(world: &str) -> Self {
         Self {
             world: world.to_owned(),
-            version: "0.1.0",
+            version: CONTRACT,
             wit: String::new(),
             rewritten: Vec::new(),
             allocator: ALLOCATOR.to_owned(),
@@ -141,7 +144,7 @@ impl Shell {
         let (resolve, world) = self.contract();
         functions(&resolve, world)
             .iter()
-            .map(|(interface, function)| format!("{interface}/{}", function.name))
+            .map(|(id, function)| format!("{}/{}", resolve.interfaces[*id].name.as_deref().unwrap(), function.name))
             .collect()
     }
 
@@ -185,28 +188,29 @@ impl Shell {
     }
 
     fn contract(&self) -> (Resolve, WorldId) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        let mut map = wit_parser::SourceMap::default();
-        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "wit")) {
-            let text = std::fs::read_to_string(file).unwrap();
-            let mut text = text.replace("hermes:plugin@0.1.0", &self.package());
-            for (from, to) in &self.rewritten {
-                text = text.replace(from, to);
-            }
-            map.push_str(&file.display().to_string(), text);
-        }
-        map.push_str("zoo.wit", format!("package {};\n{}", self.package(), self.wit));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit").join(CONTRACT);
+        let mut packages: Vec<_> =
+            std::fs::read_dir(folder.join("deps")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        // All other packages use the types.
+        packages.sort_by_key(|path| (!path.ends_with("types.wit"), path.clone()));
         let mut resolve = Resolve::default();
-        let group = map.parse().map_err(|(_, error)| error).unwrap();
-        let package = resolve.push_group(group).unwrap();
+        for file in packages {
+            let mut map = wit_parser::SourceMap::default();
+            map.push_str(&file.display().to_string(), self.text(&file));
+            resolve.push_group(map.parse().map_err(|(_, error)| error).unwrap()).unwrap();
+        }
+        let mut map = wit_parser::SourceMap::default();
+        map.push_str("worlds.wit", self.text(&folder.join("worlds.wit")));
+        map.push_str("zoo.wit", format!("package hermes:plugin@{};\n{}", self.version, self.wit));
+        let package = resolve.push_group(map.parse().map_err(|(_, error)| error).unwrap()).unwrap();
         let world = resolve.select_world(&[package], Some(&self.world)).unwrap();
         (resolve, world)
     }
 
-    fn package(&self) -> String {
-        format!("hermes:plugin@{}", self.version)
+    /// A file of the contract, in this shell's version and wording.
+    fn text(&self, file: &Path) -> String {
+        let text = std::fs::read_to_string(file).unwrap().replace(CONTRACT, self.version);
+        self.rewritten.iter().fold(text, |text, (from, to)| text.replace(from, to))
     }
 
     fn module(&self, resolve: &Resolve, world: WorldId) -> String {
@@ -226,15 +230,16 @@ impl Shell {
         .unwrap();
         text.push_str(&data);
         text.push_str(&self.allocator);
-        for (interface, function) in functions(resolve, world) {
+        for (id, function) in functions(resolve, world) {
+            let interface = resolve.interfaces[id].name.as_deref().unwrap();
             let signature = resolve.wasm_signature(AbiVariant::GuestExport, function);
             let key = format!("{interface}/{}", function.name);
             let nothing = if signature.retptr { format!("(i32.const {NOTHING})") } else { zeros(&signature) };
             let body = self.bodies.get(&key).unwrap_or(&nothing);
             writeln!(
                 text,
-                "(func (export \"hermes:plugin/{interface}@{}#{}\") {}\n{body})",
-                self.version,
+                "(func (export \"{}#{}\") {}\n{body})",
+                resolve.id_of(id).unwrap(),
                 function.name,
                 types(&signature, true)
             )
@@ -258,15 +263,11 @@ const ALLOCATOR: &str = r#"
   (local.get $at))
 "#;
 
-fn functions(resolve: &Resolve, world: WorldId) -> Vec<(String, &Function)> {
+fn functions(resolve: &Resolve, world: WorldId) -> Vec<(InterfaceId, &Function)> {
     let exports = resolve.worlds[world].exports.values();
     exports
         .filter_map(interface_of)
-        .flat_map(|id| {
-            let interface = &resolve.interfaces[id];
-            let name = interface.name.clone().unwrap();
-            interface.functions.values().map(move |function| (name.clone(), function))
-        })
+        .flat_map(|id| resolve.interfaces[id].functions.values().map(move |function| (id, function)))
         .collect()
 }
 

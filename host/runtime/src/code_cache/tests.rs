@@ -10,7 +10,7 @@ use crate::engine::engine;
 
 /// A component with the contract's stamp and a function that returns a number; each number gives other bytes.
 fn component(number: u8) -> Vec<u8> {
-    let stamp = br#"{"package":"hermes:plugin@0.1.0"}"#;
+    let stamp = br#"{"package":"hermes:plugin@1.0.0-rc.1"}"#;
     let mut module = b"\0asm\x01\0\0\0".to_vec();
     module.extend([1, 5, 1, 0x60, 0, 1, 0x7f]);
     module.extend([3, 2, 1, 0]);

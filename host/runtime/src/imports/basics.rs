@@ -1,6 +1,6 @@
 //! The imports `log`, `task`, `clock` and `random`, which need no right.
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use imported::log::Level as Wit;
 
 use crate::context::{Context, Logged};

@@ -1,6 +1,6 @@
 //! The import `history`: the original messages of the conversation.
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use imported::history as wit;
 use imported::types::{Error, Header, MessageRange};
 

@@ -1,6 +1,6 @@
 //! The import `http`: requests to granted hosts.
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use imported::http as wit;
 use imported::types::Error;
 

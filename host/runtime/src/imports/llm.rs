@@ -1,6 +1,6 @@
 //! The import `llm`: the user's models.
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use hermes_conversation::Role;
 use imported::llm as wit;
 use imported::types::{Error, Model};

@@ -10,10 +10,11 @@ mod llm;
 mod process;
 mod sql;
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::context::Context;
+use crate::contract::Name;
 use crate::error::{Fault, FaultKind};
 use crate::wasi;
 
@@ -43,7 +44,17 @@ impl Context {
     }
 }
 
-/// Whether plugins get the import with this name.
+/// The interfaces of the contract that plugins import.
+const INTERFACES: [&str; 12] = [
+    "clock", "documents", "files", "history", "http", "llm", "log", "process", "random", "sql", "task", "types",
+];
+
+/// Whether the host has an interface of the contract, by its name without package and version.
+pub(crate) fn has(interface: &str) -> bool {
+    INTERFACES.contains(&interface)
+}
+
+/// Whether plugins get the import with this name. The contract's imports are checked by version elsewhere.
 pub(crate) fn offers(import: &str) -> bool {
-    import.starts_with("hermes:plugin/") || wasi::serves(import)
+    Name::parse(import).is_some() || wasi::serves(import)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use imported::process as wit;
 use imported::types::Error;
 

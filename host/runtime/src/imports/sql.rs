@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 use imported::sql as wit;
 use imported::types::Error;
 

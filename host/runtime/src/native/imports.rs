@@ -1,6 +1,6 @@
 //! The imports by name, for native libraries, which have no linker.
 
-use hermes_bindings::hermes::plugin as imported;
+use hermes_bindings::imported;
 
 use crate::context::Context;
 use crate::limits::Limit;

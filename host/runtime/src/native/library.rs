@@ -11,7 +11,8 @@ use hermes_plugin_abi as abi;
 use crate::error::LoadError;
 use crate::interfaces::interfaces;
 use crate::loaded::Exports;
-use crate::stamp::{self, OFFERED};
+use crate::contract::CONTRACT;
+use crate::stamp;
 
 /// An open library that fits the contract. It is never closed, because its code may be on any thread's stack.
 #[derive(Clone, Copy)]
@@ -89,7 +90,7 @@ impl Library {
         stamp::check_text(plugin.stamp().as_bytes())?;
         if plugin.fingerprint() != abi::FINGERPRINT {
             return Err(unfit(format!(
-                "it was built with another text of the contract hermes:plugin {OFFERED}; build it again with the SDK of \
+                "it was built with another text of the contract {CONTRACT}; build it again with the SDK of \
                  this version"
             )));
         }

@@ -73,7 +73,7 @@ macro_rules! header {
     }};
 }
 
-const STAMP: &str = r#"{"package":"hermes:plugin@0.1.0","sdk":"test"}"#;
+const STAMP: &str = r#"{"package":"hermes:plugin@1.0.0-rc.1","sdk":"test"}"#;
 
 fn why(error: Option<LoadError>) -> String {
     let why = error.map(|error| error.to_string()).unwrap_or_default();

@@ -25,7 +25,7 @@ interface back-door { open: func() -> u32; }";
 fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
     let component = good();
     let old = Shell::with_tool("nop").version("0.0.9").build();
-    let newer = Shell::with_tool("nop").version("0.2.0").build();
+    let newer = Shell::with_tool("nop").version("2.0.0").build();
     let importing = |world: &str, wit: &str, interface: &str, function: &str| {
         let call = format!("(drop (call ${interface}/{function}))");
         Shell::with_tool(&call).on(world, wit).import(interface, function).build()
@@ -38,13 +38,13 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
         ("half a component", component[..component.len() / 2].to_vec(), &[]),
         ("one without its last byte", component[..component.len() - 1].to_vec(), &["not a WebAssembly component"]),
         ("one with something behind it", [&component[..], b"more"].concat(), &["not a WebAssembly component"]),
-        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["anything of hermes:plugin"]),
-        ("one of an old contract", old, &["hermes:plugin 0.0.9", "update the plugin"]),
-        ("one of a newer contract", newer, &["hermes:plugin 0.2.0", "update Hermes"]),
+        ("an empty component", b"\0asm\x0d\0\x01\0".to_vec(), &["an interface of the contract"]),
+        ("one of an old contract", old, &["0.0.9", "update the plugin"]),
+        ("one of a newer contract", newer, &["2.0.0", "update Hermes"]),
         ("one of no kind", Shell::of("plugin").build(), &["exports none of"]),
         (
             "one without lifecycle",
-            Shell::of("bare").wit("world bare { include imports; export tools; }").build(),
+            Shell::of("bare").wit("world bare { include imports; export hermes:tools/tools@1.0.0-rc.1; }").build(),
             &["`lifecycle` is missing"],
         ),
         (
