@@ -7,6 +7,7 @@ use hermes_plugin_host::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answe
 use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::Objection;
+use crate::toolbox::Answer;
 
 /// The hooks of a session, grouped by the events they subscribed to.
 pub(crate) struct HookDispatcher {
@@ -59,10 +60,10 @@ impl HookDispatcher {
 
     /// Asks the hooks whether a tool may run. Returns the objections that need an approval. The text of an error goes to
     /// the model. A hook that fails blocks the call.
-    pub(crate) async fn before_tool(&self, call: &ToolCall) -> Result<Vec<Objection>, String> {
+    pub(crate) async fn before_tool(&self, call: &ToolCall, owner: &str) -> Result<Vec<Objection>, String> {
         let mut objections = Vec::new();
         for hook in &self.before_tool {
-            match hook.on_event(Event::BeforeTool(event(call))).await {
+            match hook.on_event(Event::BeforeTool(event(call, owner))).await {
                 Ok(Verdict::Proceed) => {}
                 Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
                 Ok(Verdict::Ask(why)) => objections.push(Objection { plugin: hook.name().to_owned(), why }),
@@ -72,13 +73,14 @@ impl HookDispatcher {
         Ok(objections)
     }
 
-    pub(crate) fn after_tool(&self, call: &ToolCall, content: &str, failed: bool, elapsed_ms: u64) {
+    pub(crate) fn after_tool(&self, call: &ToolCall, owner: &str, answer: &Answer) {
         self.enqueue(&self.after_tool, || {
             Event::AfterTool(ToolDone {
-                event: event(call),
-                content: content.to_owned(),
-                failed,
-                elapsed_ms: short(elapsed_ms),
+                event: event(call, owner),
+                content: answer.content.clone(),
+                failed: answer.failed,
+                elapsed_ms: short(answer.elapsed_ms),
+                extra: Vec::new(),
             })
         });
     }
@@ -125,8 +127,14 @@ fn delivery_task() -> mpsc::UnboundedSender<Delivery> {
     sender
 }
 
-fn event(call: &ToolCall) -> ToolEvent {
-    ToolEvent { call_id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() }
+fn event(call: &ToolCall, owner: &str) -> ToolEvent {
+    ToolEvent {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        plugin: owner.to_owned(),
+        extra: Vec::new(),
+    }
 }
 
 fn short(milliseconds: u64) -> u32 {

@@ -118,6 +118,11 @@ impl Toolbox {
         futures_util::stream::iter(calls).buffered(MAX_PARALLEL)
     }
 
+    /// The plugin that a tool belongs to. The host's own tools and unknown names belong to `hermes`.
+    fn owner(&self, call: &ToolCall) -> &str {
+        self.offered.get(&call.name).map_or("hermes", |offered| offered.plugin.name())
+    }
+
     async fn call(&self, call: &ToolCall) -> Answer {
         let begun = Instant::now();
         let result = self.carry_out(call).await;
@@ -125,7 +130,7 @@ impl Toolbox {
         let failed = result.is_err();
         let (content, images) = result.unwrap_or_else(|why| (format!("error: {why}"), Vec::new()));
         let answer = Answer { content, images, failed, elapsed_ms };
-        self.dispatcher.after_tool(call, &answer.content, answer.failed, answer.elapsed_ms);
+        self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
 
@@ -142,7 +147,7 @@ impl Toolbox {
             let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
             return Err(format!("there is no tool `{}`; available tools: {}", call.name, names.join(", ")));
         }
-        let objections = self.dispatcher.before_tool(call).await?;
+        let objections = self.dispatcher.before_tool(call, self.owner(call)).await?;
         let plugin = offered.map(|offered| offered.plugin.name());
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;

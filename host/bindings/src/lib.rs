@@ -20,7 +20,7 @@ wasmtime::component::bindgen!({
 pub mod imported {
     pub use super::hermes::files::files;
     pub use super::hermes::history::history;
-    pub use super::hermes::host::{clock, log, random, task};
+    pub use super::hermes::host::{clock, info, log, random, task};
     pub use super::hermes::http::http;
     pub use super::hermes::llm::llm;
     pub use super::hermes::process::process;

@@ -11,6 +11,7 @@ pub enum FaultKind {
     Cancelled,
     Conflict,
     Exhausted,
+    Unsupported,
     Failed,
 }
 

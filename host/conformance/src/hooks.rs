@@ -46,9 +46,21 @@ async fn interests(session: &Session<'_>) -> Verdict {
 
 /// Every event for one tool. The flag says whether a verdict other than `proceed` is allowed.
 fn all(tool: &str, arguments: &str, content: &str) -> Vec<(bool, Event)> {
-    let event = ToolEvent { call_id: "call-1".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
+    let event = ToolEvent {
+        call_id: "call-1".to_owned(),
+        name: tool.to_owned(),
+        arguments: arguments.to_owned(),
+        plugin: "files".to_owned(),
+        extra: Vec::new(),
+    };
     let done = |failed| {
-        Event::AfterTool(ToolDone { event: event.clone(), content: content.to_owned(), failed, elapsed_ms: 12 })
+        Event::AfterTool(ToolDone {
+            event: event.clone(),
+            content: content.to_owned(),
+            failed,
+            elapsed_ms: 12,
+            extra: Vec::new(),
+        })
     };
     let usage = Usage { input: u32::MAX, output: 7, cache_read: 3, ..Usage::default() };
     let notice = Event::Other(Notice { name: "a-later-one".to_owned(), json: r#"{"n":1}"#.to_owned() });

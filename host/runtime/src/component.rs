@@ -109,9 +109,8 @@ impl Component {
         let exports = |interface: &str| {
             kind.exports(engine).any(|(name, item)| {
                 matches!(item.ty, ComponentItem::ComponentInstance(_))
-                    && Name::parse(name).is_some_and(|name| {
-                        name.interface == interface && contract::served(name.package).is_some()
-                    })
+                    && Name::parse(name)
+                        .is_some_and(|name| name.interface == interface && contract::served(name.package).is_some())
             })
         };
         let indices = Indices::probe(&pre, exports, shape)?;

@@ -6,12 +6,12 @@ use hermes_bindings::imported::types as wit;
 use hermes_conversation::media::Source;
 use hermes_conversation::part::ProviderPayload;
 use hermes_conversation::{
-    Excerpt, Header, Item, Media, Message, MessageId, MessageRange, Model, Part, Plan, Role, Segment, Summary,
+    Author, Excerpt, Header, Item, Media, Message, MessageId, MessageRange, Model, Part, Plan, Role, Segment, Summary,
     ToolCall, Usage,
 };
 
 use crate::error::{Fault, FaultKind};
-use crate::types::{Outcome, PlanRequest, Pressure, SessionInfo, TurnRecord};
+use crate::types::{CacheState, Moment, Outcome, PlanRequest, Pressure, SessionInfo, TurnRecord};
 
 pub(crate) fn role(role: Role) -> wit::Role {
     match role {
@@ -22,12 +22,16 @@ pub(crate) fn role(role: Role) -> wit::Role {
     }
 }
 
-pub(crate) fn role_back(role: wit::Role) -> Role {
+pub(crate) fn role_back(role: wit::Role) -> Result<Role, Fault> {
     match role {
-        wit::Role::System => Role::System,
-        wit::Role::User => Role::User,
-        wit::Role::Assistant => Role::Assistant,
-        wit::Role::Tool => Role::Tool,
+        wit::Role::System => Ok(Role::System),
+        wit::Role::User => Ok(Role::User),
+        wit::Role::Assistant => Ok(Role::Assistant),
+        wit::Role::Tool => Ok(Role::Tool),
+        wit::Role::Other(name) => {
+            let why = format!("there is no role `{}`", name.escape_debug());
+            Err(Fault::new(FaultKind::InvalidInput, "role", why))
+        }
     }
 }
 
@@ -40,12 +44,17 @@ pub(crate) fn range_back(range: wit::MessageRange) -> MessageRange {
 }
 
 pub(crate) fn model(model: &Model) -> wit::Model {
-    wit::Model { provider: model.provider.clone(), name: model.name.clone(), context_length: model.context_length }
+    wit::Model {
+        provider: model.provider.clone(),
+        name: model.name.clone(),
+        context_length: model.context_length,
+        extra: Vec::new(),
+    }
 }
 
 pub(crate) fn usage(usage: Usage) -> wit::Usage {
     let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-    wit::Usage { input, output, cache_read, cache_write, reasoning }
+    wit::Usage { input, output, cache_read, cache_write, reasoning, extra: Vec::new() }
 }
 
 pub(crate) fn header(header: &Header) -> wit::Header {
@@ -59,6 +68,7 @@ pub(crate) fn header(header: &Header) -> wit::Header {
         bytes: header.bytes,
         images: header.images,
         created_at: header.created_at,
+        extra: Vec::new(),
     }
 }
 
@@ -71,6 +81,7 @@ pub(crate) fn message(message: Message, tokens: u32) -> wit::Message {
         role: role(draft.role),
         content: draft.content,
         images,
+        author: draft.author.map(peer),
         reasoning: draft.reasoning,
         tool_calls: draft.tool_calls.into_iter().map(tool_call).collect(),
         tool_call_id: draft.tool_call_id,
@@ -79,6 +90,10 @@ pub(crate) fn message(message: Message, tokens: u32) -> wit::Message {
         created_at: draft.created_at,
         extra: parts.into_iter().collect(),
     }
+}
+
+fn peer(author: Author) -> wit::Peer {
+    wit::Peer { id: author.id, name: author.name, extra: Vec::new() }
 }
 
 fn tool_call(call: ToolCall) -> wit::ToolCall {
@@ -92,7 +107,7 @@ pub(crate) fn part(part: Part) -> wit::Part {
         Part::Image(picture) => wit::Part::Image(media(picture)),
         Part::File(file) => wit::Part::File(media(file)),
         Part::Reasoning { text, payload } => {
-            wit::Part::Reasoning(wit::ReasoningPart { text, item: payload.map(provider_item) })
+            wit::Part::Reasoning(wit::ReasoningPart { text, item: payload.map(provider_item), extra: Vec::new() })
         }
         Part::ToolCall(call) => wit::Part::ToolCall(tool_call(call)),
         Part::ToolResult(result) => wit::Part::ToolResult(wit::ToolResultPart {
@@ -100,6 +115,7 @@ pub(crate) fn part(part: Part) -> wit::Part {
             parts: result.parts.into_iter().filter_map(result_part).collect(),
             failed: result.failed,
             structured: result.structured,
+            extra: Vec::new(),
         }),
         Part::Refusal { text } => wit::Part::Refusal(text),
         Part::Provider(payload) => wit::Part::ProviderItem(provider_item(payload)),
@@ -121,12 +137,12 @@ fn media(media: Media) -> wit::Media {
         Source::Blob(blob) => wit::MediaSource::Blob(wit::Blob { hash: blob.hash.0, size: blob.size }),
         Source::Url(url) => wit::MediaSource::Url(url),
     };
-    wit::Media { source, media_type, name, width, height }
+    wit::Media { source, media_type, name, width, height, extra: Vec::new() }
 }
 
 fn provider_item(payload: ProviderPayload) -> wit::ProviderItem {
     let ProviderPayload { provider, model, api_mode, data } = payload;
-    wit::ProviderItem { provider, model, api_mode, size: data.len() as u64 }
+    wit::ProviderItem { provider, model, api_mode, size: data.len() as u64, extra: Vec::new() }
 }
 
 pub(crate) fn session(info: &SessionInfo) -> wit::Session {
@@ -137,7 +153,8 @@ pub(crate) fn session(info: &SessionInfo) -> wit::Session {
         platform: info.platform.clone(),
         purpose: info.purpose.clone(),
         profile: info.profile.clone(),
-        user_id: None,
+        user: None,
+        channel: None,
         workspace: info.workspace.clone(),
         model: model(&info.model),
         extra: Vec::new(),
@@ -146,17 +163,33 @@ pub(crate) fn session(info: &SessionInfo) -> wit::Session {
 
 pub(crate) fn pressure(pressure: &Pressure) -> engine::Pressure {
     engine::Pressure {
-        moment: pressure.moment,
+        moment: moment(pressure.moment),
         prompt_tokens: pressure.prompt_tokens,
         estimated: pressure.estimated,
         fixed_tokens: pressure.fixed_tokens,
         context_length: pressure.context_length,
         reserve: pressure.reserve,
         expected_requests: pressure.expected_requests,
-        cache: pressure.cache,
+        cache: cache(pressure.cache),
         last: pressure.last.map(usage),
         extra: Vec::new(),
     }
+}
+
+fn moment(moment: Moment) -> engine::Moment {
+    match moment {
+        Moment::TurnStart => engine::Moment::TurnStart,
+        Moment::MidTurn => engine::Moment::MidTurn,
+        Moment::TurnEnd => engine::Moment::TurnEnd,
+        Moment::Idle => engine::Moment::Idle,
+        Moment::Manual => engine::Moment::Manual,
+        Moment::Overflow => engine::Moment::Overflow,
+    }
+}
+
+fn cache(cache: CacheState) -> engine::CacheState {
+    let CacheState { warm_tokens, warm_until, read_price, write_price, breaking } = cache;
+    engine::CacheState { warm_tokens, warm_until, read_price, write_price, breaking, extra: Vec::new() }
 }
 
 pub(crate) fn plan_request(request: &PlanRequest) -> engine::Request {
@@ -235,9 +268,16 @@ pub(crate) fn fault(fault: Fault) -> wit::Error {
         FaultKind::Cancelled => wit::ErrorKind::Cancelled,
         FaultKind::Conflict => wit::ErrorKind::Conflict,
         FaultKind::Exhausted => wit::ErrorKind::Exhausted,
+        FaultKind::Unsupported => wit::ErrorKind::Unsupported,
         FaultKind::Failed => wit::ErrorKind::Failed,
     };
-    wit::Error { kind, code: fault.code, message: fault.message, retry_after_ms: fault.retry_after_ms }
+    wit::Error {
+        kind,
+        code: fault.code,
+        message: fault.message,
+        retry_after_ms: fault.retry_after_ms,
+        extra: Vec::new(),
+    }
 }
 
 pub(crate) fn fault_back(error: wit::Error) -> Fault {
@@ -249,7 +289,8 @@ pub(crate) fn fault_back(error: wit::Error) -> Fault {
         wit::ErrorKind::Cancelled => FaultKind::Cancelled,
         wit::ErrorKind::Conflict => FaultKind::Conflict,
         wit::ErrorKind::Exhausted => FaultKind::Exhausted,
-        wit::ErrorKind::Failed => FaultKind::Failed,
+        wit::ErrorKind::Unsupported => FaultKind::Unsupported,
+        wit::ErrorKind::Failed | wit::ErrorKind::Other(_) => FaultKind::Failed,
     };
     let (code, message) = (beginning(error.code, CODE), beginning(error.message, MESSAGE));
     Fault { kind, code, message, retry_after_ms: error.retry_after_ms }

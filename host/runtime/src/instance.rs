@@ -342,7 +342,7 @@ impl Slot {
         let limits = self.recipe.limits;
         let deadline = limits.time(Limit::TurnTime);
         live.begin(Call::new(deadline, &limits));
-        let ended = live.session_end(Ending::Left);
+        let ended = live.session_end(&Ending::Left);
         match tokio::time::timeout(deadline, ended).await {
             Ok(Ok(Ok(()))) => {}
             other => tracing::debug!(plugin = self.recipe.plugin, ?other, "session-end"),

@@ -12,7 +12,7 @@ macro_rules! interfaces {
             required lifecycle "lifecycle" LifecycleRef {
                 configure call_configure(config: &str) -> Result<(), Error>;
                 session_start call_session_start(session: &Session, how: &Start) -> Result<(), Error>;
-                session_end call_session_end(how: Ending) -> Result<(), Error>;
+                session_end call_session_end(how: &Ending) -> Result<(), Error>;
             }
             /// `context-engine`.
             context_engine "context-engine" ContextEngineRef {

@@ -38,6 +38,7 @@ mod wasi;
 
 pub use code_cache::CodeFolder;
 pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
+pub use contract::CONTRACT;
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use instance::{Instance, Lanes, Recipe};
@@ -46,6 +47,5 @@ pub use loaded::{Exports, Loaded};
 pub use native::TARGET;
 pub use services::Services;
 pub use slots::{CALLS_PER_SESSION, SessionCalls};
-pub use contract::CONTRACT;
 pub use tally::{Figures, Tally};
 pub use types::*;

@@ -235,3 +235,18 @@ pub struct Services {
     /// The programs that it may run, if it has the right to any.
     pub programs: Option<Programs>,
 }
+
+impl Services {
+    /// Whether the plugin may use an import, named as `hermes:http/http`.
+    pub(crate) fn grant(&self, import: &str) -> bool {
+        match import {
+            "hermes:llm/llm" => self.may_ask,
+            "hermes:history/history" => self.may_read,
+            "hermes:storage/sql" => self.database.is_some(),
+            "hermes:files/files" => !self.files.roots().is_empty(),
+            "hermes:http/http" => self.http.is_granted(),
+            "hermes:process/process" => self.programs.is_some(),
+            _ => true,
+        }
+    }
+}

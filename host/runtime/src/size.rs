@@ -61,7 +61,7 @@ impl Size for exported::tools::Invocation {
 
 impl Size for exported::hooks::ToolEvent {
     fn size(&self) -> u64 {
-        self.call_id.size() + self.name.size() + self.arguments.size()
+        self.call_id.size() + self.name.size() + self.arguments.size() + self.plugin.size() + self.extra.size()
     }
 }
 
@@ -82,6 +82,7 @@ impl Size for exported::context_assist::Draft {
         match self {
             Self::User(text) => text.size(),
             Self::Tool(result) => result.call.size() + result.content.size(),
+            Self::Other(name) => name.size(),
         }
     }
 }
@@ -103,6 +104,7 @@ impl Size for exported::context_engine::Item {
         match self {
             Self::Messages(_) | Self::Excerpt(_) => RECORD,
             Self::Summary(summary) => RECORD + summary.key.size() + summary.covers.size(),
+            Self::Other(name) => RECORD + name.size(),
         }
     }
 }
@@ -118,6 +120,7 @@ impl Size for exported::context_engine::Outcome {
         match self {
             Self::Refused(Error { code, message, .. }) => code.size() + message.size(),
             Self::Adopted | Self::Stale | Self::Deferred => 0,
+            Self::Other(name) => name.size(),
         }
     }
 }

@@ -47,11 +47,9 @@ pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
 fn check_version(package: &str, found: &str) -> Result<(), LoadError> {
     match contract::fit(package, found) {
         Fit::Served | Fit::Later | Fit::Unknown => Ok(()),
-        Fit::Incompatible { served } => Err(LoadError::Version {
-            package: shown(package),
-            found: shown(found),
-            served: served.to_owned(),
-        }),
+        Fit::Incompatible { served } => {
+            Err(LoadError::Version { package: shown(package), found: shown(found), served: served.to_owned() })
+        }
     }
 }
 

@@ -19,10 +19,7 @@ const FAILED: &str = "failed";
 
 /// A linker that also has stubs for what the component imports of the contract and the given linker lacks; none if it
 /// lacks nothing.
-pub(crate) fn complete(
-    linker: &Linker<Context>,
-    component: &Component,
-) -> Result<Option<Linker<Context>>, LoadError> {
+pub(crate) fn complete(linker: &Linker<Context>, component: &Component) -> Result<Option<Linker<Context>>, LoadError> {
     let engine = component.engine();
     let mut completed = None;
     for (import, item) in component.component_type().imports(engine) {
@@ -30,27 +27,20 @@ pub(crate) fn complete(
         let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
         let linker = completed.get_or_insert_with(|| linker.clone());
         // The functions that the host has belong to the version that it serves, which wasmtime finds by this name too.
-        let served = contract::served(name.package).filter(|_| imports::has(name.interface));
-        let home = served.map_or_else(
-            || import.to_owned(),
-            |version| format!("{}/{}@{version}", name.package, name.interface),
-        );
+        let served = contract::served(name.package).filter(|_| imports::has(&name));
+        let home = served
+            .map_or_else(|| import.to_owned(), |version| format!("{}/{}@{version}", name.package, name.interface));
         add(linker, &home, import, &interface)?;
     }
     Ok(completed)
 }
 
 fn lacks_something(name: &Name<'_>) -> bool {
-    contract::fit(name.package, name.version) != Fit::Served || !imports::has(name.interface)
+    contract::fit(name.package, name.version) != Fit::Served || !imports::has(name)
 }
 
 /// Adds a stub for each function that the linker lacks in this interface.
-fn add(
-    linker: &mut Linker<Context>,
-    home: &str,
-    import: &str,
-    interface: &ComponentInstance,
-) -> Result<(), LoadError> {
+fn add(linker: &mut Linker<Context>, home: &str, import: &str, interface: &ComponentInstance) -> Result<(), LoadError> {
     let engine = linker.engine().clone();
     let unusable = |function: &str| LoadError::Import { import: format!("{import}#{function}") };
     let mut instance = linker.instance(home).map_err(|_| LoadError::Import { import: import.to_owned() })?;

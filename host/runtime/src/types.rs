@@ -8,13 +8,45 @@ use hermes_bindings::imported;
 use hermes_conversation::{Model, Usage};
 
 pub use exported::context_assist::{Draft as AssistDraft, Place, Quote, ToolResult};
-pub use exported::context_engine::{Advice, CacheState, Moment, Timing};
+pub use exported::context_engine::{Advice, Timing};
 pub use exported::hooks::{Event, Reply as ModelAnswered, ToolDone, ToolEvent, Verdict};
 pub use exported::lifecycle::{Ending, Start};
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
 pub use exported::tools::{Effect, Image, Invocation, Output, Tool};
 pub use imported::types::{Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
+
+/// The point in a turn at which an engine is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the first request of a turn.
+    TurnStart,
+    /// Between two requests of a turn.
+    MidTurn,
+    /// After the last reply of a turn.
+    TurnEnd,
+    /// No request is expected soon.
+    Idle,
+    /// The user asked for a compaction.
+    Manual,
+    /// The provider rejected the request as too long.
+    Overflow,
+}
+
+/// The cost of a request, and what the provider has probably cached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheState {
+    /// Tokens of the longest prefix that the provider should still hold.
+    pub warm_tokens: u32,
+    /// Until when it holds them, in Unix milliseconds.
+    pub warm_until: Option<u64>,
+    /// The price of a cached token relative to a fresh one.
+    pub read_price: f32,
+    /// The price of a token that is written to the cache, relative to a fresh one.
+    pub write_price: f32,
+    /// Whether the prefix breaks at the next request anyway.
+    pub breaking: bool,
+}
 
 /// The session that an instance serves.
 #[derive(Debug, Clone)]
@@ -73,7 +105,7 @@ pub struct PlanRequest {
 
 /// The event that hooks get for a model's reply.
 pub fn model_answered(model: &str, usage: Usage, elapsed_ms: u32) -> ModelAnswered {
-    ModelAnswered { model: model.to_owned(), usage: crate::convert::usage(usage), elapsed_ms }
+    ModelAnswered { model: model.to_owned(), usage: crate::convert::usage(usage), elapsed_ms, extra: Vec::new() }
 }
 
 /// What happened to a plan.

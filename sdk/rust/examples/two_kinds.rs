@@ -21,7 +21,7 @@ impl MemoryProvider for Notes {
         Ok(notes
             .lines()
             .filter(|note| note.split_whitespace().any(|word| query.text.contains(word)))
-            .map(|note| Recollection { key: note.to_owned(), text: note.to_owned() })
+            .map(|note| Recollection::new(note, note))
             .collect())
     }
 }

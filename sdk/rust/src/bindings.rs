@@ -7,6 +7,7 @@
 wit_bindgen::generate!({
     path: "../../wit/1.0.0-rc.1",
     world: "imports",
+    generate_all,
     generate_unused_types: true,
     additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
     with: { "hermes:types/types@1.0.0-rc.1/error": crate::Error },
@@ -24,6 +25,7 @@ macro_rules! world {
             wit_bindgen::generate!({
                 path: "../../wit/1.0.0-rc.1",
                 inline: $inline,
+                generate_all,
                 generate_unused_types: true,
                 additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
                 pub_export_macro: true,
@@ -58,7 +60,7 @@ world!(hooks, "package hermes:sdk; world hooks { export hermes:hooks/hooks@1.0.0
 pub mod imports {
     pub use super::hermes::files::files;
     pub use super::hermes::history::history;
-    pub use super::hermes::host::{clock, log, random, task};
+    pub use super::hermes::host::{clock, info, log, random, task};
     pub use super::hermes::http::http;
     pub use super::hermes::llm::llm;
     pub use super::hermes::process::process;

@@ -1,13 +1,20 @@
 //! Deciding when to compact the conversation, and into what.
 
 use crate::export::Slot;
-use crate::{Error, Header, MessageId, Model, Plugin, Progress};
+use crate::{Error, Extra, Header, MessageId, Model, Plugin, Progress};
 
 use crate::bindings::context_engine::exports::hermes::context_engine::context_engine as wit;
 pub use wit::{
     Advice, CacheState, Excerpt, Item, Moment, Outcome, Plan, Pressure, Request, Segment, ShownExcerpt, ShownSummary,
     Summary, Timing,
 };
+
+impl Advice {
+    /// Whether to prepare in the background, and how urgent a plan is.
+    pub fn new(prepare: bool, propose: Timing) -> Self {
+        Self { prepare, propose, extra: Extra::new() }
+    }
+}
 
 /// A context engine. It receives the headers of messages, reads texts through [`history`](crate::history), and answers
 /// [`propose`](ContextEngine::propose) with a new view over message ids.

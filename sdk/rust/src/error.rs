@@ -3,13 +3,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::bindings::types::ErrorKind;
+use crate::bindings::types::Extra;
 
 /// The error of imports and of the plugin's own functions.
 ///
 /// The kind tells the host how to react: an [`invalid`](Error::invalid) call is the caller's mistake and is reported to the
 /// model, an [`unavailable`](Error::unavailable) dependency may be retried, and [`failed`](Error::failed) counts as a failure
 /// of the plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     /// How the host should react.
     pub kind: ErrorKind,
@@ -19,12 +20,14 @@ pub struct Error {
     pub message: String,
     /// How long to wait before a retry can help.
     pub retry_after_ms: Option<u32>,
+    /// Room for later versions of the contract.
+    pub extra: Extra,
 }
 
 impl Error {
     /// An error of any kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, code: String::new(), message: message.into(), retry_after_ms: None }
+        Self { kind, code: String::new(), message: message.into(), retry_after_ms: None, extra: Extra::new() }
     }
 
     /// The caller made a mistake. Never retried; does not count as a failure of the plugin.
@@ -50,6 +53,11 @@ impl Error {
     /// A limit or budget is exceeded.
     pub fn exhausted(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Exhausted, message)
+    }
+
+    /// The function or feature does not exist here.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
     }
 
     /// The plugin itself failed.

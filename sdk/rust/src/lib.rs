@@ -58,7 +58,7 @@
 //!
 //! With the feature `native` and another target, the same source builds a native library: see `docs/plugins-native.md`.
 //!
-//! The imports are the modules [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
+//! The imports are the modules [`info`], [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
 //! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`]. They
 //! work only inside the host, so keep a plugin's rules in plain functions, which `cargo test` runs natively. A panic ends the
 //! instance; the user sees its message, and the next call gets a new instance.
@@ -91,8 +91,8 @@ use bindings::imports;
 use native::imports;
 
 pub use bindings::types::{
-    Blob, Extra, Header, Media, MediaSource, Message, MessageId, MessageRange, Model, Part, Progress, ProviderItem,
-    ReasoningPart, ResultPart, Role, Session, Timestamp, ToolCall, ToolResultPart, ToolSchema, Usage,
+    Blob, Extra, Header, Media, MediaSource, Message, MessageId, MessageRange, Model, Part, Peer, Progress,
+    ProviderItem, ReasoningPart, ResultPart, Role, Session, Timestamp, ToolCall, ToolResultPart, ToolSchema, Usage,
 };
 pub use context_assist::ContextAssist;
 pub use context_engine::ContextEngine;
@@ -100,7 +100,7 @@ pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
 pub use hermes_plugin_derive::arguments;
 pub use hooks::Hooks;
-pub use host::{clock, documents, files, history, http, llm, log, process, random, sql, task};
+pub use host::{clock, documents, files, history, http, info, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
 pub use memory_events::MemoryEvents;
 pub use memory_provider::MemoryProvider;

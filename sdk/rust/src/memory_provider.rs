@@ -1,10 +1,17 @@
 //! Recall across sessions.
 
 use crate::export::Slot;
-use crate::{Error, Plugin};
+use crate::{Error, Extra, Plugin};
 
 use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as wit;
 pub use wit::{Query, Recollection, Turn};
+
+impl Recollection {
+    /// A text to recall. The host shows it under its key only once while the conversation still shows it.
+    pub fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { key: key.into(), text: text.into(), extra: Extra::new() }
+    }
+}
 
 /// A memory provider. Write it as plain blocking code: the host limits the time of [`recall`](MemoryProvider::recall) and
 /// calls [`sync_turn`](MemoryProvider::sync_turn) in the background.

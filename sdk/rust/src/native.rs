@@ -187,6 +187,10 @@ pub mod imports {
     use super::import;
 
     imports! {
+        info {
+            fn version() -> String;
+            fn has(feature: &str) -> bool;
+        }
         log {
             fn write(level: Level, text: &str);
         }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::de::DeserializeOwned;
 
 use crate::export::Slot;
-use crate::{Error, Plugin, ToolSchema};
+use crate::{Error, Extra, Plugin, ToolSchema};
 
 use crate::bindings::tools::exports::hermes::tools::tools as wit;
 pub use wit::{Effect, Image, Invocation, Output, Tool};
@@ -27,7 +27,12 @@ impl Tool {
         let name = name.into();
         Self {
             toolset: name.clone(),
-            schema: ToolSchema { name, description: description.into(), parameters: parameters.to_string() },
+            schema: ToolSchema {
+                name,
+                description: description.into(),
+                parameters: parameters.to_string(),
+                extra: Extra::new(),
+            },
             parallel: false,
             effect: Effect::Writes,
             extra: Vec::new(),

@@ -77,9 +77,11 @@ fn a_component_exports_lifecycle_and_the_named_interfaces() {
 
 #[test]
 fn a_component_imports_what_it_uses_and_only_the_wasi_that_std_links() {
-    let (ours, wasi): (Vec<_>, Vec<_>) =
-        two_kinds().imports.iter().partition(|import| import.starts_with("hermes:"));
-    assert_eq!(ours, ["hermes:types/types@1.0.0-rc.1", "hermes:host/log@1.0.0-rc.1", "hermes:storage/documents@1.0.0-rc.1"]);
+    let (ours, wasi): (Vec<_>, Vec<_>) = two_kinds().imports.iter().partition(|import| import.starts_with("hermes:"));
+    assert_eq!(
+        ours,
+        ["hermes:types/types@1.0.0-rc.1", "hermes:host/log@1.0.0-rc.1", "hermes:storage/documents@1.0.0-rc.1"]
+    );
     for import in wasi {
         let known = ["wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
         assert!(known.iter().any(|package| import.starts_with(package)), "{import}");

@@ -77,9 +77,12 @@ impl Memory {
     pub fn catalog(&mut self, tools: &[Offered]) -> u32 {
         let mut items = Vec::new();
         for Offered { name, parameters, effect } in tools {
-            for text in [name.as_str(), "It is what it is.", parameters, "zoo"] {
+            for text in [name.as_str(), "It is what it is.", parameters] {
                 items.extend(self.bytes(text.as_bytes()));
             }
+            // No `extra` in the schema.
+            items.extend([0, 0]);
+            items.extend(self.bytes(b"zoo"));
             // `parallel`, `effect`, and no `extra`.
             items.extend([1 | u32::from(*effect) << 8, 0, 0]);
         }
@@ -94,6 +97,7 @@ impl Memory {
 
     /// Stores an error as the result of any function: kind, code and message.
     pub fn error(&mut self, kind: u8, message: [u32; 2]) -> u32 {
-        self.words(&[1, u32::from(kind), 0, 0, message[0], message[1], 0, 0])
+        // The case of `kind` without a text, no code, the message, no time for a retry, and no `extra`.
+        self.words(&[1, u32::from(kind), 0, 0, 0, 0, message[0], message[1], 0, 0, 0, 0])
     }
 }

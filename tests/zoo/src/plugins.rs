@@ -63,7 +63,7 @@ pub fn flooding_memory() -> Vec<u8> {
     let memory = shell.memory();
     let [key, length] = memory.bytes(b"key");
     let [text, size] = memory.bytes(&[b'm'; 1024]);
-    let items = [key, length, text, size].repeat(COUNT);
+    let items = [key, length, text, size, 0, 0].repeat(COUNT);
     let at = memory.words(&items);
     let answer = memory.words(&[0, at, COUNT as u32]);
     shell.pages(8, None).body("memory-provider/recall", &format!("(i32.const {answer})")).build()

@@ -141,7 +141,7 @@ impl ContextEngine for Scripted {
     }
 
     async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
-        Ok(Advice { prepare: true, propose: Timing::NotNow })
+        Ok(Advice { prepare: true, propose: Timing::NotNow, extra: Vec::new() })
     }
 
     async fn prepare(&self, _: &PlanRequest) -> Result<Progress, CallError> {

@@ -164,7 +164,7 @@ impl ContextEngine for ScriptedPlugin {
     }
 
     async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
-        Ok(Advice { prepare: false, propose: Timing::NotNow })
+        Ok(Advice { prepare: false, propose: Timing::NotNow, extra: Vec::new() })
     }
 
     async fn prepare(&self, _: &PlanRequest) -> Result<Progress, CallError> {
@@ -196,6 +196,7 @@ impl Tools for ScriptedPlugin {
                 name: name.to_owned(),
                 description: format!("{name} something"),
                 parameters: r#"{"type":"object"}"#.to_owned(),
+                extra: Vec::new(),
             },
             toolset: "scripted".to_owned(),
             parallel: false,

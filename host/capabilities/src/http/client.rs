@@ -70,6 +70,11 @@ impl Http {
         self.connections.rights()
     }
 
+    /// Whether any address is granted.
+    pub fn is_granted(&self) -> bool {
+        !self.rights().grants.is_empty()
+    }
+
     /// Whether a secret may be used and has a value.
     pub fn has_secret(&self, name: &str) -> bool {
         self.rights().secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())

@@ -16,7 +16,7 @@ fn a_name_is_enough() {
 /// Every field once.
 const FULL: &str = "name: mine
 version: 1.2.0
-api: "^1.0.0-rc.1"
+api: ^1.0.0-rc.1
 description: What it does.
 author: me
 license: MIT

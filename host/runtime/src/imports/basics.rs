@@ -1,4 +1,4 @@
-//! The imports `log`, `task`, `clock` and `random`, which need no right.
+//! The imports `info`, `log`, `task`, `clock` and `random`, which need no permission.
 
 use hermes_bindings::imported;
 use imported::log::Level as Wit;
@@ -11,6 +11,17 @@ use crate::services::Level;
 const LINE: usize = 16 << 10;
 /// The most bytes that one call of `random.bytes` returns.
 const RANDOM: usize = 64 << 10;
+
+impl imported::info::Host for Context {
+    async fn version(&mut self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    async fn has(&mut self, feature: String) -> bool {
+        let (interface, function) = feature.split_once('#').unwrap_or((&feature, ""));
+        super::serves(interface, function) && self.services.grant(interface)
+    }
+}
 
 impl imported::log::Host for Context {
     async fn write(&mut self, level: Wit, text: String) {

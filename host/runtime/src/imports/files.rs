@@ -31,7 +31,7 @@ fn entry(entry: Entry) -> wit::Entry {
             Kind::File => wit::Kind::File,
             Kind::Directory => wit::Kind::Directory,
             Kind::Link => wit::Kind::Link,
-            Kind::Other => wit::Kind::Other,
+            Kind::Other => wit::Kind::Other("special".to_owned()),
         },
         size: entry.size,
         modified_at: entry.modified_at,

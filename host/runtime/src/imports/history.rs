@@ -76,7 +76,7 @@ impl wit::Host for Context {
                 wit::Matching::All => Matching::All,
                 wit::Matching::Phrase => Matching::Phrase,
             },
-            roles: query.roles.into_iter().map(role_back).collect(),
+            roles: query.roles.into_iter().map(role_back).collect::<Result<_, _>>().map_err(fault)?,
             tools: query.tools,
             within: query.within.map(range_back),
             offset: query.offset as usize,
@@ -90,7 +90,13 @@ impl wit::Host for Context {
         let found = self.call.bounded(history.search(&query)).await.map_err(fault)?;
         Ok(found
             .into_iter()
-            .map(|hit| wit::Hit { id: hit.id.0, session_id: hit.session, excerpt: hit.excerpt, score: hit.score })
+            .map(|hit| wit::Hit {
+                id: hit.id.0,
+                session_id: hit.session,
+                excerpt: hit.excerpt,
+                score: hit.score,
+                extra: Vec::new(),
+            })
             .collect())
     }
 }

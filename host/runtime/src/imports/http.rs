@@ -22,7 +22,13 @@ impl wit::Host for Context {
         // The bytes were sent even if the request failed.
         self.tally.sent(self.services.http.traffic().sent);
         let response = response?;
-        Ok(wit::Response { status: response.status, headers: response.headers, body: response.body, url: response.url })
+        Ok(wit::Response {
+            status: response.status,
+            headers: response.headers,
+            body: response.body,
+            url: response.url,
+            extra: Vec::new(),
+        })
     }
 
     async fn has_secret(&mut self, name: String) -> bool {

@@ -22,8 +22,12 @@ impl wit::Host for Context {
         if !self.services.may_ask {
             return Err(fault(Fault::denied("llm")));
         }
-        let messages: Vec<(Role, String)> =
-            request.messages.into_iter().map(|message| (role_back(message.role), message.content)).collect();
+        let messages: Vec<(Role, String)> = request
+            .messages
+            .into_iter()
+            .map(|message| Ok((role_back(message.role)?, message.content)))
+            .collect::<Result<_, _>>()
+            .map_err(fault)?;
         if messages.iter().any(|(role, _)| *role == Role::Tool) {
             return Err(fault(Fault::new(
                 FaultKind::InvalidInput,
@@ -53,6 +57,7 @@ impl wit::Host for Context {
             },
             model: reply.model,
             usage: usage(reply.usage),
+            extra: Vec::new(),
         })
     }
 

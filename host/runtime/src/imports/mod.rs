@@ -44,14 +44,31 @@ impl Context {
     }
 }
 
-/// The interfaces of the contract that plugins import.
-const INTERFACES: [&str; 12] = [
-    "clock", "documents", "files", "history", "http", "llm", "log", "process", "random", "sql", "task", "types",
+/// The imports of the contract: interfaces with their functions.
+const SERVED: [(&str, &[&str]); 13] = [
+    ("hermes:files/files", &["roots", "stat", "entries", "read", "write", "rename", "remove", "search"]),
+    ("hermes:history/history", &["whole", "headers", "read", "parts", "summary", "search"]),
+    ("hermes:host/clock", &["now", "utc-offset"]),
+    ("hermes:host/info", &["version", "has"]),
+    ("hermes:host/log", &["write"]),
+    ("hermes:host/random", &["bytes"]),
+    ("hermes:host/task", &["cancelled", "time-left", "progress"]),
+    ("hermes:http/http", &["send", "has-secret"]),
+    ("hermes:llm/llm", &["resolve", "complete", "count-tokens"]),
+    ("hermes:process/process", &["run"]),
+    ("hermes:storage/documents", &["read", "write"]),
+    ("hermes:storage/sql", &["query", "execute"]),
+    ("hermes:types/types", &[]),
 ];
 
-/// Whether the host has an interface of the contract, by its name without package and version.
-pub(crate) fn has(interface: &str) -> bool {
-    INTERFACES.contains(&interface)
+/// Whether the host has an import of the contract, and in it a function unless that is empty.
+pub(crate) fn serves(interface: &str, function: &str) -> bool {
+    SERVED.iter().any(|(name, functions)| *name == interface && (function.is_empty() || functions.contains(&function)))
+}
+
+/// Whether the host has the interface of a name, in some version.
+pub(crate) fn has(name: &Name<'_>) -> bool {
+    serves(&format!("{}/{}", name.package, name.interface), "")
 }
 
 /// Whether plugins get the import with this name. The contract's imports are checked by version elsewhere.

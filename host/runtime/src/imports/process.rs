@@ -18,7 +18,7 @@ const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from
 impl Context {
     async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
         let Some(programs) = self.services.programs.clone() else { return Err(Fault::denied("process")) };
-        let wit::Command { program, arguments, root, folder, input, timeout_ms } = command;
+        let wit::Command { program, arguments, root, folder, input, timeout_ms, .. } = command;
         let order = Order { program, arguments, root, folder, input };
         let finder = programs.clone();
         let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
@@ -48,6 +48,6 @@ impl wit::Host for Context {
             End::Killed(signal) => wit::End::Killed(signal),
             End::TimedOut => wit::End::TimedOut,
         };
-        Ok(wit::Exit { end, output, errors, truncated })
+        Ok(wit::Exit { end, output, errors, truncated, extra: Vec::new() })
     }
 }

@@ -34,6 +34,7 @@ macro_rules! imports {
 }
 
 imports! {
+    info { version(); has(feature); }
     log { write(level, text); }
     task { cancelled(); time_left(); progress(text); }
     clock { now(); utc_offset(); }

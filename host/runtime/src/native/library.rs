@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use hermes_conversation::one_line;
 use hermes_plugin_abi as abi;
 
+use crate::contract::CONTRACT;
 use crate::error::LoadError;
 use crate::interfaces::interfaces;
 use crate::loaded::Exports;
-use crate::contract::CONTRACT;
 use crate::stamp;
 
 /// An open library that fits the contract. It is never closed, because its code may be on any thread's stack.

@@ -38,6 +38,8 @@ impl<'a> CurrentView<'a> {
                     }
                     summaries.push(summary);
                 }
+                // It counts as shown in full: a plan can keep its messages.
+                Item::Other(_) => {}
             }
         }
         shorter.sort_unstable();

@@ -183,6 +183,7 @@ mod tests {
             name: None,
             width: None,
             height: None,
+            extra: Vec::new(),
         });
         let mut talk = [
             user(1, ""),
@@ -195,6 +196,7 @@ mod tests {
             parts: vec![ResultPart::Image(Media { name: Some("shot.png".to_owned()), ..picture_of(&picture) })],
             failed: false,
             structured: None,
+            extra: Vec::new(),
         };
         let parts = [(1, picture), (3, Part::ToolResult(of_result)), (4, Part::Refusal("I can't.".to_owned()))];
         let parts = parts.map(|(id, part)| MessageParts { id, parts: vec![part] });

@@ -5,7 +5,6 @@ use crate::budget::{Budget, share};
 use crate::config::Config;
 use crate::current_view::CurrentView;
 use crate::set::Set;
-use hermes_plugin::Role;
 
 /// The messages that stay, by position.
 #[derive(Debug, Clone)]
@@ -70,7 +69,7 @@ impl Layout {
     fn choose_reply(&mut self, current: &CurrentView<'_>, budget: &Budget) {
         let Some(at) = self.user.and_then(|user| user.checked_sub(1)).filter(|at| *at < self.tail) else { return };
         let cost = current.cost(at);
-        let is_reply = current.index.role(at) == Role::Assistant && current.index.group(at).len() == 1;
+        let is_reply = current.index.is_by_model(at) && current.index.group(at).len() == 1;
         if is_reply && current.is_shown(at) && cost <= share(budget.goal, 0.1) && self.fits(cost, budget) {
             self.kept.insert(at..at + 1);
             self.tokens = self.tokens.saturating_add(cost);
@@ -127,6 +126,8 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
+    use hermes_plugin::Role;
+
     use super::*;
     use crate::testing::{index, pressure};
 

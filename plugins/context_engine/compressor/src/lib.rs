@@ -183,7 +183,7 @@ impl ContextEngine for Compressor {
                 });
             }
             // The next `assess` sees the current conversation and prices.
-            Outcome::Stale | Outcome::Deferred => {}
+            Outcome::Stale | Outcome::Deferred | Outcome::Other(_) => {}
         }
         Ok(())
     }
@@ -227,10 +227,7 @@ impl Compressor {
         self.thresholds = Some(thresholds);
         let looks_ahead = pressure.prompt_tokens >= thresholds.prepare || pressure.moment == Moment::Manual;
         if !looks_ahead {
-            return Advice {
-                prepare: false,
-                propose: timing::propose(pressure, &thresholds, &mut self.cooldown, false),
-            };
+            return Advice::new(false, timing::propose(pressure, &thresholds, &mut self.cooldown, false));
         }
         let state = self.state();
         let writes = model().is_some_and(|model| state.may_ask(&model, clock::now()));
@@ -239,7 +236,7 @@ impl Compressor {
         let best = state.written(&self.index).or(state.listed(&self.index).filter(|_| !writes));
         let propose =
             timing::propose(pressure, &thresholds, &mut self.cooldown, best.is_some() && due != Preparation::Summary);
-        Advice { prepare: due != Preparation::Nothing, propose }
+        Advice::new(due != Preparation::Nothing, propose)
     }
 
     /// The stored session state, or an empty one if it is unreadable: a rule-based plan is better than none.

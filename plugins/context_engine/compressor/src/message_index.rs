@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use hermes_plugin::{Header, MessageId, MessageRange, Role};
+use hermes_guest_engine::speaker::Speaker;
+use hermes_plugin::{Header, MessageId, MessageRange};
 
 use crate::set::Set;
 
@@ -11,7 +12,7 @@ use crate::set::Set;
 pub(crate) struct MessageIndex {
     ids: Vec<MessageId>,
     groups: Vec<u64>,
-    roles: Vec<Role>,
+    speakers: Vec<Speaker>,
     images: Vec<u32>,
     /// Prefix sums: tokens of all messages before a position. One element longer than the other vectors.
     sums: Vec<u64>,
@@ -19,7 +20,7 @@ pub(crate) struct MessageIndex {
 
 impl MessageIndex {
     pub(crate) fn new() -> Self {
-        Self { ids: Vec::new(), groups: Vec::new(), roles: Vec::new(), images: Vec::new(), sums: vec![0] }
+        Self { ids: Vec::new(), groups: Vec::new(), speakers: Vec::new(), images: Vec::new(), sums: vec![0] }
     }
 
     /// Adds new headers. They replace any known headers from the first new id on.
@@ -30,7 +31,7 @@ impl MessageIndex {
         for header in headers {
             self.ids.push(header.id);
             self.groups.push(header.group);
-            self.roles.push(header.role);
+            self.speakers.push(Speaker::from(&header.role));
             self.images.push(header.images);
             self.sums.push(self.sums[self.sums.len() - 1].saturating_add(u64::from(header.tokens)));
         }
@@ -41,7 +42,7 @@ impl MessageIndex {
         let length = self.before(first);
         self.ids.truncate(length);
         self.groups.truncate(length);
-        self.roles.truncate(length);
+        self.speakers.truncate(length);
         self.images.truncate(length);
         self.sums.truncate(length + 1);
     }
@@ -54,8 +55,8 @@ impl MessageIndex {
         self.ids[at]
     }
 
-    pub(crate) fn role(&self, at: usize) -> Role {
-        self.roles[at]
+    pub(crate) fn is_by_model(&self, at: usize) -> bool {
+        self.speakers[at] == Speaker::Model
     }
 
     pub(crate) fn images(&self, at: usize) -> u32 {
@@ -87,7 +88,7 @@ impl MessageIndex {
     }
 
     pub(crate) fn last_user(&self) -> Option<usize> {
-        self.roles.iter().rposition(|role| *role == Role::User)
+        self.speakers.iter().rposition(|speaker| *speaker == Speaker::User)
     }
 
     /// The group that contains the message at this position.

@@ -153,7 +153,7 @@ fn conversation(work: &Work, offset: i32, source: &impl Source) -> String {
 
 /// A message as the model sees it. Only its first line begins with a bracket at the margin.
 fn entry(message: &Message, most: u32, offset: i32, source: &impl Source) -> String {
-    let who = match (message.role, &message.tool_name) {
+    let who = match (&message.role, &message.tool_name) {
         (Role::Tool, Some(tool)) => format!("result of {}", one_line(tool)),
         (Role::Tool, None) => "result".to_owned(),
         (Role::User, _) => "user".to_owned(),
@@ -205,7 +205,7 @@ pub(crate) fn accept(reply: &Reply, folded: u32, most: u32, source: &impl Source
     match reply.finish {
         Finish::Refused => return Err(format!("{model} refused to write it")),
         Finish::Length => return Err(format!("{model} reached its output limit")),
-        Finish::Stop => {}
+        Finish::Stop | Finish::Other(_) => {}
     }
     let said = without_thoughts(&reply.text).trim();
     // Ignore lines that only repeat the instructions.
@@ -381,7 +381,8 @@ mod tests {
             text: text.to_owned(),
             finish,
             model: "m".into(),
-            usage: Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0 },
+            usage: Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0, extra: Vec::new() },
+            extra: Vec::new(),
         };
         let good = reply("<think>hm</think>\n## Goal\nkey ghp_0123456789abcdefghij01", Finish::Stop);
         assert_eq!(accept(&good, 1_000, 300, &Ruler).unwrap(), "## Goal\nkey [REDACTED]");
@@ -410,7 +411,8 @@ mod tests {
             text: text.to_owned(),
             finish: Finish::Stop,
             model: "m".into(),
-            usage: Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0 },
+            usage: Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0, extra: Vec::new() },
+            extra: Vec::new(),
         }
     }
 

@@ -38,6 +38,7 @@ pub(crate) fn message(id: u64, role: Role, content: &str) -> Message {
         tokens: tokens::of_text(content) + 5,
         created_at: 0,
         extra: Vec::new(),
+        author: None,
     }
 }
 
@@ -78,6 +79,7 @@ pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
         bytes: tokens * 4,
         images: 0,
         created_at: 0,
+        extra: Vec::new(),
     };
     messages.iter().map(header).collect()
 }
@@ -100,6 +102,7 @@ pub(crate) fn grouped() -> MessageIndex {
         bytes: 400,
         images: 0,
         created_at: 0,
+        extra: Vec::new(),
     };
     let mut index = MessageIndex::new();
     index.observe(&[
@@ -122,7 +125,14 @@ pub(crate) fn pressure(context_length: u32, reserve: u32, fixed_tokens: u32) -> 
         context_length,
         reserve,
         expected_requests: 10,
-        cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.25, breaking: false },
+        cache: CacheState {
+            warm_tokens: 0,
+            warm_until: None,
+            read_price: 0.1,
+            write_price: 1.25,
+            breaking: false,
+            extra: Vec::new(),
+        },
         last: None,
         extra: Vec::new(),
     }

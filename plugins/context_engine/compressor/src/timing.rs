@@ -90,7 +90,7 @@ mod tests {
             (100, 0, Moment::Overflow, false, Timing::Now),
         ];
         for (tokens, warm, moment, prepared, expected) in table {
-            let (pressure, thresholds) = at(tokens, warm, moment);
+            let (pressure, thresholds) = at(tokens, warm, moment.clone());
             assert_eq!(propose(&pressure, &thresholds, &mut Cooldown::Off, prepared), expected, "{tokens} {moment:?}");
         }
     }

@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use hermes_guest_engine::fnv;
+use hermes_guest_engine::speaker::Speaker;
 use hermes_plugin::context_engine::{Item, ShownSummary};
-use hermes_plugin::{Header, MessageId, MessageRange, Role};
+use hermes_plugin::{Header, MessageId, MessageRange};
 
 /// Tokens of an excerpt besides its text: role, separators, tool linkage.
 const EXCERPT_FRAME: u32 = 40;
@@ -16,7 +17,7 @@ const EXCERPT_FRAME: u32 = 40;
 pub(crate) struct Row {
     pub(crate) id: MessageId,
     pub(crate) group: u64,
-    pub(crate) role: Role,
+    pub(crate) speaker: Speaker,
     pub(crate) tokens: u32,
     pub(crate) bytes: u32,
     pub(crate) created_at: u64,
@@ -35,7 +36,7 @@ impl Rows {
         self.0.extend(headers.iter().map(|header| Row {
             id: header.id,
             group: header.group,
-            role: header.role,
+            speaker: Speaker::from(&header.role),
             tokens: header.tokens,
             bytes: header.bytes,
             created_at: header.created_at,
@@ -76,7 +77,7 @@ impl Rows {
     }
 
     pub(crate) fn last_user(&self) -> Option<usize> {
-        self.0.iter().rposition(|row| row.role == Role::User)
+        self.0.iter().rposition(|row| row.speaker == Speaker::User)
     }
 
     /// The group that contains the message at this position.
@@ -174,6 +175,8 @@ impl<'a> CurrentView<'a> {
                     }
                     current.summaries.push(summary);
                 }
+                // It counts as shown in full: a plan can keep its messages.
+                Item::Other(_) => {}
             }
         }
         current.shorter.sort_unstable();
@@ -222,6 +225,8 @@ impl<'a> CurrentView<'a> {
 mod tests {
     use hermes_plugin::context_engine::ShownExcerpt;
 
+    use hermes_plugin::Role;
+
     use super::*;
 
     fn rows() -> Rows {
@@ -235,6 +240,7 @@ mod tests {
             bytes: 400,
             images: 0,
             created_at: 0,
+            extra: Vec::new(),
         };
         let mut rows = Rows::default();
         let all = [

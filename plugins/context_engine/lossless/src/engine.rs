@@ -110,7 +110,7 @@ impl<S: Source, D: Database> Engine<S, D> {
         let (folded, texts) = (state.folded, state.prefix.saturating_add(state.working));
         let backlog = backlog(&self.rows, folded);
         let thresholds = Thresholds::of(&self.config, pressure, backlog.shown.saturating_add(texts));
-        let budgets = Budgets::of(&self.config, &thresholds, pressure.moment);
+        let budgets = Budgets::of(&self.config, &thresholds, &pressure.moment);
         self.proposal.figures = Some((thresholds, budgets));
         // A cold cache costs nothing to break, so a smaller fold pays.
         let pays = if is_cold(pressure) {
@@ -119,7 +119,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             backlog.ripe >= budgets.tail.saturating_add(budgets.fold)
         };
         let propose = timing::propose(pressure, &thresholds, &mut self.cooldown, pays);
-        Advice { prepare: self.is_worth_reading(pressure, budgets.fold / AHEAD), propose }
+        Advice::new(self.is_worth_reading(pressure, budgets.fold / AHEAD), propose)
     }
 
     fn is_worth_reading(&mut self, pressure: &Pressure, least: u32) -> bool {
@@ -163,7 +163,7 @@ impl<S: Source, D: Database> Engine<S, D> {
         let folded = current.visibility.iter().rposition(|visibility| *visibility == Visibility::Folded);
         let folded = folded.map_or(0, |at| self.rows.get(at).id);
         let thresholds = Thresholds::of(&self.config, pressure, current.least());
-        let budgets = Budgets::of(&self.config, &thresholds, pressure.moment);
+        let budgets = Budgets::of(&self.config, &thresholds, &pressure.moment);
         self.proposal.figures = Some((thresholds, budgets));
         if current.first_shown < current.len() {
             self.read_cache.folded(self.rows.get(current.first_shown).id);
@@ -236,7 +236,7 @@ impl<S: Source, D: Database> Engine<S, D> {
             }
             Outcome::Deferred => self.cooldown = Cooldown::after_deferral(self.proposal.prompt_tokens),
             // The next `assess` sees the current conversation.
-            Outcome::Stale => {}
+            Outcome::Stale | Outcome::Other(_) => {}
         }
     }
 

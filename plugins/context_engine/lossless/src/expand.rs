@@ -97,10 +97,11 @@ pub(crate) fn one(source: &impl Source, id: MessageId) -> Result<Message, Error>
 }
 
 pub(crate) fn who(message: &Message) -> String {
-    match message.role {
+    match &message.role {
         Role::User => "user".to_owned(),
         Role::Assistant => "assistant".to_owned(),
         Role::System => "system".to_owned(),
+        Role::Other(role) => line(role, 64),
         Role::Tool => format!("result of {}", line(message.tool_name.as_deref().unwrap_or("a tool"), 64)),
     }
 }
@@ -286,6 +287,7 @@ mod tests {
             name: Some("boat.png".to_owned()),
             width: Some(640),
             height: Some(480),
+            extra: Vec::new(),
         });
         parts::describe(&mut messages, &[MessageParts { id: 1, parts: vec![picture] }]);
         let log = Log::new(messages);

@@ -166,7 +166,7 @@ impl Reader {
                     facts.push(Fact { id: *caller, n: *n, group: open.group, kind, same, text });
                 }
             }
-            Role::System => {}
+            Role::System | Role::Other(_) => {}
         }
         facts
     }

@@ -1,7 +1,8 @@
 //! Chooses the messages that stay in the view in full: the protected first ones, the user's newest message, and the newest
 //! groups as far as room allows.
 
-use hermes_plugin::{MessageRange, Role};
+use hermes_guest_engine::speaker::Speaker;
+use hermes_plugin::MessageRange;
 
 use crate::current_view::{CurrentView, Rows, Visibility};
 use crate::policy;
@@ -118,10 +119,10 @@ pub(crate) fn backlog(rows: &Rows, folded: u64) -> Backlog {
     let behind = rows.span(MessageRange::new(folded.saturating_add(1), u64::MAX));
     for row in rows.slice(behind).iter().rev() {
         backlog.shown = backlog.shown.saturating_add(row.tokens);
-        if row.role != Role::Tool || row.tokens <= policy::LARGE || replies >= policy::YOUNG {
+        if row.speaker != Speaker::Tool || row.tokens <= policy::LARGE || replies >= policy::YOUNG {
             backlog.ripe = backlog.ripe.saturating_add(row.tokens);
         }
-        replies += u32::from(row.role == Role::Assistant);
+        replies += u32::from(row.speaker == Speaker::Model);
     }
     if backlog.shown > policy::PATIENCE {
         backlog.ripe = backlog.shown;
@@ -131,7 +132,7 @@ pub(crate) fn backlog(rows: &Rows, folded: u64) -> Backlog {
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::Header;
+    use hermes_plugin::{Header, Role};
 
     use super::*;
     use crate::testing::headers;

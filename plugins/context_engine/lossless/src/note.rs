@@ -141,7 +141,7 @@ fn request(material: &str) -> Request {
 fn accept(reply: &Reply, range: MessageRange) -> Result<String, String> {
     match reply.finish {
         Finish::Refused => return Err(format!("{} refused to write it", reply.model)),
-        Finish::Stop | Finish::Length => {}
+        Finish::Stop | Finish::Length | Finish::Other(_) => {}
     }
     // Some models include their reasoning.
     let said = reply.text.rsplit_once("</think>").map_or(reply.text.as_str(), |(_, said)| said);
@@ -215,8 +215,8 @@ mod tests {
     }
 
     fn reply(text: &str, finish: Finish) -> Reply {
-        let usage = Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0 };
-        Reply { text: text.to_owned(), finish, model: "m".into(), usage }
+        let usage = Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0, extra: Vec::new() };
+        Reply { text: text.to_owned(), finish, model: "m".into(), usage, extra: Vec::new() }
     }
 
     /// 40 turns of about 2,000 tokens, read ahead.

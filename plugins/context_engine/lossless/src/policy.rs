@@ -110,7 +110,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    pub(crate) fn of(config: &Config, thresholds: &Thresholds, moment: Moment) -> Self {
+    pub(crate) fn of(config: &Config, thresholds: &Thresholds, moment: &Moment) -> Self {
         let limit = thresholds.limit();
         let room = thresholds.scaled(thresholds.hard).saturating_sub(thresholds.fixed).min(limit);
         let of = |tokens: u32, share_of_room: f64| tokens.min(share(room, share_of_room));
@@ -154,12 +154,12 @@ mod tests {
     fn a_large_window_gets_the_full_figures_and_a_small_one_is_not_overfilled() {
         let config = Config::default();
         let large = pressure(200_000, 8_192, 15_000);
-        let budgets = Budgets::of(&config, &Thresholds::of(&config, &large, 0), Moment::MidTurn);
+        let budgets = Budgets::of(&config, &Thresholds::of(&config, &large, 0), &Moment::MidTurn);
         assert_eq!((budgets.tail, budgets.fold, budgets.working, budgets.prefix), (TAIL, FOLD, WORKING, PREFIX));
         for (window, fixed) in [(4_000, 500), (12_000, 3_000), (12_000, 8_000), (40_000, 15_000)] {
             let pressure = pressure(window, window / 8, fixed);
             let thresholds = Thresholds::of(&config, &pressure, 0);
-            let budgets = Budgets::of(&config, &thresholds, Moment::MidTurn);
+            let budgets = Budgets::of(&config, &thresholds, &Moment::MidTurn);
             // The working set uses what the segments leave of the prefix.
             let after = budgets.tail + budgets.prefix;
             assert!(after <= budgets.goal && budgets.goal + fixed < thresholds.hard, "{window}, {fixed}: {budgets:?}");
@@ -172,7 +172,7 @@ mod tests {
         let config = Config::default();
         let mut pressure = pressure(20_000, 2_000, 0);
         pressure.prompt_tokens = 10_000;
-        let of = |messages| Budgets::of(&config, &Thresholds::of(&config, &pressure, messages), Moment::MidTurn);
+        let of = |messages| Budgets::of(&config, &Thresholds::of(&config, &pressure, messages), &Moment::MidTurn);
         let (trusted, doubled) = (of(10_000), of(5_000));
         assert!(doubled.limit.abs_diff(trusted.limit / 2) <= 1 && doubled.tail.abs_diff(trusted.tail / 2) <= 1);
     }

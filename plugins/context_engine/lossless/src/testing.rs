@@ -57,7 +57,7 @@ impl Log {
             let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
             Header {
                 id: message.id,
-                role: message.role,
+                role: message.role.clone(),
                 turn,
                 group,
                 tool_name: message.tool_name.clone(),
@@ -65,6 +65,7 @@ impl Log {
                 bytes: u32::try_from(message.content.len() + arguments).unwrap(),
                 images: message.images,
                 created_at: message.created_at,
+                extra: Vec::new(),
             }
         };
         self.messages.iter().map(header).collect()
@@ -108,6 +109,7 @@ impl Source for Log {
                     session_id: "s".into(),
                     excerpt: text.chars().take(80).collect(),
                     score: score as f64,
+                    extra: Vec::new(),
                 })
             })
             .collect();
@@ -207,6 +209,7 @@ pub(crate) fn message(id: u64, role: Role, content: &str) -> Message {
         tokens: tokens::of_text(content) + 5,
         created_at: 1_765_233_600_000 + id * 60_000,
         extra: Vec::new(),
+        author: None,
     }
 }
 
@@ -252,6 +255,7 @@ pub(crate) fn headers(messages: &[(u64, u32)]) -> Vec<Header> {
         bytes: tokens * 4,
         images: 0,
         created_at: 0,
+        extra: Vec::new(),
     };
     messages.iter().map(header).collect()
 }
@@ -265,7 +269,14 @@ pub(crate) fn pressure(context_length: u32, reserve: u32, fixed_tokens: u32) -> 
         context_length,
         reserve,
         expected_requests: 10,
-        cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.25, breaking: false },
+        cache: CacheState {
+            warm_tokens: 0,
+            warm_until: None,
+            read_price: 0.1,
+            write_price: 1.25,
+            breaking: false,
+            extra: Vec::new(),
+        },
         last: None,
         extra: Vec::new(),
     }

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
+use hermes_guest_engine::speaker::Speaker;
 use hermes_plugin::context_engine::ShownSummary;
-use hermes_plugin::{Error, MessageRange, Role, log};
+use hermes_plugin::{Error, MessageRange, log};
 
 use crate::fact::{Fact, Kind, Reader};
 use crate::gist::Gist;
@@ -287,7 +288,7 @@ impl<'a, S: Source, D: Database> Planner<'a, S, D> {
     fn said(&self, covers: &[MessageRange]) -> u32 {
         let spans = covers.iter().map(|range| self.current.rows.span(*range));
         let rows = spans.flat_map(|span| self.current.rows.slice(span));
-        rows.filter(|row| row.role == Role::User).map(|row| row.tokens + 12).fold(0, u32::saturating_add)
+        rows.filter(|row| row.speaker == Speaker::User).map(|row| row.tokens + 12).fold(0, u32::saturating_add)
     }
 }
 

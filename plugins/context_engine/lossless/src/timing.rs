@@ -105,7 +105,7 @@ mod tests {
             (100, Moment::Overflow, false, Timing::Now),
         ];
         for (tokens, moment, pays, expected) in table {
-            let (pressure, thresholds) = at(tokens, moment);
+            let (pressure, thresholds) = at(tokens, moment.clone());
             assert_eq!(propose(&pressure, &thresholds, &mut Cooldown::Off, pays), expected, "{tokens} {moment:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Logs one line of JSON for every finished tool call: tool, arguments, duration, and whether it failed.
+//! Logs one line of JSON for every finished tool call: tool, its plugin, arguments, duration, and whether it failed.
 //!
 //! The host adds time and session to the line and stores it. The result itself is not logged, only its size.
 
@@ -36,6 +36,7 @@ fn line(done: &ToolDone) -> Value {
     json!({
         "event": "tool",
         "tool": done.event.name,
+        "plugin": done.event.plugin,
         "call_id": done.event.call_id,
         "arguments": arguments(&done.event.arguments),
         "failed": done.failed,
@@ -62,15 +63,21 @@ mod tests {
     use super::*;
 
     fn done(arguments: &str) -> ToolDone {
-        let event = ToolEvent { call_id: "call-1".into(), name: "read_file".into(), arguments: arguments.into() };
-        ToolDone { event, content: "naïve".into(), failed: false, elapsed_ms: 12 }
+        let event = ToolEvent {
+            call_id: "call-1".into(),
+            name: "read_file".into(),
+            arguments: arguments.into(),
+            plugin: "files".into(),
+            extra: Vec::new(),
+        };
+        ToolDone { event, content: "naïve".into(), failed: false, elapsed_ms: 12, extra: Vec::new() }
     }
 
     #[test]
     fn a_line_contains_the_arguments_and_only_the_size_of_the_result() {
         assert_eq!(
             line(&done(r#"{"path":"a.txt"}"#)).to_string(),
-            r#"{"event":"tool","tool":"read_file","call_id":"call-1","arguments":{"path":"a.txt"},"failed":false,"elapsed_ms":12,"content_bytes":6}"#
+            r#"{"event":"tool","tool":"read_file","plugin":"files","call_id":"call-1","arguments":{"path":"a.txt"},"failed":false,"elapsed_ms":12,"content_bytes":6}"#
         );
     }
 

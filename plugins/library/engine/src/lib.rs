@@ -1,8 +1,9 @@
-//! Code shared by the context engines: token budgets, descriptions of parts, parsing of settings, and hashes.
+//! Code shared by the context engines: token budgets, descriptions of parts, parsing of settings, speakers and hashes.
 
 pub mod budget;
 pub mod parts;
 pub mod settings;
+pub mod speaker;
 
 /// FNV-1a, for names and comparisons; not secure against deliberate collisions.
 pub fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {

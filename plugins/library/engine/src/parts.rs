@@ -33,6 +33,7 @@ pub fn describe(messages: &mut [Message], parts: &[MessageParts]) {
                 Part::File(media) => vec![of_media("file", media)],
                 Part::Refusal(_) => vec!["[the model declined]".to_owned()],
                 Part::ToolResult(result) => result.parts.iter().filter_map(of_result_part).collect(),
+                Part::Other(kind) => vec![format!("[{}]", plain(kind))],
                 Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) | Part::ProviderItem(_) => Vec::new(),
             };
             message.extra.extend(texts.into_iter().map(|text| (DESCRIPTION.to_owned(), text)));
@@ -65,6 +66,7 @@ fn of_result_part(part: &ResultPart) -> Option<String> {
         ResultPart::Text(_) => None,
         ResultPart::Image(media) => Some(of_media("image", media)),
         ResultPart::File(media) => Some(of_media("file", media)),
+        ResultPart::Other(kind) => Some(format!("[{}]", plain(kind))),
     }
 }
 
@@ -80,7 +82,7 @@ fn of_media(kind: &str, media: &Media) -> String {
             facts.push(size(blob.size));
             facts.push(format!("blake3 {}…", blob.hash.chars().take(HASH).collect::<String>()));
         }
-        MediaSource::Url(url) => facts.push(plain(url)),
+        MediaSource::Url(source) | MediaSource::Other(source) => facts.push(plain(source)),
     }
     format!("[{kind} {}]", facts.join(", "))
 }
@@ -115,6 +117,7 @@ mod tests {
             role: Role::User,
             content: "look".to_owned(),
             images: 0,
+            author: None,
             reasoning: None,
             tool_calls: Vec::new(),
             tool_call_id: None,
@@ -132,6 +135,7 @@ mod tests {
             name: name.map(str::to_owned),
             width: None,
             height: None,
+            extra: Vec::new(),
         }
     }
 
@@ -144,6 +148,7 @@ mod tests {
             parts: vec![ResultPart::Text("x".to_owned()), ResultPart::Image(url)],
             failed: false,
             structured: None,
+            extra: Vec::new(),
         };
         let parts = [
             MessageParts { id: 1, parts: vec![Part::Text("look".to_owned()), Part::Image(picture)] },

@@ -240,14 +240,11 @@ mod tests {
         fn entries(&self, path: &str) -> Result<Vec<Entry>, Error> {
             let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
             let below = self.0.keys().filter_map(|file| file.strip_prefix(prefix.as_str()));
-            let found: BTreeSet<_> = below
-                .map(|rest| {
-                    rest.split_once('/').map_or((rest, Kind::File as u8), |(dir, _)| (dir, Kind::Directory as u8))
-                })
-                .collect();
-            let entry = |(name, kind): (&str, u8)| Entry {
+            let found: BTreeSet<_> =
+                below.map(|rest| rest.split_once('/').map_or((rest, true), |(dir, _)| (dir, false))).collect();
+            let entry = |(name, is_file): (&str, bool)| Entry {
                 path: format!("{prefix}{name}"),
-                kind: if kind == Kind::File as u8 { Kind::File } else { Kind::Directory },
+                kind: if is_file { Kind::File } else { Kind::Directory },
                 size: 0,
                 modified_at: 0,
                 version: String::new(),

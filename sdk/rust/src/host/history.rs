@@ -1,7 +1,7 @@
 //! The host's log of the conversation, which never changes. Needs the permission `history`.
 
 use crate::imports::history as wit;
-use crate::{Error, Header, Message, MessageId, MessageRange};
+use crate::{Error, Extra, Header, Message, MessageId, MessageRange};
 
 pub use wit::{Hit, Matching, MessageParts, Page, PartsPage, Query};
 
@@ -25,7 +25,7 @@ pub fn read_all(range: MessageRange) -> Result<Vec<Message>, Error> {
     collect(range, |range| read(range).map(|page| (page.messages, page.next)))
 }
 
-/// The parts of the messages in a range that have more than text, reasoning and calls: pictures, files, refusals. Draft.
+/// The parts of the messages in a range that have more than text, reasoning and calls: pictures, files, refusals.
 pub fn parts(range: MessageRange) -> Result<PartsPage, Error> {
     wit::parts(range)
 }
@@ -56,6 +56,7 @@ impl Query {
             within: None,
             offset: 0,
             limit: 10,
+            extra: Extra::new(),
         }
     }
 }
@@ -92,6 +93,7 @@ mod tests {
             role: Role::User,
             content: String::new(),
             images: 0,
+            author: None,
             reasoning: None,
             tool_calls: Vec::new(),
             tool_call_id: None,

@@ -43,7 +43,7 @@ impl Request {
     /// A request with any method, in upper case.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         let (method, url) = (method.into(), url.into());
-        Self(wit::Request { method, url, headers: Vec::new(), body: Vec::new(), timeout_ms: None })
+        Self(wit::Request { method, url, headers: Vec::new(), body: Vec::new(), timeout_ms: None, extra: Vec::new() })
     }
 
     /// A `GET` request.
@@ -187,7 +187,8 @@ mod tests {
 
     fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Response(wit::Response { status, headers, body: body.into(), url: "https://example.org/".to_owned() })
+        let url = "https://example.org/".to_owned();
+        Response(wit::Response { status, headers, body: body.into(), url, extra: Vec::new() })
     }
 
     #[test]

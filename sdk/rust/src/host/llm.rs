@@ -1,7 +1,7 @@
 //! Access to the user's models. Plugins never see a key. Needs the permission `llm`.
 
 use crate::imports::llm as wit;
-use crate::{Error, Model, Role};
+use crate::{Error, Extra, Model, Role};
 
 pub use wit::{Finish, PromptMessage, Reply, Request};
 
@@ -23,13 +23,20 @@ pub fn count_tokens(text: &str) -> u32 {
 impl Request {
     /// An empty request for a task such as `compression`; the user's `auxiliary.<task>` selects the model.
     pub fn new(task: impl Into<String>) -> Self {
-        Self { task: task.into(), messages: Vec::new(), max_tokens: None, temperature: None, schema: None }
+        Self {
+            task: task.into(),
+            messages: Vec::new(),
+            max_tokens: None,
+            temperature: None,
+            schema: None,
+            extra: Extra::new(),
+        }
     }
 
     /// Appends a message.
     #[must_use]
     pub fn message(mut self, role: Role, content: impl Into<String>) -> Self {
-        self.messages.push(PromptMessage { role, content: content.into() });
+        self.messages.push(PromptMessage { role, content: content.into(), extra: Extra::new() });
         self
     }
 

@@ -5,6 +5,7 @@ pub mod documents;
 pub mod files;
 pub mod history;
 pub mod http;
+pub mod info;
 pub mod llm;
 pub mod log;
 pub mod process;

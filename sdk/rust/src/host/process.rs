@@ -43,6 +43,7 @@ impl Command {
             folder: String::new(),
             input: Vec::new(),
             timeout_ms: None,
+            extra: Vec::new(),
         }
     }
 
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn only_exit_code_0_is_success() {
-        let exit = |end| Exit { end, output: b"a\xff".to_vec(), errors: Vec::new(), truncated: false };
+        let exit =
+            |end| Exit { end, output: b"a\xff".to_vec(), errors: Vec::new(), truncated: false, extra: Vec::new() };
         assert!(exit(End::Exited(0)).success());
         for end in [End::Exited(1), End::Killed(9), End::TimedOut] {
             assert!(!exit(end).success());

@@ -68,7 +68,7 @@ impl ContextEngine for Engine {
             _ if full >= self.config.full_at => Timing::Boundary,
             _ => Timing::NotNow,
         };
-        Advice { prepare: false, propose }
+        Advice::new(false, propose)
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {

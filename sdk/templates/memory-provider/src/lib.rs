@@ -49,7 +49,7 @@ impl MemoryProvider for Memory {
             let tokens = llm::count_tokens(note);
             if tokens <= left {
                 left -= tokens;
-                found.push(Recollection { key: note.to_owned(), text: note.to_owned() });
+                found.push(Recollection::new(note, note));
             }
         }
         Ok(found)

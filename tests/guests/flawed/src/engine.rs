@@ -24,11 +24,11 @@ impl ContextEngine for Flawed {
     fn assess(&mut self, pressure: &Pressure) -> Advice {
         if self.has("subtracts") {
             let left = pressure.context_length.checked_sub(pressure.prompt_tokens).expect("there is room");
-            return Advice { prepare: false, propose: if left < 100 { Timing::Now } else { Timing::NotNow } };
+            return Advice::new(false, if left < 100 { Timing::Now } else { Timing::NotNow });
         }
         let is_full = pressure.prompt_tokens >= pressure.context_length / 10 * 8;
         let due = is_full || matches!(pressure.moment, Moment::Overflow | Moment::Manual);
-        Advice { prepare: true, propose: if due { Timing::Now } else { Timing::NotNow } }
+        Advice::new(true, if due { Timing::Now } else { Timing::NotNow })
     }
 
     fn prepare(&mut self, _: &Request) -> Result<Progress, Error> {

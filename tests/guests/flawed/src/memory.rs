@@ -25,7 +25,7 @@ impl MemoryProvider for Flawed {
             if tokens <= left || self.has("over-budget") {
                 left = left.saturating_sub(tokens);
                 let key = if self.has("one-key") { "note" } else { note };
-                found.push(Recollection { key: key.to_owned(), text: note.to_owned() });
+                found.push(Recollection::new(key, note));
             }
         }
         Ok(found)

@@ -82,7 +82,7 @@ impl ContextEngine for Hostile {
         }
         let full = pressure.prompt_tokens > pressure.context_length / 2;
         let propose = if self.mode.is_some() || full { Timing::Now } else { Timing::NotNow };
-        Advice { prepare: self.mode.is_some_and(|(_, function)| function == Function::Prepare), propose }
+        Advice::new(self.mode.is_some_and(|(_, function)| function == Function::Prepare), propose)
     }
 
     fn prepare(&mut self, _: &Request) -> Result<Progress, Error> {

@@ -71,7 +71,7 @@ impl ContextEngine for Planner {
             "boundary" => Timing::Boundary,
             _ => Timing::NotNow,
         };
-        Advice { prepare: self.config.prepare && pressure.moment != Moment::Idle, propose }
+        Advice::new(self.config.prepare && pressure.moment != Moment::Idle, propose)
     }
 
     fn prepare(&mut self, request: &Request) -> Result<Progress, Error> {
@@ -114,6 +114,7 @@ impl ContextEngine for Planner {
             Outcome::Refused(_) => "refused",
             Outcome::Stale => "stale",
             Outcome::Deferred => "deferred",
+            Outcome::Other(_) => "other",
         };
         documents::update(OUTCOMES, |before| Ok::<_, Error>((Some(format!("{before}{word}\n")), ())))
     }
@@ -144,6 +145,7 @@ impl ContextAssist for Planner {
         let said = match draft {
             Draft::User(text) => text,
             Draft::Tool(result) => &result.content,
+            Draft::Other(_) => return Ok(Vec::new()),
         };
         let Some(marker) = self.config.marker.as_deref().filter(|_| said.contains("recall")) else {
             return Ok(Vec::new());

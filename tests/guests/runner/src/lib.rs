@@ -82,10 +82,11 @@ fn run(wanted: &Value) -> Value {
     command.timeout_ms = wanted["timeout"].as_u64().and_then(|timeout| u32::try_from(timeout).ok());
     match command.run() {
         Ok(exit) => {
-            let end = match exit.end {
+            let end = match &exit.end {
                 End::Exited(code) => json!(code),
                 End::Killed(signal) => json!({ "signal": signal }),
                 End::TimedOut => json!("timed-out"),
+                End::Other(name) => json!(name),
             };
             json!({
                 "end": end,

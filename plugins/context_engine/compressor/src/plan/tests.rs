@@ -59,6 +59,7 @@ impl Source for World {
             tokens: tokens::of_message(message),
             created_at: 0,
             extra: Vec::new(),
+            author: None,
         };
         let said = &self.conversation.messages()[span];
         let mut messages: Vec<Message> = said.iter().map(message).collect();
@@ -85,6 +86,7 @@ fn parts_of(message: &host::Message) -> Vec<MessageParts> {
             name: media.name.clone(),
             width: media.width,
             height: media.height,
+            extra: Vec::new(),
         })
     };
     vec![MessageParts { id: message.id.0, parts: message.media().map(image).collect() }]
@@ -177,6 +179,7 @@ impl World {
             bytes: header.bytes,
             images: header.images,
             created_at: 0,
+            extra: Vec::new(),
         };
         let headers: Vec<Header> = self.conversation.headers().iter().map(header).collect();
         let mut index = MessageIndex::new();

@@ -72,6 +72,7 @@ fn to_wit(message: &host::Message) -> Message {
         tokens: tokens::of_message(message),
         created_at: message.created_at,
         extra: Vec::new(),
+        author: None,
     }];
     parts::describe(&mut described, &parts_of(message));
     let [message] = described;
@@ -88,6 +89,7 @@ fn parts_of(message: &host::Message) -> Vec<MessageParts> {
             name: media.name.clone(),
             width: media.width,
             height: media.height,
+            extra: Vec::new(),
         })
     };
     vec![MessageParts { id: message.id.0, parts: message.media().map(image).collect() }]
@@ -114,6 +116,7 @@ fn headers(conversation: &Conversation) -> Vec<Header> {
         bytes: header.bytes,
         images: header.images,
         created_at: header.created_at,
+        extra: Vec::new(),
     };
     conversation.headers().iter().map(header).collect()
 }
