@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, tokens};
-use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Tool, Tools};
+use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Output, Tool, Tools};
 
 use crate::approval::Gate;
 use crate::hook_dispatcher::HookDispatcher;
@@ -32,6 +32,8 @@ pub(crate) struct Answer {
     pub(crate) content: String,
     /// Images of the result.
     pub(crate) images: Vec<Part>,
+    /// The result as JSON.
+    pub(crate) structured: Option<String>,
     pub(crate) failed: bool,
     pub(crate) elapsed_ms: u64,
 }
@@ -128,13 +130,13 @@ impl Toolbox {
         let result = self.carry_out(call).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        let (content, images) = result.unwrap_or_else(|why| (format!("error: {why}"), Vec::new()));
-        let answer = Answer { content, images, failed, elapsed_ms };
+        let Content { text, images, structured } = result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
+        let answer = Answer { content: text, images, structured, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
 
-    async fn carry_out(&self, call: &ToolCall) -> Result<(String, Vec<Part>), String> {
+    async fn carry_out(&self, call: &ToolCall) -> Result<Content, String> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
             return Err(format!(
                 "`{}` was not run, because its arguments are not a JSON object: write them again",
@@ -152,7 +154,7 @@ impl Toolbox {
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
         let Some(offered) = offered else {
-            return self.skills.call(&call.name, &call.arguments).await.map(|content| (content, Vec::new()));
+            return self.skills.call(&call.name, &call.arguments).await.map(Content::text);
         };
         let invocation = Invocation {
             id: call.id.clone(),
@@ -161,30 +163,44 @@ impl Toolbox {
             extra: Vec::new(),
         };
         let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
-        Ok(with_images(output.content, output.images))
+        Ok(Content::of(output))
     }
 }
 
-/// Converts the images of an answer. The text names each image that cannot be sent.
-fn with_images(mut content: String, images: Vec<Image>) -> (String, Vec<Part>) {
-    let mut parts = Vec::new();
-    let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
-    for image in images {
-        let media = match image {
-            Image::Url(url) => Media::image_at(&url),
-            Image::Bytes(bytes) => Media::image(bytes, None),
-        };
-        let media = media.map_err(|error| error.to_string()).and_then(|media| {
-            let size = media.blob().map_or(0, |blob| blob.size);
-            left = left.checked_sub(size).ok_or("the images of one result are too large together")?;
-            Ok(media)
-        });
-        match media {
-            Ok(media) => parts.push(Part::Image(media)),
-            Err(why) => content.push_str(&format!("\n[an image is left out: {why}]")),
-        }
+/// What a tool returned.
+struct Content {
+    text: String,
+    images: Vec<Part>,
+    structured: Option<String>,
+}
+
+impl Content {
+    fn text(text: String) -> Self {
+        Self { text, images: Vec::new(), structured: None }
     }
-    (content, parts)
+
+    /// Converts the images. The text names each image that cannot be sent.
+    fn of(output: Output) -> Self {
+        let Output { content: mut text, images, structured } = output;
+        let mut parts = Vec::new();
+        let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
+        for image in images {
+            let media = match image {
+                Image::Url(url) => Media::image_at(&url),
+                Image::Bytes(bytes) => Media::image(bytes, None),
+            };
+            let media = media.map_err(|error| error.to_string()).and_then(|media| {
+                let size = media.blob().map_or(0, |blob| blob.size);
+                left = left.checked_sub(size).ok_or("the images of one result are too large together")?;
+                Ok(media)
+            });
+            match media {
+                Ok(media) => parts.push(Part::Image(media)),
+                Err(why) => text.push_str(&format!("\n[an image is left out: {why}]")),
+            }
+        }
+        Self { text, images: parts, structured }
+    }
 }
 
 /// The error text for the model: a tool's own message, or a crash with the plugin's name.
@@ -237,15 +253,15 @@ pub(crate) fn result(
     let (each, all) = result_limits(window);
     let budget = each.min(all / u32::try_from(calls.max(1)).unwrap_or(u32::MAX)).max(100);
     let mut draft = Draft::result(call, answer.content.clone(), now);
-    // Only a message with parts can record that its tool failed.
-    if answer.failed || !answer.images.is_empty() {
+    // Only a message with parts can record that its tool failed, or JSON beside the text.
+    if answer.failed || !answer.images.is_empty() || answer.structured.is_some() {
         let text = (!answer.content.is_empty()).then(|| Part::text(answer.content.clone()));
         draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
             call_id: call.id.clone(),
             tool_name: Some(call.name.clone()),
             parts: text.into_iter().chain(answer.images.iter().cloned()).collect(),
             failed: answer.failed,
-            structured: None,
+            structured: answer.structured.clone(),
         })]);
     }
     if draft.content.is_empty() {
@@ -292,7 +308,8 @@ mod tests {
     fn a_long_result_is_stored_in_full_and_sent_without_its_middle() {
         let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer = Answer { content: content.clone(), images: Vec::new(), failed: false, elapsed_ms: 1 };
+        let answer =
+            Answer { content: content.clone(), images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
         let draft = result(&call, &answer, 2, 12_000, None, 7);
         assert_eq!(draft.content, content);
         let sent = draft.text_sent();
@@ -303,7 +320,13 @@ mod tests {
     #[test]
     fn a_failed_result_without_images_records_the_failure() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer = |failed| Answer { content: "no such file".to_owned(), images: Vec::new(), failed, elapsed_ms: 1 };
+        let answer = |failed| Answer {
+            content: "no such file".to_owned(),
+            images: Vec::new(),
+            structured: None,
+            failed,
+            elapsed_ms: 1,
+        };
         let failed = result(&call, &answer(true), 1, 12_000, Some("[hint]".to_owned()), 7);
         let [Part::ToolResult(stored)] = failed.parts.as_slice() else { panic!("{failed:?}") };
         assert!(stored.failed);
@@ -316,7 +339,8 @@ mod tests {
     #[test]
     fn a_hint_is_appended_to_the_sent_text_and_not_to_the_searched_text() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer = Answer { content: "found".to_owned(), images: Vec::new(), failed: false, elapsed_ms: 1 };
+        let answer =
+            Answer { content: "found".to_owned(), images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
         let draft = result(&call, &answer, 1, 12_000, Some("[hint]".to_owned()), 7);
         assert_eq!((draft.content.as_str(), draft.text_sent()), ("found", "found\n\n[hint]"));
     }

@@ -95,7 +95,8 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     }
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
-    let query = Query { turn, text: text.to_owned(), budget, extra: Vec::new() };
+    // No command names an author yet.
+    let query = Query { turn, author: None, text: text.to_owned(), budget, extra: Vec::new() };
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
     let Recall { recalled, failed, late } = live.plugins.recalls.recall(memories, &query).await;

@@ -29,7 +29,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&session).await);
     let fix = "recall must change nothing: it is asked again after a failure";
     checks.add(GROUP, "recalls the same for the same question", fix, repeated(&session).await);
-    let fix = "name a turn by session and number, and take one that is known already for done";
+    let fix = "name a turn by session and first message, and take one that is known already for done";
     checks.add(GROUP, "stores a repeated turn only once", fix, idempotent(&session).await);
     let fix = "keep what must last in documents or sql: an instance may go at any time";
     let before = recalled(&session, QUESTION, 1_000).await;
@@ -69,8 +69,17 @@ const SAID: [(&str, &str); 4] = [
 ];
 
 fn turn(number: u32, user: &str, assistant: &str) -> TurnRecord {
-    let messages = MessageRange::new(MessageId(1), MessageId(4));
-    TurnRecord { number, user: user.to_owned(), assistant: assistant.to_owned(), messages }
+    // Each turn has messages of its own: the first one names it.
+    let first = u64::from(number) * 4 - 3;
+    TurnRecord {
+        session: "conformance".to_owned(),
+        number,
+        ended_at: 1_700_000_000_000 + u64::from(number) * 60_000,
+        author: None,
+        user: user.to_owned(),
+        assistant: assistant.to_owned(),
+        messages: MessageRange::new(MessageId(first), MessageId(first + 3)),
+    }
 }
 
 async fn sync(session: &Session<'_>, turn: &TurnRecord) -> Result<(), CallFailure> {
@@ -78,7 +87,7 @@ async fn sync(session: &Session<'_>, turn: &TurnRecord) -> Result<(), CallFailur
 }
 
 async fn recalled(session: &Session<'_>, text: &str, budget: u32) -> Result<Vec<Recollection>, CallFailure> {
-    let query = Query { turn: SAID.len() as u32 + 1, text: text.to_owned(), budget, extra: Vec::new() };
+    let query = Query { turn: SAID.len() as u32 + 1, author: None, text: text.to_owned(), budget, extra: Vec::new() };
     session.call("recall", session.instance.recall(query)).await
 }
 

@@ -130,7 +130,8 @@ impl Instance {
 
     /// The tools that the plugin offers.
     pub async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
-        invoke!(self, "catalog", TurnTime, 0, |live| live.catalog())
+        let answer = invoke!(self, "catalog", TurnTime, 0, |live| live.catalog())?;
+        self.result("catalog", answer)
     }
 
     /// The skills that the plugin offers.
@@ -163,7 +164,7 @@ impl Recipe {
         let info = CallInfo { name: "call", deadline: Limit::ToolTime, bytes: invocation.size() };
         let answer =
             self.call_once(info, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
-        self.result("call", answer)
+        self.result("call", answer).map(convert::output)
     }
 
     fn result<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {

@@ -2,6 +2,7 @@
 
 use hermes_bindings::exported::context_engine as engine;
 use hermes_bindings::exported::memory_provider as memory;
+use hermes_bindings::exported::tools;
 use hermes_bindings::imported::types as wit;
 use hermes_conversation::media::Source;
 use hermes_conversation::part::ProviderPayload;
@@ -11,7 +12,7 @@ use hermes_conversation::{
 };
 
 use crate::error::{Fault, FaultKind};
-use crate::types::{CacheState, Moment, Outcome, PlanRequest, Pressure, SessionInfo, TurnRecord};
+use crate::types::{CacheState, Image, Moment, Outcome, Output, PlanRequest, Pressure, SessionInfo, TurnRecord};
 
 pub(crate) fn role(role: Role) -> wit::Role {
     match role {
@@ -249,8 +250,35 @@ pub(crate) fn outcome(outcome: &Outcome) -> engine::Outcome {
     }
 }
 
+/// Texts, links and content of unknown kinds become one text; a result that is only structured becomes its JSON.
+pub(crate) fn output(output: tools::Output) -> Output {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for content in output.content {
+        match content {
+            tools::Content::Text(text) => texts.push(text),
+            tools::Content::Link(link) => texts.push(match link.title {
+                Some(title) => format!("{title}: {}", link.uri),
+                None => link.uri,
+            }),
+            tools::Content::Image(tools::Image::Url(url)) => images.push(Image::Url(url)),
+            tools::Content::Image(tools::Image::Bytes(bytes)) => images.push(Image::Bytes(bytes)),
+            tools::Content::Image(tools::Image::Other(kind)) | tools::Content::Other(kind) => {
+                texts.push(format!("[{kind}]"));
+            }
+        }
+    }
+    let mut content = texts.join("\n");
+    if content.is_empty() && images.is_empty() {
+        content = output.structured.clone().unwrap_or_default();
+    }
+    Output { content, images, structured: output.structured }
+}
+
 pub(crate) fn turn(turn: &TurnRecord) -> memory::Turn {
     memory::Turn {
+        session_id: turn.session.clone(),
+        ended_at: turn.ended_at,
+        author: turn.author.clone().map(peer),
         number: turn.number,
         user: turn.user.clone(),
         assistant: turn.assistant.clone(),

@@ -43,8 +43,8 @@ macro_rules! interfaces {
             }
             /// `tools`.
             tools "tools" ToolsRef {
-                catalog call_catalog() -> Vec<Tool>;
-                call call_call(invocation: &Invocation) -> Result<Output, Error>;
+                catalog call_catalog() -> Result<Vec<Tool>, Error>;
+                call call_call(invocation: &Invocation) -> Result<exported::tools::Output, Error>;
             }
             /// `skills`.
             skills "skills" SkillsRef {

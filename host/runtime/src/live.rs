@@ -10,8 +10,8 @@ use crate::convert;
 use crate::interfaces::interfaces;
 use crate::native;
 use crate::types::{
-    Advice, AssistDraft, Ending, Event, Invocation, Output, Progress, Query, Quote, Recollection, Skill, SkillDocument,
-    Start, Tool, Verdict,
+    Advice, AssistDraft, Ending, Event, Invocation, Progress, Query, Quote, Recollection, Skill, SkillDocument, Start,
+    Tool, Verdict,
 };
 
 /// A running instance.

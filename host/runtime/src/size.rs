@@ -95,7 +95,7 @@ impl Size for exported::memory_provider::Query {
 
 impl Size for exported::memory_provider::Turn {
     fn size(&self) -> u64 {
-        self.user.size() + self.assistant.size() + self.extra.size()
+        self.session_id.size() + self.user.size() + self.assistant.size() + self.extra.size()
     }
 }
 

@@ -13,7 +13,7 @@ pub use exported::hooks::{Event, Reply as ModelAnswered, ToolDone, ToolEvent, Ve
 pub use exported::lifecycle::{Ending, Start};
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
-pub use exported::tools::{Effect, Image, Invocation, Output, Tool};
+pub use exported::tools::{Effect, Invocation, Tool};
 pub use imported::types::{Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
 
 /// The point in a turn at which an engine is asked.
@@ -121,9 +121,35 @@ pub enum Outcome {
     Deferred,
 }
 
+/// The result of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Output {
+    /// Its texts and links.
+    pub content: String,
+    /// Its images.
+    pub images: Vec<Image>,
+    /// The result as JSON.
+    pub structured: Option<String>,
+}
+
+/// An image of a tool's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    /// An `https:` URL.
+    Url(String),
+    /// Its bytes.
+    Bytes(Vec<u8>),
+}
+
 /// A turn as memory providers get it.
 #[derive(Debug, Clone)]
 pub struct TurnRecord {
+    /// The session's id. With the first message it names the turn.
+    pub session: String,
+    /// When the turn ended, in Unix milliseconds.
+    pub ended_at: u64,
+    /// Who wrote the user's message.
+    pub author: Option<hermes_conversation::Author>,
     /// The number of the turn in the session, starting at 1.
     pub number: u32,
     /// The user's message.

@@ -27,13 +27,13 @@ impl MemoryProvider for Notes {
 }
 
 impl Tools for Notes {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let parameters = json!({
             "type": "object",
             "properties": { "text": { "type": "string" } },
             "required": ["text"],
         });
-        vec![Tool::new("note", "Takes down one line.", parameters).toolset("memory")]
+        Ok(vec![Tool::new("note", "Takes down one line.", parameters).toolset("memory")])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

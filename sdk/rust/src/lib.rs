@@ -41,8 +41,8 @@
 //! }
 //!
 //! impl Tools for Dice {
-//!     fn catalog(&self) -> Vec<Tool> {
-//!         Self::tools().catalog()
+//!     fn catalog(&self) -> Result<Vec<Tool>, Error> {
+//!         Ok(Self::tools().catalog())
 //!     }
 //!
 //!     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

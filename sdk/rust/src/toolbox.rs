@@ -156,10 +156,10 @@ mod tests {
         Toolbox::new("lamps").tool("trim", trim).effect(Effect::Dangerous)
     }
 
-    fn call(arguments: &str) -> Result<String, Error> {
+    fn call(arguments: &str) -> Result<Output, Error> {
         let invocation =
             Invocation { id: "1".into(), name: "trim".into(), arguments: arguments.into(), extra: Vec::new() };
-        tools().call(&mut Keeper(1), &invocation).map(|output| output.content)
+        tools().call(&mut Keeper(1), &invocation)
     }
 
     #[test]
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn valid_arguments_reach_the_function_and_invalid_ones_are_reported() {
-        assert_eq!(call(r#"{"lamps":[{"number":4},{"number":5}],"how":"short"}"#).unwrap(), "10 of 3");
+        let trimmed = call(r#"{"lamps":[{"number":4},{"number":5}],"how":"short"}"#).unwrap();
+        assert_eq!(trimmed, Output::text("10 of 3"));
         for (arguments, part) in [("{}", "lamps"), (r#"{"lamps":[],"how":"wide"}"#, "wide"), ("[]", "trim")] {
             let error = call(arguments).unwrap_err();
             assert!(error.is(ErrorKind::InvalidInput) && error.message.contains(part), "{error}");

@@ -8,12 +8,13 @@ use crate::export::Slot;
 use crate::{Error, Extra, Plugin, ToolSchema};
 
 use crate::bindings::tools::exports::hermes::tools::tools as wit;
-pub use wit::{Effect, Image, Invocation, Output, Tool};
+pub use wit::{Content, Effect, Image, Invocation, Link, Output, Tool};
 
 /// A plugin with functions for the model.
 pub trait Tools: Plugin {
-    /// All tools. Called once; the list is fixed for the session.
-    fn catalog(&self) -> Vec<Tool>;
+    /// All tools. Called when the session begins; the list is fixed for the session. After an error the session goes on
+    /// without them.
+    fn catalog(&self) -> Result<Vec<Tool>, Error>;
 
     /// Runs a tool. The message of an error goes to the model, so it should suggest a fix.
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error>;
@@ -33,8 +34,12 @@ impl Tool {
                 parameters: parameters.to_string(),
                 extra: Extra::new(),
             },
+            title: None,
+            output_schema: None,
             parallel: false,
             effect: Effect::Writes,
+            idempotent: false,
+            open_world: false,
             extra: Vec::new(),
         }
     }
@@ -43,6 +48,34 @@ impl Tool {
     #[must_use]
     pub fn toolset(mut self, toolset: impl Into<String>) -> Self {
         self.toolset = toolset.into();
+        self
+    }
+
+    /// Sets the name that people see.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the JSON Schema of structured results.
+    #[must_use]
+    pub fn output_schema(mut self, schema: impl Display) -> Self {
+        self.output_schema = Some(schema.to_string());
+        self
+    }
+
+    /// Sets whether a second call with the same arguments changes nothing more.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// Sets whether the tool deals with an open set of things, such as web pages.
+    #[must_use]
+    pub fn open_world(mut self, open_world: bool) -> Self {
+        self.open_world = open_world;
         self
     }
 
@@ -78,7 +111,29 @@ impl Invocation {
 impl Output {
     /// An output that is only text.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { content: content.into(), images: Vec::new(), extra: Vec::new() }
+        Self { content: vec![Content::Text(content.into())], structured: None, extra: Vec::new() }
+    }
+
+    /// Adds an image.
+    #[must_use]
+    pub fn image(mut self, image: Image) -> Self {
+        self.content.push(Content::Image(image));
+        self
+    }
+
+    /// Adds a link.
+    #[must_use]
+    pub fn link(mut self, uri: impl Into<String>, title: impl Into<String>) -> Self {
+        let (uri, title) = (uri.into(), Some(title.into()));
+        self.content.push(Content::Link(Link { uri, title, media_type: None, extra: Vec::new() }));
+        self
+    }
+
+    /// Sets the result as JSON, beside the text.
+    #[must_use]
+    pub fn structured(mut self, json: impl Display) -> Self {
+        self.structured = Some(json.to_string());
+        self
     }
 }
 
@@ -89,8 +144,8 @@ impl From<String> for Output {
 }
 
 impl<S: Slot<Plugin: Tools>> wit::Guest for S {
-    fn catalog() -> Vec<Tool> {
-        S::expect("catalog", |plugin| plugin.catalog())
+    fn catalog() -> Result<Vec<Tool>, Error> {
+        S::call("catalog", |plugin| plugin.catalog())
     }
 
     fn call(invocation: Invocation) -> Result<Output, Error> {

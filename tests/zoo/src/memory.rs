@@ -73,26 +73,29 @@ impl Memory {
         self.words(&[at, u32::try_from(count).expect("few")])
     }
 
-    /// Stores the result of `catalog`.
+    /// Stores a successful result of `catalog`.
     pub fn catalog(&mut self, tools: &[Offered]) -> u32 {
         let mut items = Vec::new();
         for Offered { name, parameters, effect } in tools {
             for text in [name.as_str(), "It is what it is.", parameters] {
                 items.extend(self.bytes(text.as_bytes()));
             }
-            // No `extra` in the schema.
-            items.extend([0, 0]);
+            // No `extra` in the schema, no title, no schema of the output.
+            items.extend([0; 8]);
             items.extend(self.bytes(b"zoo"));
-            // `parallel`, `effect`, and no `extra`.
+            // `parallel`, `effect`, `idempotent`, `open-world`, and no `extra`.
             items.extend([1 | u32::from(*effect) << 8, 0, 0]);
         }
-        self.list(&items, tools.len())
+        let at = self.words(&items);
+        self.words(&[0, at, u32::try_from(tools.len()).expect("few")])
     }
 
-    /// Stores a successful result of `call`.
+    /// Stores a successful result of `call`: one text.
     pub fn output(&mut self, content: &str) -> u32 {
         let [at, length] = self.bytes(content.as_bytes());
-        self.words(&[0, at, length, 0, 0, 0, 0])
+        // A case with the room of the largest one, which is a link.
+        let text = self.words(&[0, at, length, 0, 0, 0, 0, 0, 0, 0, 0]);
+        self.words(&[0, text, 1, 0, 0, 0, 0, 0])
     }
 
     /// Stores an error as the result of any function: kind, code and message.

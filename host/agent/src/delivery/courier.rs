@@ -117,7 +117,7 @@ impl Courier {
                 // The previous holder may have delivered the turn meanwhile.
                 continue;
             }
-            let record = match read(history.as_ref(), turn.messages) {
+            let record = match read(history.as_ref(), &turn) {
                 Reading::Complete(record) => record,
                 Reading::NotYet => return Ok(Rest::None),
                 Reading::Gone => {
@@ -182,7 +182,8 @@ fn remedy(error: &CallError) -> Action {
 }
 
 /// Reads a turn from the conversation.
-fn read(history: &dyn History, messages: MessageRange) -> Reading {
+fn read(history: &dyn History, turn: &QueuedTurn) -> Reading {
+    let messages = turn.messages;
     if history.whole().is_none_or(|whole| whole.last < messages.last) {
         return Reading::NotYet;
     }
@@ -191,9 +192,18 @@ fn read(history: &dyn History, messages: MessageRange) -> Reading {
     if first.id != messages.first {
         return Reading::Gone;
     }
-    let text = |id| {
+    let draft = |id| {
         let (read, _) = history.read(MessageRange::one(id), usize::MAX);
-        read.into_iter().next().map(|(message, _)| message.draft.content).unwrap_or_default()
+        read.into_iter().next().map(|(message, _)| message.draft)
     };
-    Reading::Complete(TurnRecord { number: first.turn, user: text(first.id), assistant: text(last.id), messages })
+    let question = draft(first.id);
+    Reading::Complete(TurnRecord {
+        session: turn.session.to_string(),
+        number: first.turn,
+        ended_at: turn.ended_at,
+        author: question.as_ref().and_then(|draft| draft.author.clone()),
+        user: question.map(|draft| draft.content).unwrap_or_default(),
+        assistant: draft(last.id).map(|draft| draft.content).unwrap_or_default(),
+        messages,
+    })
 }

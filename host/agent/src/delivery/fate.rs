@@ -33,7 +33,7 @@ pub(crate) fn fate(cause: &Cause) -> Fate {
             FaultKind::Unavailable | FaultKind::Timeout | FaultKind::Exhausted | FaultKind::Conflict => {
                 Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())) }
             }
-            FaultKind::InvalidInput | FaultKind::Denied | FaultKind::Failed => Fate::SetAside,
+            FaultKind::InvalidInput | FaultKind::Denied | FaultKind::Unsupported | FaultKind::Failed => Fate::SetAside,
             FaultKind::Cancelled => Fate::Keep,
         },
         Cause::Trap { .. } | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => {

@@ -198,9 +198,13 @@ impl Tools for ScriptedPlugin {
                 parameters: r#"{"type":"object"}"#.to_owned(),
                 extra: Vec::new(),
             },
+            title: None,
+            output_schema: None,
             toolset: "scripted".to_owned(),
             parallel: false,
             effect,
+            idempotent: false,
+            open_world: false,
             extra: Vec::new(),
         };
         Ok(vec![tool("note", Effect::Writes), tool("wipe", Effect::Dangerous), tool("stuck", Effect::Writes)])
@@ -213,7 +217,7 @@ impl Tools for ScriptedPlugin {
             return Err(self.deadline());
         }
         let content = format!("{} did it", invocation.name);
-        Ok(Output { content, images: Vec::new(), extra: Vec::new() })
+        Ok(Output { content, ..Output::default() })
     }
 }
 

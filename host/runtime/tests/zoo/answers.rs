@@ -32,8 +32,16 @@ fn request() -> PlanRequest {
 /// Calls a function; `None` if the host never calls it by itself.
 async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallError>> {
     let range = MessageRange::new(MessageId(1), MessageId(2));
-    let turn = TurnRecord { number: 1, user: "u".into(), assistant: "a".into(), messages: range };
-    let query = Query { turn: 1, text: "t".into(), budget: 10, extra: Vec::new() };
+    let turn = TurnRecord {
+        session: "s".into(),
+        number: 1,
+        ended_at: 1,
+        author: None,
+        user: "u".into(),
+        assistant: "a".into(),
+        messages: range,
+    };
+    let query = Query { turn: 1, author: None, text: "t".into(), budget: 10, extra: Vec::new() };
     let model = Model { provider: "p".into(), name: "m".into(), context_length: 9 };
     Some(match function {
         "context-engine/model-changed" => instance.model_changed(&model).await,

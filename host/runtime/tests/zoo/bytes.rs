@@ -73,7 +73,9 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_another_shape_is_reported_at_its_first_use_at_the_latest() {
-    let odd = Shell::of("tools-plugin").rewritten("catalog: func() -> list<tool>;", "catalog: func() -> u32;").build();
+    let odd = Shell::of("tools-plugin")
+        .rewritten("catalog: func() -> result<list<tool>, error>;", "catalog: func() -> u32;")
+        .build();
     match runtime().load(&odd) {
         Err(LoadError::Shape { why, .. }) => assert!(why.contains("tools"), "{why}"),
         Err(other) => panic!("{other}"),

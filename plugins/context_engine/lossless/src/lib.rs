@@ -108,15 +108,15 @@ impl ContextAssist for Lossless {
 }
 
 impl Tools for Lossless {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &str, description: &str, parameters: serde_json::Value| {
             Tool::new(name, description, parameters).toolset("context").effect(Effect::Reads).parallel(true)
         };
-        vec![
+        Ok(vec![
             tool("recall", recall::DESCRIPTION, recall::parameters()),
             tool("expand", expand::DESCRIPTION, expand::parameters()),
             tool("outline", outline::DESCRIPTION, outline::parameters()),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

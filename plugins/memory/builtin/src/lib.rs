@@ -106,7 +106,7 @@ impl MemoryProvider for Builtin {
 }
 
 impl Tools for Builtin {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let description = format!(
             "Keep notes that last beyond this conversation; they stand at its start in every later one. Save without being \
              asked what will matter again: who the user is and how they like to work (target `user`, {} characters), and \
@@ -126,7 +126,7 @@ impl Tools for Builtin {
             },
             "required": ["action", "target"],
         });
-        vec![Tool::new("memory", description, parameters).toolset("memory").effect(Effect::Writes)]
+        Ok(vec![Tool::new("memory", description, parameters).toolset("memory").effect(Effect::Writes)])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

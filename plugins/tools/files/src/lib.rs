@@ -25,12 +25,12 @@ impl Plugin for Files {
 }
 
 impl Tools for Files {
-    fn catalog(&self) -> Vec<Tool> {
-        vec![
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
+        Ok(vec![
             tool("read_file", &read::description(), read::parameters()).effect(Effect::Reads).parallel(true),
             tool("write_file", write::DESCRIPTION, write::parameters()).effect(Effect::Writes),
             tool("search_files", search::DESCRIPTION, search::parameters()).effect(Effect::Reads).parallel(true),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn only_write_file_has_effects_and_runs_alone() {
-        let catalog = Files.catalog();
+        let catalog = Files.catalog().unwrap();
         let traits: Vec<_> =
             catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect, tool.parallel)).collect();
         assert_eq!(

@@ -51,8 +51,8 @@ impl Counter {
 }
 
 impl Tools for Counter {
-    fn catalog(&self) -> Vec<Tool> {
-        Self::tools().catalog()
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
+        Ok(Self::tools().catalog())
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

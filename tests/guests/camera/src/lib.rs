@@ -17,16 +17,14 @@ impl Plugin for Camera {
 }
 
 impl Tools for Camera {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let snap = Tool::new("snap", "Takes a picture.", json!({ "type": "object" }));
-        vec![snap.toolset("camera").effect(Effect::Reads).parallel(true)]
+        Ok(vec![snap.toolset("camera").effect(Effect::Reads).parallel(true)])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
         match invocation.name.as_str() {
-            "snap" => {
-                Ok(Output { images: vec![Image::Bytes(PICTURE.to_vec())], ..Output::text("a shot of the harbour") })
-            }
+            "snap" => Ok(Output::text("a shot of the harbour").image(Image::Bytes(PICTURE.to_vec()))),
             _ => Err(invocation.unknown()),
         }
     }

@@ -17,16 +17,16 @@ impl Plugin for Clerk {
 }
 
 impl Tools for Clerk {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &str, description: &str| {
             Tool::new(name, description, json!({ "type": "object" })).toolset("clerk").effect(Effect::Reads)
         };
-        vec![
+        Ok(vec![
             tool("query", "Asks the database: `sql`."),
             tool("execute", "Carries out all of `sql`, a list."),
             tool("repeat", "Asks the database `times` times, and says how many microseconds each took."),
             tool("search", "Searches the conversation for `text` as `matching` says, at most `limit` hits."),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

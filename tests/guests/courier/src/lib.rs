@@ -17,15 +17,15 @@ impl Plugin for Courier {
 }
 
 impl Tools for Courier {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &str, description: &str| {
             Tool::new(name, description, json!({ "type": "object" })).toolset("courier").effect(Effect::Reads)
         };
-        vec![
+        Ok(vec![
             tool("send", "Sends `method`, `url`, `headers`, `secrets` ({header: name}) and `body`, in `timeout` ms."),
             tool("has_secret", "Whether the secret `name` is there."),
             tool("config", "What it was configured with; it says so in its log, too."),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

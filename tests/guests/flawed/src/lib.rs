@@ -59,7 +59,7 @@ impl Plugin for Flawed {
 }
 
 impl Tools for Flawed {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let mut parameters = json!({
             "type": "object",
             "properties": { "text": { "type": "string" } },
@@ -70,7 +70,7 @@ impl Tools for Flawed {
         }
         let description = format!("Says how long a text is.{}", self.whim("catalog-changes"));
         let tool = Tool::new("measure", description, parameters).effect(Effect::Reads);
-        if self.has("tool-twice") { vec![tool.clone(), tool] } else { vec![tool] }
+        Ok(if self.has("tool-twice") { vec![tool.clone(), tool] } else { vec![tool] })
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

@@ -22,10 +22,10 @@ impl Plugin for Greedy {
 }
 
 impl Tools for Greedy {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let text = json!({ "type": "string" });
         let parameters = json!({ "type": "object", "properties": { "what": text, "of": text } });
-        vec![Tool::new("grab", "Reaches for something.", parameters)]
+        Ok(vec![Tool::new("grab", "Reaches for something.", parameters)])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

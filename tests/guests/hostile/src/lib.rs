@@ -105,7 +105,7 @@ impl ContextEngine for Hostile {
 }
 
 impl Tools for Hostile {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &str, description: &str, arguments: Value| {
             let required: Vec<&String> =
                 arguments.as_object().into_iter().flat_map(|arguments| arguments.keys()).collect();
@@ -113,7 +113,7 @@ impl Tools for Hostile {
             Tool::new(name, description, parameters).toolset("hostile").parallel(true)
         };
         let (text, number) = (json!({ "type": "string" }), json!({ "type": "integer", "minimum": 0 }));
-        vec![
+        Ok(vec![
             tool(
                 "poke",
                 "Misbehaves as the mode says: ok, loop, alloc, panic, recurse, error.",
@@ -127,7 +127,7 @@ impl Tools for Hostile {
             tool("big", "Answers so many bytes.", json!({ "bytes": number })).effect(Effect::Reads),
             tool("peek", "Reads a file of the workspace, or tries to leave it.", json!({ "path": text }))
                 .effect(Effect::Reads),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

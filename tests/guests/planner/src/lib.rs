@@ -176,9 +176,9 @@ impl ContextAssist for Planner {
 }
 
 impl Tools for Planner {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &String| Tool::new(name, "Says its name.", json!({ "type": "object", "properties": {} }));
-        self.config.tool.iter().map(tool).collect()
+        Ok(self.config.tool.iter().map(tool).collect())
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {

@@ -22,15 +22,15 @@ impl Plugin for Runner {
 }
 
 impl Tools for Runner {
-    fn catalog(&self) -> Vec<Tool> {
+    fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let tool = |name: &str, description: &str| {
             Tool::new(name, description, json!({ "type": "object" })).toolset("runner").parallel(true)
         };
-        vec![
+        Ok(vec![
             tool("run", "Runs programs."),
             tool("wipe", "Wipes.").effect(Effect::Dangerous),
             tool("look", "Looks.").effect(Effect::Reads),
-        ]
+        ])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
