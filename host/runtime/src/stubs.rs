@@ -8,7 +8,7 @@ use wasmtime::component::types::{Case, ComponentFunc, ComponentInstance, Compone
 use wasmtime::component::{Component, Linker, Val};
 
 use crate::context::Context;
-use crate::contract::{self, Fit, Name};
+use crate::contract::{self, Name};
 use crate::error::LoadError;
 use crate::imports;
 
@@ -23,11 +23,13 @@ pub(crate) fn complete(linker: &Linker<Context>, component: &Component) -> Resul
     let engine = component.engine();
     let mut completed = None;
     for (import, item) in component.component_type().imports(engine) {
-        let Some(name) = Name::parse(import).filter(lacks_something) else { continue };
-        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
+        let (Some(name), ComponentItem::ComponentInstance(interface)) = (Name::parse(import), item.ty) else { continue };
+        if interface.exports(engine).all(|(function, item)| is_served(&name, function, &item.ty)) {
+            continue;
+        }
         let linker = completed.get_or_insert_with(|| linker.clone());
         // The functions that the host has belong to the version that it serves, which wasmtime finds by this name too.
-        let served = contract::served(name.package).filter(|_| imports::has(&name));
+        let served = contract::served(name.package).filter(|_| imports::has(&name, ""));
         let home = served
             .map_or_else(|| import.to_owned(), |version| format!("{}/{}@{version}", name.package, name.interface));
         add(linker, &home, import, &interface)?;
@@ -35,8 +37,9 @@ pub(crate) fn complete(linker: &Linker<Context>, component: &Component) -> Resul
     Ok(completed)
 }
 
-fn lacks_something(name: &Name<'_>) -> bool {
-    contract::fit(name.package, name.version) != Fit::Served || !imports::has(name)
+fn is_served(name: &Name<'_>, export: &str, item: &ComponentItem) -> bool {
+    let is_function = matches!(item, ComponentItem::ComponentFunc(_));
+    imports::has(name, if is_function { export } else { "" })
 }
 
 /// Adds a stub for each function that the linker lacks in this interface.

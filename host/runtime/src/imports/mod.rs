@@ -66,9 +66,9 @@ pub(crate) fn serves(interface: &str, function: &str) -> bool {
     SERVED.iter().any(|(name, functions)| *name == interface && (function.is_empty() || functions.contains(&function)))
 }
 
-/// Whether the host has the interface of a name, in some version.
-pub(crate) fn has(name: &Name<'_>) -> bool {
-    serves(&format!("{}/{}", name.package, name.interface), "")
+/// Whether the host has the interface of a name in some version, and in it a function unless that is empty.
+pub(crate) fn has(name: &Name<'_>, function: &str) -> bool {
+    serves(&format!("{}/{}", name.package, name.interface), function)
 }
 
 /// Whether plugins get the import with this name. The contract's imports are checked by version elsewhere.

@@ -3,6 +3,7 @@
 
 mod answers;
 mod bytes;
+mod contract;
 mod deeds;
 #[path = "../doubles/mod.rs"]
 mod doubles;
