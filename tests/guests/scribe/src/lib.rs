@@ -47,10 +47,8 @@ impl Plugin for Scribe {
 impl MemoryProvider for Scribe {
     fn recall(&mut self, _: &Query) -> Result<Vec<Recollection>, Error> {
         std::thread::sleep(Duration::from_millis(self.config.recall_ms));
-        let recollection = |text: &String| Recollection {
-            key: self.config.key.clone().unwrap_or_else(|| text.clone()),
-            text: text.clone(),
-        };
+        let recollection =
+            |text: &String| Recollection::new(self.config.key.clone().unwrap_or_else(|| text.clone()), text.clone());
         Ok(self.config.memories.iter().map(recollection).collect())
     }
 
