@@ -114,7 +114,7 @@ fn take(
 ) {
     match answer {
         Ok(Ok(recollections)) => {
-            recalled.extend(recollections.into_iter().map(|Recollection { key, text }| Recalled {
+            recalled.extend(recollections.into_iter().map(|Recollection { key, text, .. }| Recalled {
                 provider: provider.to_owned(),
                 key,
                 text,
@@ -160,7 +160,7 @@ mod tests {
             let takes = self.0.lock().unwrap().pop().unwrap_or(0);
             tokio::time::sleep(Duration::from_millis(takes)).await;
             let (key, text) = (query.text.chars().take(1).collect(), query.text);
-            Ok(vec![Recollection { key, text }])
+            Ok(vec![Recollection { key, text, extra: Vec::new() }])
         }
 
         async fn sync_turn(&self, _: &TurnRecord) -> Result<(), CallError> {
@@ -178,7 +178,7 @@ mod tests {
         /// The found texts, late ones with a mark, and whether the turn stopped waiting.
         async fn ask(&mut self, text: &str) -> (Vec<String>, bool) {
             let memories = [Arc::clone(&self.0) as Arc<dyn MemoryProvider>];
-            let query = Query { turn: 1, text: text.to_owned(), budget: 100, extra: Vec::new() };
+            let query = Query { turn: 1, author: None, text: text.to_owned(), budget: 100, extra: Vec::new() };
             let Recall { recalled, failed, late } = self.1.recall(&memories, &query).await;
             assert!(failed.is_empty());
             let mark = |recalled: Recalled| format!("{}{}", if recalled.is_late { "late " } else { "" }, recalled.text);

@@ -23,7 +23,9 @@ pub(crate) fn complete(linker: &Linker<Context>, component: &Component) -> Resul
     let engine = component.engine();
     let mut completed = None;
     for (import, item) in component.component_type().imports(engine) {
-        let (Some(name), ComponentItem::ComponentInstance(interface)) = (Name::parse(import), item.ty) else { continue };
+        let (Some(name), ComponentItem::ComponentInstance(interface)) = (Name::parse(import), item.ty) else {
+            continue;
+        };
         if interface.exports(engine).all(|(function, item)| is_served(&name, function, &item.ty)) {
             continue;
         }
