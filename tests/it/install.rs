@@ -4,4 +4,5 @@ mod authors;
 mod consent;
 mod doctor;
 mod examples;
+mod fixtures;
 mod lifecycle;

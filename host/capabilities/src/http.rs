@@ -13,6 +13,7 @@ mod redaction;
 mod resolver;
 mod secret;
 mod site;
+mod transport;
 
 pub use address::{is_loopback, is_public};
 pub use client::{Http, Traffic};
@@ -23,3 +24,4 @@ pub use redaction::Redaction;
 pub use resolver::{Resolver, SystemResolver};
 pub use secret::Secret;
 pub use site::{Site, SiteError};
+pub use transport::{Piece, ScriptedAnswer, SentRequest, Transport};

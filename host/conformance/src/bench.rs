@@ -7,15 +7,21 @@ use std::time::Instant;
 
 use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
-use hermes_plugin_host::{Access, CallError, Cause, Exports, Fault, Invocation, Output, SessionInfo, Start};
-use hermes_runtime::services::{NoSession, SystemRandom};
+use hermes_plugin_host::{
+    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, SessionInfo, Start, scripted_web,
+};
+use hermes_runtime::services::{Models, NoSession, SystemRandom};
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
 
 use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
+use crate::exam::Settings;
 use crate::fixtures::{FixedClock, Folders, ScriptedModel, Storage, model};
-use crate::report::Calls;
+use crate::report::{Calls, Fail};
 use crate::rights::Rights;
+use crate::script::model::FixtureModel;
+use crate::script::web::{SessionWeb, Web};
+use crate::script::{ATTEMPTS, FixtureUse};
 use crate::subject::Subject;
 
 /// A loaded plugin, and what all of its test sessions share.
@@ -27,6 +33,9 @@ pub(crate) struct TestBench<'a> {
     pub(crate) folders: &'a Folders,
     /// The configuration that is tested.
     pub(crate) config: String,
+    /// The web, for a plugin that requests it.
+    pub(crate) web: Option<Arc<Web>>,
+    model: Option<Arc<FixtureModel>>,
     loaded: Arc<Loaded>,
     log: CallLog,
 }
@@ -47,6 +56,8 @@ pub(crate) struct Setup {
 pub(crate) enum CallFailure {
     /// The plugin returned an error.
     Returned(Fault),
+    /// The plugin returned an error that the host handles later, because the stand-in for its backend is unavailable.
+    Down(Fault),
     /// The plugin crashed or exceeded a limit.
     Crashed(String),
 }
@@ -55,15 +66,32 @@ impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Returned(fault) => write!(f, "it answered the error `{}`", fault.message),
+            Self::Down(fault) => write!(f, "its backend is down, and it says so: `{}`", fault.message),
             Self::Crashed(why) => f.write_str(why),
         }
     }
 }
 
-impl From<CallFailure> for crate::report::Fail {
+impl From<CallFailure> for Fail {
     fn from(failure: CallFailure) -> Self {
-        failure.to_string().into()
+        match failure {
+            CallFailure::Down(_) => Self::excused(failure.to_string()),
+            CallFailure::Returned(_) | CallFailure::Crashed(_) => failure.to_string().into(),
+        }
     }
+}
+
+impl CallFailure {
+    /// The failure of a check, with what was tried in front.
+    pub(crate) fn of(self, tried: &str) -> Fail {
+        let fail = Fail::from(self);
+        Fail { why: format!("{tried}: {}", fail.why), ..fail }
+    }
+}
+
+/// Whether an error is of a kind after which the host tries again.
+pub(crate) fn is_temporary(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Unavailable | FaultKind::Timeout | FaultKind::Exhausted | FaultKind::Conflict)
 }
 
 #[derive(Default)]
@@ -76,10 +104,18 @@ struct CallRecords {
 }
 
 impl<'a> TestBench<'a> {
-    pub(crate) fn new(subject: &'a Subject, loaded: Arc<Loaded>, folders: &'a Folders, config: String) -> Self {
+    pub(crate) fn new(
+        subject: &'a Subject,
+        loaded: Arc<Loaded>,
+        folders: &'a Folders,
+        config: String,
+        settings: &Settings,
+    ) -> Self {
         let exports = loaded.exports();
         let limits = Limits::of(exports.tier()).with(&subject.manifest.limits);
-        Self { subject, exports, limits, folders, config, loaded, log: CallLog::default() }
+        let web = (!subject.manifest.permissions.http.is_empty()).then(|| Web::new(settings.http.as_ref()));
+        let model = settings.model.as_ref().map(FixtureModel::new);
+        Self { subject, exports, limits, folders, config, web, model, loaded, log: CallLog::default() }
     }
 
     /// A first session with all rights that the manifest requests.
@@ -96,6 +132,7 @@ impl<'a> TestBench<'a> {
 
     /// Starts a session. Must be called within a tokio runtime.
     pub(crate) fn open(&self, setup: &Setup) -> Result<Session<'_>, ConformanceError> {
+        let web = self.web.as_ref().map(Web::open);
         let parent = if let Start::Continued(parent) = &setup.start { Some(parent.clone()) } else { None };
         let recipe = Arc::new(Recipe {
             plugin: self.subject.manifest.name.clone(),
@@ -112,15 +149,15 @@ impl<'a> TestBench<'a> {
                 model: model(),
             },
             start: setup.start.clone(),
-            services: self.services(setup)?,
+            services: self.services(setup, web.clone())?,
             limits: setup.limits,
             tally: Arc::default(),
             lanes: Lanes::new(&setup.limits, &SessionCalls::new()),
         });
-        Ok(Session { bench: self, instance: Instance::new(Arc::clone(&recipe)), recipe })
+        Ok(Session { bench: self, instance: Instance::new(Arc::clone(&recipe)), recipe, web })
     }
 
-    fn services(&self, setup: &Setup) -> Result<Services, ConformanceError> {
+    fn services(&self, setup: &Setup, web: Option<Arc<SessionWeb>>) -> Result<Services, ConformanceError> {
         let permissions = &self.subject.manifest.permissions;
         let granted = setup.rights != Rights::Denied;
         // A selected engine or memory provider always has these two rights.
@@ -135,17 +172,40 @@ impl<'a> TestBench<'a> {
             reporter: Arc::new(NoSession),
             clock: Arc::new(FixedClock),
             random: Arc::new(SystemRandom),
-            models: Arc::new(ScriptedModel { unavailable: setup.rights == Rights::NoModel }),
+            models: self.models(setup),
             may_ask: granted && (permissions.llm.is_some() || selected),
             history: setup.history.clone(),
             may_read: granted && (permissions.history || selected),
             documents: if granted { vec![Arc::clone(&setup.storage.documents)] } else { Vec::new() },
             files: Arc::new(Roots::new(roots)),
             database: (granted && permissions.sql).then(|| Arc::clone(&setup.storage.database)),
-            // A plugin under test has no network and no programs; both answer as if they were not granted.
-            http: Arc::new(Http::closed()),
+            http: Arc::new(match web.filter(|_| granted) {
+                Some(web) => scripted_web(&self.subject.manifest.name, permissions, web),
+                None => Http::closed(),
+            }),
+            // A plugin under test has no programs; the import answers as if they were not granted.
             programs: None,
         })
+    }
+
+    fn models(&self, setup: &Setup) -> Arc<dyn Models> {
+        match &self.model {
+            Some(model) if setup.rights != Rights::NoModel => Arc::new(model.open()),
+            _ => Arc::new(ScriptedModel { unavailable: setup.rights == Rights::NoModel }),
+        }
+    }
+
+    /// What was used of the fixtures for the web, without secrets.
+    pub(crate) fn http_use(&self) -> Option<FixtureUse> {
+        let web = self.web.as_ref()?;
+        let manifest = &self.subject.manifest;
+        let redaction = scripted_web(&manifest.name, &manifest.permissions, web.open()).redaction().clone();
+        Some(web.usage(|request| redaction.text(request)))
+    }
+
+    /// What was used of the fixtures for the model.
+    pub(crate) fn model_use(&self) -> Option<FixtureUse> {
+        self.model.as_ref().map(|model| model.usage())
     }
 
     fn records(&self) -> std::sync::MutexGuard<'_, CallRecords> {
@@ -179,6 +239,8 @@ impl<'a> TestBench<'a> {
 pub(crate) struct Session<'s> {
     bench: &'s TestBench<'s>,
     pub(crate) instance: Instance,
+    /// Its web, for a plugin that requests it.
+    pub(crate) web: Option<Arc<SessionWeb>>,
     recipe: Arc<Recipe>,
 }
 
@@ -195,13 +257,16 @@ impl Session<'_> {
         let mut records = self.bench.records();
         records.micros.entry(name).or_default().push(micros);
         answer.map_err(|error| match error.cause {
-            Cause::Fault(fault) | Cause::Start(fault) => CallFailure::Returned(*fault),
+            Cause::Fault(fault) | Cause::Start(fault) => match &self.web {
+                Some(web) if web.was_down() && is_temporary(fault.kind) => CallFailure::Down(*fault),
+                _ => CallFailure::Returned(*fault),
+            },
             cause => {
                 let why = format!("`{name}`: {cause}");
                 // A limit that a check lowered does not count as an overrun.
                 let usual = self.bench.limits;
                 let ran_over = match cause {
-                    Cause::Deadline { .. } => true,
+                    Cause::Deadline { limit, after } => after == usual.time(limit),
                     Cause::Limit { limit, value } => value == usual.get(limit),
                     _ => false,
                 };
@@ -211,6 +276,23 @@ impl Session<'_> {
                 CallFailure::Crashed(why)
             }
         })
+    }
+
+    /// Repeats a call that fixtures make fail for a while, as the host does, though later.
+    pub(crate) async fn until_answered<T, F>(&self, once: impl Fn() -> F) -> Result<T, CallFailure>
+    where
+        F: Future<Output = Result<T, CallFailure>>,
+    {
+        let mut answer = once().await;
+        for _ in 1..ATTEMPTS {
+            match &answer {
+                Err(CallFailure::Returned(fault)) if self.web.is_some() && is_temporary(fault.kind) => {
+                    answer = once().await;
+                }
+                _ => break,
+            }
+        }
+        answer
     }
 
     /// Makes the cheapest call of each kind, which also creates the instance.
@@ -250,7 +332,7 @@ impl Session<'_> {
 pub(crate) fn ignore_errors<T>(answer: Result<T, CallFailure>) -> Result<Option<T>, CallFailure> {
     match answer {
         Ok(value) => Ok(Some(value)),
-        Err(CallFailure::Returned(_)) => Ok(None),
+        Err(CallFailure::Returned(_) | CallFailure::Down(_)) => Ok(None),
         Err(crash) => Err(crash),
     }
 }

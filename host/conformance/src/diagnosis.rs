@@ -15,6 +15,7 @@ hermes_diagnostic::codes! {
         SEVERAL = "test.several", Category::General, "the folder has several components";
         READ = "test.read", Category::General, "a file cannot be read";
         MANIFEST = "test.manifest", Category::General, "the `plugin.yaml` is invalid";
+        FIXTURES = "test.fixtures", Category::General, "a file of fixtures is invalid";
         CONFIG = "test.config", Category::Usage, "the configuration is not a JSON object";
         SURROUNDINGS = "test.surroundings", Category::General, "the environment of the test cannot be set up";
     }
@@ -24,13 +25,13 @@ impl Diagnose for ConformanceError {
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
             Self::Missing(_) => (codes::MISSING, "name a component, a plugin's folder or a Rust project".to_owned()),
-            Self::NoBuild { error, .. } => {
+            Self::NoBuild { folder, error } => {
                 let code = match error {
                     ArtifactError::Several { .. } => codes::SEVERAL,
                     ArtifactError::Outdated { .. } => codes::OUTDATED,
                     _ => codes::NO_COMPONENT,
                 };
-                (code, error.fix().to_owned())
+                (code, error.fix(folder))
             }
             Self::NoLibrary { .. } => (
                 codes::NO_LIBRARY,
@@ -41,7 +42,10 @@ impl Diagnose for ConformanceError {
                 ),
             ),
             Self::Read { .. } => (codes::READ, "check its permissions".to_owned()),
-            Self::Manifest { .. } => (codes::MANIFEST, "correct it and try again".to_owned()),
+            Self::Manifest { .. } => (codes::MANIFEST, "correct it; docs/plugins.md lists its fields".to_owned()),
+            Self::Fixtures { .. } => {
+                (codes::FIXTURES, "correct it; docs/testing-plugins.md describes the format".to_owned())
+            }
             Self::Config(_) => (codes::CONFIG, "give one such as '{\"key\": \"value\"}'".to_owned()),
             Self::Surroundings(_) => {
                 (codes::SURROUNDINGS, "free some space, or set TMPDIR to another folder".to_owned())
@@ -66,6 +70,7 @@ mod tests {
             ConformanceError::NoLibrary { folder: "/p".into() },
             ConformanceError::Read { path: "/p".into(), source: std::io::Error::other("refused") },
             ConformanceError::Manifest { path: "/p".into(), why: "line 1".into() },
+            ConformanceError::Fixtures { path: "/p".into(), why: "line 1".into() },
             ConformanceError::Config("it is a list".into()),
             ConformanceError::Surroundings("the disk is full".into()),
         ];

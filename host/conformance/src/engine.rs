@@ -26,8 +26,8 @@ const BUDGET: u32 = 1_000;
 pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
     let setup = Setup { history: history(generated(1, 8)), ..bench.setup() };
     let session = bench.open(&setup)?;
-    let fix =
-        "an empty conversation, an empty window and a full one are all asked about; subtract with `saturating_sub`";
+    let subtract = bench.subject.language.words().subtract;
+    let fix = format!("an empty conversation, an empty window and a full one are all asked about; {subtract}");
     checks.add(GROUP, "assesses every moment, from empty to overfull", fix, assesses(bench, &session).await?);
     let fix = "`assess` is asked after every reply and before every request: it must change nothing";
     checks.add(GROUP, "assesses the same pressure the same", fix, assesses_alike(&session).await);

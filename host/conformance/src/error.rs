@@ -40,6 +40,14 @@ pub enum ConformanceError {
         /// What is wrong with it.
         why: String,
     },
+    /// A file of fixtures is invalid.
+    #[error("{}: {why}", .path.display())]
+    Fixtures {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        why: String,
+    },
     /// The configuration is not a JSON object.
     #[error("the configuration is not a JSON object: {0}")]
     Config(String),

@@ -8,8 +8,9 @@ use crate::bench::TestBench;
 use crate::error::ConformanceError;
 use crate::fixtures::Folders;
 use crate::report::{Checks, Memory, Report};
+use crate::script::{HttpFixtures, ModelFixtures};
 use crate::subject::Subject;
-use crate::{engine, hooks, lifecycle, memory, plans, skills, tools};
+use crate::{backend, engine, hooks, lifecycle, memory, plans, skills, tools};
 
 /// The options of a test run.
 #[derive(Debug, Clone)]
@@ -22,6 +23,10 @@ pub struct Settings {
     pub turns: Option<u32>,
     /// The plugin's section of the configuration, a JSON object; empty if absent.
     pub config: Option<String>,
+    /// Answers to the plugin's requests to the web; without them, every request is answered with 503.
+    pub http: Option<HttpFixtures>,
+    /// Replies to the plugin's requests to models; without them, a stand-in writes by rule.
+    pub model: Option<ModelFixtures>,
     /// How many threads run conversations.
     pub jobs: usize,
 }
@@ -49,6 +54,8 @@ pub fn examine(
         seed: settings.seed,
         checks: Vec::new(),
         calls: Vec::new(),
+        http: None,
+        model: None,
         memory: None,
     };
     let loaded = match &subject.code {
@@ -60,7 +67,7 @@ pub fn examine(
         }
         Code::Native(bytes) => runtime.load_native(bytes),
     };
-    let fix = "build it for wasm32-wasip2 with the SDK, or as a component against the files of wit/";
+    let fix = subject.language.words().toolchain;
     let verdict = match &loaded {
         Ok(loaded) => Ok(loaded.exports().names().join(", ")),
         Err(error) => Err(error.to_string().into()),
@@ -69,7 +76,7 @@ pub fn examine(
     if let Ok(loaded) = loaded {
         report.kinds = loaded.exports().names();
         let folders = Folders::make()?;
-        let bench = TestBench::new(subject, loaded, &folders, config);
+        let bench = TestBench::new(subject, loaded, &folders, config, settings);
         let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let tokio_runtime = tokio_runtime.map_err(|error| ConformanceError::Surroundings(error.to_string()))?;
         let works = tokio_runtime.block_on(by_kind(&bench, &mut checks, progress))?;
@@ -89,6 +96,7 @@ pub fn examine(
             report.memory = tokio_runtime.block_on(least_memory(&bench))?;
         }
         report.calls = bench.calls();
+        (report.http, report.model) = (bench.http_use(), bench.model_use());
     }
     report.checks = checks.0;
     Ok(report)
@@ -124,6 +132,10 @@ async fn by_kind(
     if exports.context_engine {
         progress("context engine");
         engine::check(bench, checks).await?;
+    }
+    if bench.web.is_some() {
+        progress("failures of the web");
+        backend::check(bench, checks).await?;
     }
     Ok(true)
 }

@@ -1,12 +1,14 @@
 //! Tests a plugin against the contract of its kinds, in the real runtime.
 //!
 //! The plugin runs as in a session, in a test environment: a rule-based model, a fixed clock, storage in memory and
-//! generated conversations. The result is a list of named checks; a failed check gives the reason and a fix. Nothing
+//! generated conversations. Instead of the network and of that model, files of fixtures may answer, within the plugin's grants
+//! and with a stand-in for each secret. The result is a list of named checks; a failed check gives the reason and a fix. Nothing
 //! outside of a temporary folder is read or written.
 
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod backend;
 mod bench;
 mod conversation;
 mod diagnosis;
@@ -21,6 +23,7 @@ mod plans;
 mod report;
 mod rights;
 mod schema;
+mod script;
 mod skills;
 mod subject;
 mod tools;
@@ -29,4 +32,5 @@ pub use diagnosis::codes;
 pub use error::ConformanceError;
 pub use exam::{Settings, examine};
 pub use report::{Calls, Check, Report};
+pub use script::{FixtureUse, HttpFixtures, ModelFixtures, Unmatched};
 pub use subject::Subject;

@@ -23,7 +23,8 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     checks.add(GROUP, "has the same text for the prompt each time", fix, prompt(&session).await);
     let fix = "take a turn whatever is said in it";
     checks.add(GROUP, "accepts turns", fix, taken_in(&session).await);
-    let fix = "give the best first and stop at `budget`: count with `llm::count_tokens`, which needs no permission";
+    let count = bench.subject.language.words().count_tokens;
+    let fix = format!("give the best first and stop at `budget`: count with `{count}`, which needs no permission");
     checks.add(GROUP, "recalls within the budget", fix, within(&session).await);
     let fix = "give each recollection a key that names what it says: one key with one text is shown once";
     checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&session).await);
@@ -83,11 +84,27 @@ fn turn(number: u32, user: &str, assistant: &str) -> TurnRecord {
 }
 
 async fn sync(session: &Session<'_>, turn: &TurnRecord) -> Result<(), CallFailure> {
-    session.call("sync-turn", session.instance.sync_turn(turn)).await
+    let once = || session.call("sync-turn", session.instance.sync_turn(turn));
+    session.until_answered(once).await
 }
 
 async fn recalled(session: &Session<'_>, text: &str, budget: u32) -> Result<Vec<Recollection>, CallFailure> {
-    let query = Query { turn: SAID.len() as u32 + 1, author: None, text: text.to_owned(), budget, extra: Vec::new() };
+    let once = || {
+        let query =
+            Query { turn: SAID.len() as u32 + 1, author: None, text: text.to_owned(), budget, extra: Vec::new() };
+        session.call("recall", session.instance.recall(query))
+    };
+    session.until_answered(once).await
+}
+
+/// Stores a turn, without a second attempt.
+pub(crate) async fn sync_once(session: &Session<'_>) -> Result<(), CallFailure> {
+    session.call("sync-turn", session.instance.sync_turn(&turn(1, SAID[0].0, SAID[0].1))).await
+}
+
+/// Recalls, without a second attempt.
+pub(crate) async fn recall_once(session: &Session<'_>) -> Result<Vec<Recollection>, CallFailure> {
+    let query = Query { turn: 2, author: None, text: QUESTION.to_owned(), budget: 1_000, extra: Vec::new() };
     session.call("recall", session.instance.recall(query)).await
 }
 

@@ -128,7 +128,7 @@ impl GrowingConversation<'_> {
                 match self.session.call("prepare", instance.prepare(&request)).await {
                     Ok(Progress::More) => {}
                     // Without a model, an error is allowed.
-                    Ok(Progress::Done) | Err(CallFailure::Returned(_)) => break,
+                    Ok(Progress::Done) | Err(CallFailure::Returned(_) | CallFailure::Down(_)) => break,
                     Err(crash) => return Err(crash.to_string()),
                 }
             }

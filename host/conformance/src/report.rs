@@ -1,6 +1,10 @@
 //! The report of a test run, for people and programs.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
+
+use crate::script::FixtureUse;
 
 /// The result of a test run.
 #[derive(Debug, Clone, Serialize)]
@@ -17,6 +21,12 @@ pub struct Report {
     pub checks: Vec<Check>,
     /// Counts and durations of the calls, by function.
     pub calls: Vec<Calls>,
+    /// The requests to the web; `None` for a plugin that requests none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<FixtureUse>,
+    /// The requests to a scripted model; `None` without fixtures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<FixtureUse>,
     /// The memory that suffices for all calls; `None` if it was not measured.
     pub memory: Option<Memory>,
 }
@@ -35,7 +45,7 @@ pub struct Check {
     pub seen: String,
     /// How to fix a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fix: Option<&'static str>,
+    pub fix: Option<Cow<'static, str>>,
     /// The seed that reproduces a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -83,17 +93,23 @@ pub(crate) type Verdict = Result<String, Fail>;
 pub(crate) struct Fail {
     pub(crate) why: String,
     pub(crate) seed: Option<u64>,
+    /// Whether nothing else could be expected, because the plugin's backend is a stand-in that is always unavailable.
+    pub(crate) is_excused: bool,
 }
 
 impl Fail {
+    pub(crate) fn excused(why: impl Into<String>) -> Self {
+        Self { why: why.into(), seed: None, is_excused: true }
+    }
+
     pub(crate) fn of_seed(seed: u64, why: impl Into<String>) -> Self {
-        Self { why: why.into(), seed: Some(seed) }
+        Self { why: why.into(), seed: Some(seed), is_excused: false }
     }
 }
 
 impl From<String> for Fail {
     fn from(why: String) -> Self {
-        Self { why, seed: None }
+        Self { why, seed: None, is_excused: false }
     }
 }
 
@@ -114,13 +130,20 @@ pub(crate) struct Checks(pub(crate) Vec<Check>);
 
 impl Checks {
     /// Adds a check; `fix` is shown if it failed.
-    pub(crate) fn add(&mut self, group: &'static str, what: &'static str, fix: &'static str, verdict: Verdict) {
-        let passed = verdict.is_ok();
+    pub(crate) fn add(
+        &mut self,
+        group: &'static str,
+        what: &'static str,
+        fix: impl Into<Cow<'static, str>>,
+        verdict: Verdict,
+    ) {
+        let passed = verdict.as_ref().map_or_else(|fail| fail.is_excused, |_| true);
         let (seen, seed) = match verdict {
             Ok(seen) => (seen, None),
+            Err(fail) if fail.is_excused => (shortened(&fail.why), None),
             Err(fail) => (shortened(&fail.why), fail.seed),
         };
-        self.0.push(Check { group, what, passed, seen, fix: (!passed).then_some(fix), seed });
+        self.0.push(Check { group, what, passed, seen, fix: (!passed).then(|| fix.into()), seed });
     }
 }
 
@@ -154,7 +177,9 @@ mod tests {
         checks.add("tools", "answers", "answer", passed());
         let [failed, passed] = checks.0.as_slice() else { panic!("two checks") };
         assert!(failed.seen.starts_with("a b ü") && failed.seen.len() <= REASON + '…'.len_utf8());
-        assert_eq!((failed.fix, failed.seed), (Some("answer"), Some(7)));
-        assert_eq!((passed.passed, passed.fix), (true, None));
+        assert_eq!((failed.fix.as_deref(), failed.seed), (Some("answer"), Some(7)));
+        assert_eq!((passed.passed, passed.fix.as_deref()), (true, None));
+        checks.add("memory", "recalls", "recall", Err(Fail::excused("its backend is down")));
+        assert!(checks.0[2].passed && checks.0[2].fix.is_none() && checks.0[2].seen == "its backend is down");
     }
 }

@@ -105,7 +105,7 @@ async fn absent(session: &Session<'_>, skills: &[Skill]) -> Verdict {
     let below = known.into_iter().flat_map(|name| paths[1..].iter().map(move |path| (name, *path)));
     for (name, path) in unknown.into_iter().chain(below) {
         match view(session, name, path).await {
-            Err(CallFailure::Returned(_)) => {}
+            Err(CallFailure::Returned(_) | CallFailure::Down(_)) => {}
             Err(crash) => return Err(crash.into()),
             Ok(_) => return Err(format!("`{name}`, {}: it answers a document", path.unwrap_or("itself")).into()),
         }
@@ -142,7 +142,7 @@ fn refused(answer: Result<SkillDocument, CallFailure>, name: &str, path: &str) -
         Err(CallFailure::Returned(fault)) if fault.message.contains(Folders::SECRET) => {
             Err(format!("`{name}`, {path}: the error reveals a file outside of the skills").into())
         }
-        Err(CallFailure::Returned(_)) => Ok(()),
+        Err(CallFailure::Returned(_) | CallFailure::Down(_)) => Ok(()),
         Err(crash) => Err(crash.into()),
         Ok(_) => Err(format!("`{name}`, {path:?}: it answers a document").into()),
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::{self, ArtifactError, Place};
-use hermes_plugin_host::{Code, Manifest};
+use hermes_plugin_host::{Code, Language, Manifest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub struct Subject {
     pub code: Code,
     /// The path of the code.
     pub path: PathBuf,
+    /// The language that it is written in, for hints.
+    pub(crate) language: Language,
 }
 
 /// The part of a manifest about the configuration.
@@ -53,7 +55,7 @@ impl Subject {
             Some(found) => found,
             None => bare(&file)?,
         };
-        Self::new(manifest, &text, Code::Native(bytes), file)
+        Self::new(manifest, &text, Code::Native(bytes), file, Some(folder))
     }
 
     /// Finds a component: a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
@@ -71,19 +73,20 @@ impl Subject {
             let named = manifest.as_ref().map(|(manifest, _)| manifest);
             let component =
                 artifact::find_component(&path, named, Place::Local).map_err(|error| no_build(&path, error))?;
-            return Self::of(component, manifest);
+            return Self::of(component, manifest, &path);
         }
-        let manifest = path.parent().map(manifest_in).transpose()?.flatten();
-        Self::of(path, manifest)
+        let folder = path.parent().unwrap_or(&path).to_owned();
+        let manifest = manifest_in(&folder)?;
+        Self::of(path, manifest, &folder)
     }
 
-    fn of(path: PathBuf, manifest: Option<(Manifest, String)>) -> Result<Self, ConformanceError> {
+    fn of(path: PathBuf, manifest: Option<(Manifest, String)>, folder: &Path) -> Result<Self, ConformanceError> {
         let component = fs::read(&path).map_err(|source| read_error(&path, source))?;
         let (manifest, text) = match manifest {
             Some(found) => found,
             None => bare(&path)?,
         };
-        Self::new(manifest, &text, Code::Component(component.into()), path)
+        Self::new(manifest, &text, Code::Component(component.into()), path, Some(folder))
     }
 
     /// Takes the text of a manifest and the bytes of a component, such as those inside the binary.
@@ -95,13 +98,20 @@ impl Subject {
         let path = PathBuf::from(MANIFEST);
         let parsed = Manifest::parse(manifest)
             .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
-        Self::new(parsed, manifest, Code::Component(component.to_vec().into()), path)
+        Self::new(parsed, manifest, Code::Component(component.to_vec().into()), path, None)
     }
 
-    fn new(manifest: Manifest, text: &str, code: Code, path: PathBuf) -> Result<Self, ConformanceError> {
+    fn new(
+        manifest: Manifest,
+        text: &str,
+        code: Code,
+        path: PathBuf,
+        folder: Option<&Path>,
+    ) -> Result<Self, ConformanceError> {
         let configured: Configured = serde_saphyr::from_str(text)
             .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
-        Ok(Self { manifest, schema: configured.config, code, path })
+        let language = Language::detect(folder, code.bytes());
+        Ok(Self { manifest, schema: configured.config, code, path, language })
     }
 
     /// The configuration with all defaults of the schema; `None` without a schema.

@@ -35,9 +35,10 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     let fix =
         "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
     checks.add(GROUP, "has a JSON Schema for each tool's arguments", fix, schemas(&tools));
-    let fix = "answer `invocation.unknown()` for a name that is not in the catalog";
+    let words = bench.subject.language.words();
+    let fix = format!("{} for a name that is not in the catalog", words.unknown_tool);
     checks.add(GROUP, "answers a name that it does not have with an error", fix, unknown(&session).await);
-    let fix = "take arguments apart with `invocation.parse()?`: an error of it goes to the model, a panic is a crash";
+    let fix = format!("{}; {} is a crash", words.arguments, words.crash);
     checks.add(
         GROUP,
         "answers wrong, empty, huge and strange arguments",
@@ -99,7 +100,7 @@ fn schemas(tools: &[Tool]) -> Verdict {
 async fn unknown(session: &Session<'_>) -> Verdict {
     for name in ["no_such_tool", "", arguments::UNICODE] {
         match session.call_tool(name, "{}").await {
-            Err(CallFailure::Returned(_)) => {}
+            Err(CallFailure::Returned(_) | CallFailure::Down(_)) => {}
             Err(crash) => return Err(crash.into()),
             Ok(output) => {
                 return Err(format!("`{name}` is not one of its tools, and it answers `{}`", output.content).into());
@@ -134,7 +135,7 @@ async fn explains(session: &Session<'_>, tools: &[Tool]) -> Verdict {
                 }
                 Err(CallFailure::Crashed(why)) => return Err(why.into()),
                 // A tool without arguments may accept any text.
-                Err(CallFailure::Returned(_)) | Ok(_) => {}
+                Err(CallFailure::Returned(_) | CallFailure::Down(_)) | Ok(_) => {}
             }
         }
     }

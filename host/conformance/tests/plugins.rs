@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use hermes_conformance::{Report, Settings, Subject, examine};
+use hermes_conformance::{HttpFixtures, ModelFixtures, Report, Settings, Subject, examine};
 use hermes_runtime::Runtime;
 
 /// A staged plugin; `None` if no plugins are staged.
@@ -21,7 +21,7 @@ fn runtime() -> Runtime {
 }
 
 fn settings(config: Option<String>) -> Settings {
-    Settings { conversations: 40, seed: 1, turns: None, config, jobs: 2 }
+    Settings { conversations: 40, seed: 1, turns: None, config, http: None, model: None, jobs: 2 }
 }
 
 fn summary(report: &Report) -> String {
@@ -169,4 +169,83 @@ fn a_file_that_is_not_a_component_fails_one_check_with_the_reason() {
     let report = examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap();
     assert_eq!((report.checks.len(), report.passed()), (1, false));
     assert!(report.checks[0].seen.contains("core module"), "{:?}", report.checks);
+}
+
+/// What the server of the guest `pigeon` answers.
+const LOFT: &str = "- request: GET https://loft.example.org/v1/search
+  answer:
+  - {status: 429, headers: {retry-after: 1}}
+  - {json: {memories: [{id: a, text: The ferry leaves at 07:45.}, {id: b, text: Ada keeps the lamps.}]}}
+- request: {method: POST, url: 'https://loft.example.org/v1/turns', headers: {authorization: Bearer stand-in-for-token}}
+  answer: {status: 204}
+- request: DELETE https://loft.example.org/v1/*
+  answer: 204
+";
+const MODEL: &str = "- {task: memory, reply: [A ferry., {error: unavailable}]}\n- {task: compression, reply: none}\n";
+
+/// Tests the guest `pigeon` with a flaw, with fixtures or without.
+fn pigeon(flaw: &str, with_fixtures: bool) -> Option<Report> {
+    let subject = staged("test-guests/pigeon")?;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    // A client that gives up at the first failure fails other checks as well.
+    let loft = if flaw == "gives-up" {
+        LOFT.replace("  - {status: 429, headers: {retry-after: 1}}\n", "")
+    } else {
+        LOFT.to_owned()
+    };
+    let http = with_fixtures.then(|| HttpFixtures::read(&write("http.yaml", &loft)).unwrap());
+    let model = with_fixtures.then(|| ModelFixtures::read(&write("model.yaml", MODEL)).unwrap());
+    let settings = Settings { http, model, ..settings(Some(format!(r#"{{"flaw":"{flaw}"}}"#))) };
+    Some(examine(&subject, &runtime(), &settings, &|_| ()).unwrap())
+}
+
+/// The defect D1 of the authors' review: 6 of 25 checks of an honest memory over HTTP failed, because it had no web.
+#[test]
+fn a_memory_over_http_passes_without_fixtures_if_it_says_that_its_server_is_down() {
+    let Some(report) = pigeon("none", false) else { return };
+    assert!(report.passed(), "{}", summary(&report));
+    let http = report.http.as_ref().unwrap();
+    assert!(http.stand_in && http.requests > 0 && report.model.is_none(), "{http:?}");
+    let recalls = report.checks.iter().find(|check| check.what == "recalls within the budget").unwrap();
+    assert!(recalls.seen.contains("its backend is down, and it says so"), "{recalls:?}");
+}
+
+#[test]
+fn a_memory_over_http_is_tested_with_the_answers_of_fixtures() {
+    let Some(report) = pigeon("none", true) else { return };
+    assert!(report.passed(), "{}", summary(&report));
+    let seen = |what: &str| report.checks.iter().find(|check| check.what == what).unwrap().seen.clone();
+    assert_eq!(seen("recalls within the budget"), "up to 2 recollections");
+    let limited = seen("answers an error when its backend limits requests");
+    assert!(limited.contains("`sync-turn`: unavailable") && limited.contains("2000 ms"), "{limited}");
+    let (http, model) = (report.http.as_ref().unwrap(), report.model.as_ref().unwrap());
+    assert_eq!(http.unused, ["line 7: DELETE https://loft.example.org/v1/*"]);
+    assert_eq!((http.stand_in, http.unmatched.len()), (false, 0));
+    assert_eq!(model.unused, ["line 2: task compression"]);
+    let text = serde_json::to_string(&report).unwrap();
+    assert!(!text.contains("stand-in-for"), "{text}");
+}
+
+/// A planted flaw of the guest `pigeon`, the check that must find it, and a part of the reason.
+const FLAWS_OF_A_CLIENT: &[(&str, &str, &str)] = &[
+    ("unwraps-answers", "answers an error when its backend sends garbage", "the loft answers JSON"),
+    ("hides-errors", "answers an error when its backend fails", "as if nothing had happened"),
+    ("loses-turns", "answers an error when its backend limits requests", "`sync-turn` answers as if nothing"),
+    ("wrong-kind", "answers an error in time when its backend is slow", "of the kind `failed`"),
+    ("gives-up", "answers an error when its backend refuses connections", "works again, `recall` fails"),
+];
+
+#[test]
+fn a_client_that_handles_failures_of_its_server_badly_is_found() {
+    for (flaw, what, part) in FLAWS_OF_A_CLIENT {
+        let Some(report) = pigeon(flaw, true) else { return };
+        let found = report.failures().find(|check| check.what == *what);
+        let found = found.unwrap_or_else(|| panic!("{flaw} was not found\n{}", summary(&report)));
+        assert!(found.seen.contains(part) && found.fix.is_some(), "{flaw}: {found:?}");
+    }
 }

@@ -65,11 +65,12 @@ impl Project {
                 code.push(CodeFile { path, name, signature });
             }
             Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
-            Err(error) => return Err(no_plugin(error.into())),
+            Err(error) => return Err(no_plugin(no_build(&error, folder))),
         }
         let libraries: BTreeSet<&String> = manifest.native.values().collect();
         for name in libraries {
-            if let Some(path) = artifact::find_library(folder, name, place).map_err(|error| no_plugin(error.into()))? {
+            let library = artifact::find_library(folder, name, place);
+            if let Some(path) = library.map_err(|error| no_plugin(no_build(&error, folder)))? {
                 let signature = Some(with_ending(&path, SIGNATURE)).filter(|file| file.is_file());
                 code.push(CodeFile { path, name: name.clone(), signature });
             }
@@ -112,10 +113,8 @@ impl Project {
     }
 }
 
-impl From<ArtifactError> for Reason {
-    fn from(error: ArtifactError) -> Self {
-        Self::new(error.to_string(), error.fix())
-    }
+fn no_build(error: &ArtifactError, folder: &Path) -> Reason {
+    Reason::new(error.to_string(), error.fix(folder))
 }
 
 fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {

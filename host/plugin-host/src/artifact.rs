@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use crate::language::Language;
 use crate::manifest::Manifest;
 
 /// Cargo's name for the target of components.
@@ -45,17 +46,17 @@ pub enum ArtifactError {
 }
 
 impl ArtifactError {
-    /// What to do.
-    pub fn fix(&self) -> &'static str {
+    /// What to do with the project in this folder.
+    pub fn fix(&self, folder: &Path) -> String {
+        let build = Language::of_project(folder).unwrap_or(Language::Other).words().build;
         match self {
-            Self::Several { .. } => "name one in plugin.yaml, as `component: FILE.wasm`",
-            Self::Missing { .. } => "build the project, or correct `component` in plugin.yaml",
-            Self::NoComponent => "give the folder that contains the component, or build the project",
-            Self::NotBuilt | Self::Outdated { .. } => {
-                "run `cargo build --release --target wasm32-wasip2` in the folder of the project"
-            }
+            Self::Several { .. } => "name one in plugin.yaml, as `component: FILE.wasm`".to_owned(),
+            Self::Missing { .. } => format!("{build}, or correct `component` in plugin.yaml"),
+            Self::NoComponent => format!("give the folder that contains the component, or {build}"),
+            Self::NotBuilt | Self::Outdated { .. } => build.to_owned(),
             Self::SourceOnly => {
                 "ask its author to publish the component, or download the source, build it, and give that folder"
+                    .to_owned()
             }
         }
     }
@@ -276,7 +277,7 @@ mod tests {
             let folder = folder(files);
             let error = find_component(folder.path(), Some(&manifest(named)), place).unwrap_err();
             assert_eq!(error, expected, "{files:?}");
-            assert!(!error.fix().is_empty());
+            assert!(!error.fix(folder.path()).is_empty());
         }
     }
 

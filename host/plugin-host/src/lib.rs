@@ -23,6 +23,7 @@ mod host;
 #[doc(hidden)]
 pub mod invariants;
 pub mod kinds;
+mod language;
 mod lock;
 mod manifest;
 mod permission;
@@ -57,6 +58,7 @@ pub use hermes_runtime::{
 };
 pub use host::PluginHost;
 pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, is_plugin_name, json_schema};
 pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
@@ -69,3 +71,4 @@ pub use storage::{Memory, Storage};
 pub use supervision::Halt;
 pub use trial::{Trial, try_out};
 pub use variables::{Unexpanded, Variables, WhyUnexpanded};
+pub use web::{scripted_web, stand_in};

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hermes_capabilities::http::{Connections, Grant, Http, Redaction, Rights, Secret, SystemResolver};
+use hermes_capabilities::http::{Connections, Grant, Http, Redaction, Rights, Secret, SystemResolver, Transport};
 use hermes_runtime::services::{Level, Reporter};
 
-use crate::permission::{Permissions, Right};
+use crate::permission::{EnvironmentName, Permissions, Right};
 use crate::selected::Identity;
 use crate::variables::Variables;
 
@@ -19,16 +19,7 @@ pub(crate) struct ConnectionPool(Mutex<Vec<(Identity, Weak<Connections>)>>);
 impl ConnectionPool {
     /// Access to the web for one plugin in one session. Reads the plugin's secrets.
     pub(crate) fn open(&self, plugin: &Identity, permissions: &Permissions, variables: &Variables) -> Arc<Http> {
-        let grants = permissions.http.iter();
-        let secrets = permissions.secrets.iter().map(|secret| {
-            let value = variables.get(secret.env.as_str());
-            Secret::new(secret.name.clone(), secret.env.to_string(), secret.audience.clone(), value)
-        });
-        let rights = Rights {
-            grants: grants.map(|grant| Grant { site: grant.url.clone(), methods: grant.methods.clone() }).collect(),
-            secrets: secrets.collect(),
-            denial: Right::Http.denial(&plugin.name),
-        };
+        let rights = rights(&plugin.name, permissions, |_, variable| variables.get(variable.as_str()));
         Arc::new(Http::over(self.connections(plugin, rights)))
     }
 
@@ -43,6 +34,31 @@ impl ConnectionPool {
             connections
         })
     }
+}
+
+/// The rights of a plugin on the web. `value` reads a secret by its name and its variable.
+fn rights(plugin: &str, permissions: &Permissions, value: impl Fn(&str, &EnvironmentName) -> Option<String>) -> Rights {
+    let grant = |grant: &crate::Http| Grant { site: grant.url.clone(), methods: grant.methods.clone() };
+    let secret = |secret: &crate::Secret| {
+        let value = value(&secret.name, &secret.env);
+        Secret::new(secret.name.clone(), secret.env.to_string(), secret.audience.clone(), value)
+    };
+    Rights {
+        grants: permissions.http.iter().map(grant).collect(),
+        secrets: permissions.secrets.iter().map(secret).collect(),
+        denial: Right::Http.denial(plugin),
+    }
+}
+
+/// The web of a plugin under test: its permissions and all checks of a session, with a script in place of the network and
+/// a [`stand_in`] for each secret.
+pub fn scripted_web(plugin: &str, permissions: &Permissions, script: Arc<dyn Transport>) -> Http {
+    Http::scripted(rights(plugin, permissions, |name, _| Some(stand_in(name))), script)
+}
+
+/// The value of a secret in tests.
+pub fn stand_in(secret: &str) -> String {
+    format!("stand-in-for-{secret}")
 }
 
 /// Wraps a reporter so that it redacts the plugin's secrets, which the plugin may know from elsewhere.

@@ -9,12 +9,13 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 use url::Url;
 
-use super::connections::{Connections, Rights};
+use super::connections::{Carrier, Connections, Rights};
 use super::error::{BODY, HttpError};
 use super::message::{Headers, Request, Response, is_method, shown};
 use super::redaction::Redaction;
 use super::resolver::{Closed, Resolver};
 use super::site::has_userinfo;
+use super::transport::{Answer, Broken, Transport, send_to};
 
 /// The default and the longest time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -59,6 +60,11 @@ impl Http {
     /// Access with connections of its own. Nothing is resolved or sent before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
         Self::over(Arc::new(Connections::new(rights, resolver)))
+    }
+
+    /// Access to a script in place of the network. Everything above a single request stays as it is.
+    pub fn scripted(rights: Rights, transport: Arc<dyn Transport>) -> Self {
+        Self::over(Arc::new(Connections::scripted(rights, transport)))
     }
 
     /// Access over connections that the same plugin uses elsewhere in the process.
@@ -195,17 +201,23 @@ impl Http {
         Ok(Hop { url: target, ..hop })
     }
 
-    async fn once(&self, hop: &Hop) -> Result<reqwest::Response, HttpError> {
+    async fn once(&self, hop: &Hop) -> Result<Answer, HttpError> {
         let headers = self.headers(hop);
         let lengths = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
         let sent = hop.url.as_str().len() + lengths.sum::<usize>() + hop.body.len();
         self.meter.requests.fetch_add(1, Ordering::Relaxed);
         self.meter.sent.fetch_add(sent as u64, Ordering::Relaxed);
-        let mut request = self.connections.client()?.request(hop.method.clone(), hop.url.clone()).headers(headers);
-        if !hop.body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
-            request = request.body(hop.body.clone());
-        }
-        request.send().await.map_err(|error| self.broken(error, &hop.url))
+        let answer = match self.connections.carrier()? {
+            Carrier::Network(client) => {
+                let mut request = client.request(hop.method.clone(), hop.url.clone()).headers(headers);
+                if !hop.body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
+                    request = request.body(hop.body.clone());
+                }
+                request.send().await.map(Answer::Network).map_err(Broken::Network)
+            }
+            Carrier::Script(transport) => send_to(&*transport, &hop.method, &hop.url, &headers, &hop.body).await,
+        };
+        answer.map_err(|broken| self.broken(broken, &hop.url))
     }
 
     fn headers(&self, hop: &Hop) -> HeaderMap {
@@ -224,7 +236,7 @@ impl Http {
         headers
     }
 
-    async fn read(&self, mut response: reqwest::Response) -> Result<Response, HttpError> {
+    async fn read(&self, mut response: Answer) -> Result<Response, HttpError> {
         let encoding = response.headers().get(header::CONTENT_ENCODING).map(|value| lossy(value).trim().to_lowercase());
         if let Some(encoding) = encoding.filter(|encoding| !["", "identity"].contains(&encoding.as_str())) {
             return Err(HttpError::Encoding(self.redaction().text(&shown(&encoding))));
@@ -235,7 +247,7 @@ impl Http {
         let redaction = self.redaction();
         let mut body = Vec::new();
         let url = response.url().clone();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(error, &url))? {
+        while let Some(chunk) = response.next().await.map_err(|broken| self.broken(broken, &url))? {
             self.meter.received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
             if body.len() + chunk.len() > BODY {
                 return Err(HttpError::TooLong);
@@ -253,8 +265,12 @@ impl Http {
     }
 
     /// The error of a request without an answer, in words without the query.
-    fn broken(&self, error: reqwest::Error, url: &Url) -> HttpError {
-        let error = error.without_url();
+    fn broken(&self, broken: Broken, url: &Url) -> HttpError {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let error = match broken {
+            Broken::Network(error) => error.without_url(),
+            Broken::Scripted(why) => return HttpError::Network { host, why: self.redaction().text(&why) },
+        };
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(inner) = cause {
             if let Some(Closed { host, address }) = inner.downcast_ref() {
@@ -262,7 +278,6 @@ impl Http {
             }
             cause = inner.source();
         }
-        let host = url.host_str().unwrap_or_default().to_owned();
         HttpError::Network { host, why: self.redaction().text(&innermost(&error)) }
     }
 
@@ -283,7 +298,7 @@ struct Hop {
 }
 
 /// The target of a redirect, if the response is one.
-fn next(hop: &Hop, response: &reqwest::Response) -> Result<Option<Url>, HttpError> {
+fn next(hop: &Hop, response: &Answer) -> Result<Option<Url>, HttpError> {
     let redirects = matches!(
         response.status(),
         StatusCode::MOVED_PERMANENTLY

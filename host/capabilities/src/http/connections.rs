@@ -11,6 +11,7 @@ use super::error::HttpError;
 use super::resolver::{Checked, Resolver};
 use super::secret::Secret;
 use super::site::Site;
+use super::transport::Transport;
 
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -52,14 +53,30 @@ pub struct Rights {
 /// the grants, on a kept connection as on a new one.
 pub struct Connections {
     rights: Rights,
-    resolver: Arc<dyn Resolver>,
-    client: Mutex<Option<Client>>,
+    leading: Leading,
+}
+
+/// Where the connections lead.
+enum Leading {
+    Network { resolver: Arc<dyn Resolver>, client: Mutex<Option<Client>> },
+    Script(Arc<dyn Transport>),
+}
+
+/// What carries a single request.
+pub(super) enum Carrier {
+    Network(Client),
+    Script(Arc<dyn Transport>),
 }
 
 impl Connections {
     /// No connection is opened before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
-        Self { rights, resolver, client: Mutex::default() }
+        Self { rights, leading: Leading::Network { resolver, client: Mutex::default() } }
+    }
+
+    /// A script answers in place of the network.
+    pub(super) fn scripted(rights: Rights, transport: Arc<dyn Transport>) -> Self {
+        Self { rights, leading: Leading::Script(transport) }
     }
 
     /// The rights of every request on these connections.
@@ -67,8 +84,15 @@ impl Connections {
         &self.rights
     }
 
-    pub(super) fn client(&self) -> Result<Client, HttpError> {
-        let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn carrier(&self) -> Result<Carrier, HttpError> {
+        match &self.leading {
+            Leading::Network { resolver, client } => self.client(resolver, client).map(Carrier::Network),
+            Leading::Script(transport) => Ok(Carrier::Script(Arc::clone(transport))),
+        }
+    }
+
+    fn client(&self, resolver: &Arc<dyn Resolver>, slot: &Mutex<Option<Client>>) -> Result<Client, HttpError> {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*slot {
             return Ok(client.clone());
         }
@@ -77,7 +101,7 @@ impl Connections {
             .referer(false)
             .no_proxy()
             .connect_timeout(CONNECT)
-            .dns_resolver(Arc::new(Checked(Arc::clone(&self.resolver))));
+            .dns_resolver(Arc::new(Checked(Arc::clone(resolver))));
         if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
             // Loading the system's root certificates takes longer than everything else.
             builder = builder.tls_certs_only([]);

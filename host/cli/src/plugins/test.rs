@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
-use hermes_conformance::{Check, Report, Settings, Subject, examine};
+use hermes_conformance::{Check, FixtureUse, HttpFixtures, ModelFixtures, Report, Settings, Subject, examine};
 
 use crate::compile;
 use crate::console::{Console, Tone, print};
@@ -37,6 +37,12 @@ pub(crate) struct TestArguments {
     /// The plugin's configuration, as a JSON object
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
+    /// Answer its HTTP requests from this file of fixtures (docs/testing-plugins.md); without it, every request fails with 503
+    #[arg(long, value_name = "FIXTURES")]
+    http: Option<PathBuf>,
+    /// Answer its requests to models from this file of fixtures; without it, a stand-in picks lines of the request
+    #[arg(long, value_name = "FIXTURES")]
+    model: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
@@ -49,6 +55,8 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
         seed: arguments.seed,
         turns: arguments.turns,
         config: arguments.config.clone(),
+        http: arguments.http.as_deref().map(HttpFixtures::read).transpose()?,
+        model: arguments.model.as_deref().map(ModelFixtures::read).transpose()?,
         jobs: thread::available_parallelism().map_or(1, Into::into),
     };
     let progress = |what: &str| {
@@ -92,6 +100,11 @@ fn render(report: &Report, arguments: &TestArguments, console: Console) -> Strin
         let (enough, limit) = (memory.enough_mib, memory.limit_mib);
         out.push_str(&format!("memory: {enough} MiB needed, limit {limit} MiB\n"));
     }
+    for (option, found) in [("http", &report.http), ("model", &report.model)] {
+        if let Some(found) = found {
+            out.push_str(&fixtures(option, found));
+        }
+    }
     let failures = report.failures().count();
     let all = report.checks.len();
     out.push_str(&match failures {
@@ -110,18 +123,54 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
         return format!("  {sign} {}{seen}\n", check.what);
     }
     let mut line = format!("  {sign} {}\n      why: {seen}\n", check.what);
-    if let Some(fix) = check.fix {
+    if let Some(fix) = &check.fix {
         line.push_str(&format!("      fix: {fix}\n"));
     }
     if let Some(seed) = check.seed {
         let path = arguments.path.display();
         let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
         let native = if arguments.native { " --native" } else { "" };
+        let file = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map_or_else(String::new, |path| format!(" --{name} {}", path.display()))
+        };
+        let fixtures = file("http", &arguments.http) + &file("model", &arguments.model);
         line.push_str(&format!(
-            "      repeat: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}\n"
+            "      repeat: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}{fixtures}\n"
         ));
     }
     line
+}
+
+/// The most lines of a list.
+const MOST: usize = 20;
+
+/// What was used of the fixtures for an import.
+fn fixtures(option: &str, found: &FixtureUse) -> String {
+    let requests = text::counted(found.requests, "request");
+    if found.stand_in {
+        return format!(
+            "{option}: {requests}, each answered with 503; `--{option} FIXTURES` answers from a file and tests the rest\n"
+        );
+    }
+    let mut out = format!("{option}: {requests}\n");
+    let mut list = |title: &str, lines: Vec<String>| {
+        if lines.is_empty() {
+            return;
+        }
+        out.push_str(&format!("  {title}:\n"));
+        let left = lines.len().saturating_sub(MOST);
+        lines.iter().take(MOST).for_each(|line| out.push_str(&format!("    {}\n", text::line(line))));
+        if left > 0 {
+            out.push_str(&format!("    and {left} more\n"));
+        }
+    };
+    list("unused fixtures", found.unused.clone());
+    let unmatched = found.unmatched.iter().map(|unmatched| match unmatched.count {
+        1 => unmatched.request.clone(),
+        count => format!("{} ({count} times)", unmatched.request),
+    });
+    list("requests without a fixture", unmatched.collect());
+    out
 }
 
 fn time(micros: u64) -> String {
@@ -146,19 +195,21 @@ mod tests {
             seed: 1,
             turns: None,
             config: Some(r#"{"keep":1}"#.to_owned()),
+            http: Some("http.yaml".into()),
+            model: None,
         };
         let check = |passed: bool| Check {
             group: "plans",
             what: "keep the rules",
             passed,
             seen: "message 3\u{1b}[2J is lost".to_owned(),
-            fix: (!passed).then_some("cover it"),
+            fix: (!passed).then_some("cover it".into()),
             seed: (!passed).then_some(7),
         };
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
         let expected = "  ✗ keep the rules\n      why: message 3 is lost\n      fix: cover it\n      repeat: hermes \
-                        plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}'\n";
+                        plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}' --http http.yaml\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
         assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
     }

@@ -117,7 +117,7 @@ impl Project {
             Some(words) => {
                 self.run(words, Stdio::inherit()).await?;
                 artifact::find_component(&self.folder, Some(manifest), Place::Local)
-                    .map_err(|error| failed(error.to_string(), error.fix()))?
+                    .map_err(|error| failed(error.to_string(), &error.fix(&self.folder)))?
             }
             None => {
                 let fixed = ["cargo", "build", "--release", "--target", TARGET];

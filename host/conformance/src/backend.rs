@@ -1,0 +1,253 @@
+//! Checks of plugins that use the web: failures of the backend become errors, and the plugin works again afterwards.
+
+use std::time::Duration;
+
+use hermes_plugin_host::{FaultKind, Limit, LimitSet};
+use serde_json::Value;
+
+use crate::arguments;
+use crate::bench::{CallFailure, Session, Setup, TestBench, is_temporary};
+use crate::error::ConformanceError;
+use crate::memory;
+use crate::report::{Checks, Fail, Verdict};
+use crate::script::web::{Answer, Fault};
+
+const GROUP: &str = "backend";
+/// The time of a call while the backend is slow, in milliseconds: enough to answer an error, and no longer than needed.
+const SHORT: u64 = 1_500;
+
+/// A failure of the backend.
+struct Failure {
+    what: &'static str,
+    /// In the middle of a sentence.
+    name: &'static str,
+    answer: Answer,
+    /// Whether the same request may succeed later.
+    is_temporary: bool,
+    is_slow: bool,
+}
+
+fn failures() -> Vec<Failure> {
+    let failure = |what, name, answer, is_temporary| Failure { what, name, answer, is_temporary, is_slow: false };
+    vec![
+        failure(
+            "answers an error when its backend limits requests",
+            "answers 429 with `retry-after: 2`",
+            Answer::error(429, &[("retry-after", "2")], "too many requests"),
+            true,
+        ),
+        failure(
+            "answers an error when its backend fails",
+            "answers 500",
+            Answer::error(500, &[], "internal error"),
+            true,
+        ),
+        failure(
+            "answers an error when its backend refuses connections",
+            "refuses connections",
+            Answer::faulty(Fault::Refuse),
+            true,
+        ),
+        failure(
+            "answers an error when its backend sends garbage",
+            "sends garbage",
+            Answer::faulty(Fault::Garbage),
+            false,
+        ),
+        Failure {
+            what: "answers an error in time when its backend is slow",
+            name: "does not answer in time",
+            answer: Answer::late(Duration::from_secs(600)),
+            is_temporary: true,
+            is_slow: true,
+        },
+    ]
+}
+
+/// What a plugin did while its backend failed.
+#[derive(Default)]
+struct Observed {
+    /// The calls that sent requests.
+    asked: Vec<String>,
+    /// The delays that errors name, in milliseconds.
+    delays: Vec<u32>,
+}
+
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    if !bench.exports.memory_provider && !bench.exports.tools {
+        return Ok(());
+    }
+    let words = bench.subject.language.words();
+    for failure in failures() {
+        let fix = format!(
+            "answer an error of the kind `unavailable` (with `retry-after-ms`, if the server names a time), so that the host tries \
+             again later and no memory is lost; {} is a crash",
+            words.crash
+        );
+        let verdict = survives(bench, &failure).await?;
+        checks.add(GROUP, failure.what, fix, verdict);
+    }
+    Ok(())
+}
+
+async fn survives(bench: &TestBench<'_>, failure: &Failure) -> Result<Verdict, ConformanceError> {
+    let mut setup = bench.setup();
+    if failure.is_slow {
+        let short = |limits: LimitSet, limit| {
+            let usual = bench.limits.get(limit);
+            limits.and(limit, usual.min(SHORT))
+        };
+        let limits = [Limit::RecallTime, Limit::BackgroundTime, Limit::ToolTime].into_iter();
+        setup.limits = setup.limits.with(&limits.fold(LimitSet::default(), short));
+    }
+    let mut observed = Observed::default();
+    if bench.exports.memory_provider
+        && let Err(fail) = memory_survives(bench, &setup, failure, &mut observed).await?
+    {
+        return Ok(Err(fail));
+    }
+    if bench.exports.tools
+        && let Err(fail) = tools_survive(bench, &setup, failure, &mut observed).await?
+    {
+        return Ok(Err(fail));
+    }
+    if observed.asked.is_empty() {
+        return Ok(Ok("no call sent a request".to_owned()));
+    }
+    let delay = match observed.delays.iter().max() {
+        Some(delay) => format!("; tries again after {delay} ms"),
+        None => String::new(),
+    };
+    Ok(Ok(format!("{}{delay}", observed.asked.join(", "))))
+}
+
+/// `sync-turn` and `recall` fail with an error that the host acts on, and work the next time.
+async fn memory_survives(
+    bench: &TestBench<'_>,
+    setup: &Setup,
+    failure: &Failure,
+    observed: &mut Observed,
+) -> Result<Result<(), Fail>, ConformanceError> {
+    let session = bench.open(setup)?;
+    let usual = session.until_answered(|| memory::recall_once(&session)).await;
+    let Some(web) = &session.web else { return Ok(Ok(())) };
+    web.break_with(Some(failure.answer.clone()));
+    let before = web.served();
+    let synced = memory::sync_once(&session).await;
+    let between = web.served();
+    let recalled = memory::recall_once(&session).await;
+    let after = web.served();
+    web.break_with(None);
+    // A provider need not read what its backend answers to a stored turn.
+    let may_succeed = !failure.is_temporary;
+    if between > before
+        && let Err(fail) = reacted("sync-turn", failure, synced.as_ref().copied(), may_succeed, observed)
+    {
+        return Ok(Err(fail));
+    }
+    if after > between
+        && let Err(fail) = reacted("recall", failure, recalled.as_ref().map(|_| ()), false, observed)
+    {
+        return Ok(Err(fail));
+    }
+    if after == before {
+        return Ok(Ok(()));
+    }
+    let again = session.until_answered(|| memory::recall_once(&session)).await;
+    Ok(match (usual, again) {
+        (_, Err(CallFailure::Crashed(why))) => Err(format!("afterwards: {why}").into()),
+        (Ok(_), Err(still)) => {
+            Err(format!("once its backend {} and works again, `recall` fails: {still}", failure.name).into())
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Checks the answer to a call whose requests failed.
+fn reacted(
+    call: &str,
+    failure: &Failure,
+    answer: Result<(), &CallFailure>,
+    may_succeed: bool,
+    observed: &mut Observed,
+) -> Result<(), Fail> {
+    let name = failure.name;
+    let kind = match answer {
+        Ok(()) if may_succeed => "success".to_owned(),
+        Ok(()) => {
+            return Err(format!("its backend {name}, and `{call}` answers as if nothing had happened").into());
+        }
+        Err(CallFailure::Crashed(why)) => return Err(format!("its backend {name}: {why}").into()),
+        Err(CallFailure::Returned(fault) | CallFailure::Down(fault)) => {
+            if failure.is_temporary && !is_temporary(fault.kind) {
+                return Err(format!(
+                    "its backend {name}, and `{call}` answers an error of the kind `{}`, after which the host does not try again: {}",
+                    word(fault.kind),
+                    fault.message
+                )
+                .into());
+            }
+            observed.delays.extend(fault.retry_after_ms);
+            word(fault.kind).to_owned()
+        }
+    };
+    observed.asked.push(format!("`{call}`: {kind}"));
+    Ok(())
+}
+
+/// Every tool that uses the web answers something, and works the next time as it did before.
+async fn tools_survive(
+    bench: &TestBench<'_>,
+    setup: &Setup,
+    failure: &Failure,
+    observed: &mut Observed,
+) -> Result<Result<(), Fail>, ConformanceError> {
+    let session = bench.open(setup)?;
+    let Some(web) = session.web.clone() else { return Ok(Ok(())) };
+    // An error was reported by the checks of tools.
+    let Ok(tools) = session.call("catalog", session.instance.catalog()).await else { return Ok(Ok(())) };
+    for tool in tools {
+        let name = &tool.schema.name;
+        let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
+        let arguments = arguments::valid(&schema).to_string();
+        let before = web.served();
+        let usual = session.until_answered(|| session.call_tool(name, &arguments)).await.is_ok();
+        if web.served() == before {
+            continue;
+        }
+        web.break_with(Some(failure.answer.clone()));
+        let broken = session.call_tool(name, &arguments).await;
+        web.break_with(None);
+        if let Err(CallFailure::Crashed(why)) = broken {
+            return Ok(Err(format!("its backend {}: tool `{name}`: {why}", failure.name).into()));
+        }
+        observed.asked.push(format!("tool `{name}`: {}", if broken.is_ok() { "a result" } else { "an error" }));
+        if let Err(fail) = works_again(&session, name, &arguments, usual).await {
+            return Ok(Err(format!("once its backend {} and works again: {}", failure.name, fail.why).into()));
+        }
+    }
+    Ok(Ok(()))
+}
+
+async fn works_again(session: &Session<'_>, name: &str, arguments: &str, usual: bool) -> Result<(), Fail> {
+    match session.until_answered(|| session.call_tool(name, arguments)).await {
+        Err(CallFailure::Crashed(why)) => Err(format!("tool `{name}`: {why}").into()),
+        Err(still) if usual => Err(format!("tool `{name}` fails: {still}").into()),
+        _ => Ok(()),
+    }
+}
+
+/// The name of a kind in the contract.
+fn word(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::InvalidInput => "invalid-input",
+        FaultKind::Unavailable => "unavailable",
+        FaultKind::Denied => "denied",
+        FaultKind::Timeout => "timeout",
+        FaultKind::Cancelled => "cancelled",
+        FaultKind::Conflict => "conflict",
+        FaultKind::Exhausted => "exhausted",
+        FaultKind::Unsupported => "unsupported",
+        FaultKind::Failed => "failed",
+    }
+}
