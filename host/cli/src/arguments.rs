@@ -308,6 +308,10 @@ pub(crate) enum PluginsCommand {
     New(NewArguments),
     /// Test a plugin against the contract of its kind, in the real runtime
     Test(TestArguments),
+    /// Pack a built project into NAME-VERSION.tar.gz, for publishing
+    Pack(crate::plugins::pack::PackArguments),
+    /// Write the contract (the files of wit/) to a folder
+    Wit(crate::plugins::wit::WitArguments),
     /// Show a plugin's details, permissions, statistics and failures
     Info {
         /// The plugin's name

@@ -15,6 +15,7 @@ mod installer;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod invariants;
+mod pack;
 mod project;
 mod signature;
 mod source;
@@ -26,6 +27,7 @@ pub use error::{InstallError, Reason};
 pub use fetch::{Progress, Silent};
 pub use grants::{Finding, Granting, State, only};
 pub use installer::{Installer, Prepared, Wanted};
+pub use pack::{Package, pack};
 
 pub use source::{Image, Repository, Source};
 pub use transaction::{Rewrite, Steps};

@@ -89,31 +89,42 @@ impl Project {
         Ok(Self { manifest, manifest_text: text, code, documents: documents(folder).at(folder)? })
     }
 
-    /// Copies the files of the plugin into an empty folder, and syncs them.
-    pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
-        let write = |name: &str, bytes: &[u8]| -> Result<(), InstallError> {
-            let path = folder.join(name);
-            let mut file = fs::File::create_new(&path).at(&path)?;
-            std::io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()).at(&path)
-        };
-        write(MANIFEST, self.manifest_text.as_bytes())?;
+    /// The component, if the plugin has one.
+    pub(crate) fn component(&self) -> Option<&Path> {
+        let is_component = |file: &&CodeFile| file.name.ends_with(".wasm");
+        self.code.iter().find(is_component).map(|file| file.path.as_path())
+    }
+
+    /// The files of the plugin, by name.
+    pub(crate) fn files(&self) -> Result<Vec<(String, Vec<u8>)>, InstallError> {
+        let mut files = vec![(MANIFEST.to_owned(), self.manifest_text.clone().into_bytes())];
         for CodeFile { path, name, signature } in &self.code {
-            write(name, &fs::read(path).at(path)?)?;
+            files.push((name.clone(), fs::read(path).at(path)?));
             if let Some(signature) = signature {
-                write(&format!("{name}{SIGNATURE}"), &fs::read(signature).at(signature)?)?;
+                files.push((format!("{name}{SIGNATURE}"), fs::read(signature).at(signature)?));
             }
         }
         for document in &self.documents {
             let name = document.file_name().unwrap_or_default().to_string_lossy();
-            if !folder.join(&*name).exists() {
-                write(&name, &fs::read(document).at(document)?)?;
+            if files.iter().all(|(known, _)| *known != name) {
+                files.push((name.into_owned(), fs::read(document).at(document)?));
             }
+        }
+        Ok(files)
+    }
+
+    /// Copies the files of the plugin into an empty folder, and syncs them.
+    pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
+        for (name, bytes) in self.files()? {
+            let path = folder.join(name);
+            let mut file = fs::File::create_new(&path).at(&path)?;
+            std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all()).at(&path)?;
         }
         hermes_private_files::sync_folder(folder).at(folder)
     }
 }
 
-fn no_build(error: &ArtifactError, folder: &Path) -> Reason {
+pub(crate) fn no_build(error: &ArtifactError, folder: &Path) -> Reason {
     Reason::new(error.to_string(), error.fix(folder))
 }
 

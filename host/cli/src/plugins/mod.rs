@@ -8,6 +8,7 @@ mod info;
 pub(crate) mod install;
 mod logs;
 pub(crate) mod new;
+pub(crate) mod pack;
 mod pick;
 pub(crate) mod remove;
 mod switch;
@@ -15,6 +16,7 @@ pub(crate) mod test;
 pub(crate) mod update;
 mod variables;
 mod verify;
+pub(crate) mod wit;
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -165,6 +167,8 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Dev(arguments) => crate::wait(dev::run(arguments, console)),
         PluginsCommand::New(arguments) => new::run(arguments, console),
         PluginsCommand::Test(arguments) => test::run(arguments, console),
+        PluginsCommand::Pack(arguments) => pack::run(arguments, console),
+        PluginsCommand::Wit(arguments) => wit::run(arguments),
     }
 }
 

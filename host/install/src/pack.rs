@@ -1,0 +1,218 @@
+//! Packs a project into an archive that installs as it is: the files that an installation copies, and no others.
+//!
+//! The same files always give the same bytes, whenever and wherever they are packed.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use flate2::{Compression, GzBuilder};
+use hermes_plugin_host::artifact::{ArtifactError, Place};
+use hermes_plugin_host::{Language, Manifest};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{At, InstallError};
+use crate::project::{Project, no_build};
+
+/// The time of every file in an archive: the beginning of 1980, the first that all formats can express.
+const TIME: u64 = 315_532_800;
+/// How deep the sources of a project are searched.
+const DEPTH: usize = 6;
+/// Folders with the sources of others.
+const FOREIGN: [&str; 4] = ["node_modules", "target", "vendor", "venv"];
+
+/// A packed plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// The file name of the archive, `NAME-VERSION.tar.gz`.
+    pub file_name: String,
+    /// The archive.
+    pub archive: Vec<u8>,
+    /// The SHA-256 of the archive, in hexadecimal digits.
+    pub sha256: String,
+    /// The files in it, sorted, with their sizes in bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+/// Packs the project in a folder. Builds nothing.
+///
+/// # Errors
+///
+/// Returns an error if the project has no build, or one that is older than its sources.
+pub fn pack(folder: &Path) -> Result<Package, InstallError> {
+    let from = folder.display().to_string();
+    let project = Project::find(folder, Place::Local, &from, None)?;
+    if let Some(error) = outdated(folder, &project) {
+        return Err(InstallError::NoPlugin { from, reason: no_build(&error, folder) });
+    }
+    let mut files = project.files()?;
+    files.sort();
+    let archive = archive(&files).at(folder)?;
+    let sha256 = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
+    let Manifest { name, version, .. } = &project.manifest;
+    Ok(Package {
+        file_name: format!("{name}-{version}.tar.gz"),
+        archive,
+        sha256,
+        files: files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64)).collect(),
+    })
+}
+
+fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
+    let packed = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
+    let mut archive = tar::Builder::new(packed);
+    archive.mode(tar::HeaderMode::Deterministic);
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(TIME);
+        archive.append_data(&mut header, name, bytes.as_slice())?;
+    }
+    let mut packed = archive.into_inner()?;
+    packed.flush()?;
+    packed.finish()
+}
+
+/// A build that is older than a source. Cargo's builds were checked when they were found; other tools list no sources, so
+/// every file of the language counts.
+fn outdated(folder: &Path, project: &Project) -> Option<ArtifactError> {
+    let endings = Language::of_project(folder)?.sources();
+    let artifact = project.component()?;
+    let built = changed(artifact)?;
+    let mut sources = Vec::new();
+    collect(folder, endings, DEPTH, &mut sources);
+    let source_file = sources.into_iter().filter(|source| changed(source) > Some(built)).min()?;
+    Some(ArtifactError::Outdated { artifact: artifact.to_owned(), source_file })
+}
+
+fn collect(folder: &Path, endings: &[&str], depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if name.starts_with('.') || FOREIGN.contains(&name.as_str()) {
+            continue;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => collect(&path, endings, depth - 1, found),
+            Ok(kind) if kind.is_file() => {
+                let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
+                if endings.contains(&ending.as_str()) {
+                    found.push(path);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|found| found.modified()).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use hermes_diagnostic::Diagnose as _;
+
+    use super::*;
+    use crate::archive::{Caps, unpack};
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        folder
+    }
+
+    fn set_time(path: &Path, ago: u64) {
+        let time = SystemTime::now() - Duration::from_secs(ago);
+        fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    const FILES: [(&str, &str); 8] = [
+        ("plugin.yaml", "name: my-tool\nversion: 1.2.0\n"),
+        ("my_tool.wasm", "\0asm"),
+        ("my_tool.wasm.minisig", "signature"),
+        ("minisign.pub", "key"),
+        ("README.md", "# Mine\n"),
+        ("LICENSE", "free"),
+        (".env", "KEY=1"),
+        ("notes/secret.txt", "no"),
+    ];
+
+    #[test]
+    fn an_archive_contains_exactly_what_an_installation_copies() {
+        let from = folder(&FILES);
+        let package = pack(from.path()).unwrap();
+        assert_eq!(package.file_name, "my-tool-1.2.0.tar.gz");
+        let names: Vec<&str> = package.files.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = ["LICENSE", "README.md", "minisign.pub", "my-tool.wasm", "my-tool.wasm.minisig", "plugin.yaml"];
+        assert_eq!(names, expected);
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(&package.file_name);
+        fs::write(&path, &package.archive).unwrap();
+        let unpacked = place.path().join("unpacked");
+        fs::create_dir(&unpacked).unwrap();
+        unpack(&path, &unpacked, Caps::standard()).unwrap();
+        let again = Project::find(&unpacked, Place::Fetched, "there", None).unwrap();
+        let mut there = again.files().unwrap();
+        there.sort();
+        let mut here = Project::find(from.path(), Place::Local, "here", None).unwrap().files().unwrap();
+        here.sort();
+        assert_eq!(there, here);
+        assert_eq!(pack(&unpacked).unwrap(), package, "what was unpacked packs to the same bytes");
+    }
+
+    #[test]
+    fn the_same_files_give_the_same_bytes() {
+        let (one, other) = (folder(&FILES), folder(&FILES));
+        for (name, _) in FILES {
+            set_time(&other.path().join(name), 1_000_000);
+        }
+        let package = pack(one.path()).unwrap();
+        assert_eq!(pack(other.path()).unwrap(), package);
+        assert_eq!(package.sha256.len(), 64);
+        fs::write(other.path().join("README.md"), "# Yours\n").unwrap();
+        assert_ne!(pack(other.path()).unwrap().sha256, package.sha256);
+    }
+
+    #[test]
+    fn a_build_that_is_older_than_a_source_is_refused_in_every_language() {
+        for (source, fix) in [
+            ("engine.py", "componentize-py"),
+            ("src/tool.js", "jco"),
+            ("main.go", "build script"),
+            ("engine.c", "make"),
+        ] {
+            let project = folder(&[("plugin.yaml", "name: mine\n"), ("mine.wasm", "x"), (source, "")]);
+            if source.starts_with("src/") {
+                fs::write(project.path().join("package.json"), "{}").unwrap();
+            }
+            set_time(&project.path().join("mine.wasm"), 50);
+            let refused = pack(project.path()).unwrap_err().sentence();
+            assert!(refused.contains(source) && refused.contains("older") && refused.contains(fix), "{refused}");
+            set_time(&project.path().join(source), 100);
+            pack(project.path()).unwrap();
+        }
+        let others = folder(&[("plugin.yaml", "name: mine\n"), ("mine.wasm", "x"), ("package.json", "{}")]);
+        set_time(&others.path().join("mine.wasm"), 50);
+        fs::create_dir(others.path().join("node_modules")).unwrap();
+        fs::write(others.path().join("node_modules/dependency.js"), "").unwrap();
+        pack(others.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_a_build_is_refused_with_the_remedy() {
+        let rust = folder(&[("plugin.yaml", "name: mine\n"), ("Cargo.toml", ""), ("src/lib.rs", "")]);
+        assert!(pack(rust.path()).unwrap_err().sentence().contains("cargo build"));
+        let python = folder(&[("plugin.yaml", "name: mine\n"), ("mine.py", "")]);
+        let refused = pack(python.path()).unwrap_err().sentence();
+        assert!(refused.contains("componentize-py") && !refused.contains("cargo"), "{refused}");
+    }
+}
