@@ -12,7 +12,7 @@ use crate::conversation::{START_MS, generated, history};
 use crate::error::ConformanceError;
 use crate::fixtures::{WINDOW, model};
 use crate::lifecycle::difference;
-use crate::report::{Checks, Fail, Verdict, passed};
+use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::rights::Rights;
 
 const GROUP: &str = "context engine";
@@ -158,7 +158,7 @@ async fn prepares(session: &Session<'_>, setup: &Setup) -> Verdict {
     let request = full(&setup.history.copy(), &View::default());
     for step in 0..STEPS {
         match session.call("prepare", session.instance.prepare(&request)).await {
-            Ok(Progress::Done) => return Ok(format!("{} steps", step + 1)),
+            Ok(Progress::Done) => return Ok(counted(step as usize + 1, "step")),
             Ok(Progress::More) => {}
             Err(failure) => return Err(failure.into()),
         }

@@ -127,7 +127,7 @@ fn repaired(done: &Repair) -> String {
         Outcome::Salvaged => "result     all readable data was copied to a new database\n",
     });
     for (table, rows) in &done.saved {
-        if let Some(noun) = noun(table) {
+        if let Some(noun) = noun(table).filter(|_| *rows > 0) {
             out.push_str(&format!("saved      {}\n", text::counted(*rows, noun)));
         }
     }
@@ -199,7 +199,12 @@ mod tests {
             problems: vec!["damaged".into()],
             backup: Some("/h/state.db.backup-1".into()),
             older_backups: vec!["/h/state.db.backup-0".into()],
-            saved: vec![("sessions".into(), 1), ("messages".into(), 1_000), ("view_items".into(), 9)],
+            saved: vec![
+                ("sessions".into(), 1),
+                ("messages".into(), 1_000),
+                ("blobs".into(), 0),
+                ("view_items".into(), 9),
+            ],
             lost: vec!["rows of `messages`".into()],
         };
         assert_eq!(
