@@ -1,4 +1,5 @@
-//! Migrations: numbered steps from one schema version to the next, each in its own transaction. There is no way back.
+//! Migrations: numbered steps from one schema version to the next. All missing steps are one transaction, so that a store that
+//! was interrupted has its old version or the newest one. There is no way back.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -29,20 +30,20 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     Ok(version.cast_unsigned())
 }
 
-/// Applies the missing steps to a database.
+/// Applies the missing steps to a database, all or none.
 ///
-/// The version is read again under the write lock, so that only one of several processes applies a step.
+/// The version is read again under the write lock, so that only one of several processes applies them.
 pub(crate) fn run(connection: &mut Connection, migrations: &[Migration]) -> rusqlite::Result<()> {
-    let before = version(connection)?;
-    for migration in migrations.iter().filter(|migration| migration.number > before) {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if version(&transaction)? < migration.number {
-            transaction.execute_batch(migration.sql)?;
-            transaction.pragma_update(None, "user_version", migration.number)?;
-            transaction.commit()?;
-        }
+    let missing = |version: u32| migrations.iter().filter(move |migration| migration.number > version);
+    if missing(version(connection)?).next().is_none() {
+        return Ok(());
     }
-    Ok(())
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in missing(version(&transaction)?) {
+        transaction.execute_batch(migration.sql)?;
+        transaction.pragma_update(None, "user_version", migration.number)?;
+    }
+    transaction.commit()
 }
 
 #[cfg(test)]
@@ -86,12 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_step_leaves_the_previous_version() {
+    fn a_failed_step_leaves_the_version_from_before_the_migration() {
         let steps = [
             Migration { number: 1, sql: "CREATE TABLE a (x);" },
-            Migration { number: 2, sql: "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1);" },
+            Migration { number: 2, sql: "CREATE TABLE b (x);" },
+            Migration { number: 3, sql: "CREATE TABLE c (x); INSERT INTO nowhere VALUES (1);" },
         ];
         let mut connection = Connection::open_in_memory().unwrap();
+        run(&mut connection, &steps[..1]).unwrap();
         run(&mut connection, &steps).unwrap_err();
         assert_eq!(tables(&connection), ["a"]);
         assert_eq!(version(&connection).unwrap(), 1);
