@@ -2,6 +2,7 @@
 
 mod references;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::types::Value;
@@ -111,18 +112,22 @@ fn copy(old: &Connection, new: &Connection, table: &str) -> rusqlite::Result<Cop
         return Ok(copied);
     }
     let sql = format!("SELECT rowid, {list} FROM {table} WHERE rowid >= ?1 ORDER BY rowid");
+    // In a damaged table rows can come again, and out of order.
+    let mut seen = HashSet::new();
     let mut next = Some(i64::MIN);
     while let Some(start) = next {
-        let mut last = start.saturating_sub(1);
+        let mut highest = start.saturating_sub(1);
         let read = each(old, &sql, Some(start), columns.len(), |row, values| {
-            last = row;
-            put(values, &mut copied);
+            highest = highest.max(row);
+            if seen.insert(row) {
+                put(values, &mut copied);
+            }
         });
         next = None;
         if read.is_err() {
             copied.gap = true;
             // Do not start at the same row again: the row may be found although its text cannot be read.
-            next = beyond(old, table, last.max(start).max(0));
+            next = beyond(old, table, highest.max(start).max(0));
         }
     }
     Ok(copied)
@@ -145,13 +150,17 @@ fn each(
     Ok(())
 }
 
-/// The next readable row id: searches further and further away, then as near as possible.
+/// The next readable row id, which is greater than `last`: searches further and further away, then as near as possible.
 fn beyond(old: &Connection, table: &str, last: i64) -> Option<i64> {
     let sql = format!("SELECT rowid, * FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
     let first_from = |start: i64| -> rusqlite::Result<Option<i64>> {
         let mut statement = old.prepare(&sql)?;
         let mut rows = statement.query([start])?;
-        rows.next()?.map(|row| row.get(0)).transpose()
+        match rows.next()?.map(|row| row.get(0)).transpose()? {
+            // Only a damaged page has a row from before the start. From there the search would never end.
+            Some(found) if found < start => Err(rusqlite::Error::IntegralValueOutOfRange(0, found)),
+            found => Ok(found),
+        }
     };
     let mut step = 1i64;
     while let Some(start) = last.checked_add(step) {
