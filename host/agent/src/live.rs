@@ -70,7 +70,7 @@ impl Live {
             host.store.update_engine(&session.id, &host.engine).await?;
         }
         let compaction = SessionCompaction::open(host, log, &plugins).await?;
-        plugins.deliver(host, session).await?;
+        plugins.deliver(host, session).await;
         Ok((plugins, prefix, compaction, engine_change))
     }
 

@@ -128,6 +128,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<QueuedTurn> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::{new_session, store};
 
@@ -177,6 +179,68 @@ mod tests {
         assert_eq!(queued(), [kept, next]);
         let all: i64 = store.read(|c| Ok(c.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0))?)).unwrap();
         assert_eq!(all, 2);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Turn,
+        Deliver(Delivery),
+        Rewind(usize),
+        Restore,
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        let error = || "no".to_owned();
+        prop_oneof![
+            4 => Just(Step::Turn),
+            3 => Just(Step::Deliver(Delivery::Stored)),
+            2 => any::<u32>().prop_map(move |due_at| Step::Deliver(Delivery::Postponed { error: error(), due_at: due_at.into() })),
+            1 => Just(Step::Deliver(Delivery::SetAside { error: "no".to_owned() })),
+            2 => any::<usize>().prop_map(Step::Rewind),
+            1 => Just(Step::Restore),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whatever happens, every turn that the conversation shows was stored, waits, or was set aside, and turns are stored in
+        /// order.
+        #[test]
+        fn no_turn_is_lost_and_none_overtakes_another(steps in prop::collection::vec(any_step(), 1..40)) {
+            let (_home, store) = store();
+            let session = store.create_session(new_session()).unwrap().id;
+            let (mut stored, mut aside) = (Vec::new(), Vec::new());
+            for step in steps {
+                let shown: Vec<MessageId> = store
+                    .conversation(&session).unwrap().iter().step_by(2).map(|message| message.id).collect();
+                match step {
+                    Step::Turn => drop(turn(&store, &session)),
+                    Step::Rewind(at) if !shown.is_empty() => drop(store.rewind(&session, shown[at % shown.len()]).unwrap()),
+                    Step::Rewind(_) => {}
+                    Step::Restore => drop(store.restore(&session)),
+                    Step::Deliver(delivery) => {
+                        let next = store.next_turn(&session, "mem").unwrap();
+                        let waits = |turn: &&MessageId| !stored.contains(*turn) && !aside.contains(*turn);
+                        prop_assert_eq!(next.as_ref().map(|turn| turn.messages.first), shown.iter().find(waits).copied());
+                        let Some(next) = next else { continue };
+                        store.record_delivery(&next, &delivery).unwrap();
+                        match delivery {
+                            Delivery::Stored => stored.push(next.messages.first),
+                            Delivery::SetAside { .. } => aside.push(next.messages.first),
+                            Delivery::Postponed { .. } => {}
+                        }
+                    }
+                }
+            }
+            let kept = store.outbox().unwrap();
+            let shown = store.conversation(&session).unwrap();
+            for first in shown.iter().step_by(2).map(|message| message.id) {
+                let rows: Vec<&QueuedTurn> = kept.iter().filter(|turn| turn.messages.first == first).collect();
+                let is_aside = rows.iter().any(|turn| turn.state == QueueState::SetAside);
+                prop_assert_eq!((rows.len(), is_aside), (usize::from(!stored.contains(&first)), aside.contains(&first)));
+            }
+        }
     }
 
     #[test]

@@ -127,3 +127,25 @@ fn plugins_that_fail() {
     screens.error("a tool whose failures end the turn", &home, home.hermes(&["-z", "Go."]));
     insta::assert_snapshot!(screens.text());
 }
+
+#[test]
+fn memory_providers_that_fail() {
+    let mut screens = Screens::default();
+    for (situation, sync) in [
+        ("a memory provider whose service is away", "unavailable"),
+        ("a memory provider that rejects a turn", "invalid-input"),
+        ("a memory provider without a permission", "denied"),
+    ] {
+        let server = model();
+        let home = Home::with(&server);
+        home.install_guest("scribe", "scribe", json!({ "sync": sync }));
+        home.set("memory.provider", json!("scribe"));
+        screens.notice(situation, &home, home.hermes(&["-z", "hello"]));
+    }
+    let server = model();
+    let home = Home::with(&server);
+    home.install_guest("scribe", "scribe", json!({"recall_ms": 5_000}));
+    home.set("memory.provider", json!("scribe"));
+    screens.notice("a slow memory provider", &home, home.hermes(&["-z", "hello"]));
+    insta::assert_snapshot!(screens.text());
+}

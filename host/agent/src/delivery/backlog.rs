@@ -56,9 +56,11 @@ pub(crate) async fn open(
     sessions.sort_by_key(|(_, (since, _))| *since);
     let mut waiting = Vec::new();
     for (id, (_, names)) in sessions.into_iter().take(MOST_SESSIONS) {
+        // A session that was deleted meanwhile has no turns any more.
+        let Ok(session) = store.session(&id).await else { continue };
         let conversation = Arc::default();
         let history = journal::reader(store, &id, &conversation);
-        let memories = start(&store.session(&id).await?, Arc::clone(&history));
+        let memories = start(&session, Arc::clone(&history));
         let awaited = memories.into_iter().filter(|memory| names.iter().any(|name| name == memory.name()));
         waiting.extend(awaited.map(|memory| Waiting {
             session: id.clone(),

@@ -153,16 +153,14 @@ impl Courier {
                 let due_at = clock.now().saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
                 store.record_delivery(turn, &Delivery::Postponed { error: cause, due_at }).await?;
                 if !self.was_reported.swap(true, Ordering::Relaxed) {
-                    notices.notice(format!("{error}; the turn waits for that memory and is delivered again"));
+                    notices.notice(format!("{error}; Hermes keeps the turn and sends it to this memory again later"));
                 }
                 Ok(Some(Rest::After(pause)))
             }
             Fate::SetAside => {
                 store.record_delivery(turn, &Delivery::SetAside { error: cause }).await?;
                 notices.notice(Notice::new(
-                    format!(
-                        "{error}; the turn is set aside: the log has it, that memory does not, and later turns go on"
-                    ),
+                    format!("{error}; the turn was set aside: this memory does not have it, and later turns go on"),
                     remedy(error),
                 ));
                 Ok(None)

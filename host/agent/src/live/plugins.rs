@@ -105,8 +105,8 @@ impl RunningPlugins {
 }
 
 impl RunningPlugins {
-    /// Delivers what waits for the memory providers, of this session and of earlier ones.
-    pub(crate) async fn deliver(&mut self, host: &Host, session: &Session) -> Result<(), AgentError> {
+    /// Delivers what waits for the memory providers, of this session and of earlier ones. A session works without it.
+    pub(crate) async fn deliver(&mut self, host: &Host, session: &Session) {
         let start = |other: &Session, history| {
             let started = host.plugins.start(&surroundings(host, other, false, history, &self.notices, &self.gate));
             started.map_or_else(
@@ -117,10 +117,11 @@ impl RunningPlugins {
                 |plugins| plugins.memories,
             )
         };
-        let waiting = backlog::open(&host.store, &session.id, &self.deliveries.providers(), start).await?;
-        self.deliveries.deliver_others(waiting);
+        match backlog::open(&host.store, &session.id, &self.deliveries.providers(), start).await {
+            Ok(waiting) => self.deliveries.deliver_others(waiting),
+            Err(error) => tracing::warn!(%error, "the turns of earlier sessions cannot be delivered"),
+        }
         self.deliveries.resume();
-        Ok(())
     }
 }
 
