@@ -6,3 +6,4 @@ mod doctor;
 mod examples;
 mod fixtures;
 mod lifecycle;
+mod publishing;
