@@ -22,11 +22,12 @@ pub fn text(messages: &[Message]) -> String {
 }
 
 fn line(message: &Message) -> String {
-    let who = match message.role {
+    let who = match &message.role {
         Role::System => "system",
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => message.tool_name.as_deref().unwrap_or("tool"),
+        Role::Other(name) => name,
     };
     let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
     let calls = if calls.is_empty() { String::new() } else { format!(" [calls {}]", calls.join(", ")) };
@@ -52,6 +53,7 @@ mod tests {
             bytes: 30,
             images: 0,
             created_at: 0,
+            extra: Vec::new(),
         }
     }
 
@@ -59,6 +61,7 @@ mod tests {
         Message {
             id,
             role,
+            author: None,
             content: content.into(),
             images: 0,
             reasoning: None,
