@@ -8,8 +8,10 @@ use crate::bindings::types::Extra;
 /// The error of imports and of the plugin's own functions.
 ///
 /// The kind tells the host how to react: an [`invalid`](Error::invalid) call is the caller's mistake and is reported to the
-/// model, an [`unavailable`](Error::unavailable) dependency may be retried, and [`failed`](Error::failed) counts as a failure
-/// of the plugin.
+/// model. After [`unavailable`](Error::unavailable), `timeout`, [`exhausted`](Error::exhausted) or
+/// [`conflict`](Error::conflict), a finished turn is delivered to a memory provider again; after
+/// [`failed`](Error::failed) it is not. No error that a plugin returns suspends the plugin: only crashes, exceeded limits and
+/// missed deadlines do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     /// How the host should react.

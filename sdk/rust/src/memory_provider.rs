@@ -28,7 +28,8 @@ pub trait MemoryProvider: Plugin {
         Ok(Vec::new())
     }
 
-    /// Receives a finished turn, in order. A retry delivers the same turn again.
+    /// Receives a finished turn, in order. After `unavailable`, `timeout`, `exhausted`, `conflict` or a crash the host delivers the
+    /// same turn again, also in a later process. After any other error it sets the turn aside and tells the user.
     fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
         let _ = turn;
         Ok(())
