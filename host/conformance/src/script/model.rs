@@ -13,8 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::reading::{self, Delay, Flaw, Many};
-use super::web::times_of;
+use super::reading::{self, Delay, Flaw, Many, times_of};
 use super::{FixtureUse, Pattern, Position, Rule, Run, Script, wait};
 use crate::error::ConformanceError;
 use crate::fixtures::model;

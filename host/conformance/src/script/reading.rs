@@ -101,6 +101,19 @@ fn syntax(error: &serde_saphyr::Error) -> Flaw {
     }
 }
 
+/// Checks `times` against the number of answers.
+pub(super) fn times_of(times: Option<Spanned<u32>>, answers: usize) -> Result<Option<u32>, Flaw> {
+    let Some(times) = times else { return Ok(None) };
+    if (times.value as usize) < answers.max(1) {
+        let why = match times.value {
+            0 => "`times` is 0, so the rule never answers".to_owned(),
+            times => format!("`times` is {times}, but the rule has {answers} answers"),
+        };
+        return Err(Flaw::at(&times, why));
+    }
+    Ok(Some(times.value))
+}
+
 /// One value or a list of them.
 #[derive(Debug)]
 pub(super) struct Many<T>(pub(super) Vec<T>);
