@@ -1,5 +1,6 @@
 //! The host's tools for skills: one lists all skills, and one shows a skill.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermes_conversation::ToolSchema;
@@ -13,6 +14,8 @@ pub(crate) const VIEW: &str = "skill_view";
 /// All skills of a session.
 pub(crate) struct SkillCatalog {
     plugins: Vec<Arc<dyn Skills>>,
+    /// The toolsets of the session's tools.
+    toolsets: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -30,7 +33,12 @@ struct ViewArguments {
 
 impl SkillCatalog {
     pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>) -> Self {
-        Self { plugins }
+        Self { plugins, toolsets: BTreeSet::new() }
+    }
+
+    /// Sets the toolsets that the session has, on which skills can depend.
+    pub(crate) fn set_toolsets(&mut self, toolsets: impl IntoIterator<Item = String>) {
+        self.toolsets = toolsets.into_iter().collect();
     }
 
     /// The two tools, if a skills plugin is running.
@@ -65,8 +73,10 @@ impl SkillCatalog {
         let (mut skills, mut failed) = (Vec::new(), Vec::new());
         for plugin in &self.plugins {
             match plugin.index().await {
-                Ok(index) => skills
-                    .extend(index.into_iter().filter(supports_this_platform).map(|skill| (Arc::clone(plugin), skill))),
+                Ok(index) => {
+                    let usable = |skill: &Skill| supports_this_platform(skill) && fits(skill, &self.toolsets);
+                    skills.extend(index.into_iter().filter(usable).map(|skill| (Arc::clone(plugin), skill)));
+                }
                 Err(error) => failed.push(error),
             }
         }
@@ -114,10 +124,49 @@ impl SkillCatalog {
     }
 }
 
+/// Whether the session has all toolsets that a skill requires, and none that it stands in for.
+fn fits(skill: &Skill, toolsets: &BTreeSet<String>) -> bool {
+    skill.requires_toolsets.iter().all(|toolset| toolsets.contains(toolset))
+        && !skill.fallback_for_toolsets.iter().any(|toolset| toolsets.contains(toolset))
+}
+
 fn supports_this_platform(skill: &Skill) -> bool {
     skill.platforms.is_empty() || skill.platforms.iter().any(|platform| platform == std::env::consts::OS)
 }
 
 fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
     serde_json::from_str(arguments).map_err(|error| format!("the arguments are invalid: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_appears_only_with_its_toolsets_and_not_beside_those_it_stands_in_for() {
+        let skill = |requires: &[&str], fallback: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            Skill {
+                name: "search".to_owned(),
+                description: String::new(),
+                category: String::new(),
+                tags: Vec::new(),
+                platforms: Vec::new(),
+                requires_toolsets: owned(requires),
+                fallback_for_toolsets: owned(fallback),
+                extra: Vec::new(),
+            }
+        };
+        let toolsets = BTreeSet::from(["file".to_owned(), "web".to_owned()]);
+        for (requires, fallback, expected) in [
+            (&[][..], &[][..], true),
+            (&["file"], &[], true),
+            (&["file", "web"], &["terminal"], true),
+            (&["file", "terminal"], &[], false),
+            (&[], &["web"], false),
+            (&["file"], &["terminal", "web"], false),
+        ] {
+            assert_eq!(fits(&skill(requires, fallback), &toolsets), expected, "{requires:?} {fallback:?}");
+        }
+    }
 }

@@ -42,7 +42,7 @@ impl Toolbox {
     /// Lists the tools of every plugin. The first plugin with a name keeps it.
     pub(crate) async fn load(
         plugins: &[Arc<dyn Tools>],
-        skills: SkillCatalog,
+        mut skills: SkillCatalog,
         dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
     ) -> (Self, Vec<String>) {
@@ -68,6 +68,7 @@ impl Toolbox {
                 }
             }
         }
+        skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
         (Self { offered, skills, dispatcher, gate, is_complete }, notices)
     }
 

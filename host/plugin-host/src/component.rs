@@ -34,6 +34,14 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
+    async fn model_changed(self, model: &Model) -> Result<(), CallError> {
+        self.foreground.model_changed(model).await?;
+        match self.background {
+            Some(background) => background.model_changed(model).await,
+            None => Ok(()),
+        }
+    }
+
     async fn rewound(self, first: MessageId) -> Result<(), CallError> {
         self.foreground.rewound(first).await?;
         match self.background {

@@ -29,7 +29,7 @@ macro_rules! for_each_kind {
             ContextEngine {
                 /// Another model serves the session from now on.
                 model_changed(model: &Model) -> () {
-                    "model-changed", foreground.model_changed, ENGINE_WRITE, again
+                    "model-changed", running.model_changed, ENGINE_WRITE, again
                 }
                 /// The user took back this message and all later ones. Instances that do not run learn it when they start.
                 rewound(first: MessageId) -> () { "rewound", running.rewound, ENGINE_WRITE, again }

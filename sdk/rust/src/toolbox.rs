@@ -21,7 +21,7 @@ pub struct Toolbox<P> {
 }
 
 impl<P> Toolbox<P> {
-    /// An empty toolbox. Its tools belong to this toolset, the group by which users enable them.
+    /// An empty toolbox. Its tools belong to this toolset, a group on which skills can depend.
     pub fn new(toolset: impl Into<String>) -> Self {
         Self { toolset: toolset.into(), tools: Vec::new() }
     }

@@ -44,7 +44,7 @@ impl Tool {
         }
     }
 
-    /// Sets the group by which users enable the tool.
+    /// Sets the group of the tool, on which skills can depend.
     #[must_use]
     pub fn toolset(mut self, toolset: impl Into<String>) -> Self {
         self.toolset = toolset.into();
