@@ -86,6 +86,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
 
 /// Runs an async command. At least two threads: one for the turn, one for background work.
 fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    hermes_runtime::share_heap();
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| {
