@@ -1,5 +1,6 @@
 //! The environment of a session: the store, the plugins, the model and the settings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub struct Settings {
     pub cache_ttl: Ttl,
     /// The clock.
     pub clock: Clock,
+    /// The plugin that serves a tool which several plugins offer, by tool.
+    pub tool_owners: BTreeMap<String, String>,
 }
 
 /// The settings of the system prompt.

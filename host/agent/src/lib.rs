@@ -9,6 +9,7 @@
 pub mod approval;
 pub mod assist;
 mod auxiliary;
+mod clash;
 mod clock;
 mod command;
 pub mod compaction;
@@ -75,4 +76,5 @@ pub use questions::Attendance;
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use snapshot::{OpenQuestion, RunningCall, Snapshot};
-pub use toolbox::left_out;
+pub use clash::{Owners, clash};
+pub use toolbox::unusable;

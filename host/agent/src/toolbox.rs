@@ -1,6 +1,6 @@
 //! The tools of a session, and the way of a call from its arguments to a stored result.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, 
 use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Output, Tool, Tools};
 
 use crate::approval::Gate;
+use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::skills::{self, SkillCatalog};
 
@@ -39,15 +40,16 @@ pub(crate) struct Answer {
 }
 
 impl Toolbox {
-    /// Lists the tools of every plugin. The first plugin with a name keeps it.
+    /// Lists the tools of every plugin. A tool that several plugins offer belongs to the one that `owners` names.
     pub(crate) async fn load(
         plugins: &[Arc<dyn Tools>],
+        owners: &Owners,
         mut skills: SkillCatalog,
         dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
-        let mut offered: HashMap<String, Offered> = HashMap::new();
+        let mut claims: BTreeMap<String, Vec<Offered>> = BTreeMap::new();
         let mut is_complete = true;
         for plugin in plugins {
             let tools = match plugin.catalog().await {
@@ -60,11 +62,24 @@ impl Toolbox {
             };
             for tool in tools {
                 let name = tool.schema.name.clone();
-                match left_out(&tool, offered.get(&name).map(|first| first.plugin.name())) {
-                    Some(why) => {
-                        notices.push(format!("plugin `{}`: its tool `{name}` is left out: {why}", plugin.name()))
-                    }
-                    None => drop(offered.insert(name, Offered { plugin: Arc::clone(plugin), tool })),
+                match unusable(&tool) {
+                    Some(why) => notices.push(left_out(plugin.name(), &name, why)),
+                    None => claims.entry(name).or_default().push(Offered { plugin: Arc::clone(plugin), tool }),
+                }
+            }
+        }
+        let mut offered: HashMap<String, Offered> = HashMap::new();
+        for (name, claims) in claims {
+            let offered_by: Vec<String> = claims.iter().map(|claim| claim.plugin.name().to_owned()).collect();
+            let offered_by: Vec<&str> = offered_by.iter().map(String::as_str).collect();
+            let holder = owners.of(&name, offered_by.iter().copied());
+            let was_chosen = holder.is_some_and(|holder| owners.chosen.get(&name).is_some_and(|chosen| chosen == holder));
+            for claim in claims {
+                let plugin = claim.plugin.name();
+                if holder == Some(plugin) && !offered.contains_key(&name) {
+                    offered.insert(name.clone(), claim);
+                } else if !was_chosen {
+                    notices.push(left_out(plugin, &name, &clash(&name, plugin, holder, &offered_by)));
                 }
             }
         }
@@ -212,23 +227,19 @@ fn model_message(error: &CallError) -> String {
     }
 }
 
-/// Why the host leaves a tool out; `None` if it offers the tool. `holder` is the plugin that already has a tool of this
-/// name.
-pub fn left_out(tool: &Tool, holder: Option<&str>) -> Option<String> {
-    if let Some(why) = unusable(tool) {
-        return Some(why.to_owned());
-    }
-    if [skills::LIST, skills::VIEW].contains(&tool.schema.name.as_str()) {
-        return Some("the host reserves this name".to_owned());
-    }
-    holder.map(|holder| format!("`{holder}` offers a tool with the same name"))
+fn left_out(plugin: &str, tool: &str, why: &str) -> String {
+    format!("plugin `{plugin}`: its tool `{tool}` is left out: {why}")
 }
 
-fn unusable(tool: &Tool) -> Option<&'static str> {
+/// Why no session can use a tool; `None` if one can.
+pub fn unusable(tool: &Tool) -> Option<&'static str> {
     let name = &tool.schema.name;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         return Some("its name must be 1 to 64 letters, digits, `_` and `-`");
+    }
+    if [skills::LIST, skills::VIEW].contains(&name.as_str()) {
+        return Some("the host reserves this name");
     }
     match serde_json::from_str(&tool.schema.parameters) {
         Ok(serde_json::Value::Object(_)) => None,

@@ -179,6 +179,7 @@ impl Setup {
             ephemeral: ephemeral::read(&self.config, &self.environment)?,
             cache_ttl: self.cache_ttl()?,
             clock: self.clock()?,
+            tool_owners: settings.plugins.tools.clone(),
         })
     }
 

@@ -128,6 +128,8 @@ pub struct PluginsSection {
     pub disabled: Vec<String>,
     /// A section for each plugin, passed to the plugin unchanged.
     pub entries: Entries,
+    /// The plugin that serves a tool which several plugins offer: `TOOL: PLUGIN`.
+    pub tools: BTreeMap<String, String>,
     /// The host's settings for each plugin: `limits`, `on_failure`, `source`.
     pub settings: BTreeMap<String, Option<PluginSection>>,
 }

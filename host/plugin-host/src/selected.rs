@@ -32,6 +32,8 @@ pub struct Identity {
     pub version: String,
     /// The digest of its code, in hexadecimal digits.
     pub digest: String,
+    /// Whether it is part of Hermes.
+    pub is_bundled: bool,
 }
 
 /// A plugin that was found, compiled and checked.
@@ -82,6 +84,7 @@ impl Selected {
             name: manifest.name.clone(),
             version: manifest.version.to_string(),
             digest: blake3::Hash::from_bytes(self.loaded.source()).to_hex().to_string(),
+            is_bundled: matches!(self.found.origin, Origin::Bundled),
         }
     }
 

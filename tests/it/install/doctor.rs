@@ -143,12 +143,22 @@ fn a_missing_or_forbidden_tool_is_reported() {
     home.set("approvals.deny", json!(["one/query"]));
     let (report, code) = examined(&home);
     assert_eq!(code, Some(1));
+    // Neither of two strangers gets a tool that both offer, until the user chooses.
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        assert_eq!(cases(&report, name), ["problem tool"; 4], "{report:#}");
+        let findings = block(&report, name)["findings"].as_array().unwrap();
+        let search = findings.iter().find(|found| found["tool"] == "search").unwrap().to_string();
+        assert!(search.contains(&format!("`{other}` offers a tool with the same name")), "{search}");
+        assert!(search.contains(&format!("`tools: {{search: {name}}}` under `plugins`")), "{search}");
+    }
+
+    home.set("plugins.tools", json!({"query": "one", "execute": "one", "repeat": "one", "search": "one"}));
+    let (report, code) = examined(&home);
+    assert_eq!(code, Some(0), "{report:#}");
     assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), 4);
     assert_eq!(cases(&report, "one"), ["note denied"]);
     assert!(findings_of(&report, "one").contains("approvals.deny lists `one/query`"), "{report:#}");
-    assert_eq!(cases(&report, "two"), ["problem tool"; 4]);
-    let search = block(&report, "two")["findings"].as_array().unwrap().iter().find(|found| found["tool"] == "search");
-    assert!(search.unwrap().to_string().contains("`one` offers a tool with the same name"), "{report:#}");
+    assert!(cases(&report, "two").is_empty(), "{report:#}");
 
     home.set("plugins.enabled", json!(["two"]));
     home.set("approvals.deny", json!(["two"]));

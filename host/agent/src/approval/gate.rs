@@ -189,6 +189,7 @@ impl Gate {
             name: plugin.to_owned(),
             version: String::new(),
             digest: String::new(),
+            is_bundled: false,
         })
     }
 

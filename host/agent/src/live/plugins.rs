@@ -70,8 +70,14 @@ impl RunningPlugins {
         } = plugins;
         let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
         let dispatcher = Arc::new(dispatcher);
+        let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled);
+        let owners = Owners {
+            chosen: host.settings.tool_owners.clone(),
+            bundled: bundled.map(|plugin| plugin.name).collect(),
+        };
+        let skills = SkillCatalog::new(skills);
         let (toolbox, left_out) =
-            Toolbox::load(&tools, SkillCatalog::new(skills), Arc::clone(&dispatcher), Arc::clone(&gate)).await;
+            Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate)).await;
         for notice in failed_hooks.into_iter().chain(left_out) {
             notices.notice(notice);
         }

@@ -323,7 +323,7 @@ impl PluginSet for ScriptedPlugins {
     }
 
     fn identities(&self) -> Vec<Identity> {
-        vec![Identity { name: self.engine.clone(), version: "1.0.0".to_owned(), digest: "d".to_owned() }]
+        vec![Identity { name: self.engine.clone(), version: "1.0.0".to_owned(), digest: "d".to_owned(), is_bundled: true }]
     }
 
     fn engine_version(&self) -> String {
@@ -422,6 +422,7 @@ impl HostSource for Process {
             engine,
             settings: Settings {
                 max_turns: 8,
+                tool_owners: std::collections::BTreeMap::new(),
                 compression: true,
                 platform: "test".to_owned(),
                 one_shot: false,

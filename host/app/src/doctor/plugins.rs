@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hermes_agent::approval::ApprovalRules;
-use hermes_agent::left_out;
+use hermes_agent::{Owners, clash, unusable};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix};
 use hermes_install::State;
 use hermes_plugin_host::record::Record;
@@ -328,9 +328,26 @@ impl<'a> Examination<'a> {
         waiting.into_iter().chain(set_aside).collect()
     }
 
+    /// The plugins of a session that offer each tool.
+    fn claims(&self, trials: &BTreeMap<&str, Trial>) -> HashMap<String, Vec<&'a str>> {
+        let mut claims: HashMap<String, Vec<&str>> = HashMap::new();
+        for found in self.in_order() {
+            let name = found.manifest.name.as_str();
+            let Some(trial) = trials.get(name).filter(|trial| self.serves(name, trial.exports)) else { continue };
+            for tool in tools_of(trial).iter().filter(|tool| unusable(tool).is_none()) {
+                claims.entry(tool.schema.name.clone()).or_default().push(name);
+            }
+        }
+        claims
+    }
+
     /// Tools that sessions leave out, or that `approvals.deny` forbids.
     fn tools(&self, trials: &BTreeMap<&str, Trial>, blocks: &mut Blocks<'_>) {
-        let mut holders: HashMap<String, &str> = HashMap::new();
+        let claims = self.claims(trials);
+        let owners = Owners {
+            chosen: self.setup.config.settings().plugins.tools.clone(),
+            bundled: self.in_order().into_iter().filter(|found| found.origin.folder().is_none()).map(|found| found.manifest.name.clone()).collect(),
+        };
         for found in self.in_order() {
             let name = found.manifest.name.as_str();
             let Some(trial) = trials.get(name).filter(|trial| self.serves(name, trial.exports)) else { continue };
@@ -341,15 +358,23 @@ impl<'a> Examination<'a> {
             }
             for tool in tools_of(trial) {
                 let own = tool.schema.name.as_str();
-                let finding = if let Some(why) = left_out(tool, holders.get(own).copied()) {
-                    let fix = match holders.get(own) {
-                        Some(holder) => Fix::from(Action::DisablePlugin { plugin: name.to_owned() })
-                            .or(Action::DisablePlugin { plugin: (*holder).to_owned() }),
-                        None => Fix::words("ask its author for a valid tool name"),
-                    };
+                let unavailable = |why: String, fix| {
                     Finding::problem(Case::Tool, format!("its tool `{own}` is not available"), why, fix)
+                };
+                let offered_by = claims.get(own).map(Vec::as_slice).unwrap_or_default();
+                let holder = owners.of(own, offered_by.iter().copied());
+                let finding = if let Some(why) = unusable(tool) {
+                    unavailable(why.to_owned(), Fix::words("ask its author for a valid tool name"))
+                } else if holder.is_some_and(|holder| holder != name && owners.chosen.get(own).is_some_and(|chosen| chosen == holder)) {
+                    // The user has chosen.
+                    continue;
+                } else if holder != Some(name) {
+                    let mut fix = Fix::from(Action::DisablePlugin { plugin: name.to_owned() });
+                    if let Some(other) = offered_by.iter().find(|other| **other != name) {
+                        fix = fix.or(Action::DisablePlugin { plugin: (*other).to_owned() });
+                    }
+                    unavailable(clash(own, name, holder, offered_by), fix)
                 } else {
-                    holders.insert(own.to_owned(), name);
                     blocks.of(Some(name)).tools.push(own.to_owned());
                     let Some(entry) = self.rules.forbids(name, own).filter(|entry| entry != name) else { continue };
                     let why = format!("approvals.deny lists `{entry}`");
