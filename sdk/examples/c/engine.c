@@ -97,7 +97,7 @@ static void say_line(text_t *text, hermes_types_types_message_t *message) {
     say_number(text, message->id);
     say(text, " ");
     if (message->tool_name.is_some) add(text, message->tool_name.val.ptr, message->tool_name.val.len);
-    else say(text, roles[message->role & 3]);
+    else say(text, roles[message->role.tag & 3]);
     say(text, ": ");
     say_words(text, message->content);
     for (size_t at = 0; at < message->tool_calls.len; at++) {
@@ -155,7 +155,8 @@ bool exports_hermes_lifecycle_lifecycle_session_start(exports_hermes_lifecycle_l
     return true;
 }
 
-bool exports_hermes_lifecycle_lifecycle_session_end(exports_hermes_lifecycle_lifecycle_ending_t how, error_t *err) {
+bool exports_hermes_lifecycle_lifecycle_session_end(exports_hermes_lifecycle_lifecycle_ending_t *how, error_t *err) {
+    exports_hermes_lifecycle_lifecycle_ending_free(how);
     (void)how, (void)err;
     return true;
 }
@@ -190,12 +191,14 @@ void exports_hermes_context_engine_context_engine_assess(exports_hermes_context_
                                                  exports_hermes_context_engine_context_engine_advice_t *ret) {
     uint64_t room = pressure->context_length > pressure->reserve ? pressure->context_length - pressure->reserve : 1;
     uint64_t tokens = (uint64_t)pressure->prompt_tokens * 100;
-    bool asked = pressure->moment == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_MOMENT_MANUAL ||
-                 pressure->moment == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_MOMENT_OVERFLOW;
+    bool asked = pressure->moment.tag == EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_MOMENT_MANUAL ||
+                 pressure->moment.tag == EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_MOMENT_OVERFLOW;
+    ret->extra.ptr = NULL;
+    ret->extra.len = 0;
     ret->prepare = false;
-    ret->propose = asked || tokens >= room * 95 ? EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_NOW
-                   : tokens >= room * 75        ? EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_BOUNDARY
-                                                : EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_TIMING_NOT_NOW;
+    ret->propose = asked || tokens >= room * 95 ? EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_TIMING_NOW
+                   : tokens >= room * 75        ? EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_TIMING_BOUNDARY
+                                                : EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_TIMING_NOT_NOW;
     exports_hermes_context_engine_context_engine_pressure_free(pressure);
 }
 
@@ -203,13 +206,13 @@ bool exports_hermes_context_engine_context_engine_prepare(exports_hermes_context
                                                   exports_hermes_context_engine_context_engine_progress_t *ret, error_t *err) {
     (void)err;
     exports_hermes_context_engine_context_engine_request_free(request);
-    *ret = HERMES_PLUGIN_TYPES_PROGRESS_DONE;
+    *ret = HERMES_TYPES_TYPES_PROGRESS_DONE;
     return true;
 }
 
 static bool is_shown(exports_hermes_context_engine_context_engine_list_item_t *view, text_t key) {
     for (size_t at = 0; at < view->len; at++) {
-        if (view->ptr[at].tag != EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_ITEM_SUMMARY) continue;
+        if (view->ptr[at].tag != EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_ITEM_SUMMARY) continue;
         string_t shown = view->ptr[at].val.summary.key;
         if (shown.len == key.length && memcmp(shown.ptr, key.bytes, key.length) == 0) return true;
     }
@@ -219,7 +222,7 @@ static bool is_shown(exports_hermes_context_engine_context_engine_list_item_t *v
 bool exports_hermes_context_engine_context_engine_propose(exports_hermes_context_engine_context_engine_request_t *request,
                                                   exports_hermes_context_engine_context_engine_option_plan_t *ret,
                                                   error_t *err) {
-    bool overflows = request->pressure.moment == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_MOMENT_OVERFLOW;
+    bool overflows = request->pressure.moment.tag == EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_MOMENT_OVERFLOW;
     size_t folded = foldable(overflows ? 1 : KEEP_TURNS);
     range_t covers = folded ? (range_t){ known[0].id, known[folded - 1].id } : (range_t){ 0 };
     text_t key = key_of(covers);
@@ -242,12 +245,12 @@ bool exports_hermes_context_engine_context_engine_propose(exports_hermes_context
     exports_hermes_context_engine_context_engine_segment_t *segments = resized(NULL, 2 * sizeof *segments);
     range_t *covered = resized(NULL, sizeof *covered);
     *covered = covers;
-    segments[0].tag = EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_SEGMENT_SUMMARY;
+    segments[0].tag = EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_SEGMENT_SUMMARY;
     segments[0].val.summary.key = taken(key);
     segments[0].val.summary.content = taken(content);
     segments[0].val.summary.covers.ptr = covered;
     segments[0].val.summary.covers.len = 1;
-    segments[1].tag = EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_SEGMENT_RESTORE;
+    segments[1].tag = EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_SEGMENT_RESTORE;
     segments[1].val.restore = (range_t){ known[folded].id, known[count - 1].id };
     ret->val.segments.ptr = segments;
     ret->val.segments.len = 2;
@@ -261,7 +264,7 @@ bool exports_hermes_context_engine_context_engine_settled(exports_hermes_context
                                                   error_t *err) {
     (void)err;
     // The host would refuse the same plan again.
-    if (outcome->tag == EXPORTS_HERMES_PLUGIN_CONTEXT_ENGINE_OUTCOME_REFUSED) refused = proposed;
+    if (outcome->tag == EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_OUTCOME_REFUSED) refused = proposed;
     exports_hermes_context_engine_context_engine_outcome_free(outcome);
     return true;
 }

@@ -5,6 +5,5 @@ cd "$(dirname "$0")"
 tool=${COMPONENTIZE_PY:-componentize-py}
 out=${1:-build}
 mkdir -p "$out"
-# `--stub-wasi`: plugins get no files and no sockets, so the interpreter must do without them.
-"$tool" --wit-path ../../../wit/1.0.0-rc.1 --world context-engine-plugin componentize --stub-wasi engine -o "$out/engine.wasm"
+"$tool" --wit-path ../../../wit/1.0.0-rc.1 --world context-engine-plugin componentize engine -o "$out/engine.wasm"
 cp plugin.yaml "$out/"

@@ -10,7 +10,7 @@ from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports import context_engine as engine
 from wit_world.imports import history
-from wit_world.imports.types import Error, ErrorKind, MessageRange, Progress
+from wit_world.imports.types import Error, ErrorKind_InvalidInput, MessageRange, Progress
 
 KEEP_TURNS = 4
 FULL_AT = 0.75
@@ -19,7 +19,7 @@ LINES = 200
 
 
 def refuse(message):
-    return Err(Error(ErrorKind.INVALID_INPUT, "", message, None))
+    return Err(Error(ErrorKind_InvalidInput(), "", message, None, []))
 
 
 class State:
@@ -64,7 +64,7 @@ def folded(headers, keep_turns):
 
 
 def line(message):
-    who = message.tool_name or message.role.name.lower()
+    who = message.tool_name or type(message.role).__name__.removeprefix("Role_").lower()
     calls = ", ".join(call.name for call in message.tool_calls)
     words = " ".join(message.content.split())[:LINE]
     return f"#{message.id} {who}: {words}" + (f" [calls {calls}]" if calls else "")
@@ -99,20 +99,20 @@ class ContextEngine(exports.ContextEngine):
     def assess(self, pressure):
         room = max(pressure.context_length - pressure.reserve, 1)
         full = pressure.prompt_tokens / room
-        if pressure.moment in (engine.Moment.MANUAL, engine.Moment.OVERFLOW) or full >= 0.95:
+        if isinstance(pressure.moment, (engine.Moment_Manual, engine.Moment_Overflow)) or full >= 0.95:
             timing = engine.Timing.NOW
         elif full >= State.full_at:
             timing = engine.Timing.BOUNDARY
         else:
             timing = engine.Timing.NOT_NOW
-        return engine.Advice(False, timing)
+        return engine.Advice(False, timing, [])
 
     def prepare(self, request):
         return Progress.DONE
 
     def propose(self, request):
         headers = State.headers
-        keep = 1 if request.pressure.moment == engine.Moment.OVERFLOW else State.keep_turns
+        keep = 1 if isinstance(request.pressure.moment, engine.Moment_Overflow) else State.keep_turns
         count = folded(headers, keep)
         if count == 0:
             return None
