@@ -16,10 +16,10 @@ fn expects(kind: u32) -> String {
 /// The case `unsupported` of `error-kind`.
 const UNSUPPORTED: u32 = 7;
 
-const FUTURE: &str = "
-world more { include tools-plugin; import hermes:future/future@1.0.0; }
-package hermes:future@1.0.0 {
-  interface future {
+const ORACLE: &str = "
+world more { include tools-plugin; import hermes:oracle/oracle@1.0.0; }
+package hermes:oracle@1.0.0 {
+  interface oracle {
     use hermes:types/types@1.0.0-rc.1.{error};
     ask: func() -> result<u32, error>;
   }
@@ -27,8 +27,8 @@ package hermes:future@1.0.0 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interface_of_a_later_contract_answers_that_it_is_unsupported() {
-    let call = format!("(call $future/ask (i32.const 4096)) {}", expects(UNSUPPORTED));
-    let component = Shell::with_tool(&call).on("more", FUTURE).import("future", "ask").build();
+    let call = format!("(call $oracle/ask (i32.const 4096)) {}", expects(UNSUPPORTED));
+    let component = Shell::with_tool(&call).on("more", ORACLE).import("oracle", "ask").build();
     let answer = Fixture::new(&component, Tier::Tools).tool("bad").await;
     assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");
 }
@@ -36,13 +36,13 @@ async fn an_interface_of_a_later_contract_answers_that_it_is_unsupported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_function_of_a_later_contract_answers_that_it_is_unsupported_and_the_others_work() {
     let call = format!(
-        "(call $http/stream (i32.const 4096)) {} (drop (call $http/has-secret (i32.const 0) (i32.const 0)))",
+        "(call $http/pieces (i32.const 4096)) {} (drop (call $http/has-secret (i32.const 0) (i32.const 0)))",
         expects(UNSUPPORTED)
     );
     let known = "has-secret: func(name: string) -> bool;";
     let component = Shell::with_tool(&call)
-        .rewritten(known, &format!("{known} stream: func() -> result<list<u8>, error>;"))
-        .import("http", "stream")
+        .rewritten(known, &format!("{known} pieces: func() -> result<list<u8>, error>;"))
+        .import("http", "pieces")
         .import("http", "has-secret")
         .build();
     let answer = Fixture::new(&component, Tier::Tools).tool("bad").await;
@@ -74,15 +74,17 @@ fn another_pre_release_is_refused_with_both_versions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_can_ask_what_the_host_has_and_has_granted() {
-    // No session grants anything.
+    // The fixture grants nothing but the history.
     for (feature, expected) in [
         ("hermes:host/log", 1),
         ("hermes:storage/documents", 1),
         ("hermes:llm/llm#count-tokens", 0),
-        ("hermes:history/history", 0),
+        ("hermes:history/history", 1),
+        ("hermes:history/history#parts", 1),
+        ("hermes:history/history#all", 0),
         ("hermes:http/http", 0),
         ("hermes:host/log#read", 0),
-        ("hermes:future/future", 0),
+        ("hermes:oracle/oracle", 0),
         ("", 0),
     ] {
         let mut shell = Shell::with_tool("nop").import("info", "has");

@@ -77,8 +77,10 @@ fn cases() -> Vec<Misbehaviour> {
         case(
             "answers ten mebibytes",
             with_ten_mebibytes(
-                "(i32.store (i32.const 16384) (i32.const 0)) (i32.store (i32.const 16388) (i32.const 65536))
-                 (i32.store (i32.const 16392) (i32.const 10485760)) (return (i32.const 16384))",
+                // The result at 16384 has one text, at 20480.
+                "(i32.store (i32.const 16388) (i32.const 20480)) (i32.store (i32.const 16392) (i32.const 1))
+                 (i32.store (i32.const 20484) (i32.const 65536)) (i32.store (i32.const 20488) (i32.const 10485760))
+                 (return (i32.const 16384))",
             ),
             &["`output`", "1MiB"],
         ),
