@@ -18,6 +18,19 @@ pub mod interest {
     pub const AFTER_MODEL: &str = "after-model";
 }
 
+impl ToolEvent {
+    /// A call of a tool, for tests. `arguments` is a JSON object.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            call_id: "call".to_owned(),
+            name: name.into(),
+            arguments: arguments.into(),
+            plugin: String::new(),
+            extra: Vec::new(),
+        }
+    }
+}
+
 /// A plugin that receives events of the agent loop and can stop a tool call.
 pub trait Hooks: Plugin {
     /// The events to receive, see [`interest`]. Called once.

@@ -119,7 +119,43 @@ pub mod __private {
     pub use {schemars, serde};
 }
 
+impl Header {
+    /// The header of an empty message in the first turn, for tests.
+    pub fn new(id: MessageId, role: Role) -> Self {
+        Self {
+            id,
+            role,
+            turn: 1,
+            group: id,
+            tool_name: None,
+            tokens: 0,
+            bytes: 0,
+            images: 0,
+            created_at: 0,
+            extra: Extra::new(),
+        }
+    }
+}
+
 impl Message {
+    /// A message of text, for tests.
+    pub fn new(id: MessageId, role: Role, content: impl Into<String>) -> Self {
+        Self {
+            id,
+            role,
+            content: content.into(),
+            images: 0,
+            author: None,
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+            tokens: 0,
+            created_at: 0,
+            extra: Extra::new(),
+        }
+    }
+
     /// Whether the message has parts other than text, reasoning and calls; [`history::parts`] returns them.
     pub fn has_parts(&self) -> bool {
         self.extra.iter().any(|(key, _)| key == "parts")

@@ -27,7 +27,7 @@ fn line(message: &Message) -> String {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => message.tool_name.as_deref().unwrap_or("tool"),
-        Role::Other(name) => name,
+        Role::Other(role) => role,
     };
     let calls: Vec<&str> = message.tool_calls.iter().map(|call| call.name.as_str()).collect();
     let calls = if calls.is_empty() { String::new() } else { format!(" [calls {}]", calls.join(", ")) };
@@ -43,35 +43,7 @@ mod tests {
     use super::*;
 
     fn header(id: u64, turn: u32) -> Header {
-        Header {
-            id,
-            role: Role::User,
-            turn,
-            group: id,
-            tool_name: None,
-            tokens: 10,
-            bytes: 30,
-            images: 0,
-            created_at: 0,
-            extra: Vec::new(),
-        }
-    }
-
-    fn message(id: u64, role: Role, content: &str) -> Message {
-        Message {
-            id,
-            role,
-            author: None,
-            content: content.into(),
-            images: 0,
-            reasoning: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            tool_name: None,
-            tokens: 10,
-            created_at: 0,
-            extra: Vec::new(),
-        }
+        Header { turn, ..Header::new(id, Role::User) }
     }
 
     #[test]
@@ -85,9 +57,9 @@ mod tests {
 
     #[test]
     fn a_message_becomes_a_line_with_its_calls() {
-        let mut caller = message(7, Role::Assistant, "I read\n\nit.");
+        let mut caller = Message::new(7, Role::Assistant, "I read\n\nit.");
         caller.tool_calls = vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
-        let long = message(8, Role::User, &"ü".repeat(500));
+        let long = Message::new(8, Role::User, &"ü".repeat(500));
         let text = text(&[caller, long]);
         let (first, second) = text.split_once('\n').unwrap_or_default();
         assert_eq!(first, "#7 assistant: I read it. [calls read_file]");
@@ -96,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_long_digest_lists_only_the_newest_messages() {
-        let messages: Vec<Message> = (0..300).map(|id| message(id, Role::User, "x")).collect();
+        let messages: Vec<Message> = (0..300).map(|id| Message::new(id, Role::User, "x")).collect();
         let text = text(&messages);
         assert!(text.starts_with("(100 earlier messages)\n#100 user: x\n") && text.ends_with("#299 user: x"));
     }

@@ -76,13 +76,7 @@ mod tests {
 
     fn before(arguments: &str) -> Verdict {
         let mut guard = Guard { config: Config::default(), failed: 0 };
-        let event = ToolEvent {
-            call_id: "1".into(),
-            name: "terminal".into(),
-            plugin: "hermes".into(),
-            arguments: arguments.into(),
-            extra: Vec::new(),
-        };
+        let event = ToolEvent::new("terminal", arguments);
         guard.on_event(&Event::BeforeTool(event))
     }
 
