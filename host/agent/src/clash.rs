@@ -24,10 +24,8 @@ impl Owners {
     /// The plugin that serves a tool: the user's choice, the only one that offers it, or the one that is part of Hermes. None if
     /// nothing decides: the order of plugins never does, because a new plugin could then take over another one's tool.
     pub fn of<'a>(&self, tool: &str, offered_by: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        let claims: Vec<Claim<'a>> = offered_by
-            .into_iter()
-            .map(|plugin| Claim { plugin, is_bundled: self.bundled.contains(plugin) })
-            .collect();
+        let claims: Vec<Claim<'a>> =
+            offered_by.into_iter().map(|plugin| Claim { plugin, is_bundled: self.bundled.contains(plugin) }).collect();
         holder(&claims, self.chosen.get(tool).map(String::as_str))
     }
 }

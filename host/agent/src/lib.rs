@@ -66,6 +66,7 @@ pub use host::{Host, PromptSettings, Settings};
 pub use host_source::{Choice, HostSource};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
 
+pub use clash::{Owners, clash};
 pub use log_file::older_log;
 pub use opening::Opening;
 pub use openings::{Openings, openings};
@@ -76,5 +77,4 @@ pub use questions::Attendance;
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use snapshot::{OpenQuestion, RunningCall, Snapshot};
-pub use clash::{Owners, clash};
 pub use toolbox::unusable;

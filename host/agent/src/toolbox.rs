@@ -73,7 +73,8 @@ impl Toolbox {
             let offered_by: Vec<String> = claims.iter().map(|claim| claim.plugin.name().to_owned()).collect();
             let offered_by: Vec<&str> = offered_by.iter().map(String::as_str).collect();
             let holder = owners.of(&name, offered_by.iter().copied());
-            let was_chosen = holder.is_some_and(|holder| owners.chosen.get(&name).is_some_and(|chosen| chosen == holder));
+            let was_chosen =
+                holder.is_some_and(|holder| owners.chosen.get(&name).is_some_and(|chosen| chosen == holder));
             for claim in claims {
                 let plugin = claim.plugin.name();
                 if holder == Some(plugin) && !offered.contains_key(&name) {

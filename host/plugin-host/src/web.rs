@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn identity(name: &str, digest: &str) -> Identity {
-        Identity { name: name.to_owned(), version: "1.0.0".to_owned(), digest: digest.to_owned() }
+        Identity { name: name.to_owned(), version: "1.0.0".to_owned(), digest: digest.to_owned(), is_bundled: false }
     }
 
     fn rights(site: &str, key: &str) -> Rights {

@@ -26,7 +26,12 @@ pub(super) fn right(plugin: &str, what: &str) -> Right {
 }
 
 fn identity(plugin: &str) -> Identity {
-    Identity { name: plugin.to_owned(), version: "1.0.0".to_owned(), digest: format!("digest of {plugin}"), is_bundled: false }
+    Identity {
+        name: plugin.to_owned(),
+        version: "1.0.0".to_owned(),
+        digest: format!("digest of {plugin}"),
+        is_bundled: false,
+    }
 }
 
 /// A gate, and a front end that answers its questions by a script.

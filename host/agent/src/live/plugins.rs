@@ -11,6 +11,7 @@ use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
+use crate::clash::Owners;
 use crate::delivery::{Deliverer, Deliveries, backlog};
 use crate::error::AgentError;
 use crate::front::Front;
@@ -71,10 +72,8 @@ impl RunningPlugins {
         let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
         let dispatcher = Arc::new(dispatcher);
         let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled);
-        let owners = Owners {
-            chosen: host.settings.tool_owners.clone(),
-            bundled: bundled.map(|plugin| plugin.name).collect(),
-        };
+        let owners =
+            Owners { chosen: host.settings.tool_owners.clone(), bundled: bundled.map(|plugin| plugin.name).collect() };
         let skills = SkillCatalog::new(skills);
         let (toolbox, left_out) =
             Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate)).await;

@@ -323,7 +323,12 @@ impl PluginSet for ScriptedPlugins {
     }
 
     fn identities(&self) -> Vec<Identity> {
-        vec![Identity { name: self.engine.clone(), version: "1.0.0".to_owned(), digest: "d".to_owned(), is_bundled: true }]
+        vec![Identity {
+            name: self.engine.clone(),
+            version: "1.0.0".to_owned(),
+            digest: "d".to_owned(),
+            is_bundled: true,
+        }]
     }
 
     fn engine_version(&self) -> String {

@@ -346,7 +346,12 @@ impl<'a> Examination<'a> {
         let claims = self.claims(trials);
         let owners = Owners {
             chosen: self.setup.config.settings().plugins.tools.clone(),
-            bundled: self.in_order().into_iter().filter(|found| found.origin.folder().is_none()).map(|found| found.manifest.name.clone()).collect(),
+            bundled: self
+                .in_order()
+                .into_iter()
+                .filter(|found| found.origin.folder().is_none())
+                .map(|found| found.manifest.name.clone())
+                .collect(),
         };
         for found in self.in_order() {
             let name = found.manifest.name.as_str();
@@ -365,7 +370,9 @@ impl<'a> Examination<'a> {
                 let holder = owners.of(own, offered_by.iter().copied());
                 let finding = if let Some(why) = unusable(tool) {
                     unavailable(why.to_owned(), Fix::words("ask its author for a valid tool name"))
-                } else if holder.is_some_and(|holder| holder != name && owners.chosen.get(own).is_some_and(|chosen| chosen == holder)) {
+                } else if holder.is_some_and(|holder| {
+                    holder != name && owners.chosen.get(own).is_some_and(|chosen| chosen == holder)
+                }) {
                     // The user has chosen.
                     continue;
                 } else if holder != Some(name) {
