@@ -80,7 +80,8 @@ impl MemoryProvider for Pigeon {
 
 impl Tools for Pigeon {
     fn catalog(&self) -> Result<Vec<Tool>, Error> {
-        let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
+        let parameters =
+            json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
         Ok(vec![
             Tool::new("loft_search", "Searches the memories.", parameters.clone()).effect(Effect::Reads),
             Tool::new("loft_summary", "Sums up the memories.", parameters).effect(Effect::Reads),
@@ -89,7 +90,8 @@ impl Tools for Pigeon {
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
         let arguments: Value = invocation.parse()?;
-        let text = arguments["text"].as_str().ok_or_else(|| Error::invalid("`text` is missing: give a text"))?.to_owned();
+        let text =
+            arguments["text"].as_str().ok_or_else(|| Error::invalid("`text` is missing: give a text"))?.to_owned();
         match invocation.name.as_str() {
             "loft_search" => {
                 let found = self.search(&text)?;
