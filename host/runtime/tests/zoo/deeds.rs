@@ -101,9 +101,9 @@ fn cases() -> Vec<Misbehaviour> {
         case(
             "answers what is no text",
             Shell::with_tool(
-                "(i64.store (i32.const 16384) (i64.const 0)) (i32.store (i32.const 16388) (i32.const 16400))
-                 (i32.store (i32.const 16392) (i32.const 4)) (i32.store (i32.const 16400) (i32.const 0xfffefdfc))
-                 (return (i32.const 16384))",
+                "(i32.store (i32.const 16388) (i32.const 20480)) (i32.store (i32.const 16392) (i32.const 1))
+                 (i32.store (i32.const 20484) (i32.const 24576)) (i32.store (i32.const 20488) (i32.const 4))
+                 (i32.store (i32.const 24576) (i32.const 0xfffefdfc)) (return (i32.const 16384))",
             ),
             &["crashed", "utf-8"],
         ),
