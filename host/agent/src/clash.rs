@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The plugin that offers a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claim<'a> {
-    /// Its name.
-    pub plugin: &'a str,
+struct Claim<'a> {
+    plugin: &'a str,
     /// Whether it is part of Hermes.
-    pub is_bundled: bool,
+    is_bundled: bool,
 }
 
 /// What decides when several plugins offer a tool of the same name.

@@ -48,7 +48,7 @@ impl Pigeon {
             let _: Value = serde_json::from_slice(answer.body()).expect("the loft answers JSON");
         }
         // A secret in an answer never arrives here.
-        log::info(&answer.text());
+        log::info(answer.text());
         let found: Value = answer.ok()?.json()?;
         let memories = found["memories"].as_array().ok_or_else(|| Error::failed("the loft answers no list"))?;
         let text = |memory: &Value, key: &str| memory[key].as_str().unwrap_or_default().to_owned();
