@@ -6,8 +6,8 @@ use hermes_conversation::{ToolCall, Usage};
 use hermes_plugin_host::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::answer::Answer;
 use crate::approval::Objection;
-use crate::toolbox::Answer;
 
 /// The hooks of a session, grouped by the events they subscribed to.
 pub(crate) struct HookDispatcher {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod approval;
 pub mod assist;
 mod auxiliary;

@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, tokens};
 use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Output, Tool, Tools};
 
+use crate::answer::Answer;
 use crate::approval::Gate;
 use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
@@ -26,17 +27,6 @@ pub(crate) struct Toolbox {
 struct Offered {
     plugin: Arc<dyn Tools>,
     tool: Tool,
-}
-
-/// The outcome of a call.
-pub(crate) struct Answer {
-    pub(crate) content: String,
-    /// Images of the result.
-    pub(crate) images: Vec<Part>,
-    /// The result as JSON.
-    pub(crate) structured: Option<String>,
-    pub(crate) failed: bool,
-    pub(crate) elapsed_ms: u64,
 }
 
 impl Toolbox {

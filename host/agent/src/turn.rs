@@ -11,6 +11,7 @@ use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Quer
 use hermes_prompt::hints::SubdirectoryHints;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::Answer;
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
@@ -22,8 +23,7 @@ use crate::live::log::SessionLog;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
-use crate::toolbox::{self, Answer};
-use crate::{assist, compaction, memory, reload, room};
+use crate::{assist, compaction, memory, reload, room, toolbox};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;

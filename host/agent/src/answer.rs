@@ -1,0 +1,14 @@
+//! The outcome of a tool call.
+
+use hermes_conversation::Part;
+
+/// The outcome of a call.
+pub(crate) struct Answer {
+    pub(crate) content: String,
+    /// Images of the result.
+    pub(crate) images: Vec<Part>,
+    /// The result as JSON.
+    pub(crate) structured: Option<String>,
+    pub(crate) failed: bool,
+    pub(crate) elapsed_ms: u64,
+}
