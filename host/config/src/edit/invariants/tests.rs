@@ -184,6 +184,9 @@ fn is_possible(text: &str, path: &[&str], change: &Change) -> bool {
     let is_section = |value: &Value| value.is_object() || value.is_null();
     let is_list = |value: &Value| value.is_array() || value.is_null();
     match change {
+        // The tree takes a line of a block scalar that begins with `#` for a comment. The editor drops no comment, so it leaves
+        // the file as it is.
+        Change::Set(_) if at(&said, path).and_then(Value::as_str).is_some_and(|text| text.contains('#')) => false,
         Change::Set(_) => (0..path.len()).all(|depth| at(&said, &path[..depth]).is_none_or(is_section)),
         Change::Add(_) => {
             (0..path.len()).all(|depth| at(&said, &path[..depth]).is_none_or(is_section))
