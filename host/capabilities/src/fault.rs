@@ -1,7 +1,8 @@
 //! The error of the contract, returned by imports to plugins and by plugins to the host.
 
 /// The kind of an error: `error-kind` of the contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
 pub enum FaultKind {
     InvalidInput,

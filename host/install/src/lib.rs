@@ -20,6 +20,9 @@ mod project;
 mod signature;
 mod source;
 mod stage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod testing;
 mod transaction;
 
 pub use diagnosis::codes;

@@ -119,16 +119,7 @@ mod tests {
 
     use super::*;
     use crate::archive::{Caps, unpack};
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        folder
-    }
+    use crate::testing::folder;
 
     fn set_time(path: &Path, ago: u64) {
         let time = SystemTime::now() - Duration::from_secs(ago);

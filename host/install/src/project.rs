@@ -202,16 +202,7 @@ mod tests {
     use hermes_diagnostic::Diagnose as _;
 
     use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        folder
-    }
+    use crate::testing::folder;
 
     fn staged(files: &[(&str, &str)]) -> Result<Vec<String>, String> {
         let from = folder(files);

@@ -224,19 +224,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::testing::folder;
 
     const CARGO: &str =
         "[package]\nname = \"my-own\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        folder
-    }
 
     fn manifest(component: Option<&str>) -> Manifest {
         let component = component.map_or_else(String::new, |name| format!("component: {name}\n"));

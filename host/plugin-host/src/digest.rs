@@ -141,16 +141,7 @@ fn odd(path: &Path, why: &str) -> io::Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        folder
-    }
+    use crate::testing::folder;
 
     #[test]
     fn a_digest_covers_names_and_contents_only() {

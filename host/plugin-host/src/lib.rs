@@ -36,6 +36,9 @@ mod session;
 mod settings;
 mod storage;
 mod supervision;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod testing;
 mod trial;
 mod variables;
 mod watch;

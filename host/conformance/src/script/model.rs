@@ -104,50 +104,27 @@ enum Ending {
     Refused,
 }
 
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Kind {
-    InvalidInput,
-    Unavailable,
-    Denied,
-    Timeout,
-    Cancelled,
-    Conflict,
-    Exhausted,
-    Unsupported,
-    Failed,
-}
-
-#[derive(Default)]
-struct RawReply {
+/// A reply, or the error that is given in its place.
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Section {
     text: Option<String>,
     finish: Option<Ending>,
     model: Option<String>,
     usage: Option<RawUsage>,
-    error: Option<Kind>,
+    error: Option<FaultKind>,
     code: Option<String>,
     message: Option<String>,
     retry_after: Option<Delay>,
     delay: Delay,
 }
 
+/// A section, or a text as the short form of a section with only that.
+struct RawReply(Section);
+
 impl<'de> Deserialize<'de> for RawReply {
     /// A text, or a section.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, serde::Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        struct Section {
-            text: Option<String>,
-            finish: Option<Ending>,
-            model: Option<String>,
-            usage: Option<RawUsage>,
-            error: Option<Kind>,
-            code: Option<String>,
-            message: Option<String>,
-            retry_after: Option<Delay>,
-            delay: Delay,
-        }
-
         struct Either;
 
         impl<'de> Visitor<'de> for Either {
@@ -158,13 +135,11 @@ impl<'de> Deserialize<'de> for RawReply {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<RawReply, E> {
-                Ok(RawReply { text: Some(text.to_owned()), ..RawReply::default() })
+                Ok(RawReply(Section { text: Some(text.to_owned()), ..Section::default() }))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<RawReply, A::Error> {
-                let Section { text, finish, model, usage, error, code, message, retry_after, delay } =
-                    Section::deserialize(MapAccessDeserializer::new(entries))?;
-                Ok(RawReply { text, finish, model, usage, error, code, message, retry_after, delay })
+                Section::deserialize(MapAccessDeserializer::new(entries)).map(RawReply)
             }
         }
 
@@ -190,24 +165,13 @@ fn rule_of(rule: Spanned<RawRule>) -> Result<Rule<Matcher, Reply>, Flaw> {
     Ok(Rule { line, matcher, times: times_of(times, answers.len())?, answers })
 }
 
-fn reply_of(raw: &RawReply) -> Result<Reply, &'static str> {
+fn reply_of(RawReply(raw): &RawReply) -> Result<Reply, &'static str> {
     let of_text = raw.text.is_some() || raw.finish.is_some() || raw.model.is_some() || raw.usage.is_some();
     let of_error = raw.code.is_some() || raw.message.is_some() || raw.retry_after.is_some();
     let content = match raw.error {
         Some(_) if of_text => return Err("an error has no `text`, `finish`, `model` and `usage`"),
         None if of_error => return Err("only an error has `code`, `message` and `retry_after`; add `error: KIND`"),
         Some(kind) => {
-            let kind = match kind {
-                Kind::InvalidInput => FaultKind::InvalidInput,
-                Kind::Unavailable => FaultKind::Unavailable,
-                Kind::Denied => FaultKind::Denied,
-                Kind::Timeout => FaultKind::Timeout,
-                Kind::Cancelled => FaultKind::Cancelled,
-                Kind::Conflict => FaultKind::Conflict,
-                Kind::Exhausted => FaultKind::Exhausted,
-                Kind::Unsupported => FaultKind::Unsupported,
-                Kind::Failed => FaultKind::Failed,
-            };
             let message = raw.message.clone().unwrap_or_else(|| "a fixture answers this error".to_owned());
             let mut fault = Fault::new(kind, raw.code.as_deref().unwrap_or_default(), message);
             fault.retry_after_ms = raw.retry_after.map(|delay| u32::try_from(delay.0.as_millis()).unwrap_or(u32::MAX));
