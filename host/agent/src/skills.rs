@@ -124,7 +124,7 @@ impl SkillCatalog {
     }
 }
 
-/// Whether the session has all toolsets that a skill requires, and none that it stands in for.
+/// Whether the session has all toolsets that a skill requires, and none of those that the skill replaces.
 fn fits(skill: &Skill, toolsets: &BTreeSet<String>) -> bool {
     skill.requires_toolsets.iter().all(|toolset| toolsets.contains(toolset))
         && !skill.fallback_for_toolsets.iter().any(|toolset| toolsets.contains(toolset))

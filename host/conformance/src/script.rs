@@ -130,7 +130,7 @@ impl<M: fmt::Display, A: Clone> Run<M, A> {
     }
 }
 
-/// A text with stars, each of which stands for any characters.
+/// A text with stars. A star matches any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern(String);
 

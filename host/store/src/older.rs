@@ -12,14 +12,14 @@ const BEFORE_PARTS: u32 = 5;
 pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=6;
 
 /// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
-/// the temporary schema first. This one stands in for the tables that every older version lacks.
+/// the temporary schema first. This one creates the table that every older version lacks.
 const WITHOUT_OUTBOX: &str = "
 PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE outbox (provider TEXT, session_id TEXT, first_id INTEGER, last_id INTEGER, ended_at INTEGER, \
 attempts INTEGER, error TEXT, due_at INTEGER);
 ";
 
-/// Stands in for what version 5 lacks in addition.
+/// Creates what version 5 lacks in addition.
 const WITHOUT_PARTS: &str = "
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
 CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped FROM main.requests;
