@@ -51,16 +51,20 @@ fn main() {
 
 /// The templates of new plugins, the SDK's sources and the contract: folder, path in it, text.
 fn scaffold(repository: &Path) -> String {
-    let templates = repository.join("sdk/templates");
-    let named = |folder: PathBuf| (folder.file_name().map(|name| name.to_string_lossy().into_owned()), folder);
-    let mut sources: Vec<(Option<String>, PathBuf)> = folders(&templates).into_iter().map(named).collect();
-    sources.push((Some("rust".to_owned()), repository.join("sdk/rust/src")));
-    sources.push((Some("rust-derive".to_owned()), repository.join("sdk/rust-derive/src")));
-    sources.push((Some("abi".to_owned()), repository.join("sdk/abi/src")));
-    sources.push((Some("wit".to_owned()), repository.join("wit")));
+    let mut sources = Vec::new();
+    for language in folders(&repository.join("sdk/templates")) {
+        sources.extend(
+            folders(&language).into_iter().map(|folder| (format!("{}/{}", name(&language), name(&folder)), folder)),
+        );
+    }
+    for (sdk, folder) in
+        [("rust", "rust/src"), ("rust-derive", "rust-derive/src"), ("abi", "abi/src"), ("python", "python")]
+    {
+        sources.push((format!("sdk/{sdk}"), repository.join("sdk").join(folder)));
+    }
+    sources.push(("wit".to_owned(), repository.join("wit")));
     let mut table = String::from("&[\n");
     for (name, folder) in sources {
-        let name = name.expect("every source has a name");
         println!("cargo::rerun-if-changed={}", folder.display());
         for file in files(&folder) {
             let path = file.strip_prefix(&folder).expect("it was found there").to_str().expect("a name in Unicode");
@@ -70,6 +74,11 @@ fn scaffold(repository: &Path) -> String {
     }
     table.push(']');
     table
+}
+
+/// The name of a folder.
+fn name(folder: &Path) -> &str {
+    folder.file_name().and_then(|name| name.to_str()).expect("a folder of the repository has a name in Unicode")
 }
 
 /// The files below a folder, by path.
@@ -85,6 +94,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    // Python writes compiled modules beside the sources.
+    folders.retain(|folder| name(folder) != "__pycache__");
     folders.sort();
     folders
 }

@@ -8,6 +8,7 @@ mod command_line;
 mod configuration;
 mod installations;
 mod lab;
+mod languages;
 mod models;
 mod plugins;
 mod sessions;

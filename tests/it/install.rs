@@ -5,5 +5,6 @@ mod consent;
 mod doctor;
 mod examples;
 mod fixtures;
+mod languages;
 mod lifecycle;
 mod publishing;

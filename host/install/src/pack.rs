@@ -2,14 +2,12 @@
 //!
 //! The same files always give the same bytes, whenever and wherever they are packed.
 
-use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
 use hermes_plugin_host::artifact::{ArtifactError, Place};
-use hermes_plugin_host::{Language, Manifest};
+use hermes_plugin_host::{Language, Manifest, toolchain};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{At, InstallError};
@@ -17,10 +15,6 @@ use crate::project::{Project, no_build};
 
 /// The time of every file in an archive: the beginning of 1980, the first that all formats can express.
 const TIME: u64 = 315_532_800;
-/// How deep the sources of a project are searched.
-const DEPTH: usize = 6;
-/// Folders with the sources of others.
-const FOREIGN: [&str; 4] = ["node_modules", "target", "vendor", "venv"];
 
 /// A packed plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,45 +69,19 @@ fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
     packed.finish()
 }
 
-/// A build that is older than a source. Cargo's builds were checked when they were found; other tools list no sources, so
-/// every file of the language counts.
+/// A component beside plugin.yaml that is older than a source. The other places were checked when it was found.
 fn outdated(folder: &Path, project: &Project) -> Option<ArtifactError> {
-    let endings = Language::of_project(folder)?.sources();
     let artifact = project.component()?;
-    let built = changed(artifact)?;
-    let mut sources = Vec::new();
-    collect(folder, endings, DEPTH, &mut sources);
-    let source_file = sources.into_iter().filter(|source| changed(source) > Some(built)).min()?;
+    let language = Language::of_project(folder).filter(|language| *language != Language::Rust)?;
+    let source_file = toolchain::newer_source(folder, language, artifact)?;
     Some(ArtifactError::Outdated { artifact: artifact.to_owned(), source_file })
-}
-
-fn collect(folder: &Path, endings: &[&str], depth: usize, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if name.starts_with('.') || FOREIGN.contains(&name.as_str()) {
-            continue;
-        }
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 0 => collect(&path, endings, depth - 1, found),
-            Ok(kind) if kind.is_file() => {
-                let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
-                if endings.contains(&ending.as_str()) {
-                    found.push(path);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn changed(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::time::Duration;
+    use std::fs;
+    use std::time::{Duration, SystemTime};
 
     use hermes_diagnostic::Diagnose as _;
 
@@ -176,14 +144,15 @@ mod tests {
     #[test]
     fn a_build_that_is_older_than_a_source_is_refused_in_every_language() {
         for (source, fix) in [
-            ("engine.py", "componentize-py"),
-            ("src/tool.js", "jco"),
+            ("engine.py", "build.py"),
+            ("src/tool.js", "npm run build"),
             ("main.go", "build script"),
             ("engine.c", "make"),
         ] {
             let project = folder(&[("plugin.yaml", "name: mine\n"), ("mine.wasm", "x"), (source, "")]);
             if source.starts_with("src/") {
                 fs::write(project.path().join("package.json"), "{}").unwrap();
+                set_time(&project.path().join("package.json"), 100);
             }
             set_time(&project.path().join("mine.wasm"), 50);
             let refused = pack(project.path()).unwrap_err().sentence();
@@ -193,6 +162,7 @@ mod tests {
         }
         let others = folder(&[("plugin.yaml", "name: mine\n"), ("mine.wasm", "x"), ("package.json", "{}")]);
         set_time(&others.path().join("mine.wasm"), 50);
+        set_time(&others.path().join("package.json"), 100);
         fs::create_dir(others.path().join("node_modules")).unwrap();
         fs::write(others.path().join("node_modules/dependency.js"), "").unwrap();
         pack(others.path()).unwrap();
@@ -204,6 +174,6 @@ mod tests {
         assert!(pack(rust.path()).unwrap_err().sentence().contains("cargo build"));
         let python = folder(&[("plugin.yaml", "name: mine\n"), ("mine.py", "")]);
         let refused = pack(python.path()).unwrap_err().sentence();
-        assert!(refused.contains("componentize-py") && !refused.contains("cargo"), "{refused}");
+        assert!(refused.contains("build.py") && !refused.contains("cargo"), "{refused}");
     }
 }

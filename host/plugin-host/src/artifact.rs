@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
 
 use serde_json::Value;
 
 use crate::language::Language;
 use crate::manifest::Manifest;
+use crate::toolchain::{self, OUTPUT, changed};
 
 /// Cargo's name for the target of components.
 pub const TARGET: &str = "wasm32-wasip2";
@@ -37,7 +37,7 @@ pub enum ArtifactError {
     Missing { name: String },
     #[error("there is no .wasm file beside plugin.yaml")]
     NoComponent,
-    #[error("the Rust project was not built")]
+    #[error("the project was not built")]
     NotBuilt,
     #[error("the build {} is older than {}", .artifact.display(), .source_file.display())]
     Outdated { artifact: PathBuf, source_file: PathBuf },
@@ -62,14 +62,22 @@ impl ArtifactError {
     }
 }
 
-/// The component of a project: the file that its manifest names, what cargo built, or the only `.wasm` file in the folder.
-/// A build that is older than its sources is an error.
+/// The component of a project: the file that its manifest names, what cargo built or another build wrote to `build`, or the only
+/// `.wasm` file in the folder. A build that is older than its sources is an error.
 pub fn find_component(folder: &Path, manifest: Option<&Manifest>, place: Place) -> Result<PathBuf, ArtifactError> {
     let named = manifest.and_then(|manifest| manifest.component.as_deref());
     if let Some(path) = named.map(|name| folder.join(name)).filter(|path| path.is_file()) {
         return Ok(path);
     }
-    let is_rust = folder.join("Cargo.toml").is_file();
+    let language = Language::of_project(folder).unwrap_or(Language::Other);
+    let is_rust = language == Language::Rust;
+    let has_output = !is_rust && language != Language::Other && place == Place::Local;
+    if let Some(built) = built_beside(folder, manifest).filter(|_| has_output) {
+        return match toolchain::newer_source(folder, language, &built) {
+            Some(source_file) => Err(ArtifactError::Outdated { artifact: built, source_file }),
+            None => Ok(built),
+        };
+    }
     if is_rust && place == Place::Local {
         let package = Package::of(folder);
         let names = [named, manifest.map(|manifest| manifest.name.as_str())];
@@ -78,7 +86,8 @@ pub fn find_component(folder: &Path, manifest: Option<&Manifest>, place: Place) 
         }
     }
     let mut beside = components(folder);
-    match (beside.len(), named, is_rust) {
+    let is_project = is_rust || !language.build_commands(folder).is_empty();
+    match (beside.len(), named, is_project) {
         (1, None, _) => Ok(beside.remove(0)),
         (0, _, true) | (_, Some(_), true) => {
             Err(if place == Place::Local { ArtifactError::NotBuilt } else { ArtifactError::SourceOnly })
@@ -90,6 +99,20 @@ pub fn find_component(folder: &Path, manifest: Option<&Manifest>, place: Place) 
             Err(ArtifactError::Several { found: names.map(|name| name.to_string_lossy().into_owned()).collect() })
         }
     }
+}
+
+/// What the build of another language than Rust wrote: the component with the name in the manifest, with the plugin's name, or the only one.
+fn built_beside(folder: &Path, manifest: Option<&Manifest>) -> Option<PathBuf> {
+    let output = folder.join(OUTPUT);
+    let names = manifest.map(|manifest| match &manifest.component {
+        Some(name) => name.clone(),
+        None => format!("{}.wasm", manifest.name),
+    });
+    let named = names.map(|name| output.join(name)).filter(|path| path.is_file());
+    named.or_else(|| match <[PathBuf; 1]>::try_from(components(&output)) {
+        Ok([only]) => Some(only),
+        Err(_) => None,
+    })
 }
 
 /// A native library of a project: beside the manifest, or what cargo built.
@@ -213,15 +236,10 @@ fn paths(line: &str) -> Vec<PathBuf> {
     line.split(' ').filter(|path| !path.is_empty()).map(|path| PathBuf::from(path.replace(SPACE, " "))).collect()
 }
 
-/// The time of the last change; none if the file does not exist.
-fn changed(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
     use crate::testing::folder;
@@ -246,6 +264,9 @@ mod tests {
             (&[project[0], project[1], (built, "")], Some("my-own.wasm"), built),
             (&[project[0], project[1], (built, ""), ("old.wasm", "")], None, built),
             (&[project[0], project[1], ("published.wasm", "")], None, "published.wasm"),
+            (&[("build.py", ""), ("build/my-plugin.wasm", ""), ("build/other.wasm", "")], None, "build/my-plugin.wasm"),
+            (&[("build.py", ""), ("build/engine.wasm", "")], Some("engine.wasm"), "build/engine.wasm"),
+            (&[("package.json", "{}"), ("build/lone.wasm", ""), ("old.wasm", "")], None, "build/lone.wasm"),
         ] {
             let folder = folder(files);
             let found = find_component(folder.path(), Some(&manifest(named)), Place::Local);
@@ -264,6 +285,8 @@ mod tests {
             (&[("a.wasm", "")], Some("b.wasm"), Place::Local, missing),
             (&project, None, Place::Local, ArtifactError::NotBuilt),
             (&project, None, Place::Fetched, ArtifactError::SourceOnly),
+            (&[("pyproject.toml", ""), ("build.py", "")], None, Place::Local, ArtifactError::NotBuilt),
+            (&[("package.json", "{}")], None, Place::Fetched, ArtifactError::SourceOnly),
         ] {
             let folder = folder(files);
             let error = find_component(folder.path(), Some(&manifest(named)), place).unwrap_err();
@@ -295,6 +318,21 @@ mod tests {
             assert_eq!(error, ArtifactError::Outdated { artifact: path(built), source_file: changed.clone() });
             set(&changed, 100);
         }
+    }
+
+    #[test]
+    fn a_build_of_another_language_that_is_older_than_a_source_is_refused() {
+        let folder = folder(&[("build.py", ""), ("src/plugin.py", ""), ("build/my-plugin.wasm", "")]);
+        let built = folder.path().join("build/my-plugin.wasm");
+        let source_file = folder.path().join("src/plugin.py");
+        let time = SystemTime::now() - Duration::from_secs(50);
+        fs::File::options().write(true).open(&built).unwrap().set_modified(time).unwrap();
+        fs::File::options().write(true).open(folder.path().join("build.py")).unwrap().set_modified(time).unwrap();
+        let error = find_component(folder.path(), Some(&manifest(None)), Place::Local).unwrap_err();
+        assert!(error.fix(folder.path()).contains("build.py"), "{}", error.fix(folder.path()));
+        assert_eq!(error, ArtifactError::Outdated { artifact: built.clone(), source_file });
+        fs::write(&built, "newer").unwrap();
+        assert_eq!(find_component(folder.path(), Some(&manifest(None)), Place::Local), Ok(built));
     }
 
     #[test]

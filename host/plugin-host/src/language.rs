@@ -60,7 +60,7 @@ static RUST: Words = Words {
 };
 
 static PYTHON: Words = Words {
-    build: "run the project's build script, or `componentize-py -d wit -w WORLD componentize MODULE -o NAME.wasm`",
+    build: "run `python3 build.py`, or the project's own build script, in the folder of the project",
     toolchain: "build it with `componentize-py` against the files of wit/",
     crash: "an exception that is not `Err`",
     imports: "catch the `Err` that an import raises, and raise one with an error of the contract; any other exception is a crash",
@@ -73,8 +73,8 @@ static PYTHON: Words = Words {
 };
 
 static JAVASCRIPT: Words = Words {
-    build: "run `npm run build`, or `jco componentize MODULE.js --wit wit -n WORLD -o NAME.wasm`",
-    toolchain: "build it with `jco componentize` against the files of wit/",
+    build: "run `npm install` and `npm run build` in the folder of the project",
+    toolchain: "build it with `componentize-qjs` or `jco componentize` against the files of wit/",
     crash: "an exception that is not an error of the contract",
     imports: "catch what an import throws (its `payload` is the error), and throw an error of the contract; anything else is a crash",
     globals: "variables of modules",

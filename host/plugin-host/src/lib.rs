@@ -39,6 +39,7 @@ mod supervision;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod testing;
+pub mod toolchain;
 mod trial;
 mod variables;
 mod watch;

@@ -1,21 +1,17 @@
 //! `hermes plugins new`: creates a small working project with tests, the SDK and the contract.
 
-use std::ffi::OsStr;
+mod scaffold;
+mod tools;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use hermes_app::SCAFFOLD;
-
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind as Failed};
-
-const TARGET: &str = "wasm32-wasip2";
-/// The ending of template files, so that cargo and git ignore them in this repository.
-const TEMPLATE: &str = ".template";
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArguments {
@@ -24,6 +20,9 @@ pub(crate) struct NewArguments {
     /// The plugin's kind
     #[arg(long, value_enum)]
     kind: Kind,
+    /// The language to write it in
+    #[arg(long = "lang", value_enum, value_name = "LANGUAGE", default_value_t = Lang::Rust)]
+    language: Lang,
     /// The folder to create [default: ./NAME]
     #[arg(long)]
     path: Option<PathBuf>,
@@ -59,20 +58,49 @@ impl Kind {
     }
 }
 
+/// A language with templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lang {
+    Rust,
+    Python,
+}
+
+impl Lang {
+    /// Its folder of templates.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::Python => "python",
+        }
+    }
+
+    /// The commands that test and build a new project, and its main file.
+    fn steps(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::Rust => (&["cargo test", "cargo build --release --target wasm32-wasip2"], "src/lib.rs"),
+            Self::Python => (&["python3 build.py test", "python3 build.py"], "src/plugin.py"),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode, Failure> {
-    let NewArguments { name, kind, path } = arguments;
+    let NewArguments { name, kind, language, path } = arguments;
     check_name(name)?;
     let folder = path.clone().unwrap_or_else(|| PathBuf::from(name));
-    write(&folder, &files(name, *kind))?;
+    write(&folder, &scaffold::files(name, *kind, *language))?;
     let shown = folder.display();
+    let (steps, main) = language.steps();
+    let mut lines = vec![format!("cd {shown}")];
+    lines.extend(steps.iter().copied().map(str::to_owned));
+    lines.extend(["hermes plugins test .", "hermes plugins install ."].map(str::to_owned));
+    lines.push(kind.to_use(name));
     print(&format!(
-        "created {shown}, a plugin of the kind {}\n\n  cd {shown}\n  cargo test\n  cargo build --release --target {TARGET}\n  \
-         hermes plugins test .\n  hermes plugins install .\n  {}\n\nthe code is in {shown}/src/lib.rs, the instructions in \
+        "created {shown}, a plugin of the kind {}\n\n  {}\n\nthe code is in {shown}/{main}, the instructions in \
          {shown}/README.md\n",
         kind.name(),
-        kind.to_use(name)
+        lines.join("\n  ")
     ))?;
-    if let Some(missing) = missing_target() {
+    if let Some(missing) = tools::missing(*language) {
         console.warning(&missing);
     }
     Ok(ExitCode::SUCCESS)
@@ -105,37 +133,6 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Err(Failure::new(Failed::Usage, format!("`{}` is not a valid plugin name", name.escape_debug()), why, fix))
 }
 
-/// The files of the project, by path.
-fn files(name: &str, kind: Kind) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    for (folder, path, text) in SCAFFOLD {
-        match *folder {
-            "common" => files.push((plain(path), filled(text, name, kind))),
-            folder if folder == kind.name() => files.push((plain(path), filled(text, name, kind))),
-            "vendor" => {
-                let package = path.trim_end_matches(".toml");
-                files.push((format!("vendor/{package}/Cargo.toml"), (*text).to_owned()));
-            }
-            "rust" => files.push((format!("vendor/hermes-plugin/src/{path}"), (*text).to_owned())),
-            "abi" => files.push((format!("vendor/hermes-plugin-abi/src/{path}"), (*text).to_owned())),
-            "rust-derive" => files.push((format!("vendor/hermes-plugin-derive/src/{path}"), (*text).to_owned())),
-            "wit" => files.push((format!("wit/{path}"), (*text).to_owned())),
-            _ => {}
-        }
-    }
-    files
-}
-
-/// The path of a template's file in the project.
-fn plain(path: &str) -> String {
-    let path = path.strip_suffix(TEMPLATE).unwrap_or(path);
-    if path == "gitignore" { ".gitignore".to_owned() } else { path.to_owned() }
-}
-
-fn filled(text: &str, name: &str, kind: Kind) -> String {
-    text.replace("{{name}}", name).replace("{{kind}}", kind.name()).replace("{{use}}", &kind.to_use(name))
-}
-
 /// Writes the files to a temporary folder beside the project's, and moves them into place in one step.
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
     let what = format!("{} cannot be created", folder.display());
@@ -159,124 +156,18 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Failed::General, what, error.to_string(), "choose another folder with --path"))
 }
 
-/// A warning if the Rust toolchain cannot build plugins, with the command that installs the missing part.
-fn missing_target() -> Option<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| OsStr::new("rustc").to_owned());
-    let mut command = Command::new(rustc);
-    command.args(["--print", "target-libdir", "--target", TARGET]).stdin(Stdio::null()).stderr(Stdio::null());
-    match command.output() {
-        Err(_) => Some(
-            "no Rust compiler was found; install Rust from https://rustup.rs, then run `rustup target add \
-             wasm32-wasip2`"
-                .to_owned(),
-        ),
-        Ok(output) => {
-            let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-            let exists = output.status.success() && fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
-            (!exists).then(|| {
-                format!("the Rust target {TARGET} is not installed; install it with `rustup target add {TARGET}`")
-            })
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use hermes_plugin_host::Manifest;
-
+    use super::scaffold::below;
     use super::*;
-
-    fn repository() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-    }
-
-    /// Every file below a folder by its path in it.
-    fn below(folder: &Path) -> BTreeMap<String, String> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
-            for entry in fs::read_dir(next).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                    found.insert(name, fs::read_to_string(&path).unwrap());
-                }
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn a_project_contains_the_sdk_and_the_contract_of_this_repository() {
-        let files: BTreeMap<String, String> = files("mine", Kind::Tools).into_iter().collect();
-        for (of, at) in [
-            ("sdk/rust/src", "vendor/hermes-plugin/src/"),
-            ("sdk/rust-derive/src", "vendor/hermes-plugin-derive/src/"),
-            ("sdk/abi/src", "vendor/hermes-plugin-abi/src/"),
-            ("wit", "wit/"),
-        ] {
-            let written: BTreeMap<String, String> = files
-                .iter()
-                .filter_map(|(path, text)| Some((path.strip_prefix(at)?.to_owned(), text.clone())))
-                .collect();
-            assert!(!written.is_empty() && written == below(&repository().join(of)), "{of}");
-        }
-    }
-
-    /// The requirements in a section of a Cargo.toml, by name, without spaces.
-    fn requirements(manifest: &str, section: &str) -> BTreeMap<String, String> {
-        let lines = manifest.lines().skip_while(|line| line.trim() != section).skip(1);
-        let lines = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('='));
-        lines.map(|(name, value)| (name.trim().to_owned(), value.replace(' ', ""))).collect()
-    }
-
-    #[test]
-    fn the_vendored_sdk_has_the_dependencies_of_the_sdk() {
-        let files: BTreeMap<String, String> = files("mine", Kind::Tools).into_iter().collect();
-        let written = requirements(&files["vendor/hermes-plugin/Cargo.toml"], "[dependencies]");
-        let workspace = fs::read_to_string(repository().join("plugins/Cargo.toml")).unwrap();
-        let workspace = requirements(&workspace, "[workspace.dependencies]");
-        let own = fs::read_to_string(repository().join("sdk/rust/Cargo.toml")).unwrap();
-        let own = requirements(&own, "[dependencies]");
-        assert_eq!(written.keys().collect::<Vec<_>>(), own.keys().collect::<Vec<_>>());
-        for (name, requirement) in written.iter().filter(|(name, _)| !name.starts_with("hermes-plugin")) {
-            let requirement = requirement.replace(",optional=true", "");
-            assert_eq!(Some(&requirement), workspace.get(name), "{name}");
-        }
-        let abi = requirements(&files["vendor/hermes-plugin-abi/Cargo.toml"], "[dependencies]");
-        let host = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
-        let host = requirements(&host, "[workspace.dependencies]");
-        assert_eq!(abi.keys().collect::<Vec<_>>(), ["abi_stable"]);
-        assert_eq!(abi.get("abi_stable"), host.get("abi_stable"));
-    }
-
-    #[test]
-    fn the_templates_of_every_kind_are_filled_in_completely() {
-        for kind in Kind::value_variants() {
-            let files: BTreeMap<String, String> = files("my-plugin", *kind).into_iter().collect();
-            let manifest = Manifest::parse(&files["plugin.yaml"]).unwrap();
-            assert_eq!(manifest.name, "my-plugin");
-            assert!(files["Cargo.toml"].contains("name = \"my-plugin\"") && files.contains_key(".gitignore"));
-            assert!(files["README.md"].contains(&kind.to_use("my-plugin")));
-            for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("vendor/")) {
-                for left in ["{{name}}", "{{kind}}", "{{use}}"] {
-                    assert!(!text.contains(left), "{path} has {left}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn an_existing_folder_is_not_changed() {
         let place = tempfile::tempdir().unwrap();
         let taken = place.path().join("taken");
         fs::create_dir(&taken).unwrap();
-        let files = files("taken", Kind::Hooks);
+        let files = scaffold::files("taken", Kind::Hooks, Lang::Python);
         assert!(write(&taken, &files).unwrap_err().why.contains("nothing is overwritten"));
         assert_eq!(fs::read_dir(&taken).unwrap().count(), 0);
         write(&place.path().join("deep/new"), &files).unwrap();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
-use hermes_plugin_host::Manifest;
 use hermes_plugin_host::artifact::{self, Place, TARGET};
+use hermes_plugin_host::{Language, Manifest, toolchain};
 use notify::RecursiveMode;
 use serde_json::Value;
 use tokio::process::Command;
@@ -17,10 +17,18 @@ use crate::failure::{Failure, Kind};
 /// A folder with a `plugin.yaml`.
 pub(super) struct Project {
     folder: PathBuf,
-    /// The build command, if it is not cargo.
-    command: Option<Vec<String>>,
-    /// Further arguments for cargo.
-    cargo: Vec<String>,
+    language: Language,
+    build: Build,
+}
+
+/// How to build a project.
+enum Build {
+    /// With a command of the user.
+    Command(Vec<String>),
+    /// With cargo, and these further arguments for it.
+    Cargo(Vec<String>),
+    /// With the commands of the project's language.
+    Language,
 }
 
 /// The result of a build.
@@ -46,13 +54,25 @@ impl Project {
                     .ok_or_else(|| failed(format!("`{command}` is not a valid command"), "check its quotes"))
             })
             .transpose()?;
-        if command.is_none() && !folder.join("Cargo.toml").is_file() {
-            return Err(failed(
-                format!("{} has no Cargo.toml", folder.display()),
-                "give the folder of a Rust project, or give the build command with --build",
-            ));
-        }
-        let project = Self { folder, command, cargo: cargo.to_vec() };
+        let language = Language::of_project(&folder).unwrap_or(Language::Other);
+        let build = match command {
+            Some(command) => Build::Command(command),
+            None if language == Language::Rust => Build::Cargo(cargo.to_vec()),
+            None if !cargo.is_empty() => {
+                return Err(failed(
+                    format!("{} is not a Rust project, and the arguments after `--` are for cargo", folder.display()),
+                    "remove them, or give the whole build command with --build",
+                ));
+            }
+            None if language.build_commands(&folder).is_empty() => {
+                return Err(failed(
+                    format!("{} has no Cargo.toml, build.py, package.json or Makefile", folder.display()),
+                    "give the folder of a project, or give the build command with --build",
+                ));
+            }
+            None => Build::Language,
+        };
+        let project = Self { folder, language, build };
         project.manifest()?;
         Ok(project)
     }
@@ -78,11 +98,11 @@ impl Project {
         })
     }
 
-    /// The folders to watch: the project without hidden folders and the output of cargo.
+    /// The folders to watch: the project without hidden folders and the output of builds.
     pub(super) fn watched(&self) -> Vec<(PathBuf, RecursiveMode)> {
         let mut watched = vec![(self.folder.clone(), RecursiveMode::NonRecursive)];
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            if entry.path().is_dir() && is_source(&entry.file_name()) {
+            if entry.path().is_dir() && self.is_source(&entry.file_name()) {
                 watched.push((entry.path(), RecursiveMode::Recursive));
             }
         }
@@ -97,12 +117,12 @@ impl Project {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name());
                 let Ok(found) = entry.metadata() else { continue };
-                if !is_source(&name) {
+                if !self.is_source(&name) {
                     continue;
                 }
                 if found.is_dir() {
                     folders.push(path);
-                } else if name != "Cargo.lock" && path.extension().is_none_or(|extension| extension != "wasm") {
+                } else if path.extension().is_none_or(|extension| extension != "wasm") {
                     files.push((path, found.len(), found.modified().ok()));
                 }
             }
@@ -113,17 +133,27 @@ impl Project {
 
     /// Builds the component. The compiler writes to standard error.
     pub(super) async fn build(&self, manifest: &Manifest) -> Result<Built, Failure> {
-        let component = match &self.command {
-            Some(words) => {
+        let found = || {
+            artifact::find_component(&self.folder, Some(manifest), Place::Local)
+                .map_err(|error| failed(error.to_string(), &error.fix(&self.folder)))
+        };
+        let component = match &self.build {
+            Build::Command(words) => {
                 self.run(words, Stdio::inherit()).await?;
-                artifact::find_component(&self.folder, Some(manifest), Place::Local)
-                    .map_err(|error| failed(error.to_string(), &error.fix(&self.folder)))?
+                found()?
             }
-            None => {
+            Build::Language => {
+                for words in self.language.build_commands(&self.folder) {
+                    let words: Vec<String> = words.iter().copied().map(str::to_owned).collect();
+                    self.run(&words, Stdio::inherit()).await?;
+                }
+                found()?
+            }
+            Build::Cargo(arguments) => {
                 let fixed = ["cargo", "build", "--release", "--target", TARGET];
                 let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
                 words.push("--message-format=json-render-diagnostics".to_owned());
-                words.extend(self.cargo.iter().cloned());
+                words.extend(arguments.iter().cloned());
                 let messages = self.run(&words, Stdio::piped()).await?;
                 built_component(&messages, &self.folder.join("Cargo.toml")).ok_or_else(|| {
                     failed(
@@ -139,23 +169,31 @@ impl Project {
         Ok(Built { component, bytes })
     }
 
+    fn is_source(&self, name: &OsStr) -> bool {
+        !self.language.output().iter().any(|output| name == *output) && !name.to_string_lossy().starts_with('.')
+    }
+
     async fn run(&self, words: &[String], stdout: Stdio) -> Result<String, Failure> {
         let (program, arguments) =
             words.split_first().ok_or_else(|| failed("the build command is empty".to_owned(), "give a command"))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::null()).stdout(stdout).kill_on_drop(true);
+        // Build scripts can call `hermes plugins component` with the same program.
+        if let Ok(hermes) = std::env::current_exe() {
+            command.env("HERMES", hermes);
+        }
         let running = command.spawn().map_err(|error| {
-            failed(
-                format!("`{program}` cannot be run: {error}"),
-                "install it, or give another build command with --build",
-            )
+            let fix = match toolchain::remedy(program) {
+                Some(remedy) => format!("{remedy}, or give another build command with --build"),
+                None => "install it, or give another build command with --build".to_owned(),
+            };
+            failed(format!("`{program}` cannot be run: {error}"), &fix)
         })?;
         let output = running.wait_with_output().await.map_err(|error| failed(error.to_string(), "try again"))?;
         if !output.status.success() {
-            let fix = if self.command.is_none() {
-                "see its output above; `rustup target add wasm32-wasip2` installs a missing target"
-            } else {
-                "see its output above"
+            let fix = match self.build {
+                Build::Cargo(_) => "see its output above; `rustup target add wasm32-wasip2` installs a missing target",
+                Build::Command(_) | Build::Language => "see its output above",
             };
             return Err(failed(format!("`{program}` failed ({})", output.status), fix));
         }
@@ -165,10 +203,6 @@ impl Project {
 
 fn failed(why: String, fix: &str) -> Failure {
     Failure::new(Kind::Plugin, "the plugin was not built", why, fix)
-}
-
-fn is_source(name: &OsStr) -> bool {
-    name != "target" && !name.to_string_lossy().starts_with('.')
 }
 
 /// The component of this package in the messages of cargo.
@@ -219,6 +253,36 @@ mod tests {
         }
         write("src/deep/er.rs", "x");
         assert_ne!(project.state(), before);
+    }
+
+    #[test]
+    fn a_python_project_is_rebuilt_only_for_its_sources() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "name: mine\n").unwrap();
+        };
+        ["plugin.yaml", "pyproject.toml", "build.py"].into_iter().for_each(write);
+        let project = Project::open(folder.path(), None, &[]).unwrap();
+        let before = project.state();
+        for path in [".venv/bin/python", "build/mine.unfinished", "src/__pycache__/plugin.pyc"] {
+            write(path);
+            assert_eq!(project.state(), before, "{path}");
+        }
+        write("src/plugin.py");
+        assert_ne!(project.state(), before);
+        let refused = Project::open(folder.path(), None, &["--locked".to_owned()]).err().unwrap();
+        assert!(refused.why.contains("cargo"), "{}", refused.why);
+    }
+
+    #[tokio::test]
+    async fn a_missing_build_tool_is_named_with_its_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("plugin.yaml"), "name: mine\n").unwrap();
+        let project = Project::open(folder.path(), Some("no-such-tool x"), &[]).unwrap();
+        let failure = project.build(&project.manifest().unwrap()).await.err().unwrap();
+        assert!(failure.why.contains("no-such-tool") && failure.fix.contains("install it"), "{failure:?}");
     }
 
     #[test]

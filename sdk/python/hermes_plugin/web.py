@@ -1,0 +1,82 @@
+"""HTTP requests to addresses that the user granted. They need the permissions `http` and, for a secret, `secrets`.
+
+`http.client` and packages on top of it do not work: components have no sockets.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from wit_world.imports import http
+
+from .errors import exhausted, failed, unavailable
+from .records import record
+
+__all__ = ["Response", "Secret", "request"]
+
+
+@dataclass
+class Secret:
+    """A header whose value the host inserts. The plugin never sees it."""
+
+    name: str
+    prefix: str = "Bearer "
+
+
+@dataclass
+class Response:
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def json(self) -> Any:
+        """The body as JSON; an error of the kind `failed` if it cannot be read."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise failed(f"the answer (status {self.status}) cannot be read as JSON") from None
+
+    def checked(self) -> "Response":
+        """This response if its status is 2xx; else an error of the contract. The host retries 429 and 5xx where it can."""
+        if 200 <= self.status < 300:
+            return self
+        seconds = self.headers.get("retry-after", "")
+        wait = min(int(seconds), 3_600) * 1_000 if seconds.isascii() and seconds.isdigit() else None
+        if self.status == 429:
+            raise exhausted("the service answered 429: too many requests", wait)
+        if self.status in (408, 425) or self.status >= 500:
+            raise unavailable(f"the service answered {self.status}", wait)
+        raise failed(f"the service answered {self.status}")
+
+
+def request(
+    method: str,
+    url: str,
+    *,
+    headers: dict[str, str | Secret] | None = None,
+    body: bytes = b"",
+    send_json: Any = None,
+    timeout_ms: int | None = None,
+) -> Response:
+    """Sends a request. A response of any status is returned; `checked` turns a bad one into an error."""
+    all_headers = dict(headers or {})
+    if send_json is not None:
+        body = json.dumps(send_json, ensure_ascii=False).encode()
+        all_headers.setdefault("Content-Type", "application/json")
+    found = http.send(
+        record(
+            http.Request,
+            method=method,
+            url=url,
+            headers=[record(http.Header, name=name, value=_value(value)) for name, value in all_headers.items()],
+            body=body,
+            timeout_ms=timeout_ms,
+        )
+    )
+    return Response(found.status, found.body, dict(found.headers))
+
+
+def _value(value: str | Secret) -> http.HeaderValue:
+    if isinstance(value, Secret):
+        return http.HeaderValue_Secret(record(http.Secret, name=value.name, prefix=value.prefix))
+    return http.HeaderValue_Plain(value)

@@ -1,0 +1,106 @@
+//! Projects in other languages than Rust: their files, how they are built, and the error for a missing tool.
+//!
+//! These tests download nothing. `cargo xtask languages` builds real projects with the tools of each language.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hermes_tests::{Home, staged_guest};
+
+const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
+const LANGUAGES: [&str; 1] = ["python"];
+
+fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
+    let name = format!("my-{kind}");
+    home.hermes(&["plugins", "new", &name, "--kind", kind, "--lang", language]).run().success();
+    home.workspace().join(name)
+}
+
+/// The paths of all files below a folder, without the contract.
+fn paths(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.starts_with("wit/") {
+                found.push(name);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_new_project_contains_code_tests_the_sdk_and_a_build() {
+    let mut text = String::new();
+    for language in LANGUAGES {
+        let home = Home::new();
+        for kind in KINDS {
+            let folder = project(&home, language, kind);
+            text.push_str(&format!("{language}, {kind}\n"));
+            paths(&folder).iter().for_each(|path| text.push_str(&format!("  {path}\n")));
+            assert!(folder.join("wit/1.0.0-rc.1/worlds.wit").is_file());
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn python_reads_every_file_of_a_new_project() {
+    let home = Home::new();
+    for kind in KINDS {
+        let folder = project(&home, "python", kind);
+        for path in paths(&folder).iter().filter(|path| path.ends_with(".py")) {
+            let script = "import sys; compile(open(sys.argv[1], encoding='utf-8').read(), sys.argv[1], 'exec')";
+            let mut python = Command::new("python3");
+            let Ok(output) = python.args(["-c", script, path]).current_dir(&folder).output() else {
+                return hermes_test_data::missing("python3 is not installed");
+            };
+            assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn a_missing_tool_is_named_with_its_remedy() {
+    for language in LANGUAGES {
+        let home = Home::new();
+        let new = home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]);
+        let new = new.env("PATH", "/nowhere").run().success();
+        assert!(new.stderr.contains("was not found; install "), "{new}");
+        let developer = home.hermes(&["plugins", "dev", "mine"]).env("PATH", "/nowhere").spawn();
+        developer.wait_for_stderr("cannot be run: ");
+        developer.wait_for_stderr("install ");
+        developer.interrupt();
+        developer.wait().success();
+    }
+}
+
+#[test]
+fn plugins_dev_runs_the_build_of_the_project() {
+    let home = Home::new();
+    let (_, component) = staged_guest("hostile");
+    let folder = project(&home, "python", "tools");
+    fs::write(folder.join("ready"), component).unwrap();
+    let script =
+        "import os, shutil\nos.makedirs('build', exist_ok=True)\nshutil.copyfile('ready', 'build/my-tools.wasm')\n";
+    fs::write(folder.join("build.py"), script).unwrap();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return hermes_test_data::missing("python3 is not installed");
+    }
+    let developer = home.hermes(&["plugins", "dev", "my-tools"]).spawn();
+    developer.wait_for_stdout("built `my-tools`");
+    fs::write(folder.join("ready"), "broken").unwrap();
+    developer.wait_for_stderr("cannot be used");
+    fs::write(folder.join("build.py"), "import sys\nsys.exit('the compiler found a mistake')\n").unwrap();
+    developer.wait_for_stderr("the compiler found a mistake");
+    developer.wait_for_stderr("failed (exit status: 1)");
+    developer.interrupt();
+    developer.wait().success();
+}
