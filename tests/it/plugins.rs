@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod approval;
+#[cfg(target_os = "linux")]
+mod background;
 mod code_cache;
 mod deadlines;
 mod http;

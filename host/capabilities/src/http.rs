@@ -5,6 +5,7 @@
 //! redacted. Each redirect passes all four again.
 
 mod address;
+mod body;
 mod client;
 mod connections;
 mod error;
@@ -13,9 +14,11 @@ mod redaction;
 mod resolver;
 mod secret;
 mod site;
+mod store;
 mod transport;
 
 pub use address::{is_loopback, is_public};
+pub use body::Body;
 pub use client::{Http, Traffic};
 pub use connections::{Connections, Grant, Rights};
 pub use error::HttpError;
@@ -24,4 +27,5 @@ pub use redaction::Redaction;
 pub use resolver::{Resolver, SystemResolver};
 pub use secret::Secret;
 pub use site::{Site, SiteError};
+pub use store::SecretStore;
 pub use transport::{Piece, ScriptedAnswer, SentRequest, Transport};

@@ -1,16 +1,22 @@
 //! The service behind the import `process`: runs granted programs without a shell.
 //!
 //! [`Programs`] holds which programs may run, and with which variables; the user approves each run ([`Approval`]). A program
-//! and its process group end with the call that started them. A process that leaves the group on purpose is out of reach: a
-//! grant of a program includes everything that the program does.
+//! and its process group end with the call that started them, or with the session if they run in the [`Background`]. A
+//! process that leaves the group on purpose is out of reach: a grant of a program includes everything that the program does.
 
 mod approval;
+mod background;
+#[cfg(all(test, target_os = "linux"))]
+mod background_tests;
 mod child;
 mod group;
+mod guard;
 mod kept;
 mod lookup;
+mod ring;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
+mod variables;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,6 +26,7 @@ use std::time::Duration;
 use crate::fault::{Fault, FaultKind};
 
 pub use approval::{Approval, Refusal};
+pub use background::{Background, Chunk, Listed, ProgramId};
 pub use child::run;
 pub use group::end_all;
 
@@ -31,6 +38,10 @@ pub const MAX_ARGUMENT_BYTES: usize = 128 << 10;
 pub const MAX_INPUT: usize = 8 << 20;
 /// The most bytes that are kept of each output.
 pub const MAX_OUTPUT: usize = 1 << 20;
+/// The most programs of a plugin that run in the background of a session at once.
+pub const MAX_BACKGROUND: usize = 8;
+/// The most background programs that are remembered after their end.
+pub const MAX_ENDED: usize = 16;
 /// How long a program may take to end after it is asked to.
 pub const GRACE: Duration = Duration::from_millis(250);
 
@@ -61,6 +72,7 @@ pub struct ProgramGrant {
 pub struct Programs {
     grant: Arc<ProgramGrant>,
     approval: Arc<dyn Approval>,
+    background: Background,
     attended: bool,
 }
 
@@ -71,12 +83,16 @@ pub struct Order {
     pub program: String,
     /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
+    /// Variables that the plugin sets, with their values.
+    pub environment: Vec<(String, String)>,
     /// The name of the granted folder.
     pub root: String,
     /// A directory relative to that folder.
     pub folder: String,
     /// Its standard input.
     pub input: Vec<u8>,
+    /// Whether it runs in the background.
+    pub background: bool,
 }
 
 /// A program that was found. It may run if the user agrees.
@@ -96,6 +112,10 @@ pub struct Run {
     pub input: Vec<u8>,
     /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// The part of it that the plugin sets.
+    pub variables: Vec<(String, String)>,
+    /// Whether it runs in the background, until the session ends.
+    pub background: bool,
 }
 
 /// How a program ended.
@@ -107,6 +127,8 @@ pub enum End {
     Killed(i32),
     /// The host ended it at its time limit.
     TimedOut,
+    /// The plugin or the end of the session stopped it.
+    Stopped,
 }
 
 /// The result of a run.
@@ -123,9 +145,15 @@ pub struct Exit {
 }
 
 impl Programs {
-    /// The programs of an instance in a turn, where the user can be asked.
-    pub fn new(grant: ProgramGrant, approval: Arc<dyn Approval>) -> Self {
-        Self { grant: Arc::new(grant), approval, attended: true }
+    /// The programs of an instance in a turn, where the user can be asked. All instances of a plugin in a session share
+    /// the background.
+    pub fn new(grant: ProgramGrant, approval: Arc<dyn Approval>, background: Background) -> Self {
+        Self { grant: Arc::new(grant), approval, background, attended: true }
+    }
+
+    /// The programs in the background of the session.
+    pub fn background(&self) -> &Background {
+        &self.background
     }
 
     /// The same for background work, where no user can be asked.
@@ -141,16 +169,17 @@ impl Programs {
 
     /// Checks the order against the grant and finds the program. Reads the file system.
     pub fn find(&self, order: Order, host: &Host) -> Result<Run, Fault> {
-        let Order { program, arguments, root, folder, input } = order;
+        let Order { program, arguments, environment: variables, root, folder, input, background } = order;
         if !self.grant.programs.contains(&program) {
             return Err(not_granted(&program, &self.grant.programs));
         }
         check(&arguments, &input)?;
+        variables::check(&variables)?;
         let path = lookup::program(&program, host)?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let folder = lookup::folder(&self.grant.folders, &root, &folder)?;
-        let environment = host.environment(&self.grant.variables);
-        Ok(Run { program, path, real, arguments, folder, input, environment })
+        let environment = variables::add(host.environment(&self.grant.variables), &variables);
+        Ok(Run { program, path, real, arguments, folder, input, environment, variables, background })
     }
 }
 

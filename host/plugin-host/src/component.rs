@@ -72,6 +72,9 @@ impl SessionComponent {
         let mut recipe = Recipe::clone(&again.recipe);
         recipe.lanes = recipe.lanes.renewed(&recipe.limits);
         let (serves, before) = (role == Role::Serves, recipe.services);
+        if let Some(programs) = &before.programs {
+            programs.background().close();
+        }
         let Services { reporter, clock, models, history, .. } = before;
         recipe.services =
             Services { reporter, clock, models, history, may_ask: serves, may_read: serves, ..Services::nothing() };

@@ -118,6 +118,9 @@ pub struct Secret {
     /// The only recipients.
     #[serde(with = "reading::audience")]
     pub audience: Site,
+    /// Whether the plugin may replace the value, such as a token that a server renews.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub writable: bool,
 }
 
 impl Permissions {
@@ -283,12 +286,16 @@ impl Http {
 
 impl Secret {
     fn is_within(&self, granted: &[Self]) -> bool {
-        granted.iter().any(|given| self.is_same(given) && given.audience.covers(&self.audience))
+        let covers = |given: &Self| given.audience.covers(&self.audience) && (given.writable || !self.writable);
+        granted.iter().any(|given| self.is_same(given) && covers(given))
     }
 
     fn within<'a>(&'a self, granted: &'a [Self]) -> impl Iterator<Item = Self> + 'a {
         let given = granted.iter().filter(|given| self.is_same(given));
-        given.filter_map(|given| Some(Self { audience: self.audience.meet(&given.audience)?, ..self.clone() }))
+        given.filter_map(|given| {
+            let writable = self.writable && given.writable;
+            Some(Self { audience: self.audience.meet(&given.audience)?, writable, ..self.clone() })
+        })
     }
 
     fn is_same(&self, other: &Self) -> bool {

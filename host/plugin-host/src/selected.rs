@@ -1,11 +1,13 @@
 //! A selected plugin, and what it gets when a session starts it: limits, rights, documents, folders and programs.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
-use hermes_capabilities::process::{Folder, ProgramGrant, Programs};
+use hermes_capabilities::http::SecretStore;
+use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
 use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
@@ -66,6 +68,23 @@ pub(crate) struct SessionShared {
     pub(crate) calls: SessionCalls,
     /// Shared by all sessions of the process.
     pub(crate) connections: Arc<ConnectionPool>,
+    pub(crate) background: BackgroundPrograms,
+}
+
+/// The background programs of a session, by plugin. They outlive the plugins' instances and generations.
+#[derive(Clone, Default)]
+pub(crate) struct BackgroundPrograms(Arc<Mutex<HashMap<String, Background>>>);
+
+impl BackgroundPrograms {
+    fn of(&self, plugin: &str) -> Background {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_plugin = all.entry(plugin.to_owned()).or_default();
+        if of_plugin.is_closed() {
+            // The programs of a revoked grant have ended. A new grant begins without any.
+            *of_plugin = Background::default();
+        }
+        of_plugin.clone()
+    }
 }
 
 impl Selected {
@@ -104,11 +123,15 @@ impl Selected {
         shared: &SessionShared,
         role: Role,
     ) -> Result<SessionComponent, PluginsError> {
-        let SessionShared { halt, calls, connections } = shared;
+        let SessionShared { halt, calls, connections, background } = shared;
         let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
-        let http = connections.open(&self.identity(), permissions, &self.variables);
+        let store = match &around.storage {
+            Storage::Home => SecretStore::Folder(self.own(&around.home).join("secrets")),
+            Storage::Memory(_) => SecretStore::in_memory(),
+        };
+        let http = connections.open(&self.identity(), permissions, &self.variables, &store);
         let services = Services {
             reporter: web::redacting((around.reporters)(&manifest.name), &http),
             clock: around.clock.clone(),
@@ -126,7 +149,7 @@ impl Selected {
                 Storage::Memory(memory) => memory.of(self.name()).1,
             }),
             http,
-            programs: self.programs(around),
+            programs: self.programs(around, background.of(&manifest.name)),
         };
         let version = manifest.version.to_string();
         let (limits, tally) = (self.limits(&around.limits), Arc::<Tally>::default());
@@ -186,8 +209,10 @@ impl Selected {
 
     /// The programs that it may run. They run in the workspace, which every program can reach in any case, or in a granted
     /// folder.
-    fn programs(&self, around: &Surroundings) -> Option<Programs> {
+    fn programs(&self, around: &Surroundings, background: Background) -> Option<Programs> {
         let permissions = &self.permissions;
+        // A new generation may have fewer programs than the one before.
+        background.keep(|program| permissions.process.iter().any(|granted| granted.as_str() == program));
         if permissions.process.is_empty() {
             return None;
         }
@@ -202,7 +227,7 @@ impl Selected {
             variables: permissions.env.iter().map(ToString::to_string).collect(),
             folders: names.into_iter().map(folder).collect(),
         };
-        Some(Programs::new(grant, (around.approvals)(&self.identity())))
+        Some(Programs::new(grant, (around.approvals)(&self.identity()), background))
     }
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {

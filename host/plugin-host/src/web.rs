@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hermes_capabilities::http::{Connections, Grant, Http, Redaction, Rights, Secret, SystemResolver, Transport};
+use hermes_capabilities::http::{
+    Connections, Grant, Http, Redaction, Rights, Secret, SecretStore, SystemResolver, Transport,
+};
 use hermes_runtime::services::{Level, Reporter};
 
 use crate::permission::{EnvironmentName, Permissions, Right};
@@ -17,9 +19,16 @@ use crate::variables::Variables;
 pub(crate) struct ConnectionPool(Mutex<Vec<(Identity, Weak<Connections>)>>);
 
 impl ConnectionPool {
-    /// Access to the web for one plugin in one session. Reads the plugin's secrets.
-    pub(crate) fn open(&self, plugin: &Identity, permissions: &Permissions, variables: &Variables) -> Arc<Http> {
-        let rights = rights(&plugin.name, permissions, |_, variable| variables.get(variable.as_str()));
+    /// Access to the web for one plugin in one session. Reads the plugin's secrets. The store has the new values of writable
+    /// ones.
+    pub(crate) fn open(
+        &self,
+        plugin: &Identity,
+        permissions: &Permissions,
+        variables: &Variables,
+        store: &SecretStore,
+    ) -> Arc<Http> {
+        let rights = rights(&plugin.name, permissions, store, |_, variable| variables.get(variable.as_str()));
         Arc::new(Http::over(self.connections(plugin, rights)))
     }
 
@@ -37,11 +46,18 @@ impl ConnectionPool {
 }
 
 /// The rights of a plugin on the web. `value` reads a secret by its name and its variable.
-fn rights(plugin: &str, permissions: &Permissions, value: impl Fn(&str, &EnvironmentName) -> Option<String>) -> Rights {
+fn rights(
+    plugin: &str,
+    permissions: &Permissions,
+    store: &SecretStore,
+    value: impl Fn(&str, &EnvironmentName) -> Option<String>,
+) -> Rights {
     let grant = |grant: &crate::Http| Grant { site: grant.url.clone(), methods: grant.methods.clone() };
     let secret = |secret: &crate::Secret| {
         let value = value(&secret.name, &secret.env);
-        Secret::new(secret.name.clone(), secret.env.to_string(), secret.audience.clone(), value)
+        let (writable, name) = (secret.writable, secret.name.clone());
+        let secret = Secret::new(name, secret.env.to_string(), secret.audience.clone(), value);
+        if writable { secret.writable(store.clone()) } else { secret }
     };
     Rights {
         grants: permissions.http.iter().map(grant).collect(),
@@ -53,7 +69,7 @@ fn rights(plugin: &str, permissions: &Permissions, value: impl Fn(&str, &Environ
 /// The web of a plugin under test: its permissions and all checks of a session, with a script in place of the network and
 /// a [`stand_in`] for each secret.
 pub fn scripted_web(plugin: &str, permissions: &Permissions, script: Arc<dyn Transport>) -> Http {
-    Http::scripted(rights(plugin, permissions, |name, _| Some(stand_in(name))), script)
+    Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |name, _| Some(stand_in(name))), script)
 }
 
 /// The value of a secret in tests.

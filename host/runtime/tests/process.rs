@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_capabilities::process::{Folder, ProgramGrant, Programs, Run};
+use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{Approval, Refusal};
 use hermes_runtime::{
     CallError, Cause, Fault, FaultKind, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services,
@@ -72,7 +72,7 @@ impl Fixture {
         };
         let tool_time = u64::try_from(TOOL_TIME.as_millis()).unwrap();
         let limits = Limits::standard().with(&LimitSet::default().and(Limit::ToolTime, tool_time));
-        let programs = granted.then(|| Programs::new(grant, user.clone()));
+        let programs = granted.then(|| Programs::new(grant, user.clone(), Background::default()));
         let loaded = Runtime::new(folder.path().join("code")).load(&component).unwrap();
         let services = Services { programs, ..Services::nothing() };
         let recipe = Arc::new(Recipe { services, ..Recipe::alone("runner", loaded, limits) });
@@ -80,11 +80,20 @@ impl Fixture {
     }
 
     async fn run(&self, runs: Value) -> Result<Vec<Value>, CallError> {
-        let arguments = json!({ "runs": runs }).to_string();
-        let invocation = Invocation { id: "call".into(), name: "run".into(), arguments, extra: Vec::new() };
-        let output = self.recipe.call_tool(invocation).await?;
-        let answer: Value = serde_json::from_str(&output.content).unwrap();
+        let answer = self.call("run", json!({ "runs": runs })).await?;
         Ok(answer["answers"].as_array().unwrap().clone())
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CallError> {
+        let arguments = arguments.to_string();
+        let invocation = Invocation { id: "call".into(), name: tool.into(), arguments, extra: Vec::new() };
+        let output = self.recipe.call_tool(invocation).await?;
+        Ok(serde_json::from_str(&output.content).unwrap())
+    }
+
+    /// Steps with background programs, in one call.
+    async fn background(&self, steps: Value) -> Value {
+        self.call("background", json!({ "steps": steps })).await.unwrap()
     }
 
     fn asked(&self) -> usize {
@@ -161,5 +170,89 @@ async fn questions_give_a_plugin_no_extra_time_for_its_own_work() {
         // The later programs are ended at once, since no time is left for them.
         Ok(answers) => assert!(answers.iter().any(|answer| answer["end"] == "timed-out"), "{answers:?}"),
         Err(error) => assert!(matches!(error.cause, Cause::Deadline { .. }), "{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_background_program_outlives_calls_and_crashes_and_ends_with_the_session() {
+    let fixture = Fixture::new(Duration::ZERO, true, true);
+    let echo = shell("echo $$; while read -r line; do echo \"$GREETING $line\"; done");
+    let mut start = echo.clone();
+    start["environment"] = json!({ "GREETING": "hello" });
+    // Each call has an instance of its own.
+    assert_eq!(fixture.background(json!([{ "start": start }])).await, json!([1]));
+    let first = fixture.background(json!([{ "read": 1, "wait": 1500 }])).await;
+    let pid = first[0]["output"].as_str().unwrap().trim().to_owned();
+    assert!(is_alive(&pid), "{first}");
+    let crashed = fixture.call("background", json!({ "steps": [{ "crash": "on purpose" }] })).await.unwrap_err();
+    assert!(matches!(crashed.cause, Cause::Trap { .. }), "{crashed}");
+    let answers = fixture.background(json!([{ "write": 1, "text": "you\n" }, { "read": 1, "wait": 1500 }, {}])).await;
+    assert_eq!(answers[1]["output"], "hello you\n");
+    assert_eq!(answers[2], json!([{ "id": 1, "program": "sh", "end": null }]));
+    assert_eq!(fixture.asked(), 1);
+    drop(fixture);
+    dies(&pid).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_a_background_program_ends_with_the_call() {
+    let fixture = Fixture::new(Duration::ZERO, true, true);
+    let begun = std::time::Instant::now();
+    let answers = fixture
+        .background(json!([
+            { "start": shell("sleep 600") },
+            { "read": 1, "wait": 4_000_000_000_u64 },
+            { "await": 1, "wait": 4_000_000_000_u64 },
+        ]))
+        .await;
+    assert!(begun.elapsed() < TOOL_TIME * 2, "{answers}");
+    assert_eq!(answers[1], json!({ "output": "", "errors": "", "lost": 0, "end": null }));
+    assert_eq!(fixture.background(json!([{ "stop": 1 }, { "read": 1 }])).await[0], json!("stopped"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_greedy_plugin_meets_the_limits_of_background_programs() {
+    let fixture = Fixture::new(Duration::ZERO, true, true);
+    let answers = fixture.background(json!([{ "start": shell("exec sleep 600"), "repeat": 1000 }, {}])).await;
+    assert_eq!(answers[0]["errors"], 992);
+    assert_eq!(answers[0]["last"]["code"], "too-many");
+    assert_eq!(answers[1].as_array().unwrap().len(), 8);
+    // Input that nobody reads: eight mebibytes fit.
+    let full = fixture.background(json!([{ "write": 1, "bytes": 1 << 20, "repeat": 20 }])).await;
+    assert_eq!((&full[0]["errors"], &full[0]["last"]["code"]), (&json!(12), &json!("input-full")));
+    for unknown in
+        [json!({ "read": 99 }), json!({ "write": 0 }), json!({ "stop": 9 }), json!({ "await": 4_294_967_295_u64 })]
+    {
+        assert_eq!(fixture.background(json!([unknown])).await[0]["code"], "unknown");
+    }
+    let mut loader = shell("true");
+    loader["environment"] = json!({ "LD_PRELOAD": "/tmp/evil.so" });
+    assert_eq!(fixture.background(json!([{ "start": loader }])).await[0]["code"], "variable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_or_ungranted_background_program_does_not_start() {
+    let refusing = Fixture::new(Duration::ZERO, false, true);
+    let answers = refusing.background(json!([{ "start": shell("touch it"), "repeat": 50 }, {}])).await;
+    assert_eq!((&answers[0]["last"]["code"], &answers[0]["errors"]), (&json!("refused"), &json!(50)));
+    assert_eq!((refusing.asked(), &answers[1]), (1, &json!([])));
+    let ungranted = Fixture::new(Duration::ZERO, true, false);
+    for step in [json!({ "start": shell("true") }), json!({ "read": 1 }), json!({})] {
+        let answer = ungranted.background(json!([step])).await;
+        assert!(answer[0]["message"].as_str().unwrap().contains("no right to `process`"), "{answer}");
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie process is dead.
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+async fn dies(pid: &str) {
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while is_alive(pid) {
+        assert!(std::time::Instant::now() < until, "{pid} is still alive");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

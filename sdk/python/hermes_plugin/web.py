@@ -12,15 +12,16 @@ from wit_world.imports import http
 from .errors import exhausted, failed, unavailable
 from .records import record
 
-__all__ = ["Response", "Secret", "request"]
+__all__ = ["Response", "Secret", "replace_secret", "request"]
 
 
 @dataclass
 class Secret:
-    """A header whose value the host inserts. The plugin never sees it."""
+    """A header, a parameter or a field whose value the host inserts. The plugin never sees it. The prefix comes before the value; in
+    a header it is `Bearer ` unless another one is given."""
 
     name: str
-    prefix: str = "Bearer "
+    prefix: str | None = None
 
 
 @dataclass
@@ -53,12 +54,17 @@ def request(
     method: str,
     url: str,
     *,
+    query: dict[str, str | Secret] | None = None,
     headers: dict[str, str | Secret] | None = None,
     body: bytes = b"",
     send_json: Any = None,
+    form: dict[str, str | Secret] | None = None,
     timeout_ms: int | None = None,
 ) -> Response:
-    """Sends a request. A response of any status is returned; `checked` turns a bad one into an error."""
+    """Sends a request. A response of any status is returned; `checked` turns a bad one into an error.
+
+    The host encodes `query` and `form`, and sets the content type of a form.
+    """
     all_headers = dict(headers or {})
     if send_json is not None:
         body = json.dumps(send_json, ensure_ascii=False).encode()
@@ -68,15 +74,26 @@ def request(
             http.Request,
             method=method,
             url=url,
-            headers=[record(http.Header, name=name, value=_value(value)) for name, value in all_headers.items()],
-            body=body,
+            query=_fields(query or {}, ""),
+            headers=_fields(all_headers, "Bearer "),
+            body=http.Body_Bytes(body) if form is None else http.Body_Form(_fields(form, "")),
             timeout_ms=timeout_ms,
         )
     )
     return Response(found.status, found.body, dict(found.headers))
 
 
-def _value(value: str | Secret) -> http.HeaderValue:
+def replace_secret(name: str, value: str) -> None:
+    """Replaces the value of a secret that the manifest declares as `writable`, such as a token that a server has renewed."""
+    http.replace_secret(name, value)
+
+
+def _fields(values: dict[str, str | Secret], prefix: str) -> list[http.Field]:
+    return [record(http.Field, name=name, value=_value(value, prefix)) for name, value in values.items()]
+
+
+def _value(value: str | Secret, prefix: str) -> http.Value:
     if isinstance(value, Secret):
-        return http.HeaderValue_Secret(record(http.Secret, name=value.name, prefix=value.prefix))
-    return http.HeaderValue_Plain(value)
+        prefix = prefix if value.prefix is None else value.prefix
+        return http.Value_Secret(record(http.Secret, name=value.name, prefix=prefix))
+    return http.Value_Plain(value)

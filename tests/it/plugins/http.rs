@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 /// The secret. No output, log, message or stored file may ever contain it.
 const TOKEN: &str = "courier-token-0123456789abcdef";
 
-/// A server that echoes and records the head of every request.
+/// The token that the server gives for the one above.
+const RENEWED: &str = "renewed-token-fedcba9876543210";
+
+/// A server that echoes and records the head of every request. For `/v1/renew`, it answers with a new token.
 struct Echo {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
@@ -30,10 +33,15 @@ impl Echo {
                     head.extend_from_slice(&byte);
                 }
                 let head = String::from_utf8_lossy(&head).into_owned();
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(head.clone());
-                let answer =
-                    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{head}", head.len());
-                let _ = stream.write_all(answer.as_bytes());
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                let _ = stream.read_exact(&mut body);
+                let request = head + &String::from_utf8_lossy(&body);
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+                let renews = request.contains(" /v1/renew");
+                let text = if renews { json!({ "token": RENEWED }).to_string() } else { request };
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
+                let _ = stream.write_all((head + &text).as_bytes());
             }
         });
         Self { port, heads }
@@ -100,6 +108,79 @@ fn a_secret_reaches_its_audience_and_not_the_plugin() {
     assert!(heads[0].contains(&format!("authorization: Bearer {TOKEN}")), "{}", heads[0]);
     let body = answer["body"].as_str().unwrap_or_default();
     assert!(body.contains("authorization: Bearer [REDACTED]"), "{body}");
+}
+
+#[test]
+fn a_renewed_token_is_kept_by_the_host_and_used_by_later_sessions() {
+    let echo = Echo::start();
+    let permissions = json!({
+        "http": [{ "url": echo.url("/v1/"), "methods": ["GET", "POST"] }],
+        "secrets": [{ "name": "token", "env": "COURIER_TOKEN", "audience": echo.url("/"), "writable": true }],
+    });
+    let form = json!({ "grant_type": "refresh_token", "refresh_token": { "secret": "token" } });
+    let renew = json!({ "name": "token", "method": "POST", "url": echo.url("/v1/renew"), "form": form });
+    let query = json!({ "url": echo.url("/v1/items"), "query": { "key": { "secret": "token" } } });
+    let json = json!({
+        "method": "POST", "url": echo.url("/v1/json"), "json": { "auth": "" }, "places": { "/auth": "token" },
+    });
+    let calls = [("renew", renew), ("send", query), ("send", json)];
+    let server = Server::answering(move |_, number| match calls.get(number) {
+        Some((tool, arguments)) => Reply::calls([Call::new(&format!("call_{number}"), tool, arguments)]),
+        None => Reply::text("Done."),
+    });
+    let home = home(&server, permissions.clone(), json!({}));
+    let run = || home.hermes(&["-v", "-z", "go"]).env("COURIER_TOKEN", TOKEN).run().success();
+    let mut printed = run().to_string();
+    assert_eq!(echo.heads().len(), 3, "{printed}");
+    assert!(
+        echo.heads()[0].ends_with(&format!("grant_type=refresh_token&refresh_token={TOKEN}")),
+        "{:?}",
+        echo.heads()
+    );
+    assert!(echo.heads()[1].starts_with(&format!("GET /v1/items?key={RENEWED} ")), "{:?}", echo.heads());
+    assert!(echo.heads()[2].ends_with(&format!(r#"{{"auth":"{RENEWED}"}}"#)), "{:?}", echo.heads());
+    // The value is in one file, which only the user can read.
+    let with_token = |token: &str| -> Vec<String> {
+        let files = home.snapshot().into_iter();
+        let has = files.filter(|(_, content)| String::from_utf8_lossy(content).contains(token));
+        has.map(|(path, _)| path.display().to_string()).collect()
+    };
+    let stored = with_token(RENEWED);
+    assert!(stored.len() == 1 && stored[0].starts_with("data/courier/secrets/token-"), "{stored:?}");
+    assert_eq!(with_token(TOKEN), Vec::<String>::new());
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(home.path().join(&stored[0])).expect("the file exists").permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    // Another process, and then a user who sets another value.
+    for (given, used) in [(TOKEN, RENEWED), ("set-by-the-user-0123456789", "set-by-the-user-0123456789")] {
+        let server = Server::scripted([
+            Reply::calls([Call::new(
+                "call_1",
+                "send",
+                &json!({
+                    "url": echo.url("/v1/again"), "secrets": { "authorization": "token" },
+                }),
+            )]),
+            Reply::text("Done."),
+        ]);
+        home.use_endpoint(&server.url());
+        let output = home.hermes(&["-v", "-z", "go"]).env("COURIER_TOKEN", given).run().success();
+        printed.push_str(&output.to_string());
+        assert!(echo.heads().last().is_some_and(|head| head.contains(&format!("authorization: Bearer {used}"))));
+        assert!(server.last_turn().body.to_string().contains("Bearer [REDACTED]"));
+    }
+    assert!(!printed.contains(RENEWED) && !printed.contains(TOKEN), "{printed}");
+}
+
+#[test]
+fn a_secret_that_is_not_writable_stays() {
+    let permissions = json!({
+        "secrets": [{ "name": "token", "env": "COURIER_TOKEN", "audience": "https://api.example.org/" }],
+    });
+    let (answer, _) = called(permissions, json!({}), "replace", json!({ "name": "token", "value": RENEWED }));
+    assert_eq!((&answer["kind"], &answer["code"]), (&json!("ErrorKind::Denied"), &json!("secret")), "{answer}");
+    assert!(answer["message"].as_str().is_some_and(|message| message.contains("writable")), "{answer}");
 }
 
 #[test]

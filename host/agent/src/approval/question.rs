@@ -33,7 +33,7 @@ pub enum Subject {
     Program(Box<ProgramRun>),
 }
 
-/// A program run, as shown to the user. It leaves out the environment, which may contain secrets.
+/// A program run, as shown to the user. Of the environment, it has only what the plugin sets: the rest may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// The program's name, as it was granted.
@@ -50,6 +50,12 @@ pub struct ProgramRun {
     pub input_bytes: usize,
     /// Those bytes if they are valid UTF-8.
     pub input: Option<String>,
+    /// The variables that the plugin sets, with their values.
+    #[serde(default)]
+    pub variables: Vec<(String, String)>,
+    /// Whether it runs in the background, until the session ends.
+    #[serde(default)]
+    pub background: bool,
 }
 
 impl From<&Run> for ProgramRun {
@@ -62,6 +68,8 @@ impl From<&Run> for ProgramRun {
             folder: run.folder.display().to_string(),
             input_bytes: run.input.len(),
             input: std::str::from_utf8(&run.input).ok().map(str::to_owned),
+            variables: run.variables.clone(),
+            background: run.background,
         }
     }
 }

@@ -136,6 +136,8 @@ fn run(program: &str) -> Run {
         folder: PathBuf::from("/w"),
         input: Vec::new(),
         environment: Vec::new(),
+        variables: Vec::new(),
+        background: false,
     }
 }
 

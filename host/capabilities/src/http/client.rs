@@ -1,7 +1,7 @@
 //! Sends a request: checks, redirects, and an answer that the plugin may see.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hermes_http_client::innermost;
@@ -9,12 +9,15 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 use url::Url;
 
+use super::body::Body;
 use super::connections::{Carrier, Connections, Rights};
 use super::error::{BODY, HttpError};
-use super::message::{Headers, Request, Response, is_method, shown};
+use super::message::{Headers, Request, Response, Value, check_query, is_method, shown};
 use super::redaction::Redaction;
 use super::resolver::{Closed, Resolver};
+use super::secret::Secret;
 use super::site::has_userinfo;
+use super::store::Stored;
 use super::transport::{Answer, Broken, Transport, send_to};
 
 /// The default and the longest time limit of a request.
@@ -46,7 +49,6 @@ struct Meter {
 /// The web as one plugin may use it.
 pub struct Http {
     connections: Arc<Connections>,
-    redaction: OnceLock<Redaction>,
     meter: Meter,
 }
 
@@ -69,7 +71,7 @@ impl Http {
 
     /// Access over connections that the same plugin uses elsewhere in the process.
     pub fn over(connections: Arc<Connections>) -> Self {
-        Self { connections, redaction: OnceLock::new(), meter: Meter::default() }
+        Self { connections, meter: Meter::default() }
     }
 
     fn rights(&self) -> &Rights {
@@ -82,13 +84,45 @@ impl Http {
     }
 
     /// Whether a secret may be used and has a value.
-    pub fn has_secret(&self, name: &str) -> bool {
+    pub async fn has_secret(&self, name: &str) -> bool {
+        self.refresh().await;
         self.rights().secrets.iter().any(|secret| secret.name == name && secret.value().is_ok())
+    }
+
+    /// Replaces the value of a writable secret, for this session and later ones.
+    pub async fn replace_secret(&self, name: &str, value: String) -> Result<(), HttpError> {
+        let mut of_name = self.rights().secrets.iter().filter(|secret| secret.name == name);
+        let Some(first) = of_name.next() else {
+            let denial = self.rights().denial.clone();
+            return Err(HttpError::NoSecret { denial, name: shown(name) });
+        };
+        let (name, secrets) = (first.name.clone(), std::iter::once(first).chain(of_name).cloned().collect::<Vec<_>>());
+        let given = value.clone();
+        let stored = tokio::task::spawn_blocking(move || secrets.iter().try_for_each(|secret| secret.replace(&given)));
+        match stored.await {
+            Ok(Ok(())) => {
+                self.redaction().add(value.trim());
+                Ok(())
+            }
+            Ok(Err(Stored::Fixed)) => Err(HttpError::Fixed { name }),
+            Ok(Err(Stored::Unfit(why))) => Err(HttpError::Value { name, why }),
+            Ok(Err(Stored::Failed(error))) => Err(HttpError::Store { name, why: error.to_string() }),
+            Err(error) => Err(HttpError::Store { name, why: error.to_string() }),
+        }
+    }
+
+    /// Reads the values of writable secrets.
+    async fn refresh(&self) {
+        if self.rights().secrets.iter().any(Secret::is_writable) {
+            let connections = Arc::clone(&self.connections);
+            // If this fails, the process is about to end.
+            let _ = tokio::task::spawn_blocking(move || connections.refresh()).await;
+        }
     }
 
     /// The redaction of its secrets.
     pub fn redaction(&self) -> &Redaction {
-        self.redaction.get_or_init(|| Redaction::of(&self.rights().secrets))
+        self.connections.redaction()
     }
 
     /// The traffic so far.
@@ -100,6 +134,7 @@ impl Http {
     /// Sends a request and returns the answer, whatever its status.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let allowed = request.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into())).min(LONGEST);
+        self.refresh().await;
         let hop = self.first(request)?;
         let answer = tokio::time::timeout(allowed, self.follow(hop)).await;
         answer.unwrap_or(Err(HttpError::Timeout(allowed.as_millis())))
@@ -113,30 +148,44 @@ impl Http {
         let method =
             Method::from_bytes(request.method.as_bytes()).map_err(|_| HttpError::Method(shown(&request.method)))?;
         let url = Self::address(&request.url)?;
-        if request.body.len() > BODY {
-            return Err(HttpError::Body(request.body.len()));
-        }
+        check_query(&request.query)?;
         let headers = Headers::of(&request)?;
         if !self.admits(&method, &url) {
             let denial = self.rights().denial.clone();
             return Err(HttpError::NotGranted { denial, method: method.to_string(), url: self.told(&url) });
         }
-        for wanted in &headers.secret {
-            let of_name = || self.rights().secrets.iter().filter(|secret| secret.name == wanted.name);
-            let Some(one) = of_name().next() else {
-                let denial = self.rights().denial.clone();
-                return Err(HttpError::NoSecret { denial, name: shown(&wanted.name) });
-            };
-            let Some(secret) = of_name().find(|secret| secret.audience.admits(&url)) else {
-                return Err(HttpError::Audience { name: one.name.clone(), audience: one.audience.to_string() });
-            };
-            secret.value().map_err(|why| HttpError::Unset {
-                name: secret.name.clone(),
-                variable: secret.variable.clone(),
-                why,
-            })?;
+        let hop = Hop { method, url, query: request.query, headers, body: request.body };
+        for name in hop.secrets() {
+            self.secret(name, &hop.url)?;
         }
-        Ok(Hop { method, url, headers, body: request.body })
+        // Finds what cannot be encoded before anything is sent.
+        hop.body.encode(|value| self.text(value, &hop.url))?;
+        Ok(hop)
+    }
+
+    /// The value of a secret for an address.
+    fn secret(&self, name: &str, url: &Url) -> Result<String, HttpError> {
+        let of_name = || self.rights().secrets.iter().filter(|secret| secret.name == name);
+        let Some(one) = of_name().next() else {
+            let denial = self.rights().denial.clone();
+            return Err(HttpError::NoSecret { denial, name: shown(name) });
+        };
+        let Some(secret) = of_name().find(|secret| secret.audience.admits(url)) else {
+            return Err(HttpError::Audience { name: one.name.clone(), audience: one.audience.to_string() });
+        };
+        secret.value().map_err(|why| HttpError::Unset {
+            name: secret.name.clone(),
+            variable: secret.variable.clone(),
+            why,
+        })
+    }
+
+    /// The text of a value for an address, with its secret.
+    fn text(&self, value: &Value, url: &Url) -> Result<String, HttpError> {
+        Ok(match value {
+            Value::Plain(text) => text.clone(),
+            Value::Secret { name, prefix } => format!("{prefix}{}", self.secret(name, url)?),
+        })
     }
 
     fn address(text: &str) -> Result<Url, HttpError> {
@@ -162,7 +211,7 @@ impl Http {
         for _ in 0..=REDIRECTS {
             let response = self.once(&hop).await?;
             match next(&hop, &response)? {
-                None => return self.read(response).await,
+                None => return self.read(response, &hop).await,
                 Some(target) => hop = self.redirected(hop, response.status(), target)?,
             }
         }
@@ -179,7 +228,7 @@ impl Http {
         };
         if drops_body {
             hop.method = Method::GET;
-            hop.body = Vec::new();
+            hop.body = Body::default();
             for name in [header::CONTENT_TYPE, header::CONTENT_LANGUAGE, header::CONTENT_LOCATION] {
                 hop.headers.plain.remove(name);
             }
@@ -197,25 +246,34 @@ impl Http {
                 hop.headers.plain.remove(name);
             }
         }
-        // Keep the secrets whose audience includes the target.
-        Ok(Hop { url: target, ..hop })
+        // A body without its secret means something else, so it is not sent at all.
+        for name in hop.body.secrets() {
+            self.secret(name, &target)?;
+        }
+        // Of the headers, keep those whose audience includes the target. The target has a query of its own.
+        Ok(Hop { url: target, query: Vec::new(), ..hop })
     }
 
     async fn once(&self, hop: &Hop) -> Result<Answer, HttpError> {
         let headers = self.headers(hop);
+        let url = hop.with_query(|value| self.text(value, &hop.url).map(Some))?;
+        if url.as_str().len() > URL * 2 {
+            return Err(HttpError::Query("with its secrets, the address has more than 16 KiB"));
+        }
+        let body = hop.body.encode(|value| self.text(value, &hop.url))?;
         let lengths = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
-        let sent = hop.url.as_str().len() + lengths.sum::<usize>() + hop.body.len();
+        let sent = url.as_str().len() + lengths.sum::<usize>() + body.len();
         self.meter.requests.fetch_add(1, Ordering::Relaxed);
         self.meter.sent.fetch_add(sent as u64, Ordering::Relaxed);
         let answer = match self.connections.carrier()? {
             Carrier::Network(client) => {
-                let mut request = client.request(hop.method.clone(), hop.url.clone()).headers(headers);
+                let mut request = client.request(hop.method.clone(), url).headers(headers);
                 if !hop.body.is_empty() || [Method::POST, Method::PUT, Method::PATCH].contains(&hop.method) {
-                    request = request.body(hop.body.clone());
+                    request = request.body(body);
                 }
                 request.send().await.map(Answer::Network).map_err(Broken::Network)
             }
-            Carrier::Script(transport) => send_to(&*transport, &hop.method, &hop.url, &headers, &hop.body).await,
+            Carrier::Script(transport) => send_to(&*transport, &hop.method, &url, &headers, &body).await,
         };
         answer.map_err(|broken| self.broken(broken, &hop.url))
     }
@@ -223,10 +281,12 @@ impl Http {
     fn headers(&self, hop: &Hop) -> HeaderMap {
         let mut headers = hop.headers.plain.clone();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if let Some(content_type) = hop.body.content_type().filter(|_| !headers.contains_key(header::CONTENT_TYPE)) {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
         for wanted in &hop.headers.secret {
-            let secrets = self.rights().secrets.iter().filter(|secret| secret.name == wanted.name);
-            let value =
-                secrets.filter(|secret| secret.audience.admits(&hop.url)).find_map(|secret| secret.value().ok());
+            // The first address had all of them; a redirect may have left an audience.
+            let value = self.secret(&wanted.name, &hop.url).ok();
             let value = value.and_then(|value| HeaderValue::from_str(&format!("{}{value}", wanted.prefix)).ok());
             if let Some(mut value) = value {
                 value.set_sensitive(true);
@@ -236,7 +296,7 @@ impl Http {
         headers
     }
 
-    async fn read(&self, mut response: Answer) -> Result<Response, HttpError> {
+    async fn read(&self, mut response: Answer, hop: &Hop) -> Result<Response, HttpError> {
         let encoding = response.headers().get(header::CONTENT_ENCODING).map(|value| lossy(value).trim().to_lowercase());
         if let Some(encoding) = encoding.filter(|encoding| !["", "identity"].contains(&encoding.as_str())) {
             return Err(HttpError::Encoding(self.redaction().text(&shown(&encoding))));
@@ -246,14 +306,19 @@ impl Http {
         }
         let redaction = self.redaction();
         let mut body = Vec::new();
-        let url = response.url().clone();
-        while let Some(chunk) = response.next().await.map_err(|broken| self.broken(broken, &url))? {
+        while let Some(chunk) = response.next().await.map_err(|broken| self.broken(broken, &hop.url))? {
             self.meter.received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
             if body.len() + chunk.len() > BODY {
                 return Err(HttpError::TooLong);
             }
             body.extend_from_slice(&chunk);
         }
+        // A parameter with a secret is left out, not redacted: nothing of it is returned.
+        let plain = |value: &Value| match value {
+            Value::Plain(text) => Ok(Some(text.clone())),
+            Value::Secret { .. } => Ok(None),
+        };
+        let url = hop.with_query(plain)?;
         let headers = response.headers().iter();
         let headers = headers.map(|(name, value)| (redaction.text(name.as_str()), redaction.text(&lossy(value))));
         Ok(Response {
@@ -293,8 +358,29 @@ impl Http {
 struct Hop {
     method: Method,
     url: Url,
+    /// What is appended to the address; nothing after a redirect.
+    query: Vec<(String, Value)>,
     headers: Headers,
-    body: Vec<u8>,
+    body: Body,
+}
+
+impl Hop {
+    /// The names of all secrets in it.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let query = self.query.iter().filter_map(|(_, value)| value.secret());
+        self.headers.secret.iter().map(|wanted| wanted.name.as_str()).chain(query).chain(self.body.secrets())
+    }
+
+    /// The address with the appended parameters. `text` gives their values; a parameter without one is left out.
+    fn with_query(&self, text: impl Fn(&Value) -> Result<Option<String>, HttpError>) -> Result<Url, HttpError> {
+        let mut url = self.url.clone();
+        for (name, value) in &self.query {
+            if let Some(value) = text(value)? {
+                url.query_pairs_mut().append_pair(name, &value);
+            }
+        }
+        Ok(url)
+    }
 }
 
 /// The target of a redirect, if the response is one.

@@ -1,6 +1,6 @@
 //! The connections of a plugin, together with the rights under which they were opened.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hermes_http_client::innermost;
@@ -8,6 +8,7 @@ use reqwest::{Client, Method, redirect};
 use url::Url;
 
 use super::error::HttpError;
+use super::redaction::Redaction;
 use super::resolver::{Checked, Resolver};
 use super::secret::Secret;
 use super::site::Site;
@@ -54,6 +55,8 @@ pub struct Rights {
 pub struct Connections {
     rights: Rights,
     leading: Leading,
+    /// Shared with the rights: what one session replaces, all redact.
+    redaction: OnceLock<Redaction>,
 }
 
 /// Where the connections lead.
@@ -71,17 +74,35 @@ pub(super) enum Carrier {
 impl Connections {
     /// No connection is opened before the first request.
     pub fn new(rights: Rights, resolver: Arc<dyn Resolver>) -> Self {
-        Self { rights, leading: Leading::Network { resolver, client: Mutex::default() } }
+        Self { rights, leading: Leading::Network { resolver, client: Mutex::default() }, redaction: OnceLock::new() }
     }
 
     /// A script answers in place of the network.
     pub(super) fn scripted(rights: Rights, transport: Arc<dyn Transport>) -> Self {
-        Self { rights, leading: Leading::Script(transport) }
+        Self { rights, leading: Leading::Script(transport), redaction: OnceLock::new() }
     }
 
     /// The rights of every request on these connections.
     pub fn rights(&self) -> &Rights {
         &self.rights
+    }
+
+    /// The redaction of the secrets.
+    pub(super) fn redaction(&self) -> &Redaction {
+        self.redaction.get_or_init(|| {
+            self.rights.secrets.iter().for_each(Secret::refresh);
+            Redaction::of(&self.rights.secrets)
+        })
+    }
+
+    /// Reads the values that plugins gave their writable secrets, also in other processes. Reads files.
+    pub(super) fn refresh(&self) {
+        for secret in self.rights.secrets.iter().filter(|secret| secret.is_writable()) {
+            secret.refresh();
+            if let Ok(value) = secret.value() {
+                self.redaction().add(&value);
+            }
+        }
     }
 
     pub(super) fn carrier(&self) -> Result<Carrier, HttpError> {

@@ -85,6 +85,34 @@ pub enum HttpError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// The parameters for the query cannot be sent.
+    #[error("the query cannot be sent: {0}")]
+    Query(&'static str),
+    /// The form or the document cannot be sent.
+    #[error("the body cannot be sent: {0}")]
+    Content(String),
+    /// The secret cannot be replaced.
+    #[error("the secret `{name}` cannot be replaced by the plugin: its manifest does not declare it as `writable`")]
+    Fixed {
+        /// Its name.
+        name: String,
+    },
+    /// The new value of a secret cannot be used.
+    #[error("the secret `{name}` keeps its value, because the new one {why}")]
+    Value {
+        /// Its name.
+        name: String,
+        /// What is wrong with the new value.
+        why: &'static str,
+    },
+    /// The new value of a secret cannot be stored.
+    #[error("the new value of the secret `{name}` cannot be stored: {why}")]
+    Store {
+        /// Its name.
+        name: String,
+        /// The system's reason.
+        why: String,
+    },
     /// The request body is too long.
     #[error("the body has {0} bytes, and may have {BODY}")]
     Body(usize),
@@ -116,7 +144,13 @@ impl HttpError {
         match self {
             Self::NotGranted { .. } | Self::Redirected { .. } => (FaultKind::Denied, "grant"),
             Self::NotPublic { .. } => (FaultKind::Denied, "address"),
-            Self::CarriesSecret { .. } | Self::NoSecret { .. } | Self::Audience { .. } => (FaultKind::Denied, "secret"),
+            Self::CarriesSecret { .. } | Self::NoSecret { .. } | Self::Audience { .. } | Self::Fixed { .. } => {
+                (FaultKind::Denied, "secret")
+            }
+            Self::Value { .. } => (FaultKind::InvalidInput, "value"),
+            Self::Store { .. } => (FaultKind::Failed, "store"),
+            Self::Query(_) => (FaultKind::InvalidInput, "query"),
+            Self::Content(_) => (FaultKind::InvalidInput, "body"),
             Self::Unset { .. } => (FaultKind::Failed, "unset"),
             Self::Url(_) => (FaultKind::InvalidInput, "url"),
             Self::Method(_) => (FaultKind::InvalidInput, "method"),

@@ -1,7 +1,8 @@
-//! The parts of a request that a plugin may set: methods and headers without side effects on the connection.
+//! The parts of a request that a plugin may set: methods, headers and parameters without side effects on the connection.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::body::Body;
 use super::error::HttpError;
 
 /// Most headers of one request, and their bytes.
@@ -9,6 +10,9 @@ const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
 /// Most bytes before a secret.
 const PREFIX: usize = 64;
+/// Most parameters that are appended to the query, and their bytes.
+const PARAMETERS: usize = 64;
+const PARAMETER_BYTES: usize = 8 << 10;
 
 /// A request of a plugin.
 #[derive(Debug, Clone)]
@@ -17,16 +21,18 @@ pub struct Request {
     pub method: String,
     /// The address.
     pub url: String,
+    /// Parameters to append to the query, in order.
+    pub query: Vec<(String, Value)>,
     /// The headers, in order.
     pub headers: Vec<(String, Value)>,
     /// The body. It may be empty.
-    pub body: Vec<u8>,
+    pub body: Body,
     /// The time limit of the whole exchange.
     pub timeout_ms: Option<u32>,
 }
 
-/// The value of a header.
-#[derive(Debug, Clone)]
+/// The value of a header, a parameter or a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A text.
     Plain(String),
@@ -37,6 +43,45 @@ pub enum Value {
         /// The text before it.
         prefix: String,
     },
+}
+
+impl Value {
+    /// The name of its secret.
+    pub(super) fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Secret { name, .. } => Some(name),
+        }
+    }
+
+    /// The length of the text that the plugin gives.
+    pub(super) fn len(&self) -> usize {
+        let (Self::Plain(text) | Self::Secret { prefix: text, .. }) = self;
+        text.len()
+    }
+
+    /// What is wrong with the text before its secret.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Secret { prefix, .. } if !is_prefix(prefix) => Some(BAD_PREFIX),
+            _ => None,
+        }
+    }
+}
+
+const BAD_PREFIX: &str = "the text before its secret has more than 64 bytes, or other characters than printable ASCII";
+
+fn is_prefix(text: &str) -> bool {
+    text.len() <= PREFIX && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// Checks the parameters for the query.
+pub(super) fn check_query(query: &[(String, Value)]) -> Result<(), HttpError> {
+    let bytes: usize = query.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if query.len() > PARAMETERS || bytes > PARAMETER_BYTES {
+        return Err(HttpError::Query("there are more than 64 parameters, or more than 8 KiB of them"));
+    }
+    query.iter().find_map(|(_, value)| value.fault()).map_or(Ok(()), |why| Err(HttpError::Query(why)))
 }
 
 /// A redacted response.
@@ -118,16 +163,17 @@ impl Headers {
                 .map_err(|_| error(name, "its value has line breaks, or other characters that are not printable"))?;
             match value {
                 Value::Plain(_) => drop(headers.plain.append(header, plain)),
-                Value::Secret { name: secret, prefix } if prefix.len() <= PREFIX && prefix.is_ascii() => {
+                Value::Secret { name: secret, prefix } if is_prefix(prefix) => {
                     headers.secret.push(SecretHeader { header, name: secret.clone(), prefix: prefix.clone() });
                 }
-                Value::Secret { .. } => {
-                    return Err(error(name, "the text before its secret has more than 64 ASCII bytes"));
-                }
+                Value::Secret { .. } => return Err(error(name, BAD_PREFIX)),
             }
         }
         // A part of an answer could contain a part of a secret, which redaction would miss.
-        if !headers.secret.is_empty() && headers.plain.contains_key(reqwest::header::RANGE) {
+        let has_secret = !headers.secret.is_empty()
+            || request.query.iter().any(|(_, value)| value.secret().is_some())
+            || request.body.secrets().next().is_some();
+        if has_secret && headers.plain.contains_key(reqwest::header::RANGE) {
             return Err(error("range", "an answer to a secret comes whole"));
         }
         Ok(headers)

@@ -3,15 +3,29 @@
 //! This protects against honest servers. A malicious server can disguise a secret in unlimited ways.
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::secret::Secret;
 
 /// The text in place of a secret.
 pub(crate) const REDACTED: &str = "[REDACTED]";
+/// Most values at a time. Of the values that a plugin stored, the oldest are forgotten first.
+const MOST_VALUES: usize = 64;
 
-/// Finds and removes secrets.
+/// Finds and removes secrets. Clones share the values, so that all learn of a new one.
 #[derive(Clone, Default)]
 pub struct Redaction {
+    known: Arc<RwLock<Arc<Known>>>,
+    /// The values that a plugin does not replace.
+    fixed: usize,
+    /// Whether values can be added.
+    grows: bool,
+}
+
+/// The values of secrets, in all their forms.
+#[derive(Default)]
+struct Known {
+    values: Vec<String>,
     forms: Vec<Vec<Sign>>,
     /// For each byte, whether an encoded secret can begin with it. This alone skips most bytes of an answer.
     begins: Vec<bool>,
@@ -29,38 +43,59 @@ enum Sign {
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The forms contain the secrets.
-        write!(f, "Redaction({} forms)", self.forms.len())
+        write!(f, "Redaction({} values)", self.known().values.len())
     }
 }
 
 impl Redaction {
     /// The redaction of these secrets.
     pub fn of(secrets: &[Secret]) -> Self {
-        let forms: Vec<Vec<Sign>> = secrets.iter().filter_map(|secret| secret.value().ok()).flat_map(forms).collect();
-        let begins = |byte| forms.iter().filter_map(|form| form.first()).any(|sign| sign.begins(byte));
-        let begins = (0..=u8::MAX).map(begins).collect();
-        Self { forms, begins }
+        let given: Vec<String> = secrets.iter().filter_map(Secret::given).map(str::to_owned).collect();
+        let fixed = given.len();
+        let known = Arc::new(RwLock::new(Arc::new(Known::of(given))));
+        let redaction = Self { known, fixed, grows: secrets.iter().any(Secret::is_writable) };
+        secrets.iter().filter_map(|secret| secret.value().ok()).for_each(|value| redaction.add(&value));
+        redaction
     }
 
-    /// Whether there are no secrets to find.
+    /// Adds a value. The values before stay: answers may still quote them.
+    pub(super) fn add(&self, value: &str) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.values.iter().any(|own| own == value) {
+            return;
+        }
+        let mut values = known.values.clone();
+        if values.len() >= MOST_VALUES.max(self.fixed + 1) {
+            values.remove(self.fixed);
+        }
+        values.push(value.to_owned());
+        *known = Arc::new(Known::of(values));
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether there are no secrets to find, and never will be.
     pub fn is_idle(&self) -> bool {
-        self.forms.is_empty()
+        !self.grows && self.known().forms.is_empty()
     }
 
     /// Whether a text contains one of them.
     pub fn finds(&self, bytes: &[u8]) -> bool {
-        !self.is_idle() && (0..bytes.len()).any(|at| self.length(&bytes[at..]).is_some())
+        self.known().finds(bytes)
     }
 
     /// The bytes with `[REDACTED]` in place of each secret.
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        if !self.finds(&bytes) {
+        let known = self.known();
+        if !known.finds(&bytes) {
             return bytes;
         }
         let mut kept = Vec::with_capacity(bytes.len());
         let mut at = 0;
         while at < bytes.len() {
-            if let Some(length) = self.length(&bytes[at..]) {
+            if let Some(length) = known.length(&bytes[at..]) {
                 kept.extend_from_slice(REDACTED.as_bytes());
                 at += length;
             } else {
@@ -74,6 +109,19 @@ impl Redaction {
     /// Like [`Redaction::bytes`], for a text.
     pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
+    }
+}
+
+impl Known {
+    fn of(values: Vec<String>) -> Self {
+        let forms: Vec<Vec<Sign>> = values.iter().flat_map(|value| forms(value)).collect();
+        let begins = |byte| forms.iter().filter_map(|form| form.first()).any(|sign| sign.begins(byte));
+        let begins = (0..=u8::MAX).map(begins).collect();
+        Self { values, forms, begins }
+    }
+
+    fn finds(&self, bytes: &[u8]) -> bool {
+        !self.forms.is_empty() && (0..bytes.len()).any(|at| self.length(&bytes[at..]).is_some())
     }
 
     /// The length of the longest encoded secret at the beginning of the bytes.

@@ -16,12 +16,12 @@ pub trait Transport: Send + Sync {
     async fn send(&self, request: SentRequest) -> Result<ScriptedAnswer, String>;
 }
 
-/// A request as it leaves the host. Deliberately without `Debug`: its headers contain secrets.
+/// A request as it leaves the host. Deliberately without `Debug`: it contains secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SentRequest {
     /// The method in capitals.
     pub method: String,
-    /// The address.
+    /// The address, with secrets in its query.
     pub url: String,
     /// The headers with names in lower case. Those with secrets are included.
     pub headers: Vec<(String, String)>,
@@ -57,7 +57,6 @@ pub(super) enum Answer {
 pub(super) struct Scripted {
     status: StatusCode,
     headers: HeaderMap,
-    url: Url,
     body: Box<dyn Iterator<Item = Piece> + Send>,
 }
 
@@ -92,7 +91,7 @@ pub(super) async fn send_to(
     }
     // An answer to `HEAD` has no body, whatever a script says.
     let body = if *method == Method::HEAD { Box::new(std::iter::empty()) } else { answer.body };
-    Ok(Answer::Scripted(Scripted { status, headers, url: url.clone(), body }))
+    Ok(Answer::Scripted(Scripted { status, headers, body }))
 }
 
 impl Answer {
@@ -107,13 +106,6 @@ impl Answer {
         match self {
             Self::Network(response) => response.headers(),
             Self::Scripted(answer) => &answer.headers,
-        }
-    }
-
-    pub(super) fn url(&self) -> &Url {
-        match self {
-            Self::Network(response) => response.url(),
-            Self::Scripted(answer) => &answer.url,
         }
     }
 

@@ -23,12 +23,11 @@ pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
 }
 
 async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
-    let mut child = match start(&run) {
+    let mut child = match begin(&run) {
         Ok(child) => child,
         Err(error) => {
-            let why = format!("{} cannot be started: {error}", shown(&run.path));
             // If this fails, the caller is gone.
-            let _ = reply.send(Err(Fault::new(FaultKind::Unavailable, "not-started", why)));
+            let _ = reply.send(Err(not_started(&run, &error)));
             return;
         }
     };
@@ -62,7 +61,13 @@ async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<
     let _ = reply.send(exit);
 }
 
-fn start(run: &Run) -> std::io::Result<Child> {
+pub(super) fn not_started(run: &Run, error: &std::io::Error) -> Fault {
+    let why = format!("{} cannot be started: {error}", shown(&run.path));
+    Fault::new(FaultKind::Unavailable, "not-started", why)
+}
+
+/// Starts a program as the leader of a process group.
+pub(super) fn begin(run: &Run) -> std::io::Result<Child> {
     let mut command = Command::new(&run.path);
     command.args(&run.arguments).current_dir(&run.folder);
     command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
@@ -72,7 +77,7 @@ fn start(run: &Run) -> std::io::Result<Child> {
     command.spawn()
 }
 
-fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
+pub(super) fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
     let status = status.map_err(|error| {
         Fault::new(FaultKind::Failed, "io", format!("the exit status of the program is unknown: {error}"))
     })?;

@@ -33,6 +33,11 @@ impl Group {
         Self(leader)
     }
 
+    /// The number of the group, while it has not ended.
+    pub(super) fn leader(&self) -> Option<i32> {
+        self.0
+    }
+
     /// Asks all processes of the group to end. False if none is left.
     pub(super) fn terminate(&mut self) -> bool {
         let left = self.0.is_some_and(|leader| signal(leader, Signal::Terminate));

@@ -61,7 +61,7 @@ impl Fixture {
 
     fn find(&self, grant: ProgramGrant, order: Order) -> Result<Run, Fault> {
         let variable = |name: &str| self.variables.get(name).cloned();
-        Programs::new(grant, Arc::new(Yes)).find(order, &Host::new(&variable))
+        Programs::new(grant, Arc::new(Yes), Background::default()).find(order, &Host::new(&variable))
     }
 
     fn grant(&self, programs: &[&str]) -> ProgramGrant {
@@ -87,9 +87,11 @@ fn order(program: &str, arguments: &[&str]) -> Order {
     Order {
         program: program.to_owned(),
         arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        environment: Vec::new(),
         root: "workspace".to_owned(),
         folder: String::new(),
         input: Vec::new(),
+        background: false,
     }
 }
 

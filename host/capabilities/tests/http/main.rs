@@ -1,6 +1,7 @@
 //! Requests of plugins to malicious servers, host names and redirects.
 #![allow(clippy::unwrap_used)]
 
+mod secrets;
 mod server;
 
 use std::net::IpAddr;
@@ -8,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_capabilities::http::{Grant, Http, HttpError, Request, Resolver, Response, Rights, Secret, Traffic, Value};
+use hermes_capabilities::http::{
+    Body, Grant, Http, HttpError, Request, Resolver, Response, Rights, Secret, Traffic, Value,
+};
 use hermes_capabilities::{Fault, FaultKind};
 
 use server::{HANG, Server, answer, redirect};
@@ -59,7 +62,14 @@ fn http(grants: &[(&str, &[&str])], audiences: &[&str]) -> Http {
 }
 
 fn get(url: impl Into<String>) -> Request {
-    Request { method: "GET".into(), url: url.into(), headers: Vec::new(), body: Vec::new(), timeout_ms: Some(20_000) }
+    Request {
+        method: "GET".into(),
+        url: url.into(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        body: Body::default(),
+        timeout_ms: Some(20_000),
+    }
 }
 
 fn header(name: &str, value: &str) -> (String, Value) {
@@ -96,7 +106,7 @@ async fn any_status_is_a_response_and_the_traffic_is_counted() {
     let post = Request {
         method: "POST".into(),
         headers: vec![header("X-A", "b")],
-        body: b"hello".to_vec(),
+        body: b"hello".into(),
         ..get(server.url("/echo?q=1"))
     };
     let echo = http.send(post).await.unwrap();
@@ -188,7 +198,7 @@ async fn headers_cannot_be_smuggled() {
         assert!(!error.to_string().contains(['\r', '\n']), "{error}");
         assert_eq!(class(error).1, "header", "{shown}");
     }
-    let body = vec![0; (8 << 20) + 1];
+    let body = Body::from(vec![0; (8 << 20) + 1]);
     let error = http.send(Request { method: "POST".into(), body, ..get(server.url("/")) }).await.unwrap_err();
     assert_eq!(class(error).1, "body");
     assert!(server.received().is_empty());
@@ -222,7 +232,7 @@ async fn redirects_inside_the_grant_are_followed_like_in_browsers() {
         ("POST", "/temporary", "POSTbody"),
     ] {
         let headers = vec![header("x-port", &port)];
-        let request = Request { method: method.into(), body: b"body".to_vec(), headers, ..get(server.url(path)) };
+        let request = Request { method: method.into(), body: b"body".into(), headers, ..get(server.url(path)) };
         let response = http.send(request).await.unwrap();
         assert_eq!((text(&response), response.url), (expected.to_owned(), server.url("/end")), "{method} {path}");
     }
@@ -349,7 +359,7 @@ async fn a_secret_is_sent_only_to_its_audience() {
     let audience = server.url("/").parse().unwrap();
     of_server.secrets.push(Secret::new("empty".into(), "EXAMPLE_EMPTY".into(), audience, None));
     let http = Http::new(of_server, names(&[]));
-    assert!(http.has_secret("api_key") && !http.has_secret("empty") && !http.has_secret("other"));
+    assert!(http.has_secret("api_key").await && !http.has_secret("empty").await && !http.has_secret("other").await);
     let with = |name: &str| vec![("x-key".to_owned(), Value::Secret { name: name.into(), prefix: String::new() })];
     let ok = http.send(Request { headers: with("api_key"), ..get(server.url("/v1/a")) }).await.unwrap();
     assert_eq!((ok.status, server.received()[0].header("x-key")), (200, Some(KEY)));

@@ -23,7 +23,12 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
     };
     let (title, fields, scope) = match &question.subject {
         Subject::Program(run) => (
-            format!("approval: {plugin} wants to run a program"),
+            match run.background {
+                false => format!("approval: {plugin} wants to run a program"),
+                true => {
+                    format!("approval: {plugin} wants to start a program in the background, until the session ends")
+                }
+            },
             program(run),
             format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
         ),
@@ -54,6 +59,10 @@ fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
         program.push_str(&format!(", a link to {}", path(&run.real)));
     }
     let mut fields = vec![("command", command(run)), ("program", program), ("folder", path(&run.folder))];
+    if !run.variables.is_empty() {
+        let set = |(name, value): &(String, String)| format!("{}={}", word(name), bounded(value, word));
+        fields.push(("sets", run.variables.iter().map(set).collect::<Vec<_>>().join(" ")));
+    }
     if run.input_bytes > 0 {
         let size = counted(run.input_bytes as u64, "byte");
         let text = run.input.as_ref().map_or_else(|| "binary data".to_owned(), |text| bounded(text, quoted));
@@ -152,6 +161,8 @@ mod tests {
             folder: "/w".to_owned(),
             input_bytes: input.len(),
             input: String::from_utf8(input.to_vec()).ok(),
+            variables: Vec::new(),
+            background: false,
         };
         let subject = Subject::Program(Box::new(run));
         Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
@@ -180,6 +191,17 @@ mod tests {
         let shown = lines(&question);
         assert_eq!(shown[2], "  program  /usr/bin/ls, a link to \"/bin/sh with blanks\"");
         assert_eq!(shown[4], "  input    9 bytes: \"rm -rf ~\\n\"");
+    }
+
+    #[test]
+    fn variables_and_the_background_are_shown() {
+        let mut question = run("npm", &["start"], b"");
+        let Subject::Program(run) = &mut question.subject else { panic!("a program") };
+        run.variables = vec![("PORT".into(), "80".into()), ("MODE".into(), "a b\n".into())];
+        run.background = true;
+        let shown = lines(&question);
+        assert!(shown[0].ends_with("wants to start a program in the background, until the session ends"), "{shown:?}");
+        assert_eq!(shown[4], r#"  sets     PORT=80 MODE="a b\n""#);
     }
 
     #[test]

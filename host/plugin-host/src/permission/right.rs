@@ -99,7 +99,8 @@ impl Right {
             Self::Secrets => (
                 "secrets",
                 "use this secret",
-                "variables whose value the host inserts into requests to one audience; the plugin never sees them",
+                "variables whose value the host inserts into requests to one audience; the plugin never sees them; with \
+                 `writable: true` it may replace the value by a new one",
                 "secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: \"https://api.example.org/\"}]",
             ),
         };
@@ -162,8 +163,11 @@ impl Right {
             }
             Self::Secrets => {
                 let line = |secret: &super::Secret| {
-                    let super::Secret { env, audience, .. } = secret;
-                    format!("send the value of {env} in its requests to {audience} and below, without seeing it")
+                    let super::Secret { env, audience, writable, .. } = secret;
+                    let replaces = if *writable { ", and replace the value by a new one" } else { "" };
+                    format!(
+                        "send the value of {env} in its requests to {audience} and below, without seeing it{replaces}"
+                    )
                 };
                 of.secrets.iter().map(line).collect()
             }
@@ -198,7 +202,11 @@ impl Right {
             Self::Process => list(json!({ "type": "string", "minLength": 1, "maxLength": 256 })),
             Self::Env => list(variable),
             Self::Secrets => {
-                list(section(&["name", "env", "audience"], json!({ "name": plain, "env": variable, "audience": site })))
+                let writable = json!({ "type": "boolean", "default": false });
+                list(section(
+                    &["name", "env", "audience"],
+                    json!({ "name": plain, "env": variable, "audience": site, "writable": writable }),
+                ))
             }
         }
     }

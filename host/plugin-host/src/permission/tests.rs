@@ -23,7 +23,7 @@ http:
   - {url: "http://192.168.0.7/hooks", methods: [PUT]}
 process: [git, /usr/bin/env]
 env: [EXAMPLE_REGION]
-secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.org/"}]
+secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.org/", writable: true}]
 "#;
 
 #[test]
@@ -43,7 +43,8 @@ fn every_requested_permission_has_a_line() {
             "run the program git, after asking you",
             "run the program /usr/bin/env, after asking you",
             "read the variable EXAMPLE_REGION if your configuration uses it",
-            "send the value of EXAMPLE_API_KEY in its requests to https://api.example.org/ and below, without seeing it",
+            "send the value of EXAMPLE_API_KEY in its requests to https://api.example.org/ and below, without seeing it, and \
+             replace the value by a new one",
         ]
     );
     assert_eq!(Permissions::default().lines(), Vec::<String>::new());

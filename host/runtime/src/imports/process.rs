@@ -1,8 +1,9 @@
-//! The import `process`: granted programs, each run approved by the user.
+//! The import `process`: granted programs, each start approved by the user.
 
 use std::time::Duration;
 
 use hermes_bindings::imported;
+use hermes_capabilities::process::{self, Background, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run};
 use imported::process as wit;
 use imported::types::Error;
 
@@ -10,16 +11,20 @@ use crate::context::{Context, margin};
 use crate::convert::fault;
 use crate::error::{Fault, FaultKind};
 use crate::services::Refusal;
-use hermes_capabilities::process::{self, End, Exit, GRACE, Host, Order};
 
 /// The most time it takes to end a program and to read its last output.
 const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
 
 impl Context {
-    async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
-        let Some(programs) = self.services.programs.clone() else { return Err(Fault::denied("process")) };
-        let wit::Command { program, arguments, root, folder, input, timeout_ms, .. } = command;
-        let order = Order { program, arguments, root, folder, input };
+    fn programs(&self) -> Result<Programs, Fault> {
+        self.services.programs.clone().ok_or_else(|| Fault::denied("process"))
+    }
+
+    /// Finds a program and asks the user.
+    async fn approved(&mut self, command: wit::Command, background: bool) -> Result<Run, Fault> {
+        let programs = self.programs()?;
+        let wit::Command { program, arguments, environment, root, folder, input, .. } = command;
+        let order = Order { program, arguments, environment, root, folder, input, background };
         let finder = programs.clone();
         let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
         // Otherwise a plugin could repeat a refused question without end.
@@ -32,22 +37,97 @@ impl Context {
             self.call.refused |= refusal.code == Refusal::User.code();
             return Err(refusal);
         }
+        Ok(run)
+    }
+
+    async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
+        let wanted = command.timeout_ms;
+        let run = self.approved(command, false).await?;
         // The program must have ended, and the plugin have its answer, before the call's own time is up.
         let left = self.call.time_left();
         let most = left.saturating_sub(margin(left) + SHUTDOWN);
-        let time = timeout_ms.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
+        let time = wanted.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
         self.call.bounded(process::run(run, time)).await
+    }
+
+    async fn start_program(&mut self, command: wit::Command) -> Result<ProgramId, Fault> {
+        let time = command.timeout_ms.map(|wanted| Duration::from_millis(wanted.into()));
+        let run = self.approved(command, true).await?;
+        self.background()?.start(run, time, self.services.clock.now())
+    }
+
+    fn background(&self) -> Result<Background, Fault> {
+        Ok(self.programs()?.background().clone())
+    }
+
+    /// How long an import may wait for a background program: as long as the plugin wants, within its call.
+    fn patience(&self, wait_ms: u32) -> Duration {
+        let left = self.call.time_left();
+        Duration::from_millis(wait_ms.into()).min(left.saturating_sub(margin(left) * 2))
+    }
+}
+
+fn end(end: End) -> wit::End {
+    match end {
+        End::Exited(code) => wit::End::Exited(code),
+        End::Killed(signal) => wit::End::Killed(signal),
+        End::TimedOut => wit::End::TimedOut,
+        End::Stopped => wit::End::Stopped,
     }
 }
 
 impl wit::Host for Context {
     async fn run(&mut self, command: wit::Command) -> Result<wit::Exit, Error> {
-        let Exit { end, output, errors, truncated } = self.run_program(command).await.map_err(fault)?;
-        let end = match end {
-            End::Exited(code) => wit::End::Exited(code),
-            End::Killed(signal) => wit::End::Killed(signal),
-            End::TimedOut => wit::End::TimedOut,
+        let Exit { end: how, output, errors, truncated } = self.run_program(command).await.map_err(fault)?;
+        Ok(wit::Exit { end: end(how), output, errors, truncated, extra: Vec::new() })
+    }
+
+    async fn start(&mut self, command: wit::Command) -> Result<wit::ProgramId, Error> {
+        self.start_program(command).await.map(|id| id.0).map_err(fault)
+    }
+
+    async fn read(&mut self, id: wit::ProgramId, wait_ms: u32) -> Result<wit::Chunk, Error> {
+        let (background, patience) = (self.background().map_err(fault)?, self.patience(wait_ms));
+        let read = self.call.bounded(background.read(ProgramId(id), patience)).await.map_err(fault)?;
+        Ok(wit::Chunk {
+            output: read.output,
+            errors: read.errors,
+            output_lost: read.output_lost,
+            errors_lost: read.errors_lost,
+            end: read.end.map(end),
+            extra: Vec::new(),
+        })
+    }
+
+    async fn write(&mut self, id: wit::ProgramId, bytes: Vec<u8>) -> Result<(), Error> {
+        self.background().and_then(|background| background.write(ProgramId(id), bytes)).map_err(fault)
+    }
+
+    async fn close_input(&mut self, id: wit::ProgramId) -> Result<(), Error> {
+        self.background().and_then(|background| background.close_input(ProgramId(id))).map_err(fault)
+    }
+
+    async fn wait(&mut self, id: wit::ProgramId, wait_ms: u32) -> Result<Option<wit::End>, Error> {
+        let (background, patience) = (self.background().map_err(fault)?, self.patience(wait_ms));
+        let ended = self.call.bounded(background.wait(ProgramId(id), patience)).await.map_err(fault)?;
+        Ok(ended.map(end))
+    }
+
+    async fn stop(&mut self, id: wit::ProgramId) -> Result<wit::End, Error> {
+        let background = self.background().map_err(fault)?;
+        self.call.bounded(background.stop(ProgramId(id))).await.map(end).map_err(fault)
+    }
+
+    async fn programs(&mut self) -> Result<Vec<wit::Background>, Error> {
+        let listed = self.background().map_err(fault)?.list();
+        let shown = |program: process::Listed| wit::Background {
+            id: program.id.0,
+            program: program.program,
+            arguments: program.arguments,
+            started_at: program.started_at,
+            end: program.end.map(end),
+            extra: Vec::new(),
         };
-        Ok(wit::Exit { end, output, errors, truncated, extra: Vec::new() })
+        Ok(listed.into_iter().map(shown).collect())
     }
 }

@@ -53,6 +53,15 @@ imports! {
         remove(root, path);
         search(root, glob, pattern, offset, limit);
     }
-    http { send(request); has_secret(name); }
-    process { run(command); }
+    http { send(request); has_secret(name); replace_secret(name, value); }
+    process {
+        run(command);
+        start(command);
+        read(id, wait_ms);
+        write(id, bytes);
+        close_input(id);
+        wait(id, wait_ms);
+        stop(id);
+        programs();
+    }
 }

@@ -15,7 +15,8 @@
 //! # }
 //! ```
 //!
-//! The manifest requests the address and the secret. The host inserts the secret; the plugin never sees it:
+//! The manifest requests the address and the secret. The host inserts the secret into a header, the query or the body; the
+//! plugin never sees it:
 //!
 //! ```yaml
 //! permissions:
@@ -34,6 +35,44 @@ pub fn has_secret(name: &str) -> bool {
     wit::has_secret(name)
 }
 
+/// Replaces the value of a secret that the manifest declares as `writable`, such as a token that the server has renewed.
+///
+/// ```no_run
+/// use hermes_plugin::{Error, http};
+///
+/// # fn renew() -> Result<(), Error> {
+/// let answer: serde_json::Value = http::Request::post("https://api.example.org/oauth/token")
+///     .form([("grant_type", "refresh_token".into()), ("refresh_token", http::secret("refresh_token"))])
+///     .send()?
+///     .ok()?
+///     .json()?;
+/// http::replace_secret("access_token", answer["access_token"].as_str().unwrap_or_default())?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn replace_secret(name: &str, value: &str) -> Result<(), Error> {
+    wit::replace_secret(name, value)
+}
+
+pub use wit::Value;
+
+/// A secret as the value of a header, a parameter or a field.
+pub fn secret(name: impl Into<String>) -> Value {
+    Value::Secret(wit::Secret { name: name.into(), prefix: String::new() })
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Plain(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Plain(text)
+    }
+}
+
 /// A request, built step by step.
 #[derive(Clone, Debug)]
 #[must_use = "it is not sent before `send`"]
@@ -43,7 +82,15 @@ impl Request {
     /// A request with any method, in upper case.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         let (method, url) = (method.into(), url.into());
-        Self(wit::Request { method, url, headers: Vec::new(), body: Vec::new(), timeout_ms: None, extra: Vec::new() })
+        Self(wit::Request {
+            method,
+            url,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: wit::Body::Bytes(Vec::new()),
+            timeout_ms: None,
+            extra: Vec::new(),
+        })
     }
 
     /// A `GET` request.
@@ -73,7 +120,7 @@ impl Request {
 
     /// Adds a header.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.0.headers.push(wit::Header { name: name.into(), value: wit::HeaderValue::Plain(value.into()) });
+        self.0.headers.push(wit::Field { name: name.into(), value: Value::Plain(value.into()) });
         self
     }
 
@@ -85,7 +132,7 @@ impl Request {
         secret: impl Into<String>,
     ) -> Self {
         let secret = wit::Secret { name: secret.into(), prefix: prefix.into() };
-        self.0.headers.push(wit::Header { name: name.into(), value: wit::HeaderValue::Secret(secret) });
+        self.0.headers.push(wit::Field { name: name.into(), value: Value::Secret(secret) });
         self
     }
 
@@ -94,10 +141,34 @@ impl Request {
         self.secret_header("authorization", "Bearer ", secret)
     }
 
+    /// Adds a parameter to the query: a text, or a [`secret`]. The host encodes it.
+    pub fn query(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.query.push(wit::Field { name: name.into(), value: value.into() });
+        self
+    }
+
     /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
-        self.0.body = body.into();
+        self.0.body = wit::Body::Bytes(body.into());
         self
+    }
+
+    /// Sets the body to a form of texts and [`secret`]s. The host encodes it and sets its header.
+    pub fn form<N: Into<String>>(mut self, fields: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let field = |(name, value): (N, Value)| wit::Field { name: name.into(), value };
+        self.0.body = wit::Body::Form(fields.into_iter().map(field).collect());
+        self
+    }
+
+    /// Sets the body to JSON in which the host puts secrets, each given by its place (a JSON Pointer such as `/auth/token`) and its
+    /// name. The document must have a value at each place, such as an empty text.
+    pub fn json_with_secrets(mut self, body: &impl Serialize, secrets: &[(&str, &str)]) -> Result<Self, Error> {
+        let at = |(place, name): &(&str, &str)| {
+            ((*place).to_owned(), wit::Secret { name: (*name).to_owned(), prefix: String::new() })
+        };
+        let text = serde_json::to_string(body)?;
+        self.0.body = wit::Body::Json(wit::JsonBody { text, secrets: secrets.iter().map(at).collect() });
+        Ok(self)
     }
 
     /// Sets the body and its header to JSON.
@@ -213,8 +284,16 @@ mod tests {
     #[test]
     fn a_secret_appears_in_a_request_only_by_name() {
         let request = Request::post("https://example.org/").bearer_secret("api_key").json(&[1]).unwrap().0;
-        let wit::HeaderValue::Secret(secret) = &request.headers[0].value else { panic!("{request:?}") };
-        assert_eq!((secret.name.as_str(), secret.prefix.as_str()), ("api_key", "Bearer "));
-        assert_eq!((request.method.as_str(), request.headers.len(), request.body.as_slice()), ("POST", 2, &b"[1]"[..]));
+        let Value::Secret(token) = &request.headers[0].value else { panic!("{request:?}") };
+        assert_eq!((token.name.as_str(), token.prefix.as_str()), ("api_key", "Bearer "));
+        assert_eq!((request.method.as_str(), request.headers.len()), ("POST", 2));
+        assert_eq!(request.body, wit::Body::Bytes(b"[1]".to_vec()));
+        let request = Request::get("https://example.org/").query("q", "a b").query("key", secret("api_key"));
+        assert_eq!(request.0.query[1].value, secret("api_key"));
+        let login = serde_json::json!({ "token": "" });
+        let request =
+            Request::post("https://example.org/").json_with_secrets(&login, &[("/token", "api_key")]).unwrap();
+        let wit::Body::Json(body) = request.0.body else { panic!("a document") };
+        assert_eq!((body.text.as_str(), body.secrets[0].0.as_str()), (r#"{"token":""}"#, "/token"));
     }
 }

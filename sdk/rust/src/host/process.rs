@@ -13,6 +13,19 @@
 //! }
 //! ```
 //!
+//! A server or another program that outlives the call runs in the background:
+//!
+//! ```no_run
+//! use hermes_plugin::{Error, process::Command};
+//!
+//! # fn ask() -> Result<String, Error> {
+//! let program = Command::new("mcp-server").variable("MODE", "stdio").start()?;
+//! program.write("{\"method\":\"ping\"}\n")?;
+//! let answer = program.read(5_000)?;
+//! # Ok(answer.output_text().into_owned())
+//! # }
+//! ```
+//!
 //! A run without approval returns an error of the kind `denied`. If its code is [`REFUSED`], the user refused it: return the
 //! message to the model, and do not try another way to the same end.
 
@@ -21,7 +34,7 @@ use std::borrow::Cow;
 use crate::Error;
 use crate::imports::process as wit;
 
-pub use wit::{Command, End, Exit};
+pub use wit::{Background, Chunk, Command, End, Exit};
 
 /// Error code: the user refused.
 pub const REFUSED: &str = "refused";
@@ -33,12 +46,61 @@ pub fn run(command: &Command) -> Result<Exit, Error> {
     wit::run(command)
 }
 
+/// A program in the background of the session. Keep its number to find it in another instance of the plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Program(pub u32);
+
+/// The plugin's background programs in this session: all that run, and those that ended last.
+pub fn programs() -> Result<Vec<Background>, Error> {
+    wit::programs()
+}
+
+impl Program {
+    /// Takes what it wrote since the last time. Waits for at most this time if there is nothing to take.
+    pub fn read(self, wait_ms: u32) -> Result<Chunk, Error> {
+        wit::read(self.0, wait_ms)
+    }
+
+    /// Appends to its standard input, without waiting until it reads.
+    pub fn write(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+        wit::write(self.0, bytes.as_ref())
+    }
+
+    /// Closes its standard input, after what was written.
+    pub fn close_input(self) -> Result<(), Error> {
+        wit::close_input(self.0)
+    }
+
+    /// Waits for its end, for at most this time; none if it still runs.
+    pub fn wait(self, wait_ms: u32) -> Result<Option<End>, Error> {
+        wit::wait(self.0, wait_ms)
+    }
+
+    /// Ends it together with the programs that it started.
+    pub fn stop(self) -> Result<End, Error> {
+        wit::stop(self.0)
+    }
+}
+
+impl Chunk {
+    /// The standard output as text.
+    pub fn output_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.output)
+    }
+
+    /// The standard error as text.
+    pub fn errors_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.errors)
+    }
+}
+
 impl Command {
     /// A granted program in the workspace, without arguments or input. Its time limit is that of the plugin's call.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
             arguments: Vec::new(),
+            environment: Vec::new(),
             root: "workspace".to_owned(),
             folder: String::new(),
             input: Vec::new(),
@@ -61,6 +123,13 @@ impl Command {
         self
     }
 
+    /// Sets a variable of its environment. The user sees it in the question.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
     /// Sets the working directory, relative to the workspace.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<String>) -> Self {
@@ -80,6 +149,11 @@ impl Command {
     pub fn timeout_ms(mut self, milliseconds: u32) -> Self {
         self.timeout_ms = Some(milliseconds);
         self
+    }
+
+    /// Starts the program in the background. It ends with the session, or at the time limit if one is set.
+    pub fn start(&self) -> Result<Program, Error> {
+        wit::start(self).map(Program)
     }
 
     /// Runs the program and waits until it exits.

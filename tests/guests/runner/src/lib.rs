@@ -1,7 +1,9 @@
 //! Tests approvals. Its tool `run` runs the programs listed in `runs` one after another, and returns the results as JSON, including
-//! errors with their codes. `wipe` is marked dangerous and returns `wiped`. `look` is harmless. `run` and `look` can run in parallel.
+//! errors with their codes. `background` uses background programs in `steps`, and returns the answers. `wipe` is marked dangerous and returns `wiped`. `look` is harmless. `run` and `look` can run in parallel.
 //! The hook asks for approval before the tools in `ask` of its configuration. The memory provider runs `sh` with the script `sync`
 //! of its configuration after each turn, and logs the result.
+
+mod background;
 
 use hermes_plugin::hooks::{Event, Verdict, interest};
 use hermes_plugin::memory_provider::Turn;
@@ -28,6 +30,7 @@ impl Tools for Runner {
         };
         Ok(vec![
             tool("run", "Runs programs."),
+            tool("background", "Uses background programs, step by step."),
             tool("wipe", "Wipes.").effect(Effect::Dangerous),
             tool("look", "Looks.").effect(Effect::Reads),
         ])
@@ -41,6 +44,7 @@ impl Tools for Runner {
                 let answers: Value = runs.map(run).collect();
                 Ok(Output::text(json!({ "answers": answers, "time-left": task::time_left() }).to_string()))
             }
+            "background" => Ok(Output::text(background::steps(&arguments).to_string())),
             "wipe" => Ok(Output::text("wiped")),
             "look" => Ok(Output::text("seen")),
             _ => Err(invocation.unknown()),
@@ -72,7 +76,36 @@ impl MemoryProvider for Runner {
     }
 }
 
+/// An error, as JSON.
+fn refused(error: &Error) -> Value {
+    json!({ "code": error.code, "message": error.message })
+}
+
+/// An end, as JSON.
+fn shown(end: &End) -> Value {
+    match end {
+        End::Exited(code) => json!(code),
+        End::Killed(signal) => json!({ "signal": signal }),
+        End::TimedOut => json!("timed-out"),
+        End::Stopped => json!("stopped"),
+        End::Other(name) => json!(name),
+    }
+}
+
 fn run(wanted: &Value) -> Value {
+    match command(wanted).run() {
+        Ok(exit) => json!({
+            "end": shown(&exit.end),
+            "output": exit.output_text(),
+            "errors": exit.errors_text(),
+            "bytes": exit.output.len(),
+            "truncated": exit.truncated,
+        }),
+        Err(error) => refused(&error),
+    }
+}
+
+fn command(wanted: &Value) -> Command {
     let text = |name: &str| wanted[name].as_str().unwrap_or_default();
     let arguments = wanted["arguments"].as_array().into_iter().flatten();
     let mut command = Command::new(text("program"))
@@ -80,24 +113,10 @@ fn run(wanted: &Value) -> Value {
         .folder(text("folder"))
         .input(text("input"));
     command.timeout_ms = wanted["timeout"].as_u64().and_then(|timeout| u32::try_from(timeout).ok());
-    match command.run() {
-        Ok(exit) => {
-            let end = match &exit.end {
-                End::Exited(code) => json!(code),
-                End::Killed(signal) => json!({ "signal": signal }),
-                End::TimedOut => json!("timed-out"),
-                End::Other(name) => json!(name),
-            };
-            json!({
-                "end": end,
-                "output": exit.output_text(),
-                "errors": exit.errors_text(),
-                "bytes": exit.output.len(),
-                "truncated": exit.truncated,
-            })
-        }
-        Err(error) => json!({ "code": error.code, "message": error.message }),
+    for (name, value) in wanted["environment"].as_object().into_iter().flatten() {
+        command = command.variable(name, value.as_str().unwrap_or_default());
     }
+    command
 }
 
 hermes_plugin::export!(Runner: Tools, Hooks, MemoryProvider);

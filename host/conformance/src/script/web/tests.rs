@@ -38,7 +38,8 @@ async fn send(
     let token = Value::Secret { name: "token".to_owned(), prefix: "Bearer ".to_owned() };
     let headers = vec![("authorization".to_owned(), token), ("x-kind".to_owned(), Value::Plain("tea".to_owned()))];
     let url = format!("{SITE}{path}");
-    http.send(Request { method: method.to_owned(), url, headers, body: body.as_bytes().to_vec(), timeout_ms }).await
+    http.send(Request { method: method.to_owned(), url, query: Vec::new(), headers, body: body.into(), timeout_ms })
+        .await
 }
 
 fn text(response: &Response) -> String {
