@@ -57,9 +57,13 @@ fn scaffold(repository: &Path) -> String {
             folders(&language).into_iter().map(|folder| (format!("{}/{}", name(&language), name(&folder)), folder)),
         );
     }
-    for (sdk, folder) in
-        [("rust", "rust/src"), ("rust-derive", "rust-derive/src"), ("abi", "abi/src"), ("python", "python")]
-    {
+    for (sdk, folder) in [
+        ("rust", "rust/src"),
+        ("rust-derive", "rust-derive/src"),
+        ("abi", "abi/src"),
+        ("python", "python"),
+        ("javascript", "javascript"),
+    ] {
         sources.push((format!("sdk/{sdk}"), repository.join("sdk").join(folder)));
     }
     sources.push(("wit".to_owned(), repository.join("wit")));

@@ -18,14 +18,10 @@ const SOURCES: &str = "src";
 const DESCRIPTIONS: [&str; 7] =
     ["Makefile", "build.mjs", "build.py", "build.sh", "go.mod", "package.json", "pyproject.toml"];
 
-#[cfg(windows)]
-const PYTHON: &str = "python";
-#[cfg(not(windows))]
-const PYTHON: &str = "python3";
-#[cfg(windows)]
-const NPM: &str = "npm.cmd";
-#[cfg(not(windows))]
-const NPM: &str = "npm";
+/// The name of Python's program.
+pub const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
+/// The name of npm's program.
+pub const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 
 impl Language {
     /// The commands that build the project in a folder, one after the other; none if Hermes does not know how it is built, and for

@@ -10,7 +10,7 @@ use super::Screens;
 #[test]
 fn a_project_without_a_usable_build_names_the_command_of_its_language() {
     let mut screens = Screens::default();
-    for language in ["python"] {
+    for language in ["python", "javascript"] {
         let home = Home::new();
         home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]).run().success();
         for command in ["test", "install", "pack"] {

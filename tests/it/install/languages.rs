@@ -9,7 +9,7 @@ use std::process::Command;
 use hermes_tests::{Home, staged_guest};
 
 const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
-const LANGUAGES: [&str; 1] = ["python"];
+const LANGUAGES: [&str; 2] = ["python", "javascript"];
 
 fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
     let name = format!("my-{kind}");
@@ -60,7 +60,7 @@ fn python_reads_every_file_of_a_new_project() {
             let script = "import sys; compile(open(sys.argv[1], encoding='utf-8').read(), sys.argv[1], 'exec')";
             let mut python = Command::new("python3");
             let Ok(output) = python.args(["-c", script, path]).current_dir(&folder).output() else {
-                return hermes_test_data::missing("python3 is not installed");
+                return eprintln!("skipped: python3 is not installed");
             };
             assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -83,6 +83,55 @@ fn a_missing_tool_is_named_with_its_remedy() {
 }
 
 #[test]
+fn node_reads_every_file_of_a_new_project() {
+    let home = Home::new();
+    for kind in KINDS {
+        let folder = project(&home, "javascript", kind);
+        for path in paths(&folder).iter().filter(|path| path.ends_with(".js") || path.ends_with(".mjs")) {
+            let Ok(output) = Command::new("node").args(["--check", path]).current_dir(&folder).output() else {
+                return eprintln!("skipped: node is not installed");
+            };
+            assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+/// The SDK's TypeScript declares every interface and every function of the contract.
+#[test]
+fn the_types_for_javascript_contain_the_whole_contract() {
+    let home = Home::new();
+    let folder = project(&home, "javascript", "tools");
+    let script = "import { declarations } from './vendor/hermes-plugin/types.js'; import fs from 'node:fs'; \
+                  const at = 'wit/1.0.0-rc.1/deps/'; \
+                  console.log(declarations(fs.readdirSync(at).map((file) => fs.readFileSync(at + file, 'utf8'))));";
+    let mut node = Command::new("node");
+    let Ok(output) = node.args(["--input-type=module", "-e", script]).current_dir(&folder).output() else {
+        return eprintln!("skipped: node is not installed");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let types = String::from_utf8(output.stdout).unwrap();
+    let mut functions = 0;
+    for file in fs::read_dir(folder.join("wit/1.0.0-rc.1/deps")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for line in text.lines().map(str::trim) {
+            if let Some(interface) = line.strip_prefix("interface ") {
+                let name = interface.trim_end_matches(" {");
+                assert!(types.contains(&format!("/{name}@1.0.0-rc.1\" {{")), "{name}");
+            } else if let Some((name, _)) = line.split_once(": func(") {
+                let camel: Vec<String> = name
+                    .split('-')
+                    .enumerate()
+                    .map(|(at, word)| if at == 0 { word.to_owned() } else { word[..1].to_uppercase() + &word[1..] })
+                    .collect();
+                assert!(types.contains(&format!("    {}(", camel.concat())), "{name}");
+                functions += 1;
+            }
+        }
+    }
+    assert!(functions > 40, "{functions}");
+}
+
+#[test]
 fn plugins_dev_runs_the_build_of_the_project() {
     let home = Home::new();
     let (_, component) = staged_guest("hostile");
@@ -92,7 +141,7 @@ fn plugins_dev_runs_the_build_of_the_project() {
         "import os, shutil\nos.makedirs('build', exist_ok=True)\nshutil.copyfile('ready', 'build/my-tools.wasm')\n";
     fs::write(folder.join("build.py"), script).unwrap();
     if Command::new("python3").arg("--version").output().is_err() {
-        return hermes_test_data::missing("python3 is not installed");
+        return eprintln!("skipped: python3 is not installed");
     }
     let developer = home.hermes(&["plugins", "dev", "my-tools"]).spawn();
     developer.wait_for_stdout("built `my-tools`");

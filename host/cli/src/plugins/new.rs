@@ -63,6 +63,8 @@ impl Kind {
 pub(crate) enum Lang {
     Rust,
     Python,
+    #[value(name = "javascript", alias = "js")]
+    JavaScript,
 }
 
 impl Lang {
@@ -71,6 +73,7 @@ impl Lang {
         match self {
             Self::Rust => "rust",
             Self::Python => "python",
+            Self::JavaScript => "javascript",
         }
     }
 
@@ -79,6 +82,7 @@ impl Lang {
         match self {
             Self::Rust => (&["cargo test", "cargo build --release --target wasm32-wasip2"], "src/lib.rs"),
             Self::Python => (&["python3 build.py test", "python3 build.py"], "src/plugin.py"),
+            Self::JavaScript => (&["npm install", "npm test", "npm run build"], "src/plugin.js"),
         }
     }
 }

@@ -31,6 +31,7 @@ fn vendored(language: Lang, folder: &str, path: &str) -> Option<String> {
         (Lang::Rust, "sdk/abi") => format!("vendor/hermes-plugin-abi/src/{path}"),
         (Lang::Rust, "sdk/rust-derive") => format!("vendor/hermes-plugin-derive/src/{path}"),
         (Lang::Python, "sdk/python") => format!("vendor/{path}"),
+        (Lang::JavaScript, "sdk/javascript") => format!("vendor/hermes-plugin/{path}"),
         _ => return None,
     })
 }
@@ -128,12 +129,16 @@ mod tests {
 
     #[test]
     fn the_templates_of_every_kind_are_filled_in_completely() {
-        for (language, build) in [(Lang::Rust, "Cargo.toml"), (Lang::Python, "pyproject.toml")] {
+        for (language, build, name) in [
+            (Lang::Rust, "Cargo.toml", "name = \"my-plugin\""),
+            (Lang::Python, "pyproject.toml", "name = \"my-plugin\""),
+            (Lang::JavaScript, "package.json", "\"name\": \"my-plugin\""),
+        ] {
             for kind in Kind::value_variants() {
                 let files: BTreeMap<String, String> = files("my-plugin", *kind, language).into_iter().collect();
                 let manifest = Manifest::parse(&files["plugin.yaml"]).unwrap();
                 assert_eq!(manifest.name, "my-plugin");
-                assert!(files[build].contains("name = \"my-plugin\"") && files.contains_key(".gitignore"));
+                assert!(files[build].contains(name) && files.contains_key(".gitignore"));
                 assert!(files["README.md"].contains(&kind.to_use("my-plugin")));
                 assert!(files.contains_key(language.steps().1), "{language:?} {kind:?}");
                 for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("vendor/")) {
@@ -146,19 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn a_python_project_names_the_world_of_its_kind_and_contains_the_sdk() {
-        for kind in Kind::value_variants() {
-            let files: BTreeMap<String, String> = files("mine", *kind, Lang::Python).into_iter().collect();
-            let world = format!("{}-plugin", kind.name());
-            assert!(files["pyproject.toml"].contains(&format!("worlds = [\"{world}\"]")));
-            let contract = files.iter().find(|(path, _)| path.ends_with("worlds.wit")).unwrap().1;
-            assert!(contract.contains(&format!("world {world} {{")), "{world}");
-            let written: BTreeMap<String, String> = files
-                .iter()
-                .filter_map(|(path, text)| Some((path.strip_prefix("vendor/")?.to_owned(), text.clone())))
-                .collect();
-            assert!(written.contains_key("hermes_plugin/py.typed"));
-            assert_eq!(written, below(&repository().join("sdk/python")));
+    fn a_project_names_the_world_of_its_kind_and_contains_the_sdk() {
+        for (language, build, sdk, at) in [
+            (Lang::Python, "pyproject.toml", "sdk/python", "vendor/"),
+            (Lang::JavaScript, "package.json", "sdk/javascript", "vendor/hermes-plugin/"),
+        ] {
+            for kind in Kind::value_variants() {
+                let files: BTreeMap<String, String> = files("mine", *kind, language).into_iter().collect();
+                let world = format!("{}-plugin", kind.name());
+                assert!(files[build].contains(&format!("[\"{world}\"]")));
+                let contract = files.iter().find(|(path, _)| path.ends_with("worlds.wit")).unwrap().1;
+                assert!(contract.contains(&format!("world {world} {{")), "{world}");
+                let written: BTreeMap<String, String> = files
+                    .iter()
+                    .filter_map(|(path, text)| Some((path.strip_prefix(at)?.to_owned(), text.clone())))
+                    .collect();
+                assert!(!written.is_empty());
+                assert_eq!(written, below(&repository().join(sdk)));
+            }
         }
     }
 }

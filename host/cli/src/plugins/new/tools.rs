@@ -15,7 +15,8 @@ const TARGET: &str = "wasm32-wasip2";
 pub(super) fn missing(language: Lang) -> Option<String> {
     match language {
         Lang::Rust => missing_target(),
-        Lang::Python => missing_program(if cfg!(windows) { "python" } else { "python3" }),
+        Lang::Python => missing_program(toolchain::PYTHON),
+        Lang::JavaScript => missing_program(toolchain::NPM),
     }
 }
 
