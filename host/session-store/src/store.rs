@@ -17,7 +17,9 @@ pub const MOST_IN_A_MESSAGE: u64 = 2 * MOST_BYTES as u64;
 
 /// A store of sessions.
 ///
-/// Every write is stored as a whole or not at all, and is durable (as far as the store is) when the call returns.
+/// Every write is stored as a whole or not at all, and survives the end of the process when the call returns. It also survives a
+/// power failure, unless a conversation continues without it: a new session without words, a prompt, a request of the ledger and
+/// a turn that leaves the outbox survive it once a later message is stored.
 /// Dropping the future of a write does not undo the write: it may be stored or not. No call blocks the calling thread.
 /// A call about a session that does not exist fails with [`crate::SessionError::UnknownSession`].
 #[async_trait]

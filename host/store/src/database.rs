@@ -141,17 +141,27 @@ impl Store {
 
     /// Runs work that sees one state of the database from beginning to end.
     pub(crate) fn read<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Deferred, true, &mut work)
+        self.transact(Transaction::Read, &mut work)
     }
 
-    /// Runs work that is stored as a whole or not at all. Repeats it if another writer was in the way.
+    /// Runs work that is stored as a whole or not at all, and waits until it is on the disk. Repeats it if another writer was
+    /// in the way.
     pub(crate) fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Immediate, true, &mut work)
+        self.transact(Transaction::Write, &mut work)
+    }
+
+    /// Like [`Self::write`], but does not wait for the disk. A power failure can undo the work, unless a later
+    /// [`Self::write`] has returned; the end of the process cannot. For records without which a conversation continues.
+    pub(crate) fn write_unsynced<T>(
+        &self,
+        mut work: impl FnMut(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.transact(Transaction::WriteUnsynced, &mut work)
     }
 
     /// Runs work that writes, and rolls it back.
     pub(crate) fn rehearse<T>(&self, mut work: impl FnMut(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
-        self.transact(TransactionBehavior::Immediate, false, &mut work)
+        self.transact(Transaction::Rehearsal, &mut work)
     }
 
     /// Whether the store was opened for reading only.
@@ -161,15 +171,22 @@ impl Store {
 
     fn transact<T>(
         &self,
-        behavior: TransactionBehavior,
-        keep: bool,
+        kind: Transaction,
         work: &mut dyn FnMut(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        let writes = matches!(behavior, TransactionBehavior::Immediate);
+        let writes = kind != Transaction::Read;
         // A panic in earlier work has rolled back its transaction, so the connection itself is sound.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut turn = writes.then(|| self.queue.next());
         let done = with_retries(&mut connection, |connection| {
+            let behavior = if writes {
+                // An acknowledged message is on the disk, even after a power failure.
+                let synchronous = if kind == Transaction::WriteUnsynced { "NORMAL" } else { "FULL" };
+                connection.pragma_update(None, "synchronous", synchronous)?;
+                TransactionBehavior::Immediate
+            } else {
+                TransactionBehavior::Deferred
+            };
             let transaction = connection.transaction_with_behavior(behavior)?;
             // The next writer may enter the queue now.
             drop(turn.take());
@@ -178,7 +195,7 @@ impl Store {
                 header::check_version(&self.path, migration::version(&transaction)?)?;
             }
             let done = work(&transaction)?;
-            if keep {
+            if kind != Transaction::Rehearsal {
                 transaction.commit()?;
             }
             Ok(done)
@@ -189,6 +206,15 @@ impl Store {
         }
         Ok(done)
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Transaction {
+    Read,
+    Write,
+    WriteUnsynced,
+    /// Rolled back.
+    Rehearsal,
 }
 
 /// A connection to a database whose header is that of a store.
@@ -216,7 +242,6 @@ fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault>
     let version = with_retries(&mut connection, |connection| Ok(migration::version(connection)?))?;
     header::check_version(path, version)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    // An acknowledged message is on the disk, even after a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -318,6 +343,7 @@ mod tests {
     use std::io::Cursor;
 
     use hermes_conversation::{Draft, Item, MessageRange, Summary, View};
+    use hermes_session_store::{Frozen, PromptNumber};
 
     use super::*;
     use crate::SearchQuery;
@@ -395,6 +421,34 @@ mod tests {
         newer.pragma_update(None, "user_version", SCHEMA_VERSION).unwrap();
         assert_eq!(store.conversation(&session).unwrap(), []);
         store.append(&session, &[Draft::user("yes", 1)]).unwrap();
+    }
+
+    #[test]
+    fn only_writes_that_a_conversation_can_lose_do_not_wait_for_the_disk() {
+        let (_home, store) = store();
+        let level = || -> i64 {
+            store.read(|connection| Ok(connection.pragma_query_value(None, "synchronous", |row| row.get(0))?)).unwrap()
+        };
+        let (full, normal) = (2, 1);
+        let session = store.create_session(new_session()).unwrap().id;
+        assert_eq!(level(), normal);
+        let said = store.append(&session, &[Draft::user("hi", 1)]).unwrap();
+        assert_eq!(level(), full);
+        let frozen = Frozen {
+            number: PromptNumber(0),
+            system_prompt: "be kind".to_owned(),
+            layers: String::new(),
+            tools: "[]".to_owned(),
+            reason: "the session begins".to_owned(),
+        };
+        store.freeze(&session, &frozen, 2).unwrap();
+        assert_eq!(level(), normal);
+        // The words of a branch are its parent's, but the user was shown the branch.
+        store.branch(&session, None, None, 3).unwrap();
+        assert_eq!(level(), full);
+        store.freeze(&session, &frozen, 4).unwrap();
+        store.rewind(&session, said[0].id).unwrap();
+        assert_eq!(level(), full);
     }
 
     #[test]

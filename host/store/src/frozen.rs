@@ -16,7 +16,7 @@ impl Store {
     ///
     /// Returns its number; the given number is ignored.
     pub fn freeze(&self, id: &SessionId, frozen: &Frozen, now: u64) -> Result<PromptNumber, StoreError> {
-        self.write(|connection| {
+        self.write_unsynced(|connection| {
             exists(connection, id)?;
             put(connection, id, frozen, now)
         })

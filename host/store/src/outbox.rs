@@ -52,7 +52,8 @@ impl Store {
         let first = turn.messages.first.0.cast_signed();
         let (due_at, error) = match delivery {
             Delivery::Stored => {
-                return self.write(|connection| {
+                // The provider gets the turn again if a power failure undoes this, as it may after any failure.
+                return self.write_unsynced(|connection| {
                     let sql = format!("DELETE FROM outbox WHERE {IS_IT}");
                     connection.prepare_cached(&sql)?.execute(params![provider, session, first])?;
                     Ok(())

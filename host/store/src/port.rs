@@ -1,8 +1,8 @@
 //! The implementation of [`SessionStore`] with SQLite.
 //!
-//! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. So each call
-//! runs on tokio's blocking pool. A semaphore admits one call at a time in order of arrival, because there is one
-//! connection: waiting calls occupy no thread.
+//! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. So calls run on
+//! tokio's blocking pool, except those that read a few rows: readers do not wait for writers. A semaphore admits one call at
+//! a time in order of arrival, because there is one connection: waiting calls occupy no thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,6 +29,18 @@ impl SqliteSessions {
     /// Wraps an open store. The store can still be used directly where blocking is acceptable.
     pub fn new(store: Arc<Store>) -> Self {
         Self { store, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Reads a few rows. If no other call is under way, it does so at once: moving the work to another thread and back takes
+    /// longer than the reading.
+    async fn glance<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, PortError> {
+        match self.turn.try_acquire() {
+            Ok(_turn) => Ok(work(&self.store)?),
+            Err(_) => self.run(work).await,
+        }
     }
 
     /// Runs blocking work outside the async threads.
@@ -84,7 +96,7 @@ impl SessionStore for SqliteSessions {
 
     async fn session(&self, id: &SessionId) -> Result<Session, PortError> {
         let id = id.clone();
-        self.run(move |store| store.session(&id)).await
+        self.glance(move |store| store.session(&id)).await
     }
 
     async fn lease(&self, id: &SessionId) -> Result<Lease, PortError> {
@@ -130,7 +142,7 @@ impl SessionStore for SqliteSessions {
 
     async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, PortError> {
         let (session, provider) = (session.clone(), provider.to_owned());
-        self.run(move |store| store.next_turn(&session, &provider)).await
+        self.glance(move |store| store.next_turn(&session, &provider)).await
     }
 
     async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), PortError> {
@@ -210,7 +222,7 @@ impl SessionStore for SqliteSessions {
 
     async fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, PortError> {
         let id = id.clone();
-        self.run(move |store| store.frozen(&id, number)).await
+        self.glance(move |store| store.frozen(&id, number)).await
     }
 
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, PortError> {
@@ -229,22 +241,22 @@ impl SessionStore for SqliteSessions {
         through: Option<MessageId>,
     ) -> Result<Option<RequestRecord>, PortError> {
         let id = id.clone();
-        self.run(move |store| store.last_request(&id, through)).await
+        self.glance(move |store| store.last_request(&id, through)).await
     }
 
     async fn last_usage(&self, id: &SessionId, like: &RequestRecord) -> Result<Option<Usage>, PortError> {
         let (id, like) = (id.clone(), like.clone());
-        self.run(move |store| store.last_usage(&id, &like)).await
+        self.glance(move |store| store.last_usage(&id, &like)).await
     }
 
     async fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, PortError> {
         let (id, like) = (id.clone(), like.clone());
-        self.run(move |store| store.cache_was_reported(&id, &like)).await
+        self.glance(move |store| store.cache_was_reported(&id, &like)).await
     }
 
     async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, PortError> {
         let session = session.clone();
-        self.run(move |store| store.engine_faults(&session)).await
+        self.glance(move |store| store.engine_faults(&session)).await
     }
 
     async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), PortError> {
@@ -254,7 +266,7 @@ impl SessionStore for SqliteSessions {
 
     async fn note(&self, name: &str) -> Result<Option<String>, PortError> {
         let name = name.to_owned();
-        self.run(move |store| store.note(&name)).await
+        self.glance(move |store| store.note(&name)).await
     }
 
     async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), PortError> {

@@ -19,7 +19,7 @@ const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, v
 impl Store {
     /// Adds a request to the ledger and to the session's totals. Returns its number; the given number is ignored.
     pub fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError> {
-        self.write(|connection| {
+        self.write_unsynced(|connection| {
             count(connection, id, request)?;
             let number: i64 = connection
                 .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM requests WHERE session_id = ?1")?

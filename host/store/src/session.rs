@@ -24,7 +24,7 @@ impl Store {
     pub fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
         let workspace = path_text(&new.workspace)?;
         let title = new.title.as_deref().map(hermes_session_store::title::clean).transpose()?.flatten();
-        self.write(|connection| {
+        let create = |connection: &Connection| {
             let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
             let frozen = match (&new.frozen, &parent) {
                 (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen::newest(connection, &parent.id)?,
@@ -63,7 +63,9 @@ impl Store {
                 frozen::put(connection, &id, frozen, new.started_at)?;
             }
             session(connection, &id)
-        })
+        };
+        // A power failure takes no words with a session that has none.
+        if new.parent.is_some() { self.write(create) } else { self.write_unsynced(create) }
     }
 
     /// Stores a branch of a session: the same folder, engine and model, and its conversation up to a message or to the
