@@ -87,24 +87,38 @@ function toSql(value) {
   throw new TypeError(`SQLite has no type for ${typeof value}`);
 }
 
-/** A header whose value the host inserts. The plugin never sees it. */
-export const secret = (name, prefix = "Bearer ") => ({ secret: { name, prefix } });
+/**
+ * A header, a parameter or a field whose value the host inserts. The plugin never sees it. The prefix comes before the value; in a
+ * header it is `Bearer ` unless another one is given.
+ */
+export const secret = (name, prefix = null) => ({ secret: { name, prefix } });
+
+/** Replaces the value of a secret that the manifest declares as `writable`, such as a token that a server has renewed. */
+export const replaceSecret = (name, value) => httpOfHost.replaceSecret(name, value);
+
+const fields = (values, prefix) =>
+  Object.entries(values).map(([name, value]) => ({
+    name,
+    value: value.secret
+      ? { tag: "secret", val: { name: value.secret.name, prefix: value.secret.prefix ?? prefix } }
+      : { tag: "plain", val: String(value) },
+  }));
 
 /**
- * Sends a request to an address that the user granted. A response of any status is returned; `checked()` turns a bad one into an error
+ * Sends a request to an address that the user granted. The host encodes `query` and `form`. A response of any status is returned; `checked()` turns a bad one into an error
  * of the contract.
  */
-export function request(method, url, { headers = {}, body = null, json, timeoutMs = null } = {}) {
+export function request(method, url, { query = {}, headers = {}, body = null, json, form = null, timeoutMs = null } = {}) {
   const all = { ...(json === undefined ? {} : { "Content-Type": "application/json" }), ...headers };
   const sent = json === undefined ? body : JSON.stringify(json);
   const found = httpOfHost.send({
     method,
     url,
-    headers: Object.entries(all).map(([name, value]) => ({
-      name,
-      value: value.secret ? { tag: "secret", val: value.secret } : { tag: "plain", val: value },
-    })),
-    body: typeof sent === "string" ? encode(sent) : (sent ?? new Uint8Array()),
+    query: fields(query, ""),
+    headers: fields(all, "Bearer "),
+    body: form
+      ? { tag: "form", val: fields(form, "") }
+      : { tag: "bytes", val: typeof sent === "string" ? encode(sent) : (sent ?? new Uint8Array()) },
     timeoutMs,
     extra: [],
   });

@@ -128,9 +128,11 @@ export const sql: {
   execute(...statements: (string | [string, ...SqlValue[]])[]): number[];
 };
 export interface Secret {
-  secret: { name: string; prefix: string };
+  secret: { name: string; prefix: string | null };
 }
-export function secret(name: string, prefix?: string): Secret;
+export function secret(name: string, prefix?: string | null): Secret;
+export function replaceSecret(name: string, value: string): void;
+type Values = Record<string, string | Secret>;
 export interface Response {
   status: number;
   headers: Record<string, string>;
@@ -142,7 +144,14 @@ export interface Response {
 export function request(
   method: string,
   url: string,
-  more?: { headers?: Record<string, string | Secret>; body?: string | Uint8Array | null; json?: unknown; timeoutMs?: number | null },
+  more?: {
+    query?: Values;
+    headers?: Values;
+    body?: string | Uint8Array | null;
+    json?: unknown;
+    form?: Values | null;
+    timeoutMs?: number | null;
+  },
 ): Response;
 export function randomBytes(count: number): Uint8Array;
 export function randomUUID(): string;

@@ -15,7 +15,7 @@ export {
   unavailable,
   unsupported,
 } from "./errors.js";
-export { documents, history, log, models, request, secret, sql } from "./imports.js";
+export { documents, history, log, models, replaceSecret, request, secret, sql } from "./imports.js";
 export { lifecycle } from "./lifecycle.js";
 export { randomBytes, randomUUID } from "./random.js";
 export { check, jsonObject } from "./shapes.js";

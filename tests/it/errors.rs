@@ -38,6 +38,9 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"this version knows \d+", "this version knows 7"),
         (r"blake3:[0-9a-f]{64}", "blake3:0123456789abcdef"),
         (r"\w+-unknown-linux-\w+|\w+-apple-darwin", "x86_64-unknown-linux-gnu"),
+        (r"digest [0-9a-f]{12} -> [0-9a-f]{12}", "digest 0123456789ab -> ba9876543210"),
+        (r"component   [0-9.]+ KiB", "component   170.0 KiB"),
+        (r"load time .*\n", ""),
         // Depends on what other tests have compiled.
         (r"note: compiling the plugin .*\n", ""),
     ]
@@ -47,13 +50,13 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 
 /// The screens of a subject, one below the other.
 #[derive(Default)]
-struct Screens(String);
+pub(crate) struct Screens(String);
 
 impl Screens {
     /// Runs a command that ends with one error. The error has a code of `docs/errors.md`, a cause and a fix, and the exit code is the
     /// one of that page.
     #[track_caller]
-    fn error(&mut self, situation: &str, home: &Home, command: Hermes) {
+    pub(crate) fn error(&mut self, situation: &str, home: &Home, command: Hermes) {
         let line = command.to_string();
         let output = command.run().refused();
         let codes = codes(&output);
@@ -69,12 +72,26 @@ impl Screens {
 
     /// Runs a command that succeeds and prints a note or a warning.
     #[track_caller]
-    fn notice(&mut self, situation: &str, home: &Home, command: Hermes) {
+    pub(crate) fn notice(&mut self, situation: &str, home: &Home, command: Hermes) {
         let line = command.to_string();
         let output = command.run().success();
         let lines = || output.stderr.lines().filter(|line| line.starts_with("note: ") || line.starts_with("warning: "));
         assert!(lines().count() > 0, "{situation}: there is no notice\n{output}");
         self.add(situation, home, &line, &output.stderr, &output);
+    }
+
+    /// Runs a command that succeeds. Shows standard error, then standard output.
+    #[track_caller]
+    pub(crate) fn success(&mut self, situation: &str, home: &Home, command: Hermes) {
+        let line = command.to_string();
+        let output = command.run().success();
+        self.add(situation, home, &line, &format!("{}{}", output.stderr, output.stdout), &output);
+    }
+
+    /// Adds what a terminal showed.
+    pub(crate) fn shown(&mut self, situation: &str, home: &Home, line: &str, screen: &str) {
+        assert!(!screen.contains(KEY), "{situation}: a key is shown\n{screen}");
+        self.0.push_str(&portable(&format!("# {situation}\n$ {line}\n{screen}\n\n"), home));
     }
 
     /// Types lines into a chat. Shows what was typed, then standard output without the lines of the status, then standard error.
@@ -100,7 +117,7 @@ impl Screens {
     }
 
     /// All screens.
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         self.0
     }
 }

@@ -8,3 +8,4 @@ mod fixtures;
 mod languages;
 mod lifecycle;
 mod publishing;
+mod screens;

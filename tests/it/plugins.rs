@@ -6,6 +6,7 @@ mod approval;
 mod background;
 mod code_cache;
 mod deadlines;
+mod hooks;
 mod http;
 mod native;
 mod outbox;

@@ -70,6 +70,8 @@ pub struct Offer<'a> {
     pub permissions: &'a Permissions,
     /// The limits to consent to.
     pub limits: &'a LimitSet,
+    /// What the plugin adds to sessions, by the names of the contract: for an update, what the earlier version did not add.
+    pub exports: &'a [String],
     /// The manifest, with everything that the plugin requests.
     pub manifest: &'a Manifest,
     /// The grant if the user agrees.

@@ -17,7 +17,7 @@ mod site;
 mod store;
 mod transport;
 
-pub use address::{is_loopback, is_public};
+pub use address::{is_local, is_loopback, is_public};
 pub use body::Body;
 pub use client::{Http, Traffic};
 pub use connections::{Connections, Grant, Rights};

@@ -8,7 +8,8 @@ use std::time::Instant;
 use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{
-    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, SessionInfo, Start, scripted_web,
+    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, Permissions, SessionInfo, Start,
+    scripted_web,
 };
 use hermes_runtime::services::{Models, NoSession, SystemRandom};
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
@@ -33,6 +34,8 @@ pub(crate) struct TestBench<'a> {
     pub(crate) folders: &'a Folders,
     /// The configuration that is tested.
     pub(crate) config: String,
+    /// The requested permissions, with the addresses of that configuration.
+    permissions: Permissions,
     /// The web, for a plugin that requests it.
     pub(crate) web: Option<Arc<Web>>,
     model: Option<Arc<FixtureModel>>,
@@ -115,7 +118,9 @@ impl<'a> TestBench<'a> {
         let limits = Limits::of(exports.tier()).with(&subject.manifest.limits);
         let web = (!subject.manifest.permissions.http.is_empty()).then(|| Web::new(settings.http.as_ref()));
         let model = settings.model.as_ref().map(FixtureModel::new);
-        Self { subject, exports, limits, folders, config, web, model, loaded, log: CallLog::default() }
+        let section = serde_json::from_str(&config).unwrap_or_default();
+        let permissions = subject.manifest.permissions_allowed(&section);
+        Self { subject, exports, limits, folders, config, permissions, web, model, loaded, log: CallLog::default() }
     }
 
     /// A first session with all rights that the manifest requests.
@@ -158,7 +163,7 @@ impl<'a> TestBench<'a> {
     }
 
     fn services(&self, setup: &Setup, web: Option<Arc<SessionWeb>>) -> Result<Services, ConformanceError> {
-        let permissions = &self.subject.manifest.permissions;
+        let permissions = &self.permissions;
         let granted = setup.rights != Rights::Denied;
         // A selected engine or memory provider always has these two rights.
         let selected = self.exports.context_engine || self.exports.memory_provider;
@@ -176,6 +181,7 @@ impl<'a> TestBench<'a> {
             may_ask: granted && (permissions.llm.is_some() || selected),
             history: setup.history.clone(),
             may_read: granted && (permissions.history || selected),
+            may_hook: granted && permissions.hooks,
             documents: if granted { vec![Arc::clone(&setup.storage.documents)] } else { Vec::new() },
             files: Arc::new(Roots::new(roots)),
             database: (granted && permissions.sql).then(|| Arc::clone(&setup.storage.database)),
@@ -198,8 +204,8 @@ impl<'a> TestBench<'a> {
     /// What was used of the fixtures for the web, without secrets.
     pub(crate) fn http_use(&self) -> Option<FixtureUse> {
         let web = self.web.as_ref()?;
-        let manifest = &self.subject.manifest;
-        let redaction = scripted_web(&manifest.name, &manifest.permissions, web.open()).redaction().clone();
+        let name = &self.subject.manifest.name;
+        let redaction = scripted_web(name, &self.permissions, web.open()).redaction().clone();
         Some(web.usage(|request| redaction.text(request)))
     }
 

@@ -13,6 +13,8 @@ const GROUP: &str = "hooks";
 const KNOWN: [&str; 4] = ["before-tool", "after-tool", "before-model", "after-model"];
 
 pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let fix = "add `hooks: true` to `permissions` in plugin.yaml";
+    checks.add(GROUP, "requests the permission `hooks`", fix, requested(bench));
     let session = bench.open(&bench.setup())?;
     let fix = "name events as the contract does: before-tool, after-tool, before-model, after-model";
     checks.add(GROUP, "subscribes to known events, the same each time", fix, interests(&session).await);
@@ -27,6 +29,13 @@ pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), CallFailure> {
         session.call("on-event", session.instance.on_event(event)).await?;
     }
     Ok(())
+}
+
+fn requested(bench: &TestBench<'_>) -> Verdict {
+    match bench.subject.manifest.permissions.hooks {
+        true => Ok(String::new()),
+        false => Err("its manifest does not request `hooks`, so a session never calls them".into()),
+    }
 }
 
 async fn interests(session: &Session<'_>) -> Verdict {

@@ -9,7 +9,7 @@ use hermes_plugin_host::{
 use serde::Serialize;
 
 use crate::error::{At, InstallError, Reason};
-use crate::installer::Installer;
+use crate::installer::{Installer, exports_in};
 use crate::stage::has_leftovers;
 use crate::transaction::write_lock;
 
@@ -94,6 +94,7 @@ impl Installer {
             version: manifest.version.clone(),
             digest: now,
             signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
+            exports: exports_in(&folder, &manifest),
             granted: None,
             limits: LimitSet::default(),
             native: native || unchanged.is_some_and(|entry| entry.pin.native),

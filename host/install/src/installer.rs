@@ -10,7 +10,7 @@ use hermes_plugin_host::rehearsal::{Shown, rehearse};
 use hermes_plugin_host::{
     CodeFiles, Entry, LimitSet, Lock, Manifest, Permissions, Pin, code_in, digest, is_plugin_name, manifest_in,
 };
-use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime};
+use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, exported_interfaces};
 
 use crate::archive::Caps;
 use crate::error::{At, InstallError};
@@ -55,6 +55,8 @@ pub struct Prepared {
     pub before: Option<Entry>,
     /// The manifest of that plugin, if its folder is as installed.
     asked_before: Option<Manifest>,
+    /// The exports of that plugin, if they are known.
+    exported_before: Vec<String>,
 }
 
 impl Installer {
@@ -99,6 +101,7 @@ impl Installer {
             version: manifest.version.clone(),
             digest: digest::of_folder(&folder).at(&folder)?,
             signer,
+            exports: exports_in(&folder, &manifest),
             granted: None,
             limits: LimitSet::default(),
             native: false,
@@ -111,8 +114,14 @@ impl Installer {
             let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
             if intact { manifest_in(&folder).ok() } else { None }
         });
+        // A lock of an older version does not have them, but the installed component does.
+        let exported_before = before.as_ref().and_then(|before| {
+            let read = || exports_in(&self.folder(before), asked_before.as_ref()?);
+            before.pin.exports.clone().or_else(read)
+        });
+        let exported_before = exported_before.unwrap_or_default();
         fs::remove_dir_all(&work).at(&work)?;
-        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before, asked_before })
+        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before, asked_before, exported_before })
     }
 
     fn refuse_occupied(&self, folder: &str, name: &str) -> Result<(), InstallError> {
@@ -285,6 +294,12 @@ impl Installer {
     }
 }
 
+/// What a component exports; none if it cannot be read, or there is only a native library.
+pub(crate) fn exports_in(folder: &Path, manifest: &Manifest) -> Option<Vec<String>> {
+    let file = code_in(folder, manifest).ok()?.component?;
+    exported_interfaces(&fs::read(folder.join(file)).ok()?).ok()
+}
+
 impl Prepared {
     /// Its folder until it is committed.
     pub fn folder(&self) -> PathBuf {
@@ -333,7 +348,24 @@ impl Prepared {
     pub fn widening(&self) -> Permissions {
         let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
         let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
-        self.manifest.permissions.widening(&answered.and(granted))
+        // An address that the user declined stays declined, whatever the configuration says now.
+        let declined = answered.declined_templates(granted);
+        self.manifest
+            .permissions
+            .clone()
+            .without_templates(&declined)
+            .widening(&answered.without_templates(&declined).and(granted))
+    }
+
+    /// Replaces the requested permissions by those with the addresses of the user's configuration.
+    pub fn resolve(&mut self, resolved: Permissions) {
+        self.manifest.permissions = resolved;
+    }
+
+    /// Exports that the user did not see before. For a new plugin these are all.
+    pub fn new_exports(&self) -> Vec<String> {
+        let before: &[String] = if self.granted_before().is_some() { &self.exported_before } else { &[] };
+        self.pin.exports.iter().flatten().filter(|export| !before.contains(export)).cloned().collect()
     }
 
     /// Raised limits that the user was not asked about before.

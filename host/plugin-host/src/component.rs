@@ -143,7 +143,7 @@ macro_rules! serve_by_instances {
     ($($(#[$kind_doc:meta])* $kind:ident {
         $($(#[$doc:meta])* $function:ident($($argument:ident: $type:ty),*) -> $answer:ty {
             $call:literal, $instance:ident.$method:ident, $policy:ident $($policy_of:ident)?, $again:ident
-            $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
+            $(, needs $right:ident or $without:expr)? $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
         })+
     })+) => {
         $(
@@ -155,6 +155,11 @@ macro_rules! serve_by_instances {
 
                 $(
                     async fn $function(&self, $($argument: $type),*) -> Result<$answer, CallError> {
+                        $(
+                            if !self.recipe.services.$right {
+                                return Ok($without);
+                            }
+                        )?
                         $(
                             if self.supervisor.is_off() {
                                 return Ok($off);

@@ -6,7 +6,7 @@ use crate::catalog::Ungranted;
 use crate::lock::LockError;
 use crate::manifest::Wrong;
 use crate::settings::PreferredSource;
-use crate::{LoadError, PluginsError, Unexpanded, WhyUnexpanded};
+use crate::{ClosedAddress, IdleHooks, LoadError, PluginsError, Unexpanded, WhyUnexpanded};
 
 hermes_diagnostic::codes! {
     /// The codes of plugins.
@@ -32,6 +32,8 @@ hermes_diagnostic::codes! {
         CONTRACT = "plugin.contract", Category::Plugin, "the plugin is for another version of the contract";
         TWICE = "plugin.twice", Category::Plugin, "two plugins have the same name";
         SOURCE = "plugin.source", Category::Plugin, "no plugin comes from the source that the configuration names";
+        ADDRESS = "plugin.address", Category::Plugin, "the configuration has an address that you have not allowed";
+        HOOKS = "plugin.hooks", Category::Plugin, "a plugin has hooks, but its manifest does not request them";
         VARIABLE = "plugin.variable", Category::Plugin, "a plugin's section uses a variable that is not available to it";
         WATCH = "plugin.watch", Category::Plugin, "the folder of plugins cannot be watched";
         FOLDER = "plugin.folder", Category::Plugin, "a folder that the plugin asks for cannot be opened";
@@ -138,6 +140,20 @@ impl Diagnose for LockError {
     }
 }
 
+impl Diagnose for ClosedAddress {
+    fn parts(&self) -> Parts {
+        let fix = Action::GrantPlugin { plugin: self.plugin.clone() };
+        (codes::ADDRESS, "its configuration has an address that you have not allowed".into(), fix.into())
+    }
+}
+
+impl Diagnose for IdleHooks {
+    fn parts(&self) -> Parts {
+        let fix = Fix::words("ask its author to add `hooks: true` to `permissions` in plugin.yaml");
+        (codes::HOOKS, "its hooks do not run".into(), fix)
+    }
+}
+
 impl Diagnose for Unexpanded {
     fn parts(&self) -> Parts {
         let fix = match self.why {
@@ -210,6 +226,17 @@ mod tests {
         diagnostics.extend(ungranted.iter().map(Diagnose::diagnose));
         diagnostics.extend(lock.iter().map(Diagnose::diagnose));
         diagnostics.extend(unexpanded.iter().map(Diagnose::diagnose));
+        let template: crate::Address = serde_json::from_value("${config.url}".into()).expect("a template");
+        diagnostics.push(
+            ClosedAddress {
+                plugin: name(),
+                template: template.template().expect("a template").clone(),
+                now: "https://api.example.org/".parse().expect("an address"),
+                allowed: None,
+            }
+            .diagnose(),
+        );
+        diagnostics.push(IdleHooks { plugin: name() }.diagnose());
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
     }
 }

@@ -196,7 +196,7 @@ macro_rules! forward_to_the_running_generation {
     ($($(#[$kind_doc:meta])* $kind:ident {
         $($(#[$doc:meta])* $function:ident($($argument:ident: $type:ty),*) -> $answer:ty {
             $call:literal, $instance:ident.$method:ident, $policy:ident $($policy_of:ident)?, $again:ident
-            $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
+            $(, needs $right:ident or $without:expr)? $(, when_off $off:expr)? $(, then $then:ident)? $(, note $note:ident)?
         })+
     })+) => {
         $(

@@ -27,11 +27,14 @@ pub fn manifest(text: &str) {
     }
     for secret in &manifest.permissions.secrets {
         assert!(!manifest.permissions.env.contains(&secret.env), "{} is a secret and is not", secret.env);
-        let near = secret.audience.host().is_some_and(|host| {
+        let Some(site) = secret.audience.site() else { continue };
+        let near = site.host().is_some_and(|host| {
             host == "localhost" || host.parse().is_ok_and(|address| !hermes_capabilities::http::is_public(address))
         });
-        assert!(secret.audience.is_encrypted() || near, "a secret would travel in the clear to {}", secret.audience);
+        assert!(site.is_encrypted() || near, "a secret would travel in the clear to {site}");
     }
+    let is_resolved = |address: &crate::Address| address.template().is_some() && address.site().is_some();
+    assert!(!manifest.permissions.addresses().any(is_resolved), "a manifest answers the user's question");
     for claim in manifest.claims_beyond(&["tools"]) {
         assert!(manifest.provides.contains(&claim));
     }

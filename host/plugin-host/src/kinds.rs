@@ -20,7 +20,7 @@ use hermes_runtime::{
 ///   an instance of its own;
 /// - its [`RetryPolicy`](crate::supervision::RetryPolicy);
 /// - after a rollback to the previous generation: `again` repeats the call there, `once` does not;
-/// - optionally `when_off`, the answer of a plugin that is switched off; `then`, a method that completes the answer; and
+/// - optionally `needs`, a right of the plugin, with the answer of a plugin that does not have it; `when_off`, the answer of a plugin that is switched off; `then`, a method that completes the answer; and
 ///   `note`, a method of the slot that sees the answer.
 macro_rules! for_each_kind {
     ($callback:ident) => {
@@ -90,10 +90,13 @@ macro_rules! for_each_kind {
             /// Watches the loop.
             Hooks {
                 /// The events it subscribes to.
-                interests() -> Vec<String> { "interests", foreground.interests, READ, again }
+                interests() -> Vec<String> {
+                    "interests", foreground.interests, READ, again, needs may_hook or Vec::new()
+                }
                 /// Delivers an event.
                 on_event(event: Event) -> Verdict {
-                    "on-event", foreground.on_event, WRITE, again, when_off Verdict::Proceed
+                    "on-event", foreground.on_event, WRITE, again, needs may_hook or Verdict::Proceed,
+                    when_off Verdict::Proceed
                 }
             }
         }

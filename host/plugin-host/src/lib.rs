@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod allowance;
 pub mod artifact;
 mod catalog;
@@ -45,6 +46,7 @@ mod variables;
 mod watch;
 mod web;
 
+pub use addresses::ClosedAddress;
 pub use catalog::{
     Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SLOTS, Ungranted, code_in,
     manifest_in,
@@ -65,9 +67,11 @@ pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvide
 pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, is_plugin_name, json_schema};
-pub use permission::{Access, EnvironmentName, Http, Llm, Permissions, Program, Right, Root, Secret};
+pub use permission::{
+    Access, Address, EnvironmentName, Http, Llm, Permissions, Program, Resolved, Right, Root, Secret, Template,
+};
 pub use reload::{Change, Generations, Taken};
-pub use selected::Identity;
+pub use selected::{Identity, IdleHooks};
 pub use selection::{Compiling, QUIETLY, Selection};
 pub use session::{Approvals, Plugins, Reporters, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};

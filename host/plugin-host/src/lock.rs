@@ -56,6 +56,9 @@ pub struct Pin {
     /// The public key of the publisher; none if the plugin is not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
+    /// The exports that the user saw when granting. None in a lock of a version that did not show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exports: Option<Vec<String>>,
     /// The granted permissions; none if the plugin may not run.
     pub granted: Option<Permissions>,
     /// The limits that were raised for the plugin.
@@ -186,6 +189,7 @@ mod tests {
             version: semver::Version::new(1, 2, 3),
             digest: Digest::of(b"f"),
             signer: None,
+            exports: None,
             granted: Some(Permissions { history: true, ..Permissions::default() }),
             limits: LimitSet::default(),
             native: false,

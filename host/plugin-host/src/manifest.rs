@@ -155,6 +155,9 @@ pub enum Wrong {
     /// A variable is both readable by the plugin and a secret.
     #[error("the variable `{0}` is listed in `env` and in `secrets`")]
     Secret(EnvironmentName),
+    /// An address is not a text.
+    #[error("an address in `permissions` is not a text such as ${{config.base_url}}/v1/")]
+    Address,
     /// `config` cannot be used.
     #[error("`config` is not a JSON Schema: {0}")]
     Config(String),
@@ -188,6 +191,7 @@ impl Wrong {
             Self::Secret(_) | Self::Licence => "remove one of the two",
             Self::Long { .. } => "shorten it",
             Self::Kind(..) => "correct `provides`",
+            Self::Address => "write the address as a text",
             Self::Size | Self::Syntax(_) | Self::Name(_) | Self::Config(_) | Self::Limit(_) => return None,
         })
     }

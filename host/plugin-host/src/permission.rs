@@ -3,12 +3,13 @@
 //! This module has permissions as data and compares them: which part of a request takes effect under a grant, and which part
 //! goes beyond it. `reading` parses and writes them; `right` has their names and their descriptions for people.
 
+mod address;
 mod reading;
 mod right;
 
-use hermes_capabilities::http::Site;
 use serde::{Deserialize, Serialize};
 
+pub use address::{Address, Resolved, Template};
 pub use reading::{EnvironmentName, Program};
 pub use right::Right;
 
@@ -35,6 +36,9 @@ pub struct Permissions {
     /// Read the conversation.
     #[serde(skip_serializing_if = "is_false")]
     pub history: bool,
+    /// Watch the agent loop, and stop tool calls.
+    #[serde(skip_serializing_if = "is_false")]
+    pub hooks: bool,
     /// Keep a database of its own.
     #[serde(skip_serializing_if = "is_false")]
     pub sql: bool,
@@ -99,8 +103,7 @@ pub enum Access {
 #[serde(deny_unknown_fields)]
 pub struct Http {
     /// The address with everything below it, such as `https://api.example.org/v1/`.
-    #[serde(with = "reading::text")]
-    pub url: Site,
+    pub url: Address,
     /// The methods in capitals; `GET` includes `HEAD`.
     #[serde(default = "reading::get", deserialize_with = "reading::methods")]
     pub methods: Vec<String>,
@@ -116,8 +119,8 @@ pub struct Secret {
     /// The variable with its value, in the environment or in `.env`.
     pub env: EnvironmentName,
     /// The only recipients.
-    #[serde(with = "reading::audience")]
-    pub audience: Site,
+    #[serde(deserialize_with = "reading::audience")]
+    pub audience: Address,
     /// Whether the plugin may replace the value, such as a token that a server renews.
     #[serde(default, skip_serializing_if = "is_false")]
     pub writable: bool,
@@ -146,6 +149,7 @@ impl Permissions {
         Self {
             llm: self.llm.as_ref().zip(granted.llm.as_ref()).and_then(|(requested, given)| requested.within(given)),
             history: self.history && granted.history,
+            hooks: self.hooks && granted.hooks,
             sql: self.sql && granted.sql,
             documents: both(&self.documents, &granted.documents),
             files: self.files.iter().filter_map(folder).collect(),
@@ -164,6 +168,7 @@ impl Permissions {
         Self {
             llm: self.llm.as_ref().and_then(|requested| requested.beyond(granted.llm.as_ref())),
             history: self.history && !granted.history,
+            hooks: self.hooks && !granted.hooks,
             sql: self.sql && !granted.sql,
             documents: beyond(&self.documents, &granted.documents),
             files: self.files.iter().filter(folder).cloned().collect(),
@@ -182,15 +187,60 @@ impl Permissions {
             self.llm.clone_from(&other.llm);
         }
         self.history |= more.history;
+        self.hooks |= more.hooks;
         self.sql |= more.sql;
         self.documents.extend(more.documents);
         self.files.retain(|root| !more.files.iter().any(|other| other.root == root.root));
         self.files.extend(more.files);
+        // A template has one address at a time.
+        self.http.retain(|http| !more.http.iter().any(|other| other.replaces(http)));
         self.http.extend(more.http);
         self.process.extend(more.process);
         self.env.extend(more.env);
+        self.secrets.retain(|secret| !more.secrets.iter().any(|other| other.replaces(secret)));
         self.secrets.extend(more.secrets);
         self
+    }
+
+    /// The same permissions with the addresses that a configuration has. `is_local` tells whether a host is in the user's
+    /// own network.
+    #[must_use]
+    pub fn resolve(mut self, value: &dyn Fn(&str) -> Option<String>, is_local: &dyn Fn(&str) -> bool) -> Self {
+        for http in &mut self.http {
+            http.url = http.url.resolve(value, is_local);
+        }
+        for secret in &mut self.secrets {
+            secret.audience = secret.audience.resolve(value, is_local);
+        }
+        self
+    }
+
+    /// The templates of this request that a grant has under no address: the user declined them.
+    #[must_use]
+    pub fn declined_templates(&self, granted: &Self) -> Vec<Template> {
+        let templates = |permissions: &Self| -> Vec<Template> {
+            permissions.addresses().filter_map(|address| address.template().cloned()).collect()
+        };
+        beyond(&templates(self), &templates(granted))
+    }
+
+    /// The same permissions without these templates.
+    #[must_use]
+    pub fn without_templates(mut self, templates: &[Template]) -> Self {
+        let stays = |address: &Address| address.template().is_none_or(|template| !templates.contains(template));
+        self.http.retain(|http| stays(&http.url));
+        self.secrets.retain(|secret| stays(&secret.audience));
+        self
+    }
+
+    /// Whether an address is taken from the configuration.
+    pub fn has_templates(&self) -> bool {
+        self.addresses().any(|address| address.template().is_some())
+    }
+
+    /// All addresses.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.http.iter().map(|http| &http.url).chain(self.secrets.iter().map(|secret| &secret.audience))
     }
 
     /// A line for each right, to follow "it wants to".
@@ -284,7 +334,19 @@ impl Http {
     }
 }
 
+impl Http {
+    /// Whether this takes the place of a grant for another address of the same template.
+    fn replaces(&self, other: &Self) -> bool {
+        self.url.replaces(&other.url)
+    }
+}
+
 impl Secret {
+    /// Whether this takes the place of a grant for another address of the same template.
+    fn replaces(&self, other: &Self) -> bool {
+        self.is_same(other) && self.audience.replaces(&other.audience)
+    }
+
     fn is_within(&self, granted: &[Self]) -> bool {
         let covers = |given: &Self| given.audience.covers(&self.audience) && (given.writable || !self.writable);
         granted.iter().any(|given| self.is_same(given) && covers(given))

@@ -11,6 +11,7 @@ use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs};
 use hermes_capabilities::sql::Database;
 use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
+use crate::addresses::ClosedAddress;
 use crate::catalog::{Found, Origin, generation};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
@@ -49,7 +50,17 @@ pub(crate) struct Selected {
     pub(crate) variables: Variables,
     /// The variables in its section that were not replaced, and why.
     pub(crate) unexpanded: Vec<Unexpanded>,
+    /// The addresses of its section that the user has not allowed.
+    pub(crate) closed: Vec<ClosedAddress>,
     pub(crate) settings: PluginSettings,
+}
+
+/// Hooks that do not run, because the manifest does not request the permission.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the hooks of the plugin `{plugin}` do not run: its manifest does not request the permission `hooks`")]
+pub struct IdleHooks {
+    /// The plugin.
+    pub plugin: String,
 }
 
 /// The role of a plugin in its session.
@@ -90,6 +101,12 @@ impl BackgroundPrograms {
 impl Selected {
     pub(crate) fn name(&self) -> &str {
         &self.found.manifest.name
+    }
+
+    /// Whether it has hooks that nobody can allow, because its manifest does not ask for them.
+    pub(crate) fn idle_hooks(&self) -> Option<IdleHooks> {
+        let is_idle = self.loaded.exports().hooks && !self.found.manifest.permissions.hooks && !self.found.may_hook();
+        is_idle.then(|| IdleHooks { plugin: self.name().to_owned() })
     }
 
     /// See [`Found::generation`].
@@ -141,6 +158,7 @@ impl Selected {
             may_ask: permissions.llm.is_some() || serves_the_session,
             history: around.history.clone(),
             may_read: permissions.history || serves_the_session,
+            may_hook: permissions.hooks || self.found.may_hook(),
             documents: self.documents(around),
             files: Arc::new(self.roots(around)?),
             // Selection alone does not give a database: a file that stays needs a permission.

@@ -130,7 +130,9 @@ impl Chosen {
         }
         let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
         let all = std::iter::once(&engine).chain(&memories).chain(&others);
-        notices.extend(all.flat_map(|selected| &selected.unexpanded).map(Notice::of));
+        notices.extend(all.clone().flat_map(|selected| &selected.unexpanded).map(Notice::of));
+        notices.extend(all.clone().flat_map(|selected| &selected.closed).map(Notice::of));
+        notices.extend(all.filter_map(Selected::idle_hooks).map(|idle| Notice::of(&idle)));
         let share = |selected: Vec<Selected>| selected.into_iter().map(Arc::new).collect();
         Ok(Self { engine: Arc::new(engine), memories: share(memories), others: share(others), notices })
     }
@@ -209,18 +211,19 @@ impl Select<'_> {
         if !claims.is_empty() {
             return Err(PluginsError::Claims { name: name.clone(), claims });
         }
-        let (variables, permissions) = (self.selection.variables.clone(), found.permissions());
+        let variables = self.selection.variables.clone();
         let (config, unexpanded) = match self.selection.entries.get(name) {
-            Some(section) => variables.expand(name, &permissions, section),
+            Some(section) => variables.expand(name, &found.permissions(), section),
             None => (serde_json::json!({}), Vec::new()),
         };
+        let (permissions, closed) = found.permissions_under(&config);
         let misfits = found.manifest.misfits(&config);
         if !misfits.is_empty() {
             return Err(PluginsError::Configuration { name: name.clone(), misfits });
         }
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, settings })
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, closed, settings })
     }
 
     /// The names of the plugins of a kind, for an error message. Loads all plugins.

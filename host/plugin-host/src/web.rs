@@ -52,16 +52,21 @@ fn rights(
     store: &SecretStore,
     value: impl Fn(&str, &EnvironmentName) -> Option<String>,
 ) -> Rights {
-    let grant = |grant: &crate::Http| Grant { site: grant.url.clone(), methods: grant.methods.clone() };
+    let grant = |grant: &crate::Http| {
+        let (site, local) = (grant.url.site()?.clone(), grant.url.is_local());
+        Some(Grant { site, methods: grant.methods.clone(), local })
+    };
     let secret = |secret: &crate::Secret| {
+        // An address of the configuration may be unknown or unencrypted.
+        let audience = secret.audience.site().filter(|_| secret.audience.is_protected())?.clone();
         let value = value(&secret.name, &secret.env);
         let (writable, name) = (secret.writable, secret.name.clone());
-        let secret = Secret::new(name, secret.env.to_string(), secret.audience.clone(), value);
-        if writable { secret.writable(store.clone()) } else { secret }
+        let secret = Secret::new(name, secret.env.to_string(), audience, value);
+        Some(if writable { secret.writable(store.clone()) } else { secret })
     };
     Rights {
-        grants: permissions.http.iter().map(grant).collect(),
-        secrets: permissions.secrets.iter().map(secret).collect(),
+        grants: permissions.http.iter().filter_map(grant).collect(),
+        secrets: permissions.secrets.iter().filter_map(secret).collect(),
         denial: Right::Http.denial(plugin),
     }
 }
@@ -112,7 +117,7 @@ mod tests {
     fn rights(site: &str, key: &str) -> Rights {
         let site: hermes_capabilities::http::Site = site.parse().unwrap();
         Rights {
-            grants: vec![Grant { site: site.clone(), methods: vec!["GET".to_owned()] }],
+            grants: vec![Grant { site: site.clone(), methods: vec!["GET".to_owned()], local: false }],
             secrets: vec![Secret::new("key".to_owned(), "KEY".to_owned(), site, Some(key.to_owned()))],
             denial: "denied".to_owned(),
         }

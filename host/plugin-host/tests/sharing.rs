@@ -76,6 +76,7 @@ impl Process {
             version: Manifest::parse(&manifest).unwrap().version,
             digest: digest::of_folder(&folder).unwrap(),
             signer: None,
+            exports: None,
             granted: granted.then(Permissions::default),
             limits: LimitSet::default(),
             native: false,

@@ -224,6 +224,8 @@ pub struct Services {
     pub history: Arc<dyn History>,
     /// Whether the plugin may read the conversation.
     pub may_read: bool,
+    /// Whether its hooks may watch the session.
+    pub may_hook: bool,
     /// The documents that it may use. A name belongs to the first set that admits it.
     pub documents: Vec<Arc<Documents>>,
     /// The folders that it may use.

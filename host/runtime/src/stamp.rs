@@ -34,6 +34,21 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
     }
 }
 
+/// The interfaces of the contract that a component exports besides `lifecycle`, by name and in the order of their names. Nothing is
+/// compiled.
+///
+/// # Errors
+///
+/// When the bytes are not a component.
+pub fn exported_interfaces(bytes: &[u8]) -> Result<Vec<String>, LoadError> {
+    let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
+    let interfaces = read.exports.iter().filter_map(|name| Name::parse(name)).map(|name| name.interface);
+    let mut found: Vec<String> = interfaces.filter(|name| *name != "lifecycle").map(str::to_owned).collect();
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
 /// A text from an untrusted file, cut and escaped for a person.
 fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
@@ -59,6 +74,8 @@ struct Read {
     stamp: Option<String>,
     /// The interfaces of the contract that it imports or exports.
     names: Vec<String>,
+    /// Those that it exports.
+    exports: Vec<String>,
     /// The first import that plugins do not get.
     foreign_import: Option<String>,
 }
@@ -70,7 +87,7 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
     if !bytes.starts_with(b"\0asm") {
         return Err("it begins like another kind of file".to_owned());
     }
-    let (mut stamp, mut names, mut foreign_import) = (None, Vec::new(), None);
+    let (mut stamp, mut names, mut own_exports, mut foreign_import) = (None, Vec::new(), Vec::new(), None);
     let is_ours = |name: &str| Name::parse(name).is_some();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -94,12 +111,14 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 let exports = section.into_iter().flatten().map(|export| export.name.name);
-                names.extend(exports.filter(|name| is_ours(name)).map(str::to_owned));
+                let ours: Vec<String> = exports.filter(|name| is_ours(name)).map(str::to_owned).collect();
+                names.extend(ours.iter().cloned());
+                own_exports.extend(ours);
             }
             _ => {}
         }
     }
-    Ok(Read { stamp, names, foreign_import })
+    Ok(Read { stamp, names, exports: own_exports, foreign_import })
 }
 
 fn stamped(data: &[u8]) -> Option<String> {

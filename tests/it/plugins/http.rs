@@ -174,6 +174,46 @@ fn a_renewed_token_is_kept_by_the_host_and_used_by_later_sessions() {
 }
 
 #[test]
+fn an_address_of_the_configuration_is_open_until_it_leads_elsewhere() {
+    let (first, second) = (Echo::start(), Echo::start());
+    let permissions = json!({
+        "http": [{ "url": "${config.base_url}/v1/" }],
+        "secrets": [{ "name": "token", "env": "COURIER_TOKEN", "audience": "${config.base_url}" }],
+    });
+    let asks = |echo: &Echo| -> Server {
+        let arguments = json!({ "url": echo.url("/v1/items"), "secrets": { "authorization": "token" } });
+        Server::scripted([Reply::calls([Call::new("call_1", "send", &arguments)]), Reply::text("Done.")])
+    };
+    let server = asks(&first);
+    let home = home(&server, permissions, json!({ "base_url": first.url("/") }));
+    let answer = |server: &Server| -> (Value, Output) {
+        home.use_endpoint(&server.url());
+        let output = home.hermes(&["-z", "go"]).env("COURIER_TOKEN", TOKEN).run().success();
+        let request = server.last_turn();
+        let result = request.trailing_results().last().expect("there is a result").1.to_owned();
+        (serde_json::from_str(&result).expect("the result is JSON"), output)
+    };
+    let (open, output) = answer(&server);
+    assert_eq!(open["status"], json!(200), "{open} {output}");
+    assert!(!output.stderr.contains("may not send requests"), "{output}");
+
+    home.set("plugins.entries.courier.base_url", json!(second.url("")));
+    for echo in [&first, &second] {
+        let (closed, output) = answer(&asks(echo));
+        assert_eq!((&closed["kind"], &closed["code"]), (&json!("ErrorKind::Denied"), &json!("grant")), "{closed}");
+        output.says(&[&second.url("/v1/"), &first.url("/v1/"), "hermes plugins grant courier"]);
+    }
+    assert_eq!((first.heads().len(), second.heads().len()), (1, 0));
+
+    home.grant("courier");
+    let (open, output) = answer(&asks(&second));
+    assert_eq!(open["status"], json!(200), "{open} {output}");
+    assert!(second.heads()[0].contains(&format!("authorization: Bearer {TOKEN}")), "{:?}", second.heads());
+    let (closed, _) = answer(&asks(&first));
+    assert_eq!(closed["code"], json!("grant"), "{closed}");
+}
+
+#[test]
 fn a_secret_that_is_not_writable_stays() {
     let permissions = json!({
         "secrets": [{ "name": "token", "env": "COURIER_TOKEN", "audience": "https://api.example.org/" }],

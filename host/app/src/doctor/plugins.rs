@@ -173,7 +173,7 @@ impl<'a> Examination<'a> {
                 findings.push(start(&error.cause.to_string(), fix));
             }
             // It may have failed for lack of a permission: a trial has none.
-            Ok(Shown { has_started: true, .. }) if !found.permissions().is_empty() => {}
+            Ok(Shown { has_started: true, .. }) if !found.permissions_in(self.selection).is_empty() => {}
             Ok(Shown { complaint: Some(why), .. }) => {
                 let fix = Fix::words(format!("configure it in `plugins.entries.{name}` of config.yaml"));
                 findings.push(start(why, fix));
@@ -239,7 +239,8 @@ impl<'a> Examination<'a> {
     /// A note about requested permissions and limits that are not granted.
     fn ungranted(&self, found: &Found, tier: Tier) -> Option<Finding> {
         let (manifest, name) = (&found.manifest, &found.manifest.name);
-        let permissions = manifest.permissions.widening(&found.permissions()).lines();
+        let requested = manifest.permissions_under(self.selection);
+        let permissions = requested.widening(&found.permissions_in(self.selection)).lines();
         let limits = manifest.limits.widening(&found.limits()).lines(tier);
         let lines: Vec<String> = permissions.into_iter().chain(limits).collect();
         (!lines.is_empty()).then(|| {
@@ -263,12 +264,13 @@ impl<'a> Examination<'a> {
             reported.push(variable);
             findings.push(Finding::problem(Case::Variable, "a variable is not set", why, fix).unless(is_off));
         }
-        let permissions = found.permissions();
+        let permissions = found.permissions_in(self.selection);
         for secret in &permissions.secrets {
             let variable = secret.env.as_str();
             let is_set = self.setup.environment.var(variable).is_some_and(|value| !value.is_empty());
             if !is_set && !reported.contains(&variable) {
-                let why = format!("{variable}, the secret for its requests to {}, is not set", secret.audience);
+                let audience = secret.audience.site().map_or_else(|| secret.audience.to_string(), ToString::to_string);
+                let why = format!("{variable}, the secret for its requests to {audience}, is not set");
                 let fix = format!("set {variable} in the environment or in {}", self.setup.home.dotenv().display());
                 findings.push(Finding::problem(Case::Secret, "a secret has no value", why, fix).unless(is_off));
             }

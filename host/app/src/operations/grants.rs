@@ -4,7 +4,7 @@ use hermes_install::only;
 use hermes_plugin_host::{LimitSet, Permissions};
 
 use super::{Consent, Offer, Purpose};
-use crate::{AppError, Setup};
+use crate::{AppError, ModelChoice, Setup};
 
 /// What to grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,8 @@ pub enum GrantReport {
 pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> Result<GrantReport, C::Error> {
     let GrantRequest { name, permissions, native } = request;
     let installer = setup.installer();
-    let granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
+    let mut granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
+    granting.manifest.permissions = granting.manifest.permissions_under(&setup.selection(&ModelChoice::default()));
     let manifest = &granting.manifest;
     // An earlier grant counts only if the files are unchanged.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
@@ -67,6 +68,7 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
         purpose: Purpose::Grant,
         permissions: &granted,
         limits: &limits,
+        exports: granting.pin.exports.as_deref().unwrap_or_default(),
         manifest,
         on_yes: (granted.clone(), limits.clone()),
         is_covered: false,

@@ -57,7 +57,7 @@ pub async fn install<C: Consent>(
     reporter: &dyn Reporter,
 ) -> Result<InstallReport, C::Error> {
     let installer = setup.installer();
-    let mut prepared = prepare(&installer, &request.wanted, reporter).await?;
+    let mut prepared = prepare(&installer, &request.wanted, setup, reporter).await?;
     if !request.replace {
         prepared.same_source().map_err(AppError::from)?;
     }
@@ -68,11 +68,15 @@ pub async fn install<C: Consent>(
 pub(super) async fn prepare(
     installer: &Installer,
     wanted: &Wanted,
+    setup: &Setup,
     reporter: &dyn Reporter,
 ) -> Result<Prepared, AppError> {
     let prepared = installer.prepare(wanted, &Downloads(reporter)).await;
     reporter.compiled();
-    Ok(prepared?)
+    let mut prepared = prepared?;
+    // The user is asked about the addresses that the configuration has, not about templates.
+    prepared.resolve(prepared.manifest.permissions_under(&setup.selection(&ModelChoice::default())));
+    Ok(prepared)
 }
 
 /// Presents the staged plugin, asks, starts it once and commits. First installations and updates end here.
@@ -98,12 +102,13 @@ pub(super) async fn settle<C: Consent>(
     if let Err(changed) = prepared.same_key() {
         consent.accept_key(changed)?;
     }
-    let (wider, limits) = (prepared.widening(), prepared.wider_limits());
-    let is_covered = is_update && wider.is_empty() && limits.is_empty() && !prepared.pin.native;
+    let (wider, limits, exports) = (prepared.widening(), prepared.wider_limits(), prepared.new_exports());
+    let is_covered = is_update && wider.is_empty() && limits.is_empty() && exports.is_empty() && !prepared.pin.native;
     let offer = Offer {
         purpose: if is_update { Purpose::Update } else { Purpose::Install },
         permissions: &wider,
         limits: &limits,
+        exports: &exports,
         manifest: &prepared.manifest,
         on_yes: prepared.granted(!is_covered),
         is_covered,
@@ -184,9 +189,11 @@ pub async fn install_pinned<C: Consent>(
         _ => {}
     }
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: pin.signer.clone() };
-    let mut prepared = prepare(&installer, &wanted, reporter).await?;
+    let mut prepared = prepare(&installer, &wanted, setup, reporter).await?;
     prepared.is_pinned(pin).map_err(AppError::from)?;
+    let exports = prepared.pin.exports.clone().unwrap_or_default();
     prepared.pin.source.clone_from(&pin.source);
+    prepared.pin.exports.clone_from(&pin.exports);
     if pin.native {
         prepared.as_native().map_err(AppError::from)?;
     }
@@ -196,6 +203,7 @@ pub async fn install_pinned<C: Consent>(
         purpose: Purpose::Pinned,
         permissions: &prepared.manifest.permissions.within(&granted.0),
         limits: &pin.limits,
+        exports: &exports,
         manifest: &prepared.manifest,
         on_yes: granted,
         is_covered: false,

@@ -44,7 +44,7 @@ pub async fn prepare_update(
         return Err(AppError::NoSource { name: name.to_owned(), folder: folder.clone() });
     }
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: None };
-    let prepared = prepare(&installer, &wanted, reporter).await?;
+    let prepared = prepare(&installer, &wanted, setup, reporter).await?;
     if prepared.manifest.name != name {
         return Err(AppError::Renamed { name: name.to_owned(), now: prepared.manifest.name.clone() });
     }

@@ -48,6 +48,33 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// IPv4 blocks of machines and of private networks, with the shared block that overlay networks use.
+const LOCAL_V4: &[(Ipv4Addr, u32)] = &[
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+];
+
+/// The beginning of the unique-local addresses under which a cloud has its metadata service.
+const METADATA_V6: (u16, u16) = (0xfd00, 0x0ec2);
+
+/// Whether an address belongs to a machine or a private network. Link-local addresses do not: clouds have the credentials of
+/// a machine there.
+pub fn is_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let bits = address.to_bits();
+            LOCAL_V4.iter().any(|(block, length)| (bits ^ block.to_bits()) >> (32 - length) == 0)
+        }
+        IpAddr::V6(address) => {
+            let [first, second, ..] = address.segments();
+            address.is_loopback() || (address.is_unique_local() && (first, second) != METADATA_V6)
+        }
+    }
+}
+
 /// Whether an address is a loopback address, in any notation.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
@@ -117,6 +144,33 @@ mod tests {
             ("ff02::1", false),
         ] {
             assert_eq!(is_public(address.parse().unwrap()), public, "{address}");
+        }
+    }
+
+    #[test]
+    fn local_networks_are_local_and_metadata_services_are_not() {
+        for (address, local) in [
+            ("127.0.0.1", true),
+            ("10.1.2.3", true),
+            ("172.16.0.1", true),
+            ("172.32.0.1", false),
+            ("192.168.1.4", true),
+            ("100.100.100.100", true),
+            ("100.128.0.1", false),
+            ("169.254.169.254", false),
+            ("0.0.0.0", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+            ("1.1.1.1", false),
+            ("::1", true),
+            ("fd00::1", true),
+            ("fe80::1", false),
+            ("fd00:ec2::254", false),
+            ("::ffff:192.168.1.4", true),
+            ("::ffff:169.254.169.254", false),
+            ("2606:4700:4700::1111", false),
+        ] {
+            assert_eq!(is_local(address.parse().unwrap()), local, "{address}");
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Grant {
     pub site: Site,
     /// The granted methods in capitals; `GET` includes `HEAD`.
     pub methods: Vec<String>,
+    /// Whether its name may lead into the user's own network: the user saw where it leads, and agreed.
+    pub local: bool,
 }
 
 impl Grant {
@@ -112,6 +114,12 @@ impl Connections {
         }
     }
 
+    /// The names that may lead into the user's own network.
+    fn local_hosts(&self) -> Vec<String> {
+        let local = self.rights.grants.iter().filter(|grant| grant.local);
+        local.filter_map(|grant| grant.site.host().map(str::to_owned)).collect()
+    }
+
     fn client(&self, resolver: &Arc<dyn Resolver>, slot: &Mutex<Option<Client>>) -> Result<Client, HttpError> {
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*slot {
@@ -122,7 +130,7 @@ impl Connections {
             .referer(false)
             .no_proxy()
             .connect_timeout(CONNECT)
-            .dns_resolver(Arc::new(Checked(Arc::clone(resolver))));
+            .dns_resolver(Arc::new(Checked { resolver: Arc::clone(resolver), local: self.local_hosts() }));
         if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
             // Loading the system's root certificates takes longer than everything else.
             builder = builder.tls_certs_only([]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::address::is_public;
+use super::address::{is_local, is_public};
 
 /// Resolves names.
 #[async_trait]
@@ -38,11 +38,16 @@ pub(super) struct Closed {
 ///
 /// Numeric addresses are not resolved. A grant covers one only by naming it, since a star does not match addresses. The
 /// same holds for `localhost`.
-pub(super) struct Checked(pub(super) Arc<dyn Resolver>);
+pub(super) struct Checked {
+    pub(super) resolver: Arc<dyn Resolver>,
+    /// The names that may lead into the user's own network.
+    pub(super) local: Vec<String>,
+}
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let resolver = Arc::clone(&self.0);
+        let resolver = Arc::clone(&self.resolver);
+        let may_be_local = self.local.iter().any(|local| local == name.as_str());
         Box::pin(async move {
             let host = name.as_str();
             let addresses = if host == "localhost" {
@@ -51,7 +56,8 @@ impl Resolve for Checked {
             } else {
                 let addresses = resolver.resolve(host).await?;
                 // One address that is not public is enough: a name that mixes both kinds is suspicious.
-                if let Some(address) = addresses.iter().copied().find(|address| !is_public(*address)) {
+                let is_closed = |address: &IpAddr| !is_public(*address) && !(may_be_local && is_local(*address));
+                if let Some(address) = addresses.iter().copied().find(is_closed) {
                     return Err(Closed { host: host.to_owned(), address }.into());
                 }
                 addresses

@@ -46,6 +46,7 @@ fn rights(grants: &[(&str, &[&str])], audiences: &[&str]) -> Rights {
     let grant = |(site, methods): &(&str, &[&str])| Grant {
         site: site.parse().unwrap(),
         methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+        local: false,
     };
     let secret = |audience: &&str| {
         Secret::new("api_key".into(), "EXAMPLE_API_KEY".into(), audience.parse().unwrap(), Some(KEY.into()))

@@ -66,6 +66,35 @@ pub(super) fn signer(key: Option<&str>) -> String {
     )
 }
 
+/// Shows what the plugin adds to sessions; for an update, only what is new.
+fn show_exports(offer: &Offer<'_>, console: Console) {
+    if !offer.exports.is_empty() {
+        let title = if offer.purpose == Purpose::Update { "new in this version:" } else { "what the plugin adds:" };
+        console.line(&format!("{} {title}", console.faint(&format!("{:>11}", "exports"))));
+        for export in offer.exports {
+            console.line(&format!("{:>11} {}", "-", text::line(&meaning(export))));
+        }
+    }
+    if offer.exports.iter().any(|export| export == "hooks") && !offer.manifest.permissions.hooks {
+        console.warning("the plugin does not request the permission `hooks`, so its hooks will not run");
+    }
+}
+
+/// An export for people.
+fn meaning(export: &str) -> String {
+    let what = match export {
+        "tools" => "functions that the model can call",
+        "skills" => "instructions that the model can read",
+        "hooks" => "it watches the agent and can stop tool calls, with the permission `hooks`",
+        "context-engine" => "if you select it, it reads the conversation and decides what the model sees of it",
+        "context-assist" => "as the selected engine, it adds passages of earlier messages to requests",
+        "memory-provider" => "if you select it, it stores every turn and adds memories to requests",
+        "memory-events" => "as the selected memory provider, it takes part in compactions",
+        other => return other.to_owned(),
+    };
+    format!("{export}: {what}")
+}
+
 /// Shows the permissions and limits to grant; for an update, only the new ones.
 fn show_permissions(requested: &Permissions, limits: &LimitSet, purpose: Purpose, console: Console) {
     let limits = limits.iter().map(|(limit, value)| {
@@ -129,6 +158,7 @@ impl operations::Consent for Terminal {
 
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
         let Consent { yes, grant } = self.options;
+        show_exports(offer, self.console);
         show_permissions(offer.permissions, offer.limits, offer.purpose, self.console);
         let on_yes = || offer.on_yes.clone();
         let grants_nothing = offer.permissions.is_empty() && offer.limits.is_empty();
@@ -139,6 +169,7 @@ impl operations::Consent for Terminal {
             (Purpose::Install, false) => "install the plugin and grant these permissions?",
             (Purpose::Install, true) => "install the plugin?",
             (Purpose::Update, false) => "update the plugin and grant these permissions?",
+            (Purpose::Update, true) if !offer.exports.is_empty() => "update the plugin with these exports?",
             (Purpose::Update, true) => "update the plugin?",
         };
         let (what, fix) = match offer.purpose {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_app::{Undelivered, mishap};
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, PluginsError, Trial, try_out};
+use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, Permissions, PluginsError, Trial, try_out};
 use hermes_runtime::Tier;
 use serde_json::{Value, json};
 
@@ -24,7 +24,9 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
     // The trial comes first: it measures the load time that a session would see.
     let trial = try_out(&inventory.runtime, &inventory.catalog, &inventory.selection, found).await;
     let listed = inspect(found, &inventory.runtime, &inventory.selection);
-    let details = Details { found, record, undelivered, trial, listed };
+    let requested = found.manifest.permissions_under(&inventory.selection);
+    let granted = found.permissions_in(&inventory.selection);
+    let details = Details { found, requested, granted, record, undelivered, trial, listed };
     if json {
         print(&format!("{:#}\n", details.json()))?;
         return Ok(ExitCode::SUCCESS);
@@ -39,6 +41,9 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
 /// Everything that `info` shows about a plugin.
 struct Details<'a> {
     found: &'a Found,
+    /// The permissions with the addresses of the configuration.
+    requested: Permissions,
+    granted: Permissions,
     record: Record,
     undelivered: Undelivered,
     trial: Result<Trial, PluginsError>,
@@ -84,7 +89,7 @@ impl Details<'_> {
             "digest": code.as_ref().map(|(_, _, digest)| digest),
             "native": code.as_ref().map(|(form, ..)| *form == "library"), "exports": listed.kinds, "tools": self.tools(),
             "skills": self.shown().map(|shown| &shown.skills), "events": self.shown().map(|shown| &shown.events),
-            "permissions": { "asked": found.manifest.permissions, "granted": found.permissions() },
+            "permissions": { "asked": found.manifest.permissions, "granted": self.granted },
             "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
             "memory": { "peak": record.figures.memory_peak, "limit": limit }, "errors": record.errors, "record": record,
             "undelivered": self.undelivered,
@@ -157,8 +162,8 @@ impl Details<'_> {
     /// The requested permissions and limits, granted ones first.
     fn permissions(&self) -> Vec<(&'static str, String)> {
         let manifest = &self.found.manifest;
-        let (granted, limits) = (self.found.permissions(), self.found.limits());
-        let missing = manifest.permissions.widening(&granted);
+        let (granted, limits) = (&self.granted, self.found.limits());
+        let missing = self.requested.widening(granted);
         let tier = self.trial.as_ref().map_or(Tier::Tools, |trial| trial.exports.tier());
         let granted = granted.lines().into_iter().chain(limits.lines(tier));
         let missing = missing.lines().into_iter().chain(manifest.limits.widening(&limits).lines(tier));

@@ -111,6 +111,8 @@ fn summary(name: &str, prepared: &Prepared) -> String {
     }
     let lines = prepared.widening().lines();
     parts.extend((!lines.is_empty()).then(|| format!("new permissions: {}", lines.join(", "))));
+    let exports = prepared.new_exports();
+    parts.extend((!exports.is_empty()).then(|| format!("new exports: {}", exports.join(", "))));
     let limits: Vec<&str> = prepared.wider_limits().iter().map(|(limit, _)| limit.name()).collect();
     parts.extend((!limits.is_empty()).then(|| format!("higher limits: {}", limits.join(", "))));
     format!("{}\n", text::line(&parts.join("; ")))
@@ -127,7 +129,9 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
         "digest": {"from": before.map(|pin| pin.digest), "to": prepared.pin.digest},
         "resolved": {"from": before.and_then(|pin| pin.resolved.as_ref()), "to": prepared.pin.resolved},
         "signer": {"from": before.and_then(|pin| pin.signer.as_ref()), "to": prepared.pin.signer},
-        "wider": {"permissions": prepared.widening(), "limits": prepared.wider_limits()},
+        "wider": {
+            "permissions": prepared.widening(), "limits": prepared.wider_limits(), "exports": prepared.new_exports(),
+        },
     })
 }
 

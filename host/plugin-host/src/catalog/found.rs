@@ -182,15 +182,35 @@ impl Found {
         loaded.map_err(|source| PluginsError::Load { name: name.clone(), place: place.to_string(), source })
     }
 
-    /// The permissions that it requests and was granted.
+    /// The permissions that it requests and was granted, without addresses of the configuration.
     pub fn permissions(&self) -> Permissions {
+        self.granted_of(&self.manifest.permissions)
+    }
+
+    /// The part of a request that was granted.
+    pub(crate) fn granted_of(&self, requested: &Permissions) -> Permissions {
         match &self.status {
-            GrantStatus::Trusted => self.manifest.permissions.clone(),
+            GrantStatus::Trusted => requested.clone(),
             GrantStatus::Granted(entry) => match &entry.pin.granted {
-                Some(granted) => self.manifest.permissions.within(granted),
+                Some(granted) => requested.within(granted),
                 None => Permissions::default(),
             },
             GrantStatus::Ungranted(_) => Permissions::default(),
+        }
+    }
+
+    /// Whether its hooks run: with the permission, or if the plugin was granted before hooks needed one. A hook that
+    /// protects the user must not stop working because of an update of Hermes.
+    pub fn may_hook(&self) -> bool {
+        let before = |entry: &Entry| entry.pin.exports.is_none() && entry.pin.granted.is_some();
+        self.permissions().hooks || matches!(&self.status, GrantStatus::Granted(entry) if before(entry))
+    }
+
+    /// What was granted; none for a plugin that needs no grant or has none.
+    pub(crate) fn grant(&self) -> Option<&Permissions> {
+        match &self.status {
+            GrantStatus::Granted(entry) => entry.pin.granted.as_ref(),
+            GrantStatus::Trusted | GrantStatus::Ungranted(_) => None,
         }
     }
 
@@ -213,6 +233,8 @@ impl Found {
 pub(crate) fn generation(found: &Found, code: &[u8; 32]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(code);
-    hasher.update(format!("{:?}{:?}{:?}", found.manifest, found.permissions(), found.limits()).as_bytes());
+    // The grant itself counts: an address of the configuration is in effect only there.
+    let granted = (found.permissions(), found.grant(), found.may_hook());
+    hasher.update(format!("{:?}{granted:?}{:?}", found.manifest, found.limits()).as_bytes());
     *hasher.finalize().as_bytes()
 }

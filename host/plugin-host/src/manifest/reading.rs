@@ -141,6 +141,10 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
         return Err(at(claim, Wrong::Kind(claim.value.clone(), KINDS.join(", "))));
     }
     let permissions = raw.permissions.unwrap_or_default();
+    // Only a grant has them: a manifest that says where an address leads would answer the user's question.
+    if permissions.addresses().any(|address| address.template().is_some() && address.site().is_some()) {
+        return Err(ManifestError { line: 0, column: 0, why: Wrong::Address });
+    }
     if let Some(secret) = permissions.secrets.iter().find(|secret| permissions.env.contains(&secret.env)) {
         return Err(ManifestError { line: 0, column: 0, why: Wrong::Secret(secret.env.clone()) });
     }

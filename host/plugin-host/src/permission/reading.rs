@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hermes_capabilities::http::Site;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::Llm;
+use super::{Address, Llm};
 
 /// The most entries of a list. Nobody reads a longer list before consenting to it.
 const MOST: usize = 64;
@@ -31,24 +30,16 @@ pub(super) mod text {
     }
 }
 
-/// The audience of a secret: only encrypted connections, or the user's own network.
-pub(super) mod audience {
-    use super::*;
-
-    pub(crate) use super::text::serialize;
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Site, D::Error> {
-        let site: Site = text::deserialize(deserializer)?;
-        let near = site.host().is_some_and(|host| {
-            host == "localhost" || host.parse().is_ok_and(|address| !hermes_capabilities::http::is_public(address))
-        });
-        if site.is_encrypted() || near {
-            return Ok(site);
-        }
-        Err(de::Error::custom(format!(
-            "a secret must not be sent unencrypted to {site}: use https, or the IP address of a host in your own network"
-        )))
+/// The audience of a secret: only encrypted connections, or the user's own network. An address of the configuration is
+/// checked when it is known.
+pub(super) fn audience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+    let address = Address::deserialize(deserializer)?;
+    if address.is_protected() || address.template().is_some() {
+        return Ok(address);
     }
+    Err(de::Error::custom(format!(
+        "a secret must not be sent unencrypted to {address}: use https, or the IP address of a host in your own network"
+    )))
 }
 
 /// `true`, `false`, or `{tasks: [...], budget: N}`.

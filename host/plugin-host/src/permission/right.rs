@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Access, Http, Llm, Permissions};
+use super::{Access, Address, Http, Llm, Permissions};
 
 /// The folders that a plugin can request.
 pub(super) const ROOTS: &[&str] = &["workspace", "skills"];
@@ -14,6 +14,8 @@ pub enum Right {
     Llm,
     /// Read the conversation.
     History,
+    /// Watch the agent loop.
+    Hooks,
     /// Keep a database.
     Sql,
     /// Read and write documents of the user.
@@ -44,6 +46,7 @@ impl Right {
     pub const ALL: &[Self] = &[
         Self::Llm,
         Self::History,
+        Self::Hooks,
         Self::Sql,
         Self::Documents,
         Self::Files,
@@ -64,6 +67,13 @@ impl Right {
             Self::History => {
                 ("history", "read your conversations", "read and search the conversation", "history: true")
             }
+            Self::Hooks => (
+                "hooks",
+                "watch the agent",
+                "see every tool call with its arguments and result, and the usage of every model reply; block tool calls or \
+                 ask the user about them",
+                "hooks: true",
+            ),
             Self::Sql => ("sql", "keep a database", "a SQLite database of its own", "sql: true"),
             Self::Documents => (
                 "documents",
@@ -81,7 +91,7 @@ impl Right {
                 "http",
                 "send this request",
                 "requests to an address and everything below it, with some methods (default `GET`); `*.` means all \
-                 hosts below a domain",
+                 hosts below a domain, and `${config.KEY}` a value of the plugin's configuration",
                 "http: [{url: \"https://api.example.org/v1/\", methods: [GET, POST]}]",
             ),
             Self::Process => (
@@ -140,6 +150,10 @@ impl Right {
         match self {
             Self::Llm => of.llm.iter().map(llm).collect(),
             Self::History => said(of.history, "read and search your conversations"),
+            Self::Hooks => said(
+                of.hooks,
+                "see every tool call with its arguments and result, see the usage of every model reply, and stop tool calls",
+            ),
             Self::Sql => said(of.sql, "keep a database of its own"),
             Self::Documents => {
                 of.documents.iter().map(|name| format!("read and change your document {name}")).collect()
@@ -165,9 +179,11 @@ impl Right {
                 let line = |secret: &super::Secret| {
                     let super::Secret { env, audience, writable, .. } = secret;
                     let replaces = if *writable { ", and replace the value by a new one" } else { "" };
-                    format!(
-                        "send the value of {env} in its requests to {audience} and below, without seeing it{replaces}"
-                    )
+                    let to = match audience.is_protected() || audience.site().is_none() {
+                        true => shown(audience),
+                        false => format!("{}, which stays closed because it is not encrypted", shown(audience)),
+                    };
+                    format!("send the value of {env} in its requests to {to}, without seeing it{replaces}")
                 };
                 of.secrets.iter().map(line).collect()
             }
@@ -179,7 +195,7 @@ impl Right {
         let section = |required: &[&str], properties: Value| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
         let variable = json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" });
         let plain = json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" });
-        let site = json!({ "type": "string", "pattern": "^https?://[^\\s?#@]+$" });
+        let site = json!({ "type": "string", "pattern": "^(https?://|\\$\\{config\\.)[^\\s?#@]+$" });
         match self {
             Self::Llm => {
                 let mut tasks = list(plain);
@@ -187,7 +203,7 @@ impl Right {
                 let budget = json!({ "type": "integer", "minimum": 0 });
                 json!({ "oneOf": [{ "type": "boolean" }, section(&[], json!({ "tasks": tasks, "budget": budget }))] })
             }
-            Self::History | Self::Sql => json!({ "type": "boolean" }),
+            Self::History | Self::Hooks | Self::Sql => json!({ "type": "boolean" }),
             Self::Documents => list(json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" })),
             Self::Files => list(section(
                 &["root"],
@@ -254,11 +270,27 @@ fn http(http: &Http) -> String {
         [one] => one.clone(),
         [front @ .., last] => format!("{} and {last}", front.join(", ")),
     };
-    let place = match http.url.host().map(|host| (host, host.parse())) {
+    format!("send {methods} requests to {}", shown(&http.url))
+}
+
+/// An address for people, with the place that it leads to.
+fn shown(address: &Address) -> String {
+    let Some(site) = address.site() else {
+        return format!("the address {address}, once your configuration has one and you allow it");
+    };
+    let place = match site.host().map(|host| (host, host.parse())) {
         Some(("localhost", _)) => ", on this machine",
         Some((_, Ok(address))) if hermes_capabilities::http::is_loopback(address) => ", on this machine",
         Some((_, Ok(address))) if !hermes_capabilities::http::is_public(address) => ", in your own network",
+        _ if address.is_local() => ", in your own network",
         _ => "",
     };
-    format!("send {methods} requests to {} and below{place}", http.url)
+    let origin = match address.template() {
+        Some(template) => {
+            let keys: Vec<String> = template.keys().map(|key| format!("`{key}`")).collect();
+            format!(" (from {} in your configuration)", keys.join(" and "))
+        }
+        None => String::new(),
+    };
+    format!("{site} and below{place}{origin}")
 }

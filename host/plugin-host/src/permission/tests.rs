@@ -14,6 +14,7 @@ fn permissions(yaml: &str) -> Permissions {
 const ALL: &str = r#"
 llm: {tasks: [compression], budget: 20000}
 history: true
+hooks: true
 sql: true
 documents: [NOTES.md]
 files: [{root: workspace, access: write}, {root: skills}]
@@ -21,6 +22,7 @@ http:
   - {url: "https://api.example.org:443/v1/", methods: [GET, POST, DELETE]}
   - {url: "http://localhost:8080"}
   - {url: "http://192.168.0.7/hooks", methods: [PUT]}
+  - {url: "${config.base_url}/v1/"}
 process: [git, /usr/bin/env]
 env: [EXAMPLE_REGION]
 secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.org/", writable: true}]
@@ -33,6 +35,7 @@ fn every_requested_permission_has_a_line() {
         [
             "ask your models for compression, up to 20000 tokens in a session",
             "read and search your conversations",
+            "see every tool call with its arguments and result, see the usage of every model reply, and stop tool calls",
             "keep a database of its own",
             "read and change your document NOTES.md",
             "read and change files in the folder where a session is started",
@@ -40,12 +43,30 @@ fn every_requested_permission_has_a_line() {
             "send GET, POST and DELETE requests to https://api.example.org/v1/ and below",
             "send GET requests to http://localhost:8080/ and below, on this machine",
             "send PUT requests to http://192.168.0.7/hooks/ and below, in your own network",
+            "send GET requests to the address ${config.base_url}/v1/, once your configuration has one and you allow it",
             "run the program git, after asking you",
             "run the program /usr/bin/env, after asking you",
             "read the variable EXAMPLE_REGION if your configuration uses it",
             "send the value of EXAMPLE_API_KEY in its requests to https://api.example.org/ and below, without seeing it, and \
              replace the value by a new one",
         ]
+    );
+    let asked = permissions(
+        "http: [{url: \"${config.base_url}/v1/\"}]\nsecrets: [{name: k, env: K, audience: \"${config.base_url}\"}]",
+    );
+    let lines = |base: &str| asked.clone().resolve(&|_| Some(base.to_owned()), &|host| host == "nas.lan").lines();
+    assert_eq!(
+        lines("http://nas.lan:8000"),
+        [
+            "send GET requests to http://nas.lan:8000/v1/ and below, in your own network (from `base_url` in your configuration)",
+            "send the value of K in its requests to http://nas.lan:8000/ and below, in your own network (from `base_url` in your \
+             configuration), without seeing it",
+        ]
+    );
+    assert_eq!(
+        lines("http://example.org")[1],
+        "send the value of K in its requests to http://example.org/ and below (from `base_url` in your configuration), which \
+         stays closed because it is not encrypted, without seeing it"
     );
     assert_eq!(Permissions::default().lines(), Vec::<String>::new());
     assert_eq!(permissions("llm: true").lines(), ["ask your models"]);
@@ -71,6 +92,8 @@ fn an_invalid_permission_is_refused_with_a_reason_that_names_it() {
         ("http: [{url: \"https://example.org/\", methods: [CONNECT]}]", "CONNECT"),
         ("http: [{url: \"https://example.org/?q=1\"}]", "a query"),
         ("http: [{url: \"https://*/\"}]", "*"),
+        ("http: [{url: \"${base_url}/v1/\"}]", "${config.base_url}"),
+        ("http: [{url: \"https://${HOME}/\"}]", "${config.base_url}"),
         ("process: [\"git status\"]", "git status"),
         ("process: [\"../git\"]", "../git"),
         ("process: [\"/usr/../git\"]", "/usr/../git"),
@@ -120,6 +143,19 @@ fn a_wider_request_needs_consent_only_for_the_new_part() {
             "secrets: [{name: k, env: K, audience: \"https://example.org/v1\"}]",
             "secrets: [{name: k, env: K, audience: \"https://example.org/\"}]",
         ),
+        (
+            "secrets: [{name: k, env: K, audience: \"https://example.org/\", writable: true}]",
+            "secrets: [{name: k, env: K, audience: \"https://example.org/\"}]",
+            "secrets: [{name: k, env: K, audience: \"https://example.org/\", writable: true}]",
+        ),
+        (
+            "secrets: [{name: k, env: K, audience: \"https://example.org/\"}]",
+            "secrets: [{name: k, env: K, audience: \"https://example.org/\", writable: true}]",
+            "{}",
+        ),
+        ("hooks: true", "history: true", "hooks: true"),
+        ("http: [{url: \"${config.a}\"}]", "http: [{url: \"${config.a}\"}]", "{}"),
+        ("http: [{url: \"${config.a}\"}]", "http: [{url: \"${config.b}\"}]", "http: [{url: \"${config.a}\"}]"),
         (
             "secrets: [{name: k, env: OTHER, audience: \"https://example.org/\"}]",
             "secrets: [{name: k, env: K, audience: \"https://example.org/\"}]",
@@ -175,8 +211,15 @@ fn some<T: std::fmt::Debug + Clone + 'static>(items: &[T]) -> impl Strategy<Valu
 fn anything() -> impl Strategy<Value = Permissions> {
     let names = || some(&["A", "B", "C"]);
     let llm = prop::option::of((prop::option::of(some(&["a", "b", "c"])), prop::option::of(0u64..3)));
-    let sites =
-        ["https://example.org/", "https://*.example.org/", "https://api.example.org/v1/", "https://*.example.org/v1/"];
+    let sites = [
+        "https://example.org/",
+        "https://*.example.org/",
+        "https://api.example.org/v1/",
+        "https://*.example.org/v1/",
+        "${config.url}",
+        "${config.url}/v1/",
+    ];
+    let base = prop::sample::select(vec!["", "https://example.org/", "https://api.example.org"]);
     let http = (prop::sample::select(sites.to_vec()), some(&["GET", "POST", "HEAD"]));
     let secret = (
         prop::sample::select(vec!["k", "l"]),
@@ -186,8 +229,8 @@ fn anything() -> impl Strategy<Value = Permissions> {
     let file = (prop::sample::select(vec!["workspace", "skills"]), prop::sample::select(vec!["read", "write"]));
     let lists =
         (prop::collection::vec(file, 0..3), prop::collection::vec(http, 0..4), prop::collection::vec(secret, 0..3));
-    (llm, any::<[bool; 2]>(), names(), names(), names(), lists).prop_map(
-        |(llm, [history, sql], documents, process, env, (files, http, secrets))| {
+    (llm, any::<[bool; 4]>(), names(), names(), names(), lists, base).prop_map(
+        |(llm, [history, sql, hooks, writable], documents, process, env, (files, http, secrets), base)| {
             let llm = match llm {
                 None => json!(false),
                 Some((None, None)) => json!(true),
@@ -211,13 +254,14 @@ fn anything() -> impl Strategy<Value = Permissions> {
                 files.into_iter().map(|(root, access)| json!({ "root": root, "access": access })).collect();
             let secrets: Vec<Value> = secrets
                 .into_iter()
-                .map(|(name, env, audience)| json!({ "name": name, "env": env, "audience": audience }))
+                .map(|(name, env, audience)| json!({ "name": name, "env": env, "audience": audience, "writable": writable }))
                 .collect();
-            serde_json::from_value(json!({
-                "llm": llm, "history": history, "sql": sql, "documents": documents, "files": files, "http": http,
-                "process": process, "env": env, "secrets": secrets,
+            let asked: Permissions = serde_json::from_value(json!({
+                "llm": llm, "history": history, "hooks": hooks, "sql": sql, "documents": documents, "files": files,
+                "http": http, "process": process, "env": env, "secrets": secrets,
             }))
-            .unwrap()
+            .unwrap();
+            asked.resolve(&|_| Some(base.to_owned()), &|_| false)
         },
     )
 }

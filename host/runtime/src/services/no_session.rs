@@ -140,6 +140,7 @@ impl Services {
             may_ask: false,
             history: Arc::new(NoSession),
             may_read: false,
+            may_hook: false,
             documents: vec![Arc::new(Documents::in_memory())],
             files: Arc::new(Roots::new(Vec::new())),
             database: None,
