@@ -181,6 +181,7 @@ async fn take(
         later.push("its index of skills");
     }
     let number = slot.take_over(component);
+    selected.end_ungranted_programs(shared);
     let waiting = match later.is_empty() {
         true => String::new(),
         false => format!("; {} changes with the next session or compaction", later.join(" and ")),

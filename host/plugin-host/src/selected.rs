@@ -92,7 +92,7 @@ impl BackgroundPrograms {
         let of_plugin = all.entry(plugin.to_owned()).or_default();
         if of_plugin.is_closed() {
             // The programs of a revoked grant have ended. A new grant begins without any.
-            *of_plugin = Background::default();
+            *of_plugin = of_plugin.successor();
         }
         of_plugin.clone()
     }
@@ -199,6 +199,12 @@ impl Selected {
         Ok(SessionComponent::new(recipe, supervisor))
     }
 
+    /// Ends the background programs that this generation may no longer run.
+    pub(crate) fn end_ungranted_programs(&self, shared: &SessionShared) {
+        let is_granted = |program: &str| self.permissions.process.iter().any(|granted| granted.as_str() == program);
+        shared.background.of(self.name()).keep(is_granted);
+    }
+
     /// Its limits: set by the user, or else granted, or else the default for its kinds.
     pub(crate) fn limits(&self, of_every_plugin: &LimitSet) -> Limits {
         let tier = self.loaded.exports().tier();
@@ -229,8 +235,6 @@ impl Selected {
     /// folder.
     fn programs(&self, around: &Surroundings, background: Background) -> Option<Programs> {
         let permissions = &self.permissions;
-        // A new generation may have fewer programs than the one before.
-        background.keep(|program| permissions.process.iter().any(|granted| granted.as_str() == program));
         if permissions.process.is_empty() {
             return None;
         }

@@ -37,7 +37,7 @@ pub enum HttpError {
     /// The host name resolves to an address that is not public.
     #[error(
         "`{host}` leads to {address}, which is not of the public internet; such an address is reached only where a grant \
-         names it by its numbers, or `localhost`"
+         names it by its numbers, as `localhost`, or from the configuration"
     )]
     NotPublic {
         /// The name.

@@ -56,8 +56,8 @@ impl Resolve for Checked {
             } else {
                 let addresses = resolver.resolve(host).await?;
                 // One address that is not public is enough: a name that mixes both kinds is suspicious.
-                let is_closed = |address: &IpAddr| !is_public(*address) && !(may_be_local && is_local(*address));
-                if let Some(address) = addresses.iter().copied().find(is_closed) {
+                let is_open = |address: IpAddr| is_public(address) || (may_be_local && is_local(address));
+                if let Some(address) = addresses.iter().copied().find(|address| !is_open(*address)) {
                     return Err(Closed { host: host.to_owned(), address }.into());
                 }
                 addresses

@@ -176,7 +176,7 @@ impl Background {
         });
         tokio::spawn(feed(child.stdin.take(), run.input, queue, Arc::clone(&program)));
         let watched = Watched { child, group, guard, program: Arc::clone(&program) };
-        tokio::spawn(watched.to_end(time, stopped));
+        tokio::spawn(watched.watch(time, stopped));
         table.last += 1;
         let id = ProgramId(table.last);
         table.programs.insert(id, Entry { program, input: Some(input), stop });
@@ -250,6 +250,12 @@ impl Background {
         }
     }
 
+    /// An open table for the same session, which does not use the numbers of this one again.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        Self(Arc::new(Mutex::new(Table { last: self.table().last, ..Table::default() })))
+    }
+
     /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.table().closed
@@ -282,7 +288,7 @@ struct Watched {
 }
 
 impl Watched {
-    async fn to_end(mut self, time: Option<Duration>, stopped: watch::Receiver<bool>) {
+    async fn watch(mut self, time: Option<Duration>, stopped: watch::Receiver<bool>) {
         let (output, errors) = (self.child.stdout.take(), self.child.stderr.take());
         let mut readers = [
             read_all(output, Stream::Output, Arc::clone(&self.program)),

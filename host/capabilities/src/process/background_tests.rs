@@ -183,6 +183,9 @@ async fn a_closed_table_ends_its_programs_and_starts_none() {
     assert_eq!(fixture.background.wait(id, LONG).await.unwrap(), Some(End::Stopped));
     let refused = fixture.background.start(shell(fixture.folder.path(), "true"), None, 7).unwrap_err();
     assert_eq!(refused.code, "too-many");
+    let next = fixture.background.successor();
+    let again = next.start(shell(fixture.folder.path(), "true"), None, 7).unwrap();
+    assert!(again > id, "a number is used again");
 }
 
 #[tokio::test]

@@ -314,6 +314,43 @@ async fn a_name_that_resolves_to_a_private_address_is_refused() {
 }
 
 #[tokio::test]
+async fn a_name_that_was_granted_as_local_leads_home_and_nowhere_else() {
+    let server = Server::new(|_| answer(200, &[], "home")).await;
+    let url = format!("http://nas.lan:{}/", server.port);
+    let local = |other: Option<&str>| {
+        let mut rights = rights(&[(&url, &["GET"])], &[]);
+        rights.grants[0].local = true;
+        // Another name, which was not granted as local.
+        let other = other.map(|site| Grant { site: site.parse().unwrap(), local: false, ..rights.grants[0].clone() });
+        rights.grants.extend(other);
+        rights
+    };
+    let send = async |rights: Rights, addresses: &[&str], url: &str| {
+        Http::new(rights, names(&[addresses])).send(get(url)).await
+    };
+    assert_eq!(text(&send(local(None), &["127.0.0.1"], &url).await.unwrap()), "home");
+    for addresses in [
+        &["169.254.169.254"][..],
+        &["0.0.0.0"],
+        &["fe80::1"],
+        &["fd00:ec2::254"],
+        &["::ffff:169.254.169.254"],
+        &["64:ff9b::7f00:1"],
+        &["127.0.0.1", "169.254.169.254"],
+        &["224.0.0.1"],
+    ] {
+        let error = send(local(None), addresses, &url).await.unwrap_err();
+        assert_eq!(class(error), (FaultKind::Denied, "address".to_owned()), "{addresses:?}");
+    }
+    let other = format!("http://other.lan:{}/", server.port);
+    let error = send(local(Some(&other)), &["127.0.0.1"], &other).await.unwrap_err();
+    assert_eq!(class(error), (FaultKind::Denied, "address".to_owned()));
+    let outside = send(local(None), &["127.0.0.1"], &format!("http://nas.lan:{}/", server.port - 1)).await.unwrap_err();
+    assert_eq!(class(outside).1, "grant");
+    assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
 async fn a_redirect_to_a_granted_name_with_a_private_address_is_refused() {
     let inner = Server::new(|_| answer(200, &[], "private")).await;
     let to = format!("http://inner.example.org:{}/", inner.port);

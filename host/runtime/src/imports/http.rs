@@ -41,7 +41,7 @@ impl wit::Host for Context {
     async fn replace_secret(&mut self, name: String, value: String) -> Result<(), Error> {
         let http = self.services.http.clone();
         // Not interrupted: the server may have forgotten the old value already.
-        Ok(http.replace_secret(&name, value).await.map_err(|error| fault(error.into()))?)
+        http.replace_secret(&name, value).await.map_err(|error| fault(error.into()))
     }
 }
 
