@@ -88,40 +88,34 @@ function toSql(value) {
 }
 
 /**
- * A header, a parameter or a field whose value the host inserts. The plugin never sees it. The prefix comes before the value; in a
- * header it is `Bearer ` unless another one is given.
+ * A value that the host inserts, in a header, a query or a form. The plugin never sees it. The prefix comes before it; in a header it is
+ * `Bearer ` unless another one is given.
  */
 export const secret = (name, prefix = null) => ({ secret: { name, prefix } });
 
-/** Replaces the value of a secret that the manifest declares as `writable`, such as a token that a server has renewed. */
-export const replaceSecret = (name, value) => httpOfHost.replaceSecret(name, value);
-
-const fields = (values, prefix) =>
+const inserted = ({ secret: { name, prefix } }, usual = "") => ({ name, prefix: prefix ?? usual });
+const fields = (values, usual) =>
   Object.entries(values).map(([name, value]) => ({
     name,
-    value: value.secret
-      ? { tag: "secret", val: { name: value.secret.name, prefix: value.secret.prefix ?? prefix } }
-      : { tag: "plain", val: String(value) },
+    value: value.secret ? { tag: "secret", val: inserted(value, usual) } : { tag: "plain", val: String(value) },
   }));
 
+/** Replaces the value of a secret that the manifest declares as writable, such as a renewed token. */
+export const replaceSecret = (name, value) => httpOfHost.replaceSecret(name, value);
+
 /**
- * Sends a request to an address that the user granted. The host encodes `query` and `form`. A response of any status is returned; `checked()` turns a bad one into an error
- * of the contract.
+ * Sends a request to an address that the user granted. A response of any status is returned; `checked()` turns a bad one into an error
+ * of the contract. `form` and `json` are bodies; `jsonSecrets` names the places of secrets in the JSON, as `{ "/auth/token": secret("token") }`.
  */
-export function request(method, url, { query = {}, headers = {}, body = null, json, form = null, timeoutMs = null } = {}) {
-  const all = { ...(json === undefined ? {} : { "Content-Type": "application/json" }), ...headers };
-  const sent = json === undefined ? body : JSON.stringify(json);
-  const found = httpOfHost.send({
-    method,
-    url,
-    query: fields(query, ""),
-    headers: fields(all, "Bearer "),
-    body: form
-      ? { tag: "form", val: fields(form, "") }
-      : { tag: "bytes", val: typeof sent === "string" ? encode(sent) : (sent ?? new Uint8Array()) },
-    timeoutMs,
-    extra: [],
-  });
+export function request(method, url, { query = {}, headers = {}, body = "", form, json, jsonSecrets = {}, timeoutMs = null } = {}) {
+  let sent = { tag: "bytes", val: typeof body === "string" ? encode(body) : (body ?? new Uint8Array()) };
+  if (form !== undefined) sent = { tag: "form", val: fields(form) };
+  if (json !== undefined) {
+    const secrets = Object.entries(jsonSecrets).map(([place, value]) => [place, inserted(value)]);
+    sent = { tag: "json", val: { text: JSON.stringify(json), secrets } };
+  }
+  const all = fields(headers, "Bearer ");
+  const found = httpOfHost.send({ method, url, query: fields(query), headers: all, body: sent, timeoutMs, extra: [] });
   const { status } = found;
   const response = {
     status,

@@ -130,9 +130,10 @@ export const sql: {
 export interface Secret {
   secret: { name: string; prefix: string | null };
 }
+/** A value that the host inserts. The prefix comes before it; in a header it is `Bearer ` unless another one is given. */
 export function secret(name: string, prefix?: string | null): Secret;
 export function replaceSecret(name: string, value: string): void;
-type Values = Record<string, string | Secret>;
+type Values = Record<string, string | number | Secret>;
 export interface Response {
   status: number;
   headers: Record<string, string>;
@@ -148,10 +149,18 @@ export function request(
     query?: Values;
     headers?: Values;
     body?: string | Uint8Array | null;
+    form?: Values;
     json?: unknown;
-    form?: Values | null;
+    /** The places of secrets in the JSON, by JSON Pointer. */
+    jsonSecrets?: Record<string, Secret>;
     timeoutMs?: number | null;
   },
+): Response;
+}
+export function request(
+  method: string,
+  url: string,
+  more?: { headers?: Record<string, string | Secret>; body?: string | Uint8Array | null; json?: unknown; timeoutMs?: number | null },
 ): Response;
 export function randomBytes(count: number): Uint8Array;
 export function randomUUID(): string;

@@ -312,6 +312,10 @@ pub(crate) enum PluginsCommand {
     Pack(crate::plugins::pack::PackArguments),
     /// Write the contract (the files of wit/) to a folder
     Wit(crate::plugins::wit::WitArguments),
+    /// Write the contract as C or Go; projects of `plugins new` call it when they are built
+    Bindings(crate::plugins::bindings::BindingsArguments),
+    /// Turn a core module of a C or Go compiler into a component; projects of `plugins new` call it when they are built
+    Component(crate::plugins::bindings::ComponentArguments),
     /// Show a plugin's details, permissions, statistics and failures
     Info {
         /// The plugin's name

@@ -98,14 +98,14 @@ static GO: Words = Words {
 };
 
 static C: Words = Words {
-    build: "run `make`, or the project's build script",
-    toolchain: "build it with the bindings of `wit-bindgen c` and `wasm-tools component new`, against the files of wit/",
+    build: "run `make`, or the project's build script, in the folder of the project",
+    toolchain: "build it with `hermes plugins bindings c` and `hermes plugins component`, against the files of wit/",
     crash: "a trap, such as a read outside of memory,",
     imports: "check what an import returns: with `false` there is an error in place of a value",
     globals: "static variables",
     unknown_tool: UNKNOWN_TOOL,
     arguments: ARGUMENTS,
-    count_tokens: "hermes_plugin_llm_count_tokens",
+    count_tokens: "hermes_llm_llm_count_tokens",
     subtract: "unsigned numbers wrap around: compare before you subtract",
 };
 
@@ -142,7 +142,7 @@ impl Language {
             () if ends(".py") => Self::Python,
             () if ends(".js") || ends(".mjs") || ends(".ts") => Self::JavaScript,
             () if ends(".go") => Self::Go,
-            () if ends(".c") => Self::C,
+            () if ends(".c") || has("Makefile") => Self::C,
             () => return None,
         })
     }
@@ -244,6 +244,7 @@ mod tests {
             (&["tool.mjs"], Some(Language::JavaScript)),
             (&["go.mod", "main.go"], Some(Language::Go)),
             (&["engine.c", "Makefile"], Some(Language::C)),
+            (&["Makefile", "src"], Some(Language::C)),
             (&["plugin.yaml", "mine.wasm"], None),
         ] {
             assert_eq!(project(files), expected, "{files:?}");

@@ -61,7 +61,7 @@ pub fn remedy(program: &str) -> Option<&'static str> {
         }
         NPM => "install Node.js 20 or newer, from https://nodejs.org or with `apt install nodejs npm`",
         "make" => {
-            "install make and clang, on Debian with `apt install make clang lld wasi-libc libclang-rt-dev-wasm32`"
+            "install make and clang, on Debian 12 with `apt install make clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
         }
         _ => return None,
     })

@@ -8,9 +8,9 @@ use hermes_tests::Home;
 use super::Screens;
 
 #[test]
-fn a_project_without_a_usable_build_names_the_command_of_its_language() {
+fn mistakes_in_projects_of_other_languages() {
     let mut screens = Screens::default();
-    for language in ["python", "javascript"] {
+    for language in ["python", "javascript", "c"] {
         let home = Home::new();
         home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]).run().success();
         for command in ["test", "install", "pack"] {
@@ -26,6 +26,29 @@ fn a_project_without_a_usable_build_names_the_command_of_its_language() {
             let situation = format!("{command} of an outdated build in {language}");
             screens.error(&situation, &home, home.hermes(&["plugins", command, "./mine"]));
         }
+    }
+    let home = Home::new();
+    let arguments = ["plugins", "new", "mine", "--kind", "hooks", "--lang", "c"];
+    screens.error("a kind that a language has no template for", &home, home.hermes(&arguments));
+    fs::write(home.workspace().join("empty.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    for (situation, arguments) in [
+        ("bindings without a contract", &["bindings", "c", "there", "--world", "tools-plugin"][..]),
+        (
+            "a component of a module that is not there",
+            &["component", "no.wasm", "-o", "a.wasm", "--world", "tools-plugin"],
+        ),
+    ] {
+        screens.error(situation, &home, home.hermes(&[&["plugins"], arguments].concat()));
+    }
+    home.hermes(&["plugins", "wit", "wit"]).run().success();
+    for (situation, arguments) in [
+        ("bindings of an unknown world", &["bindings", "c", "there", "--world", "kitchen-plugin"][..]),
+        (
+            "a component of a module without exports",
+            &["component", "empty.wasm", "-o", "a.wasm", "--world", "tools-plugin"],
+        ),
+    ] {
+        screens.error(situation, &home, home.hermes(&[&["plugins"], arguments].concat()));
     }
     insta::assert_snapshot!(screens.text());
 }

@@ -9,7 +9,9 @@ use std::process::Command;
 use hermes_tests::{Home, staged_guest};
 
 const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
-const LANGUAGES: [&str; 2] = ["python", "javascript"];
+/// The languages, and the kinds that have a template.
+const LANGUAGES: [(&str, &[&str]); 3] =
+    [("python", &KINDS), ("javascript", &KINDS), ("c", &["context-engine", "tools"])];
 
 fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
     let name = format!("my-{kind}");
@@ -39,9 +41,9 @@ fn paths(folder: &Path) -> Vec<String> {
 #[test]
 fn a_new_project_contains_code_tests_the_sdk_and_a_build() {
     let mut text = String::new();
-    for language in LANGUAGES {
+    for (language, kinds) in LANGUAGES {
         let home = Home::new();
-        for kind in KINDS {
+        for kind in kinds {
             let folder = project(&home, language, kind);
             text.push_str(&format!("{language}, {kind}\n"));
             paths(&folder).iter().for_each(|path| text.push_str(&format!("  {path}\n")));
@@ -69,7 +71,7 @@ fn python_reads_every_file_of_a_new_project() {
 
 #[test]
 fn a_missing_tool_is_named_with_its_remedy() {
-    for language in LANGUAGES {
+    for (language, _) in LANGUAGES {
         let home = Home::new();
         let new = home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]);
         let new = new.env("PATH", "/nowhere").run().success();

@@ -1,5 +1,6 @@
 //! `hermes plugins`: lists plugins with their kinds and states, and dispatches to the commands on plugins.
 
+pub(crate) mod bindings;
 mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;
@@ -169,6 +170,8 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Test(arguments) => test::run(arguments, console),
         PluginsCommand::Pack(arguments) => pack::run(arguments, console),
         PluginsCommand::Wit(arguments) => wit::run(arguments),
+        PluginsCommand::Bindings(arguments) => bindings::generate(arguments),
+        PluginsCommand::Component(arguments) => bindings::component(arguments),
     }
 }
 

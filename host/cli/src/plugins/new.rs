@@ -65,15 +65,27 @@ pub(crate) enum Lang {
     Python,
     #[value(name = "javascript", alias = "js")]
     JavaScript,
+    C,
 }
 
 impl Lang {
+    /// The kinds with a template.
+    fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Rust | Self::Python | Self::JavaScript => {
+                &[Kind::ContextEngine, Kind::MemoryProvider, Kind::Tools, Kind::Skills, Kind::Hooks]
+            }
+            Self::C => &[Kind::ContextEngine, Kind::Tools],
+        }
+    }
+
     /// Its folder of templates.
     fn folder(self) -> &'static str {
         match self {
             Self::Rust => "rust",
             Self::Python => "python",
             Self::JavaScript => "javascript",
+            Self::C => "c",
         }
     }
 
@@ -83,6 +95,7 @@ impl Lang {
             Self::Rust => (&["cargo test", "cargo build --release --target wasm32-wasip2"], "src/lib.rs"),
             Self::Python => (&["python3 build.py test", "python3 build.py"], "src/plugin.py"),
             Self::JavaScript => (&["npm install", "npm test", "npm run build"], "src/plugin.js"),
+            Self::C => (&["make test", "make"], "src/plugin.c"),
         }
     }
 }
@@ -91,7 +104,8 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
     let NewArguments { name, kind, language, path } = arguments;
     check_name(name)?;
     let folder = path.clone().unwrap_or_else(|| PathBuf::from(name));
-    write(&folder, &scaffold::files(name, *kind, *language))?;
+    check_kind(*kind, *language)?;
+    write(&folder, &scaffold::files(name, *kind, *language)?)?;
     let shown = folder.display();
     let (steps, main) = language.steps();
     let mut lines = vec![format!("cd {shown}")];
@@ -108,6 +122,19 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
         console.warning(&missing);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a kind that a language has no template for.
+fn check_kind(kind: Kind, language: Lang) -> Result<(), Failure> {
+    let kinds = language.kinds();
+    if kinds.contains(&kind) {
+        return Ok(());
+    }
+    let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let what = format!("there is no template for the kind {} in {}", kind.name(), language.folder());
+    let why = format!("the templates in this language are {}", known.join(" and "));
+    let fix = "choose another kind or another language, or write it against the contract: `hermes plugins wit DIR`";
+    Err(Failure::new(Failed::Usage, what, why, fix))
 }
 
 /// Package names that cargo or the compiler reserves, or that the project itself uses.
@@ -171,11 +198,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let taken = place.path().join("taken");
         fs::create_dir(&taken).unwrap();
-        let files = scaffold::files("taken", Kind::Hooks, Lang::Python);
+        let files = scaffold::files("taken", Kind::Hooks, Lang::Python).unwrap();
         assert!(write(&taken, &files).unwrap_err().why.contains("nothing is overwritten"));
         assert_eq!(fs::read_dir(&taken).unwrap().count(), 0);
         write(&place.path().join("deep/new"), &files).unwrap();
         assert_eq!(below(&place.path().join("deep")).len(), files.len());
+    }
+
+    #[test]
+    fn a_kind_without_a_template_is_refused_with_those_that_have_one() {
+        let failure = check_kind(Kind::Hooks, Lang::C).unwrap_err();
+        assert!(failure.why.contains("context-engine and tools"), "{}", failure.why);
+        assert!(check_kind(Kind::Tools, Lang::C).is_ok());
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use hermes_app::SCAFFOLD;
 
 use super::{Kind, Lang};
+use crate::failure::{Failure, Kind as Failed};
+use crate::plugins::bindings::{Contract, Target};
 
 /// The ending of template files, so that build tools and git ignore them in this repository.
 const TEMPLATE: &str = ".template";
 
 /// The files of the project, by path.
-pub(super) fn files(name: &str, kind: Kind, language: Lang) -> Vec<(String, String)> {
+pub(super) fn files(name: &str, kind: Kind, language: Lang) -> Result<Vec<(String, String)>, Failure> {
     let (common, of_kind) = (format!("{}/common", language.folder()), format!("{}/{}", language.folder(), kind.name()));
     let mut files = Vec::new();
     for (folder, path, text) in SCAFFOLD {
@@ -20,7 +22,29 @@ pub(super) fn files(name: &str, kind: Kind, language: Lang) -> Vec<(String, Stri
             files.push((place, (*text).to_owned()));
         }
     }
-    files
+    if let Some(target) = generated(language) {
+        files.extend(bindings(kind, target)?.into_iter().map(|(path, text)| (format!("bindings/{path}"), text)));
+    }
+    Ok(files)
+}
+
+/// The bindings that are part of a project, because its language has no generator of its own.
+fn generated(language: Lang) -> Option<Target> {
+    match language {
+        Lang::Rust | Lang::Python | Lang::JavaScript => None,
+        Lang::C => Some(Target::C),
+    }
+}
+
+/// The contract of a kind in a language.
+fn bindings(kind: Kind, target: Target) -> Result<Vec<(String, String)>, Failure> {
+    let contract = SCAFFOLD.iter().filter(|(folder, path, _)| *folder == "wit" && path.ends_with(".wit"));
+    let texts: Vec<(String, String)> = contract.map(|(_, path, text)| ((*path).into(), (*text).into())).collect();
+    let generated = Contract::parse(&texts, &[format!("{}-plugin", kind.name())]).and_then(|it| it.bindings(target));
+    generated.map_err(|error| {
+        let fix = "report it; `--lang rust` needs no bindings";
+        Failure::new(Failed::General, "the bindings cannot be generated", format!("{error:#}"), fix)
+    })
 }
 
 /// The path of a file of the SDK in the project; none if it belongs to another language.
@@ -31,6 +55,7 @@ fn vendored(language: Lang, folder: &str, path: &str) -> Option<String> {
         (Lang::Rust, "sdk/abi") => format!("vendor/hermes-plugin-abi/src/{path}"),
         (Lang::Rust, "sdk/rust-derive") => format!("vendor/hermes-plugin-derive/src/{path}"),
         (Lang::Python, "sdk/python") => format!("vendor/{path}"),
+        (Lang::C, "sdk/c") => format!("vendor/{path}"),
         (Lang::JavaScript, "sdk/javascript") => format!("vendor/hermes-plugin/{path}"),
         _ => return None,
     })
@@ -85,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_project_contains_the_sdk_and_the_contract_of_this_repository() {
-        let files: BTreeMap<String, String> = files("mine", Kind::Tools, Lang::Rust).into_iter().collect();
+        let files: BTreeMap<String, String> = files("mine", Kind::Tools, Lang::Rust).unwrap().into_iter().collect();
         for (of, at) in [
             ("sdk/rust/src", "vendor/hermes-plugin/src/"),
             ("sdk/rust-derive/src", "vendor/hermes-plugin-derive/src/"),
@@ -109,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_vendored_sdk_has_the_dependencies_of_the_sdk() {
-        let files: BTreeMap<String, String> = files("mine", Kind::Tools, Lang::Rust).into_iter().collect();
+        let files: BTreeMap<String, String> = files("mine", Kind::Tools, Lang::Rust).unwrap().into_iter().collect();
         let written = requirements(&files["vendor/hermes-plugin/Cargo.toml"], "[dependencies]");
         let workspace = fs::read_to_string(repository().join("plugins/Cargo.toml")).unwrap();
         let workspace = requirements(&workspace, "[workspace.dependencies]");
@@ -133,9 +158,11 @@ mod tests {
             (Lang::Rust, "Cargo.toml", "name = \"my-plugin\""),
             (Lang::Python, "pyproject.toml", "name = \"my-plugin\""),
             (Lang::JavaScript, "package.json", "\"name\": \"my-plugin\""),
+            (Lang::C, "Makefile", "NAME := my-plugin"),
         ] {
-            for kind in Kind::value_variants() {
-                let files: BTreeMap<String, String> = files("my-plugin", *kind, language).into_iter().collect();
+            for kind in language.kinds() {
+                let files: BTreeMap<String, String> =
+                    files("my-plugin", *kind, language).unwrap().into_iter().collect();
                 let manifest = Manifest::parse(&files["plugin.yaml"]).unwrap();
                 assert_eq!(manifest.name, "my-plugin");
                 assert!(files[build].contains(name) && files.contains_key(".gitignore"));
@@ -157,7 +184,7 @@ mod tests {
             (Lang::JavaScript, "package.json", "sdk/javascript", "vendor/hermes-plugin/"),
         ] {
             for kind in Kind::value_variants() {
-                let files: BTreeMap<String, String> = files("mine", *kind, language).into_iter().collect();
+                let files: BTreeMap<String, String> = files("mine", *kind, language).unwrap().into_iter().collect();
                 let world = format!("{}-plugin", kind.name());
                 assert!(files[build].contains(&format!("[\"{world}\"]")));
                 let contract = files.iter().find(|(path, _)| path.ends_with("worlds.wit")).unwrap().1;

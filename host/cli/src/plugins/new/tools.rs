@@ -17,6 +17,7 @@ pub(super) fn missing(language: Lang) -> Option<String> {
         Lang::Rust => missing_target(),
         Lang::Python => missing_program(toolchain::PYTHON),
         Lang::JavaScript => missing_program(toolchain::NPM),
+        Lang::C => missing_program("make"),
     }
 }
 

@@ -1,0 +1,249 @@
+//! `hermes plugins bindings` and `hermes plugins component`: the two steps that compilers to core WebAssembly need before and after
+//! them.
+//!
+//! Languages with a generator of their own (Rust, Python, JavaScript) do not use them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::{Args, ValueEnum};
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wit_bindgen_core::Files;
+use wit_bindgen_core::wit_parser::{Resolve, UnresolvedPackageGroup, WorldId};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+use crate::console::print;
+use crate::failure::{Failure, Kind};
+
+/// The world that includes the worlds of a project. It names the files and types of the bindings.
+const WORLD: &str = "project";
+/// The file of the contract with its worlds.
+const WORLDS: &str = "worlds.wit";
+/// The module of a project in Go, and the packages of `wit-bindgen` that are part of the SDK there.
+const GO_BINDINGS: &str = "hermes/bindings";
+const GO_EXPORTS: &str = "hermes/bindings/exports/export_";
+const GO_RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/";
+
+/// A language whose bindings Hermes generates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    C,
+    Go,
+}
+
+/// Where the contract lies, and what a project uses of it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ContractArguments {
+    /// The folder of the contract's version
+    #[arg(long, value_name = "FOLDER", default_value = "wit/1.0.0-rc.1")]
+    wit: PathBuf,
+    /// A world of the contract, such as `tools-plugin`; repeat it for a plugin of several kinds
+    #[arg(long = "world", value_name = "WORLD", required = true)]
+    worlds: Vec<String>,
+}
+
+/// What to generate.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct BindingsArguments {
+    /// The language
+    #[arg(value_enum)]
+    language: Target,
+    /// The folder for the files; it is created if necessary, and existing files are replaced
+    folder: PathBuf,
+    #[command(flatten)]
+    contract: ContractArguments,
+}
+
+/// What to turn into a component.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ComponentArguments {
+    /// The core module that a compiler wrote
+    module: PathBuf,
+    /// The component to write
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    contract: ContractArguments,
+}
+
+/// The contract with the world of a project.
+pub(super) struct Contract {
+    resolve: Resolve,
+    world: WorldId,
+}
+
+impl Contract {
+    /// Reads the files of a version of the contract, as path and text.
+    pub(super) fn parse(texts: &[(String, String)], worlds: &[String]) -> Result<Self> {
+        let mut main = None;
+        let mut dependencies = Vec::new();
+        for (path, text) in texts {
+            let is_main = path.ends_with(WORLDS);
+            let text = if is_main { with_project(text, worlds) } else { text.clone() };
+            let group =
+                UnresolvedPackageGroup::parse(path, &text).map_err(|(map, error)| anyhow!(error.render(&map)))?;
+            if is_main { main = Some(group) } else { dependencies.push(group) }
+        }
+        let main = main.with_context(|| format!("there is no {WORLDS}"))?;
+        let mut resolve = Resolve::default();
+        let package = resolve.push_groups(main, dependencies).map_err(|error| anyhow!(error.to_string()))?;
+        let world = resolve.select_world(&[package], Some(WORLD))?;
+        Ok(Self { resolve, world })
+    }
+
+    fn of(arguments: &ContractArguments) -> Result<Self> {
+        let ContractArguments { wit, worlds } = arguments;
+        let read = |path: &Path| -> Result<(String, String)> {
+            let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            Ok((path.display().to_string(), text))
+        };
+        let mut texts = vec![read(&wit.join(WORLDS))?];
+        let dependencies = wit.join("deps");
+        let entries =
+            fs::read_dir(&dependencies).with_context(|| format!("{} cannot be read", dependencies.display()))?;
+        for entry in entries {
+            texts.push(read(&entry?.path())?);
+        }
+        Self::parse(&texts, worlds)
+    }
+
+    /// The files of the bindings, by path.
+    pub(super) fn bindings(mut self, language: Target) -> Result<Vec<(String, String)>> {
+        let mut files = Files::default();
+        match language {
+            Target::C => {
+                // `component` adds the type of the world, so no object file needs to carry it.
+                let options = wit_bindgen_c::Opts { no_object_file: true, ..Default::default() };
+                options.build().generate(&mut self.resolve, self.world, &mut files)?;
+            }
+            Target::Go => {
+                let options = wit_bindgen_go::Opts { pkg_name: Some(GO_BINDINGS.to_owned()), ..Default::default() };
+                options.build().generate(&mut self.resolve, self.world, &mut files)?;
+            }
+        }
+        files
+            .iter()
+            .map(|(path, bytes)| {
+                let text =
+                    String::from_utf8(bytes.to_vec()).context("the generator wrote something other than text")?;
+                let text = if language == Target::Go { as_one_package(&text) } else { text };
+                Ok((path.to_owned(), text))
+            })
+            .collect()
+    }
+
+    /// Turns a core module into a component. WASI preview 1 is translated by the standard adapter.
+    fn component(&self, mut module: Vec<u8>) -> Result<Vec<u8>> {
+        embed_component_metadata(&mut module, &self.resolve, self.world, StringEncoding::UTF8, false)?;
+        let mut encoder = ComponentEncoder::default();
+        encoder.validate(true).module(&module)?;
+        encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?;
+        encoder.encode()
+    }
+}
+
+/// The worlds of the contract, and one that includes those of the project.
+fn with_project(text: &str, worlds: &[String]) -> String {
+    let includes: String = worlds.iter().map(|world| format!("    include {world};\n")).collect();
+    format!("{text}\nworld {WORLD} {{\n{includes}}}\n")
+}
+
+/// Go code whose exports are all in the package `hermes/plugin`, and whose runtime is the one of the SDK.
+fn as_one_package(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line.trim().strip_prefix('"').and_then(|path| path.strip_suffix('"')) {
+            Some(path) if path.starts_with(GO_EXPORTS) => {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                out.push_str(&format!("\t{name} \"hermes/plugin\"\n"));
+            }
+            _ => {
+                out.push_str(&line.replace(GO_RUNTIME, "hermes/sdk/wit/"));
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn generate(arguments: &BindingsArguments) -> Result<ExitCode, Failure> {
+    let BindingsArguments { language, folder, contract } = arguments;
+    let write = || -> Result<usize> {
+        let files = Contract::of(contract)?.bindings(*language)?;
+        for (path, text) in &files {
+            let path = folder.join(path);
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        Ok(files.len())
+    };
+    let written = write().map_err(|error| failed("the bindings cannot be generated", &error, CONTRACT_FIX))?;
+    print(&format!("wrote {} to {}\n", crate::text::counted(written as u64, "file"), folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn component(arguments: &ComponentArguments) -> Result<ExitCode, Failure> {
+    let ComponentArguments { module, output, contract } = arguments;
+    let contract =
+        Contract::of(contract).map_err(|error| failed("the contract cannot be read", &error, CONTRACT_FIX))?;
+    let write = || -> Result<usize> {
+        let bytes = fs::read(module).with_context(|| format!("{} cannot be read", module.display()))?;
+        let component = contract.component(bytes)?;
+        fs::write(output, &component).with_context(|| format!("{} cannot be written", output.display()))?;
+        Ok(component.len())
+    };
+    let fix = "build the module again with the bindings of this contract, and export every function of the world";
+    let size = write().map_err(|error| failed("the component cannot be made", &error, fix))?;
+    print(&format!("wrote {} ({} KiB)\n", output.display(), crate::text::grouped((size as u64) >> 10)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const CONTRACT_FIX: &str = "give the folder of the contract's version with --wit, and worlds of its worlds.wit with --world; `hermes plugins wit DIR` writes the contract";
+
+fn failed(what: &str, error: &anyhow::Error, fix: &str) -> Failure {
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    Failure::new(Kind::Plugin, what, causes.join(": "), fix)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_app::SCAFFOLD;
+
+    use super::*;
+
+    fn contract(worlds: &[&str]) -> Result<Contract> {
+        let texts = SCAFFOLD.iter().filter(|(folder, path, _)| *folder == "wit" && path.ends_with(".wit"));
+        let texts: Vec<(String, String)> = texts.map(|(_, path, text)| ((*path).into(), (*text).into())).collect();
+        Contract::parse(&texts, &worlds.iter().map(|world| (*world).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn bindings_contain_the_exports_of_every_named_world() {
+        let worlds = ["tools-plugin", "memory-provider-plugin"];
+        let files = contract(&worlds).unwrap().bindings(Target::C).unwrap();
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["project.c", "project.h"]);
+        for export in ["exports_hermes_tools_tools_call(", "exports_hermes_memory_memory_provider_recall("] {
+            assert!(files[1].1.contains(export), "{export}");
+        }
+        let go = contract(&worlds).unwrap().bindings(Target::Go).unwrap();
+        let exports = &go.iter().find(|(path, _)| path.ends_with("wit_exports.go")).unwrap().1;
+        assert!(exports.contains("export_hermes_tools_tools \"hermes/plugin\""), "{exports}");
+        assert!(go.iter().all(|(_, text)| !text.contains("bytecodealliance.org")));
+    }
+
+    #[test]
+    fn an_unknown_world_and_a_module_without_exports_are_refused() {
+        let error = contract(&["kitchen-plugin"]).err().unwrap();
+        assert!(format!("{error:#}").contains("kitchen-plugin"), "{error:#}");
+        let empty = b"\0asm\x01\0\0\0".to_vec();
+        let error = contract(&["tools-plugin"]).unwrap().component(empty).unwrap_err();
+        assert!(format!("{error:#}").contains("hermes:"), "{error:#}");
+    }
+}
