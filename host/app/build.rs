@@ -63,6 +63,8 @@ fn scaffold(repository: &Path) -> String {
         ("abi", "abi/src"),
         ("python", "python"),
         ("javascript", "javascript"),
+        ("c", "c"),
+        ("go", "go"),
     ] {
         sources.push((format!("sdk/{sdk}"), repository.join("sdk").join(folder)));
     }

@@ -86,8 +86,8 @@ static JAVASCRIPT: Words = Words {
 };
 
 static GO: Words = Words {
-    build: "run the project's build script",
-    toolchain: "build it as a component against the files of wit/",
+    build: "run `go run build.go`, or the project's build script, in the folder of the project",
+    toolchain: "build it with `hermes plugins bindings go` and `hermes plugins component`, against the files of wit/",
     crash: "a panic",
     imports: "check the error of an import and pass it on, or do without",
     globals: "variables of packages",

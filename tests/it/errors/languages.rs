@@ -10,7 +10,7 @@ use super::Screens;
 #[test]
 fn mistakes_in_projects_of_other_languages() {
     let mut screens = Screens::default();
-    for language in ["python", "javascript", "c"] {
+    for language in ["python", "javascript", "c", "go"] {
         let home = Home::new();
         home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]).run().success();
         for command in ["test", "install", "pack"] {

@@ -10,8 +10,12 @@ use hermes_tests::{Home, staged_guest};
 
 const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
 /// The languages, and the kinds that have a template.
-const LANGUAGES: [(&str, &[&str]); 3] =
-    [("python", &KINDS), ("javascript", &KINDS), ("c", &["context-engine", "tools"])];
+const LANGUAGES: [(&str, &[&str]); 4] = [
+    ("python", &KINDS),
+    ("javascript", &KINDS),
+    ("c", &["context-engine", "tools"]),
+    ("go", &["context-engine", "tools"]),
+];
 
 fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
     let name = format!("my-{kind}");

@@ -3,6 +3,8 @@
 //!
 //! Languages with a generator of their own (Rust, Python, JavaScript) do not use them.
 
+mod arena;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,6 +29,8 @@ const WORLDS: &str = "worlds.wit";
 const GO_BINDINGS: &str = "hermes/bindings";
 const GO_EXPORTS: &str = "hermes/bindings/exports/export_";
 const GO_RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/";
+/// The first line of every exported function, before which the SDK may collect garbage.
+const GO_EXPORT_BEGINS: &str = "pinner := &syncExportPinner";
 
 /// A language whose bindings Hermes generates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -121,7 +125,10 @@ impl Contract {
                 options.build().generate(&mut self.resolve, self.world, &mut files)?;
             }
             Target::Go => {
-                let options = wit_bindgen_go::Opts { pkg_name: Some(GO_BINDINGS.to_owned()), ..Default::default() };
+                // `gofmt` may be missing, and two machines should get the same text.
+                let format = wit_bindgen_go::Format::False;
+                let pkg_name = Some(GO_BINDINGS.to_owned());
+                let options = wit_bindgen_go::Opts { format, pkg_name, ..Default::default() };
                 options.build().generate(&mut self.resolve, self.world, &mut files)?;
             }
         }
@@ -137,7 +144,8 @@ impl Contract {
     }
 
     /// Turns a core module into a component. WASI preview 1 is translated by the standard adapter.
-    fn component(&self, mut module: Vec<u8>) -> Result<Vec<u8>> {
+    fn component(&self, module: Vec<u8>) -> Result<Vec<u8>> {
+        let mut module = arena::with_adapter_memory(module)?;
         embed_component_metadata(&mut module, &self.resolve, self.world, StringEncoding::UTF8, false)?;
         let mut encoder = ComponentEncoder::default();
         encoder.validate(true).module(&module)?;
@@ -162,6 +170,9 @@ fn as_one_package(text: &str) -> String {
                 out.push_str(&format!("\t{name} \"hermes/plugin\"\n"));
             }
             _ => {
+                if line.trim() == GO_EXPORT_BEGINS {
+                    out.push_str("\twitRuntime.Enter()\n");
+                }
                 out.push_str(&line.replace(GO_RUNTIME, "hermes/sdk/wit/"));
                 out.push('\n');
             }
@@ -235,6 +246,8 @@ mod tests {
         let go = contract(&worlds).unwrap().bindings(Target::Go).unwrap();
         let exports = &go.iter().find(|(path, _)| path.ends_with("wit_exports.go")).unwrap().1;
         assert!(exports.contains("export_hermes_tools_tools \"hermes/plugin\""), "{exports}");
+        let calls = exports.matches("//go:wasmexport hermes:").count();
+        assert!(calls > 5 && exports.matches("witRuntime.Enter()").count() == calls, "{exports}");
         assert!(go.iter().all(|(_, text)| !text.contains("bytecodealliance.org")));
     }
 

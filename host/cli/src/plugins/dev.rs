@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// The project, and the command that builds it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DevArguments {
-    /// The project folder, with a plugin.yaml and the build file of its language: Cargo.toml, build.py, package.json or Makefile
+    /// The project folder, with a plugin.yaml and the build file of its language: Cargo.toml, build.py, package.json, build.go or Makefile
     path: PathBuf,
     /// Build with this command instead of the one of the language; it runs in the project folder, without a shell
     #[arg(long, value_name = "COMMAND", conflicts_with = "cargo")]

@@ -66,6 +66,7 @@ pub(crate) enum Lang {
     #[value(name = "javascript", alias = "js")]
     JavaScript,
     C,
+    Go,
 }
 
 impl Lang {
@@ -75,7 +76,7 @@ impl Lang {
             Self::Rust | Self::Python | Self::JavaScript => {
                 &[Kind::ContextEngine, Kind::MemoryProvider, Kind::Tools, Kind::Skills, Kind::Hooks]
             }
-            Self::C => &[Kind::ContextEngine, Kind::Tools],
+            Self::C | Self::Go => &[Kind::ContextEngine, Kind::Tools],
         }
     }
 
@@ -86,6 +87,7 @@ impl Lang {
             Self::Python => "python",
             Self::JavaScript => "javascript",
             Self::C => "c",
+            Self::Go => "go",
         }
     }
 
@@ -96,6 +98,7 @@ impl Lang {
             Self::Python => (&["python3 build.py test", "python3 build.py"], "src/plugin.py"),
             Self::JavaScript => (&["npm install", "npm test", "npm run build"], "src/plugin.js"),
             Self::C => (&["make test", "make"], "src/plugin.c"),
+            Self::Go => (&["go test ./...", "go run build.go"], "plugin/plugin.go"),
         }
     }
 }

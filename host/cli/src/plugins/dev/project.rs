@@ -66,7 +66,7 @@ impl Project {
             }
             None if language.build_commands(&folder).is_empty() => {
                 return Err(failed(
-                    format!("{} has no Cargo.toml, build.py, package.json or Makefile", folder.display()),
+                    format!("{} has no Cargo.toml, build.py, package.json, build.go or Makefile", folder.display()),
                     "give the folder of a project, or give the build command with --build",
                 ));
             }

@@ -33,6 +33,7 @@ fn generated(language: Lang) -> Option<Target> {
     match language {
         Lang::Rust | Lang::Python | Lang::JavaScript => None,
         Lang::C => Some(Target::C),
+        Lang::Go => Some(Target::Go),
     }
 }
 
@@ -55,6 +56,7 @@ fn vendored(language: Lang, folder: &str, path: &str) -> Option<String> {
         (Lang::Rust, "sdk/abi") => format!("vendor/hermes-plugin-abi/src/{path}"),
         (Lang::Rust, "sdk/rust-derive") => format!("vendor/hermes-plugin-derive/src/{path}"),
         (Lang::Python, "sdk/python") => format!("vendor/{path}"),
+        (Lang::Go, "sdk/go") => format!("sdk/{path}"),
         (Lang::C, "sdk/c") => format!("vendor/{path}"),
         (Lang::JavaScript, "sdk/javascript") => format!("vendor/hermes-plugin/{path}"),
         _ => return None,
@@ -97,8 +99,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
     use std::path::{Path, PathBuf};
-
-    use clap::ValueEnum as _;
 
     use hermes_plugin_host::Manifest;
 
@@ -159,6 +159,7 @@ mod tests {
             (Lang::Python, "pyproject.toml", "name = \"my-plugin\""),
             (Lang::JavaScript, "package.json", "\"name\": \"my-plugin\""),
             (Lang::C, "Makefile", "NAME := my-plugin"),
+            (Lang::Go, "build.go", "const name = \"my-plugin\""),
         ] {
             for kind in language.kinds() {
                 let files: BTreeMap<String, String> =
@@ -182,11 +183,13 @@ mod tests {
         for (language, build, sdk, at) in [
             (Lang::Python, "pyproject.toml", "sdk/python", "vendor/"),
             (Lang::JavaScript, "package.json", "sdk/javascript", "vendor/hermes-plugin/"),
+            (Lang::C, "Makefile", "sdk/c", "vendor/"),
+            (Lang::Go, "build.go", "sdk/go", "sdk/"),
         ] {
-            for kind in Kind::value_variants() {
+            for kind in language.kinds() {
                 let files: BTreeMap<String, String> = files("mine", *kind, language).unwrap().into_iter().collect();
                 let world = format!("{}-plugin", kind.name());
-                assert!(files[build].contains(&format!("[\"{world}\"]")));
+                assert!(files[build].contains(&world), "{build}");
                 let contract = files.iter().find(|(path, _)| path.ends_with("worlds.wit")).unwrap().1;
                 assert!(contract.contains(&format!("world {world} {{")), "{world}");
                 let written: BTreeMap<String, String> = files

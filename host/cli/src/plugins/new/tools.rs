@@ -18,12 +18,17 @@ pub(super) fn missing(language: Lang) -> Option<String> {
         Lang::Python => missing_program(toolchain::PYTHON),
         Lang::JavaScript => missing_program(toolchain::NPM),
         Lang::C => missing_program("make"),
+        Lang::Go => missing_program("go"),
     }
 }
 
 fn missing_program(program: &str) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg(if program == "go" { "version" } else { "--version" })
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let remedy = toolchain::remedy(program).unwrap_or("install it");
     command.status().is_err().then(|| format!("`{program}` was not found; {remedy}"))
 }
