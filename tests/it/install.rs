@@ -9,3 +9,4 @@ mod languages;
 mod lifecycle;
 mod publishing;
 mod screens;
+mod skills;

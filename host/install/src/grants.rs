@@ -100,6 +100,7 @@ impl Installer {
             native: native || unchanged.is_some_and(|entry| entry.pin.native),
         };
         match (&code, pin.native) {
+            (code, false) if code.is_empty() => Ok(Granting { manifest, pin, before }),
             (CodeFiles { native: None, .. }, true) => Err(InstallError::NoLibrary(name.to_owned())),
             (CodeFiles { component: None, .. }, false) => Err(InstallError::Native(name.to_owned())),
             _ => Ok(Granting { manifest, pin, before }),

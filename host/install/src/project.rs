@@ -1,12 +1,12 @@
-//! The files of a folder that make up a plugin: its manifest, its code, and documents. A component cannot read its own
-//! folder, so nothing else is installed.
+//! The files of a folder that make up a plugin: its manifest, its code, its skills, and documents. A component cannot read its
+//! own folder, so nothing else is installed.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::{self, ArtifactError, Place, components};
-use hermes_plugin_host::{MANIFEST, Manifest};
+use hermes_plugin_host::{MANIFEST, Manifest, SKILLS, skills_in};
 
 use crate::error::{At, InstallError, Reason};
 use crate::fetch::SIGNATURE;
@@ -20,6 +20,9 @@ const DOCUMENTS: &[&str] = &["readme", "license", "licence", "copying", "notice"
 const MOST_DOCUMENTS: usize = 16;
 /// Most bytes of a document.
 const MOST_DOCUMENT: u64 = 1 << 20;
+/// Most files of a plugin's skills, and their bytes.
+const MOST_SKILL_FILES: usize = 1_000;
+const MOST_SKILL_BYTES: u64 = 16 << 20;
 /// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
 
@@ -31,6 +34,8 @@ pub(crate) struct Project {
     /// The component first, then all native libraries, so that the folder is the same on every machine.
     pub(crate) code: Vec<CodeFile>,
     documents: Vec<PathBuf>,
+    /// The files of its skills, by their names below the plugin's folder.
+    skills: Vec<(String, PathBuf)>,
 }
 
 /// A file with code.
@@ -65,6 +70,7 @@ impl Project {
                 code.push(CodeFile { path, name, signature });
             }
             Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
+            Err(ArtifactError::NoComponent) if !skills_in(folder).is_empty() => {}
             Err(error) => return Err(no_plugin(no_build(&error, folder))),
         }
         let libraries: BTreeSet<&String> = manifest.native.values().collect();
@@ -75,7 +81,7 @@ impl Project {
                 code.push(CodeFile { path, name: name.clone(), signature });
             }
         }
-        if code.is_empty() {
+        if code.is_empty() && skills_in(folder).is_empty() {
             let named: Vec<&str> = manifest.native.values().map(String::as_str).collect();
             let why = format!("none of the native libraries in plugin.yaml ({}) exists", named.join(", "));
             return Err(no_plugin(Reason::new(why, "build them with `cargo build --release --features native`")));
@@ -86,7 +92,13 @@ impl Project {
                 return Err(no_plugin(Reason::new(why, "ask its author for a smaller build")));
             }
         }
-        Ok(Self { manifest, manifest_text: text, code, documents: documents(folder).at(folder)? })
+        Ok(Self {
+            manifest,
+            manifest_text: text,
+            code,
+            documents: documents(folder).at(folder)?,
+            skills: skills(folder)?,
+        })
     }
 
     /// The component, if the plugin has one.
@@ -110,6 +122,9 @@ impl Project {
                 files.push((name.into_owned(), fs::read(document).at(document)?));
             }
         }
+        for (name, path) in &self.skills {
+            files.push((name.clone(), fs::read(path).at(path)?));
+        }
         Ok(files)
     }
 
@@ -117,11 +132,53 @@ impl Project {
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
         for (name, bytes) in self.files()? {
             let path = folder.join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).at(parent)?;
+            }
             let mut file = fs::File::create_new(&path).at(&path)?;
             std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all()).at(&path)?;
         }
         hermes_private_files::sync_folder(folder).at(folder)
     }
+}
+
+/// The files of the plugin's skills. Hidden files and links are left out.
+fn skills(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
+    let mut found = Vec::new();
+    let mut bytes = 0;
+    let mut folders = match skills_in(folder).is_empty() {
+        true => Vec::new(),
+        false => vec![(SKILLS.to_owned(), folder.join(SKILLS))],
+    };
+    while let Some((prefix, folder)) = folders.pop() {
+        for entry in fs::read_dir(&folder).at(&folder)? {
+            let entry = entry.at(&folder)?;
+            let path = entry.path();
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            // This is the type of the entry itself: links are not followed.
+            let kind = entry.file_type().at(&path)?;
+            if name.starts_with('.') {
+                continue;
+            }
+            let name = format!("{prefix}/{name}");
+            if kind.is_dir() {
+                folders.push((name, path));
+            } else if kind.is_file() {
+                bytes += entry.metadata().at(&path)?.len();
+                found.push((name, path));
+            }
+            if found.len() > MOST_SKILL_FILES || bytes > MOST_SKILL_BYTES {
+                let why = format!(
+                    "its skills have more than {MOST_SKILL_FILES} files, or more than {} MiB",
+                    MOST_SKILL_BYTES >> 20
+                );
+                let reason = Reason::new(why, "ask its author for smaller skills");
+                return Err(InstallError::NoPlugin { from: folder.display().to_string(), reason });
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 pub(crate) fn no_build(error: &ArtifactError, folder: &Path) -> Reason {
@@ -213,6 +270,44 @@ mod tests {
             fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         Ok(names)
+    }
+
+    #[test]
+    fn skills_are_copied_with_code_and_without() {
+        let skill = [
+            ("plugin.yaml", "name: mine\n"),
+            ("skills/tea/SKILL.md", "s"),
+            ("skills/tea/more/leaves.md", "l"),
+            ("skills/tea/.git/config", "no"),
+            ("skills/drinks/coffee/SKILL.md", "s"),
+        ];
+        let names = |files: &[(&str, &str)]| -> Result<Vec<String>, String> {
+            let from = folder(files);
+            let project = Project::find(from.path(), Place::Local, "here", None).map_err(|error| error.sentence())?;
+            Ok(project.files().unwrap().into_iter().map(|(name, _)| name).collect())
+        };
+        let skills = ["skills/drinks/coffee/SKILL.md", "skills/tea/SKILL.md", "skills/tea/more/leaves.md"];
+        assert_eq!(names(&skill).unwrap(), [&["plugin.yaml"], skills.as_slice()].concat());
+        assert_eq!(staged(&skill).unwrap(), ["plugin.yaml", "skills"]);
+        let with_code = [skill.as_slice(), &[("mine.wasm", "x")]].concat();
+        assert_eq!(names(&with_code).unwrap(), [&["plugin.yaml", "mine.wasm"], skills.as_slice()].concat());
+        // A project that was not built is not a plugin of skills.
+        for unbuilt in
+            [("Cargo.toml", "[package]\nname = \"mine\"\n"), ("plugin.yaml", "name: mine\ncomponent: a.wasm\n")]
+        {
+            assert!(names(&[skill.as_slice(), &[unbuilt]].concat()).is_err(), "{unbuilt:?}");
+        }
+        assert!(names(&[("plugin.yaml", "name: mine\n"), ("skills/readme.md", "r")]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_a_skill_is_not_followed() {
+        let from = folder(&[("plugin.yaml", "name: mine\n"), ("skills/tea/SKILL.md", "s")]);
+        std::os::unix::fs::symlink("/etc", from.path().join("skills/tea/etc")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", from.path().join("skills/tea/host")).unwrap();
+        let project = Project::find(from.path(), Place::Local, "here", None).unwrap();
+        assert_eq!(project.skills.len(), 1);
     }
 
     #[test]

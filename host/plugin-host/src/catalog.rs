@@ -21,7 +21,7 @@ use folder::{holds_files, is_hidden, is_left_without_manifest};
 use found::CodeLocation;
 
 pub(crate) use folder::is_held;
-pub use folder::{HELD, MANIFEST, SLOTS, code_in, manifest_in};
+pub use folder::{HELD, MANIFEST, SKILLS, SLOTS, code_in, manifest_in, skills_in};
 pub(crate) use found::generation;
 pub use found::{Bundled, Code, CodeFiles, Found, GrantStatus, Origin, Ungranted};
 
@@ -71,6 +71,16 @@ pub struct Catalog {
     found: Vec<Found>,
     problems: Vec<Problem>,
     folder: PathBuf,
+    /// The component that reads folders of skills.
+    reader: Option<&'static [u8]>,
+}
+
+/// The first line in the manifest of the bundled plugin that reads folders of skills.
+const READER: &str = "name: local";
+
+fn reader(bundled: &[Bundled]) -> Option<&'static [u8]> {
+    let reads = |plugin: &&Bundled| plugin.manifest.lines().any(|line| line == READER);
+    bundled.iter().find(reads).map(|plugin| plugin.component)
 }
 
 /// Which source of a plugin has precedence, and what plugins may do.
@@ -91,7 +101,7 @@ impl Catalog {
     /// folder says which of the latter may run. A bundled plugin has precedence over an installed one of the same name,
     /// unless the user's `settings` say otherwise.
     pub fn find(bundled: &[Bundled], folder: &Path, settings: &HashMap<String, PluginSettings>) -> Self {
-        let mut catalog = Self::under_development(folder);
+        let mut catalog = Self::under_development(bundled, folder);
         let lock = Lock::read(&folder.with_file_name("plugins.lock")).unwrap_or_else(|error| {
             catalog.problems.push(Problem::of_all(error.into()));
             // An empty lock grants nothing.
@@ -104,7 +114,7 @@ impl Catalog {
     /// Like [`Catalog::find`], for a folder that the caller vouches for: all plugins run with all permissions that they
     /// request.
     pub fn vouched(bundled: &[Bundled], folder: &Path) -> Self {
-        let mut catalog = Self::under_development(folder);
+        let mut catalog = Self::under_development(bundled, folder);
         catalog.look(bundled, &Rules { lock: None, settings: &HashMap::new() });
         catalog
     }
@@ -116,12 +126,14 @@ impl Catalog {
             origin: Origin::Bundled,
             status: GrantStatus::Trusted,
             location: CodeLocation::Memory(code),
+            reader: None,
         };
-        Self { found: vec![found], problems: Vec::new(), folder: PathBuf::new() }
+        Self { found: vec![found], problems: Vec::new(), folder: PathBuf::new(), reader: None }
     }
 
-    fn under_development(folder: &Path) -> Self {
-        let mut catalog = Self { found: Vec::new(), problems: Vec::new(), folder: folder.to_owned() };
+    fn under_development(bundled: &[Bundled], folder: &Path) -> Self {
+        let (found, problems, reader) = (Vec::new(), Vec::new(), reader(bundled));
+        let mut catalog = Self { found, problems, folder: folder.to_owned(), reader };
         catalog.look_into_slots(&folder.join(SLOTS));
         catalog
     }
@@ -136,6 +148,7 @@ impl Catalog {
                     origin: Origin::Bundled,
                     status: GrantStatus::Trusted,
                     location: CodeLocation::Memory(Code::Component(Cow::Borrowed(plugin.component))),
+                    reader: None,
                 }),
                 Err(source) => {
                     let path = "bundled plugin.yaml".into();
@@ -228,6 +241,7 @@ impl Catalog {
             manifest,
             origin: Origin::Installed(folder.to_owned()),
             location: CodeLocation::Folder(folder.to_owned(), files),
+            reader: self.reader,
         })
     }
 

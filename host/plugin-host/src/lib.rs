@@ -48,8 +48,8 @@ mod web;
 
 pub use addresses::ClosedAddress;
 pub use catalog::{
-    Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SLOTS, Ungranted, code_in,
-    manifest_in,
+    Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, Ungranted,
+    code_in, manifest_in, skills_in,
 };
 pub use diagnosis::codes;
 pub use digest::Digest;

@@ -23,6 +23,20 @@ pub struct Shown {
     pub has_started: bool,
 }
 
+impl Shown {
+    /// What a plugin without code offers: the skills in its folder.
+    pub fn of_skills(names: Vec<String>) -> Self {
+        Self {
+            exports: vec!["skills"],
+            tools: Vec::new(),
+            skills: names,
+            events: Vec::new(),
+            complaint: None,
+            has_started: true,
+        }
+    }
+}
+
 /// Starts a plugin once. An error that the plugin returns becomes a complaint; a crash or a limit is an error.
 pub async fn rehearse(
     name: &str,

@@ -106,8 +106,9 @@ impl Generations {
             let line = match (kind, slot) {
                 (ChangeKind::Broken(why), _) => broken(&name, &why),
                 (ChangeKind::Removed, _) => removed(&name).into(),
-                (ChangeKind::Revoked(why), slot) => {
-                    slot.inspect(|slot| slot.strip());
+                (ChangeKind::Revoked(why), _) => {
+                    // The skills in a plugin's folder have a slot of their own.
+                    self.slots.iter().filter(|slot| slot.plugin() == name).for_each(|slot| slot.strip());
                     revoked(&name, &why)
                 }
                 (ChangeKind::Ready(_), None) => {

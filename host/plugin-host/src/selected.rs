@@ -12,7 +12,7 @@ use hermes_capabilities::sql::Database;
 use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
 use crate::addresses::ClosedAddress;
-use crate::catalog::{Found, Origin, generation};
+use crate::catalog::{Found, Origin, SKILLS, generation};
 use crate::component::SessionComponent;
 use crate::error::PluginsError;
 use crate::generations::Slot;
@@ -53,6 +53,8 @@ pub(crate) struct Selected {
     /// The addresses of its section that the user has not allowed.
     pub(crate) closed: Vec<ClosedAddress>,
     pub(crate) settings: PluginSettings,
+    /// The folder of the plugin that takes the place of the user's skills.
+    pub(crate) skills: Option<PathBuf>,
 }
 
 /// Hooks that do not run, because the manifest does not request the permission.
@@ -255,8 +257,11 @@ impl Selected {
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {
         let mut roots = Vec::new();
         for asked in &self.permissions.files {
-            let (path, denied) = place(&asked.root, around);
-            if asked.root == "skills" {
+            let (path, denied) = match &self.skills {
+                Some(own) => (own.clone(), Vec::new()),
+                None => place(&asked.root, around),
+            };
+            if asked.root == SKILLS && self.skills.is_none() {
                 // An empty folder shows the user where skills belong.
                 let _ = std::fs::create_dir_all(&path);
             }
@@ -274,7 +279,7 @@ const WORKSPACE: &str = "workspace";
 /// The folder of a root, and the folders below it that stay closed.
 fn place(root: &str, around: &Surroundings) -> (PathBuf, Vec<PathBuf>) {
     match root {
-        "skills" => (around.home.join("skills"), Vec::new()),
+        SKILLS => (around.home.join("skills"), Vec::new()),
         _ => (around.workspace.clone(), vec![around.home.clone()]),
     }
 }

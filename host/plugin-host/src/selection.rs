@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::{Action, Diagnose as _, Notice};
-use hermes_runtime::{Exports, Runtime};
+use hermes_runtime::{Exports, Loaded, Runtime};
 
-use crate::catalog::{Catalog, Found, Problem, Ungranted};
+use crate::catalog::{Catalog, Found, Problem, SKILLS, Ungranted};
 use crate::error::PluginsError;
+use crate::permission::{Access, Permissions, Root};
 use crate::selected::Selected;
 use crate::settings::PluginSettings;
 use crate::variables::Variables;
@@ -100,6 +101,8 @@ pub(crate) struct Chosen {
     /// Memory providers, the built-in one first.
     pub(crate) memories: Vec<Arc<Selected>>,
     pub(crate) others: Vec<Arc<Selected>>,
+    /// The folders of skills of plugins with code.
+    pub(crate) skills: Vec<Arc<Selected>>,
     /// Which plugins were left out, and why.
     pub(crate) notices: Vec<Notice>,
 }
@@ -130,11 +133,19 @@ impl Chosen {
         }
         let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
         let all = std::iter::once(&engine).chain(&memories).chain(&others);
+        let mut skills = Vec::new();
+        for beside in all.clone().filter_map(|selected| selected.found.beside_code()) {
+            match select.load(&beside) {
+                Ok(selected) => skills.push(selected),
+                Err(error) => notices.push(Notice::of(&error)),
+            }
+        }
         notices.extend(all.clone().flat_map(|selected| &selected.unexpanded).map(Notice::of));
         notices.extend(all.clone().flat_map(|selected| &selected.closed).map(Notice::of));
         notices.extend(all.filter_map(Selected::idle_hooks).map(|idle| Notice::of(&idle)));
         let share = |selected: Vec<Selected>| selected.into_iter().map(Arc::new).collect();
-        Ok(Self { engine: Arc::new(engine), memories: share(memories), others: share(others), notices })
+        let (memories, others, skills) = (share(memories), share(others), share(skills));
+        Ok(Self { engine: Arc::new(engine), memories, others, skills, notices })
     }
 
     /// All plugins, the engine first.
@@ -207,7 +218,12 @@ impl Select<'_> {
     pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
         let loaded = found.load(self.runtime, &|elapsed| (self.compiling)(name, elapsed))?;
-        let claims = found.manifest.claims_beyond(&loaded.exports().names());
+        if found.is_only_skills() {
+            return Ok(self.skills_of(found, loaded));
+        }
+        let mut exports = loaded.exports().names();
+        exports.extend(found.skills().map(|_| "skills"));
+        let claims = found.manifest.claims_beyond(&exports);
         if !claims.is_empty() {
             return Err(PluginsError::Claims { name: name.clone(), claims });
         }
@@ -223,7 +239,23 @@ impl Select<'_> {
         }
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, closed, settings })
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, closed, settings, skills: None })
+    }
+
+    /// The skills in a plugin's folder. The bundled code that reads them gets this folder and nothing else.
+    fn skills_of(&self, found: &Found, loaded: Arc<Loaded>) -> Selected {
+        let files = vec![Root { root: SKILLS.to_owned(), access: Access::Read }];
+        Selected {
+            permissions: Permissions { files, ..Permissions::default() },
+            loaded,
+            config: "{}".to_owned(),
+            variables: Variables::none(),
+            unexpanded: Vec::new(),
+            closed: Vec::new(),
+            settings: self.selection.settings.get(&found.manifest.name).cloned().unwrap_or_default(),
+            skills: found.skills(),
+            found: found.clone(),
+        }
     }
 
     /// The names of the plugins of a kind, for an error message. Loads all plugins.

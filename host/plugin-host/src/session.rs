@@ -208,6 +208,11 @@ impl Plugins {
             session.generations.slots.push(component.clone());
             session.add(component, Exports { tools, ..exports });
         }
+        for skills in &self.chosen.skills {
+            let component = skills.start(surroundings, &shared, Role::Beside)?;
+            session.generations.slots.push(component.clone());
+            session.skills.push(component);
+        }
         Ok(session)
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hermes_runtime::{CallError, Exports, LimitSet, Limits, Runtime};
 
-use crate::catalog::{Catalog, Found};
+use crate::catalog::{Catalog, Found, skills_in};
 use crate::error::PluginsError;
 use crate::rehearsal::{self, Shown};
 use crate::selected::Selected;
@@ -71,6 +71,10 @@ pub async fn try_out(
 
 /// Starts a plugin once with its configuration.
 pub(crate) async fn rehearse(selected: &Selected) -> Result<Shown, CallError> {
+    // The code is part of Hermes, and has no folder in a rehearsal.
+    if let (Some(_), Some(folder)) = (&selected.skills, selected.found.folder()) {
+        return Ok(Shown::of_skills(skills_in(folder)));
+    }
     let version = selected.found.manifest.version.to_string();
     let (loaded, limits) = (Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()));
     rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits).await

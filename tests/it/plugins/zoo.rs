@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 
 /// Installs and enables a plugin.
 fn keep(home: &Home, name: &str, component: &[u8]) {
-    home.write(&format!("plugins/{name}/plugin.yaml"), format!("name: {name}\nversion: 0.1.0\ndescription: a beast\n"));
+    home.write(
+        &format!("plugins/{name}/plugin.yaml"),
+        format!("name: {name}\nversion: 0.1.0\ndescription: a beast\npermissions: {{hooks: true}}\n"),
+    );
     home.write(&format!("plugins/{name}/{name}.wasm"), component);
     home.grant(name);
     home.set("plugins.enabled", json!([name]));

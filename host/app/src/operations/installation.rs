@@ -130,6 +130,9 @@ async fn rehearse(
     setup: &Setup,
     reporter: &dyn Reporter,
 ) -> Result<Shown, AppError> {
+    if let Some(shown) = prepared.only_skills()? {
+        return Ok(shown);
+    }
     let name = &prepared.manifest.name;
     let nothing = json!({});
     let entries = setup.selection(&ModelChoice::default()).entries;

@@ -70,7 +70,7 @@ impl Details<'_> {
 
     /// The form, size and digest of the code that runs; none if the plugin cannot run.
     fn code(&self) -> Option<(&'static str, u64, String)> {
-        let code = self.found.code().ok()?;
+        let code = self.found.code().ok().filter(|_| !self.found.is_only_skills())?;
         let form = if matches!(code, Code::Native(_)) { "library" } else { "component" };
         Some((form, code.bytes().len() as u64, Digest::of(code.bytes()).to_string()))
     }

@@ -20,6 +20,28 @@ pub(crate) fn is_held(slot: &Path) -> bool {
 
 /// The file name of a manifest.
 pub const MANIFEST: &str = "plugin.yaml";
+/// The folder of a plugin with its skills, each in a folder of its own with the file `SKILL.md`.
+pub const SKILLS: &str = "skills";
+const SKILL: &str = "SKILL.md";
+
+/// The names of the skills in a plugin's folder, in order.
+pub fn skills_in(folder: &Path) -> Vec<String> {
+    let is_skill = |path: &PathBuf| path.join(SKILL).is_file();
+    let folders = |folder: &Path| -> Vec<PathBuf> { content(folder).filter(|path| path.is_dir()).collect() };
+    let mut found = Vec::new();
+    for outer in folders(&folder.join(SKILLS)) {
+        if is_skill(&outer) {
+            found.push(outer);
+        } else {
+            // A category.
+            found.extend(folders(&outer).into_iter().filter(is_skill));
+        }
+    }
+    let mut names: Vec<String> =
+        found.iter().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
 
 /// Reads the manifest of a folder.
 pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
@@ -29,7 +51,7 @@ pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
 }
 
 /// The files of a folder with code: the component that the manifest names, or else the only one, and the library that the
-/// manifest names for this machine.
+/// manifest names for this machine. A plugin that has only skills has none.
 pub fn code_in(folder: &Path, manifest: &Manifest) -> Result<CodeFiles, PluginsError> {
     let unbuilt = |file: Option<&String>| PluginsError::Unbuilt { folder: folder.to_owned(), file: file.cloned() };
     let native = manifest.library().filter(|name| folder.join(name).is_file()).map(str::to_owned);
@@ -53,6 +75,9 @@ pub fn code_in(folder: &Path, manifest: &Manifest) -> Result<CodeFiles, PluginsE
             name: manifest.name.clone(),
             targets: manifest.native.keys().cloned().collect(),
         }),
+        0 if manifest.native.is_empty() && !skills_in(folder).is_empty() => {
+            Ok(CodeFiles { component: None, native: None })
+        }
         0 => Err(unbuilt(manifest.library().map(str::to_owned).as_ref())),
         found => Err(PluginsError::Component { folder: folder.to_owned(), found }),
     }

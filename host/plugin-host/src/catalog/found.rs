@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
+use super::folder::{SKILLS, skills_in};
 use crate::digest::Contents;
 use crate::error::PluginsError;
-use crate::lock::Entry;
+use crate::lock::{Entry, Pin};
 use crate::manifest::Manifest;
 use crate::permission::Permissions;
 
@@ -99,6 +100,8 @@ pub struct Found {
     /// Whether it may run.
     pub status: GrantStatus,
     pub(super) location: CodeLocation,
+    /// The component that reads its folder of skills.
+    pub(super) reader: Option<&'static [u8]>,
 }
 
 /// Where its code is.
@@ -108,7 +111,7 @@ pub(super) enum CodeLocation {
     Folder(PathBuf, CodeFiles),
 }
 
-/// The files of a folder with code for this machine. At least one of the two is there.
+/// The files of a folder with code for this machine. Neither is there if the plugin has only skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeFiles {
     /// The component.
@@ -124,6 +127,13 @@ pub enum Code {
     Component(Cow<'static, [u8]>),
     /// A native library, which runs outside of it.
     Native(Vec<u8>),
+}
+
+impl CodeFiles {
+    /// Whether there is no code.
+    pub fn is_empty(&self) -> bool {
+        self.component.is_none() && self.native.is_none()
+    }
 }
 
 impl Code {
@@ -151,10 +161,13 @@ impl Found {
         let name = &self.manifest.name;
         let ungranted = |why| PluginsError::Ungranted { name: name.clone(), why };
         let (pin, is_native) = match &self.status {
-            GrantStatus::Trusted => (None, files.component.is_none()),
+            GrantStatus::Trusted => (None, files.component.is_none() && files.native.is_some()),
             GrantStatus::Granted(entry) => (Some(&entry.pin), entry.pin.native && files.native.is_some()),
             GrantStatus::Ungranted(why) => return Err(ungranted(why.clone())),
         };
+        if files.is_empty() {
+            return self.skill_reader(folder, pin);
+        }
         let file = if is_native { &files.native } else { &files.component };
         let file = file.as_ref().ok_or_else(|| ungranted(Ungranted::Native(name.clone())))?;
         let bytes = match pin {
@@ -170,6 +183,40 @@ impl Found {
             }
         };
         Ok(if is_native { Code::Native(bytes) } else { Code::Component(Cow::Owned(bytes)) })
+    }
+
+    /// The code that reads the skills of a plugin without code. The files in its folder are those that were granted.
+    fn skill_reader(&self, folder: &Path, pin: Option<&Pin>) -> Result<Code, PluginsError> {
+        if let Some(pin) = pin {
+            let read = |source| PluginsError::Read { path: folder.to_owned(), source };
+            if Contents::read(folder).map_err(read)?.digest() != pin.digest {
+                let name = self.manifest.name.clone();
+                return Err(PluginsError::Ungranted { name: name.clone(), why: Ungranted::Altered(name) });
+            }
+        }
+        let unbuilt = || PluginsError::Unbuilt { folder: folder.to_owned(), file: None };
+        Ok(Code::Component(Cow::Borrowed(self.reader.ok_or_else(unbuilt)?)))
+    }
+
+    /// Whether it has skills in its folder, and no code.
+    pub fn is_only_skills(&self) -> bool {
+        matches!(&self.location, CodeLocation::Folder(_, files) if files.is_empty())
+    }
+
+    /// The folder of its skills, if it has any.
+    pub(crate) fn skills(&self) -> Option<PathBuf> {
+        let folder = self.folder()?;
+        (!skills_in(folder).is_empty()).then(|| folder.join(SKILLS))
+    }
+
+    /// The part of a plugin with code that reads the skills in its folder.
+    pub(crate) fn beside_code(&self) -> Option<Self> {
+        let CodeLocation::Folder(folder, files) = &self.location else { return None };
+        if files.is_empty() || self.reader.is_none() || skills_in(folder).is_empty() {
+            return None;
+        }
+        let location = CodeLocation::Folder(folder.clone(), CodeFiles { component: None, native: None });
+        Some(Self { location, ..self.clone() })
     }
 
     /// Prepares its code for instances. `compiling` is called while the code is compiled.
@@ -236,5 +283,9 @@ pub(crate) fn generation(found: &Found, code: &[u8; 32]) -> [u8; 32] {
     // The grant itself counts: an address of the configuration is in effect only there.
     let granted = (found.permissions(), found.grant(), found.may_hook());
     hasher.update(format!("{:?}{granted:?}{:?}", found.manifest, found.limits()).as_bytes());
+    // The skills are not part of the code that reads them.
+    if let (true, GrantStatus::Granted(entry)) = (found.is_only_skills(), &found.status) {
+        hasher.update(entry.pin.digest.to_string().as_bytes());
+    }
     *hasher.finalize().as_bytes()
 }

@@ -1,0 +1,216 @@
+//! A plugin on the stage: what is new in it for the user, what it would be granted, and its first start.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_plugin_host::rehearsal::{Shown, rehearse};
+use hermes_plugin_host::{CodeFiles, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
+use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, exported_interfaces};
+
+use super::Prepared;
+use crate::error::{At, InstallError};
+use crate::grants::reason;
+
+/// What a component exports; none if it cannot be read, or there is only a native library.
+pub(crate) fn exports_in(folder: &Path, manifest: &Manifest) -> Option<Vec<String>> {
+    let mut exports = match code_in(folder, manifest).ok()? {
+        CodeFiles { component: Some(file), .. } => exported_interfaces(&fs::read(folder.join(file)).ok()?).ok()?,
+        CodeFiles { native: Some(_), .. } => return None,
+        _ => Vec::new(),
+    };
+    if !skills_in(folder).is_empty() && !exports.iter().any(|export| export == "skills") {
+        exports.push("skills".to_owned());
+        exports.sort();
+    }
+    Some(exports)
+}
+
+impl Prepared {
+    /// Its folder until it is committed.
+    pub fn folder(&self) -> PathBuf {
+        self.stage.plugin()
+    }
+
+    /// Whether exactly this plugin is installed already, with unchanged files.
+    pub fn is_installed(&self) -> bool {
+        let same = |before: &Pin| {
+            before.digest == self.pin.digest
+                && before.source == self.pin.source
+                && before.signer == self.pin.signer
+                && before.native >= self.pin.native
+        };
+        self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
+    }
+
+    /// Lets the plugin run as a native library, which the user trusts with everything.
+    pub fn as_native(&mut self) -> Result<(), InstallError> {
+        if self.code()?.native.is_none() {
+            return Err(InstallError::NoLibrary(self.manifest.name.clone()));
+        }
+        self.pin.native = true;
+        Ok(())
+    }
+
+    /// Refuses a plugin that can run only as a native library, if the user has not agreed to that.
+    pub fn can_run(&self) -> Result<(), InstallError> {
+        let code = self.code()?;
+        if self.pin.native || code.component.is_some() || code.is_empty() {
+            return Ok(());
+        }
+        Err(InstallError::Native(self.manifest.name.clone()))
+    }
+
+    /// Whether the installed version runs as a native library and this one does not.
+    pub fn leaves_native(&self) -> bool {
+        !self.pin.native && self.before.as_ref().is_some_and(|before| before.pin.native)
+    }
+
+    fn code(&self) -> Result<CodeFiles, InstallError> {
+        code_in(&self.folder(), &self.manifest)
+            .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), reason: reason(&error) })
+    }
+
+    /// Permissions that the user was not asked about before. For a new plugin these are all.
+    pub fn widening(&self) -> Permissions {
+        let Some(granted) = self.granted_before() else { return self.manifest.permissions.clone() };
+        let answered = self.asked_before.as_ref().map(|manifest| manifest.permissions.clone()).unwrap_or_default();
+        // An address that the user declined stays declined, whatever the configuration says now.
+        let declined = answered.declined_templates(granted);
+        self.manifest
+            .permissions
+            .clone()
+            .without_templates(&declined)
+            .widening(&answered.without_templates(&declined).and(granted))
+    }
+
+    /// Replaces the requested permissions by those with the addresses of the user's configuration.
+    pub fn resolve(&mut self, resolved: Permissions) {
+        self.manifest.permissions = resolved;
+    }
+
+    /// Exports that the user did not see before. For a new plugin these are all.
+    pub fn new_exports(&self) -> Vec<String> {
+        let before: &[String] = if self.granted_before().is_some() { &self.exported_before } else { &[] };
+        self.pin.exports.iter().flatten().filter(|export| !before.contains(export)).cloned().collect()
+    }
+
+    /// Raised limits that the user was not asked about before.
+    pub fn wider_limits(&self) -> LimitSet {
+        if self.granted_before().is_none() {
+            return self.manifest.limits.clone();
+        }
+        let answered = self.asked_before.as_ref().map(|manifest| manifest.limits.clone()).unwrap_or_default();
+        self.manifest.limits.widening(&self.limits_before()).widening(&answered)
+    }
+
+    /// The new grant: earlier permissions that the plugin still requests, and new ones if the user agreed.
+    pub fn granted(&self, with_more: bool) -> (Permissions, LimitSet) {
+        let mut granted =
+            self.granted_before().map(|granted| self.manifest.permissions.within(granted)).unwrap_or_default();
+        let mut limits = self.manifest.limits.within(&self.limits_before());
+        if with_more {
+            granted = granted.and(&self.widening());
+            limits = self.wider_limits().iter().fold(limits, |limits, (limit, value)| limits.and(limit, value));
+        }
+        (granted, limits)
+    }
+
+    fn limits_before(&self) -> LimitSet {
+        self.before.as_ref().map(|before| before.pin.limits.clone()).unwrap_or_default()
+    }
+
+    fn granted_before(&self) -> Option<&Permissions> {
+        self.before.as_ref().and_then(|before| before.pin.granted.as_ref())
+    }
+
+    /// Refuses a key that differs from the pinned one.
+    pub fn same_key(&self) -> Result<(), InstallError> {
+        match self.before.as_ref().and_then(|before| before.pin.signer.as_ref()) {
+            Some(pinned) if self.pin.signer.as_ref() != Some(pinned) => Err(InstallError::Key {
+                name: self.manifest.name.clone(),
+                pinned: pinned.clone(),
+                now: self.pin.signer.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to replace a plugin from another source.
+    pub fn same_source(&self) -> Result<(), InstallError> {
+        match &self.before {
+            Some(before) if before.pin.source != self.pin.source => Err(InstallError::Installed {
+                name: self.manifest.name.clone(),
+                version: before.pin.version.to_string(),
+                source_text: before.pin.source.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a plugin that differs from the one that a lock pins.
+    pub fn is_pinned(&self, pin: &Pin) -> Result<(), InstallError> {
+        if self.pin.digest == pin.digest {
+            return Ok(());
+        }
+        Err(InstallError::NotPinned {
+            name: self.manifest.name.clone(),
+            from: self.source.to_string(),
+            why: format!("the digest is {} instead of {}", self.pin.digest.short(), pin.digest.short()),
+        })
+    }
+
+    fn broken(&self, why: String) -> InstallError {
+        InstallError::Broken { name: self.manifest.name.clone(), version: self.manifest.version.to_string(), why }
+    }
+
+    /// What a plugin without code offers: its skills. None for other plugins.
+    pub fn only_skills(&self) -> Result<Option<Shown>, InstallError> {
+        if !self.code()?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Shown::of_skills(skills_in(&self.folder()))))
+    }
+
+    /// Compiles the plugin if necessary; none of its code runs. A native library is opened, and runs.
+    pub fn load(&self, runtime: &Runtime, progress: CompileProgress<'_>) -> Result<Arc<Loaded>, InstallError> {
+        self.can_run()?;
+        let CodeFiles { component, native } = self.code()?;
+        let file = if self.pin.native { native } else { component };
+        let path = self.folder().join(file.unwrap_or_default());
+        let bytes = fs::read(&path).at(&path)?;
+        let loaded = match self.pin.native {
+            true => runtime.load_native(&bytes),
+            false => runtime.load_watched(&bytes, progress),
+        };
+        let loaded = loaded.map_err(|error| self.broken(error.to_string()))?;
+        let mut exports = loaded.exports().names();
+        exports.extend((!skills_in(&self.folder()).is_empty()).then_some("skills"));
+        let claims = self.manifest.claims_beyond(&exports);
+        if !claims.is_empty() {
+            return Err(self.broken(format!(
+                "plugin.yaml says that it provides {}, which the component does not export",
+                claims.join(", ")
+            )));
+        }
+        Ok(loaded)
+    }
+
+    /// Starts the plugin once with its section of the configuration and its granted limits, but without permissions.
+    pub async fn rehearse(
+        &self,
+        loaded: Arc<Loaded>,
+        limits: &LimitSet,
+        entry: &serde_json::Value,
+    ) -> Result<Shown, InstallError> {
+        let misfits = self.manifest.misfits(entry);
+        let version = self.manifest.version.to_string();
+        let limits = Limits::of(loaded.exports().tier()).with(limits);
+        let shown = rehearse(&self.manifest.name, &version, loaded, entry.to_string(), limits).await;
+        let mut shown = shown.map_err(|error| self.broken(error.to_string()))?;
+        if !misfits.is_empty() {
+            shown.complaint = Some(misfits.join("; "));
+        }
+        Ok(shown)
+    }
+}
