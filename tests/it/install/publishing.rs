@@ -100,7 +100,7 @@ fn packing_again_gives_the_same_bytes_and_an_outdated_build_is_refused() {
 
     home.write_workspace("keeper/keeper.py", "# newer than the component\n");
     let refused = home.hermes(&["plugins", "pack", "keeper"]).run().refused();
-    refused.says(&["is older than", "keeper.py", "componentize-py"]);
+    refused.says(&["is older than", "keeper.py", "build.py"]);
     home.hermes(&["plugins", "pack", "."]).run().refused().says(&["plugin.yaml"]);
     home.hermes(&["plugins", "pack", "keeper", "--out", "no/such/folder.tar.gz"]).run().refused();
 }
