@@ -10,3 +10,4 @@ mod lifecycle;
 mod publishing;
 mod screens;
 mod skills;
+mod toolchains;

@@ -74,6 +74,7 @@ pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()>
 const REQUIRE_DATA: &str = "HERMES_REQUIRE_TEST_DATA";
 /// Tests of plugins in other languages.
 const EXAMPLES: &str = "install::examples::";
+const LANGUAGES: &str = "install::toolchains::";
 
 /// Builds the engines of `sdk/examples` and runs their tests.
 pub(crate) fn examples(repository: &Repository) -> Result<()> {
@@ -86,6 +87,20 @@ pub(crate) fn examples(repository: &Repository) -> Result<()> {
     let binary = repository.build_hermes(Profile::Dev)?;
     let mut tests = repository.cargo();
     tests.args(["test", "--workspace", "--test", "it", "--", EXAMPLES]);
+    tests.env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
+    must(tests)
+}
+
+/// Builds, tests and uses new projects in these languages, all if none is given, and prints the times.
+pub(crate) fn languages(repository: &Repository, languages: &[&str]) -> Result<()> {
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--workspace", "--test", "it", "--", "--nocapture", "--test-threads", "1"]);
+    if languages.is_empty() {
+        tests.arg(LANGUAGES);
+    }
+    tests.args(languages.iter().map(|language| format!("{LANGUAGES}{language}")));
     tests.env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
     must(tests)
 }
@@ -109,7 +124,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
     if !nextest && passed_on.is_empty() {
         // Nextest leaves these out by its configuration.
-        host.args(["--", "--skip", EXAMPLES]);
+        host.args(["--", "--skip", EXAMPLES, "--skip", LANGUAGES]);
     }
     let mut failures = Vec::new();
     let mut step = |name: &str, result: Result<()>| {

@@ -28,6 +28,9 @@ usage: cargo xtask COMMAND
   test [ARGS]   run all tests; missing test data is a failure; ARGS go to cargo nextest, or to cargo test if nextest
                 is not installed
   examples      build the engines of sdk/examples in C and Python, and test them; needs their compilers
+  languages [rust|python|javascript|c|go …]
+                build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
+                their compilers, and downloads packages
   verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
   chaos migration [MESSAGES] [--old BINARY]
                 migrate a store of an older version with so many messages (1000000): kill the process at 50 moments, fill the
@@ -76,6 +79,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["verify"] => checks::verify(&repository, "1000000"),
         ["verify", conversations] => checks::verify(&repository, conversations),
         ["examples"] => checks::examples(&repository),
+        ["languages", languages @ ..] => checks::languages(&repository, languages),
         ["chaos"] => checks::chaos(&repository, "2000"),
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", steps] => checks::chaos(&repository, steps),

@@ -1,0 +1,247 @@
+//! Real projects of `plugins new` in every language: built, tested, installed, used in sessions, and changed under `plugins dev`.
+//!
+//! These tests need the tools of each language and download packages, so they are not part of `cargo xtask test`. `cargo xtask languages` runs
+//! them and prints the times.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+use crate::fixtures::journal::long_text;
+
+/// Two projects that are built at once would measure each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// How long `new`, build and test should take on a warm machine. A busy one takes longer, so the table marks it and no test fails.
+const GREEN: Duration = Duration::from_secs(60);
+const GREEN_IN_PYTHON: Duration = Duration::from_secs(120);
+
+struct Language {
+    name: &'static str,
+    kinds: &'static [&'static str],
+    /// Commands that install tools and packages, test the rules, and build the component.
+    install: &'static [&'static str],
+    test: &'static str,
+    build: &'static str,
+    /// A source file, a text in it, and what to replace it with.
+    edit: (&'static str, &'static str, &'static str),
+}
+
+const ALL: &[&str] = &["tools", "context-engine", "memory-provider", "skills", "hooks"];
+const TWO: &[&str] = &["tools", "context-engine"];
+
+fn run(folder: &Path, command: &str) -> Duration {
+    let begun = Instant::now();
+    let words: Vec<&str> = command.split(' ').collect();
+    let mut child = Command::new(words[0]);
+    child.args(&words[1..]).current_dir(folder).env("HERMES", hermes_tests::binary());
+    // The tests' own cargo has set variables for its packages.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO")) {
+        if name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
+            child.env_remove(name);
+        }
+    }
+    let output = child.output().unwrap_or_else(|error| panic!("cannot run {command}: {error}"));
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{command} in {}\n{text}", folder.display());
+    begun.elapsed()
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn in_every_kind(language: &Language) {
+    println!("\n| language | kind | install | unit tests | build | host | green | size | memory | turn |");
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for kind in language.kinds {
+        let home = Home::new();
+        let name = format!("my-{kind}");
+        let begun = Instant::now();
+        home.hermes(&["plugins", "new", &name, "--kind", kind, "--lang", language.name]).run().success();
+        let folder = home.workspace().join(&name);
+        let install: Duration = language.install.iter().map(|command| run(&folder, command)).sum();
+        let tested = run(&folder, language.test);
+        let built = run(&folder, language.build);
+        let checking = Instant::now();
+        let checked = home.hermes(&["plugins", "test", &name, "--json", "--conversations", "40"]).run();
+        let report: Value = serde_json::from_str(&checked.stdout).unwrap_or_else(|error| panic!("{error}\n{checked}"));
+        assert!(checked.status.success(), "{kind} in {}\n{report:#}", language.name);
+        let (checking, green) = (checking.elapsed(), begun.elapsed());
+        let limit = if language.name == "python" { GREEN_IN_PYTHON } else { GREEN };
+        let late = if green > limit { format!(" (over {})", seconds(limit)) } else { String::new() };
+
+        let archive = home.hermes(&["plugins", "pack", &name]).run().success();
+        assert!(archive.stdout.contains(&format!("{name}-0.1.0.tar.gz")), "{archive}");
+        let (turn, size) = session(kind, &folder, &name);
+        println!(
+            "| `{}` | `{kind}` | {} | {} | {} | {} | {}{late} | {} KB | {} MiB | {} ms |",
+            language.name,
+            seconds(install),
+            seconds(tested),
+            seconds(built),
+            seconds(checking),
+            seconds(green),
+            size >> 10,
+            report["memory"]["enough_mib"],
+            turn.as_millis(),
+        );
+        if *kind == "tools" {
+            develop(language, &home, &folder);
+        }
+    }
+}
+
+/// The size of the only component below a folder.
+fn component_size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let sizes = entries.map(|path| match path.extension() {
+        _ if path.is_dir() => component_size(&path),
+        Some(ending) if ending == "wasm" => path.metadata().unwrap().len(),
+        _ => 0,
+    });
+    sizes.sum()
+}
+
+/// Installs the plugin in a new home and uses it with a scripted model. Returns the time of a later turn, and the size of the component.
+fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) {
+    let server = Server::answering(move |body, number| {
+        let last = &body["messages"].as_array().unwrap().last().unwrap()["role"];
+        let offered = |name: &str| body["tools"].to_string().contains(&format!("\"{name}\""));
+        if last == "user" && offered("count") {
+            return Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))]);
+        }
+        if last == "user" && body["messages"].to_string().contains("delete it") && offered("read_file") {
+            return Reply::calls([Call::new("call_1", "read_file", &json!({"path": "rm -rf x"}))]);
+        }
+        Reply::text(long_text("answer", number)).in_steps_of(200)
+    });
+    let home = Home::with(&server);
+    home.hermes(&["plugins", "install", folder.to_str().unwrap(), "--yes"]).run().success();
+    match kind {
+        "context-engine" => {
+            home.set("context.engine", json!(name));
+            home.set("model.context_length", json!(12_000));
+        }
+        "memory-provider" => home.set("memory.provider", json!(name)),
+        _ => home.set("plugins.enabled", json!([name])),
+    }
+    let say = |text: &str, more: &[&str]| {
+        let begun = Instant::now();
+        home.hermes(&[&["-z", text], more].concat()).run().success();
+        begun.elapsed()
+    };
+    match kind {
+        "tools" => {
+            say("Count the words.", &[]);
+            assert!(server.last_turn().body.to_string().contains("2 words"), "{}", server.last_turn().body);
+        }
+        "context-engine" => {
+            for number in 0..10 {
+                say(&long_text("turn", number), if number == 0 { &[] } else { &["--continue"] });
+            }
+            let last = server.last_turn().body.to_string();
+            assert!(last.contains(": turn") || last.contains("user: "), "the digest is part of the last request");
+        }
+        "memory-provider" => {
+            say("Remember: the ferry leaves at 07:45", &[]);
+            say("When does the ferry leave?", &[]);
+            assert!(server.last_turn().body.to_string().contains("<memory-context>"), "{}", server.last_turn().body);
+        }
+        "skills" => {
+            say("Hello.", &[]);
+            assert!(server.last_turn().body.to_string().contains("Brewing tea"), "{}", server.last_turn().body);
+        }
+        _ => {
+            say("Now delete it.", &[]);
+            let answers = server.last_turn().body["messages"].to_string();
+            assert!(answers.contains("approvals.allow: [my-hooks/read_file]"), "{answers}");
+        }
+    }
+    (say("Once more.", &[]), component_size(&home.path().join("plugins")))
+}
+
+/// Changes the tool's description under `plugins dev`, and prints how long the reload took.
+fn develop(language: &Language, home: &Home, folder: &Path) {
+    let (file, from, to) = language.edit;
+    let developer =
+        home.hermes(&["plugins", "dev", folder.to_str().unwrap()]).timeout(Duration::from_secs(300)).spawn();
+    developer.wait_for_stdout("running sessions use it from their next turn");
+    let path = folder.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    let begun = Instant::now();
+    fs::write(&path, text.replace(from, to).replace("version: 0.1.0", "version: 0.1.1")).unwrap();
+    let manifest = folder.join("plugin.yaml");
+    fs::write(&manifest, fs::read_to_string(&manifest).unwrap().replace("version: 0.1.0", "version: 0.1.1")).unwrap();
+    developer.wait_for_stdout("0.1.1 (tools");
+    println!("| `{}` | reload under `plugins dev` | {} |", language.name, seconds(begun.elapsed()));
+    developer.interrupt();
+    developer.wait().success();
+}
+
+#[test]
+fn rust() {
+    in_every_kind(&Language {
+        name: "rust",
+        // The test of `authors` builds the other kinds.
+        kinds: &["tools"],
+        install: &[],
+        test: "cargo test --quiet",
+        build: "cargo build --quiet --release --target wasm32-wasip2",
+        edit: ("src/lib.rs", "instead of counting yourself", "and never count yourself"),
+    });
+}
+
+#[test]
+fn python() {
+    in_every_kind(&Language {
+        name: "python",
+        kinds: ALL,
+        install: &[],
+        test: "python3 build.py test",
+        build: "python3 build.py",
+        edit: ("src/plugin.py", "instead of counting yourself", "and never count yourself"),
+    });
+}
+
+#[test]
+fn javascript() {
+    in_every_kind(&Language {
+        name: "javascript",
+        kinds: ALL,
+        install: &["npm install --no-audit --no-fund"],
+        test: "npm test",
+        build: "npm run build",
+        edit: ("src/plugin.js", "instead of counting yourself", "and never count yourself"),
+    });
+}
+
+#[test]
+fn c() {
+    in_every_kind(&Language {
+        name: "c",
+        kinds: TWO,
+        install: &[],
+        test: "make test",
+        build: "make",
+        edit: ("src/plugin.c", "instead of counting yourself", "and never count yourself"),
+    });
+}
+
+#[test]
+fn go() {
+    in_every_kind(&Language {
+        name: "go",
+        kinds: TWO,
+        install: &[],
+        test: "go test ./...",
+        build: "go run build.go",
+        edit: ("plugin/plugin.go", "instead of counting yourself", "and never count yourself"),
+    });
+}
