@@ -8,6 +8,7 @@ mod code_cache;
 mod deadlines;
 mod hooks;
 mod http;
+mod memory;
 mod native;
 mod outbox;
 mod reload;

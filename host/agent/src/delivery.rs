@@ -10,10 +10,10 @@ mod fate;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermes_conversation::SessionId;
+use hermes_conversation::{Author, MessageId, SessionId};
 use hermes_diagnostic::Notice;
-use hermes_plugin_host::MemoryProvider;
 use hermes_plugin_host::services::{History, Random};
+use hermes_plugin_host::{MemoryProvider, MemoryRewind, Outlook, Peer};
 use hermes_session_store::{QueueState, QueuedTurn, SessionStore, StoreError};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::backlog::Waiting;
 use self::courier::{Courier, Progress};
 use crate::clock::Clock;
+use crate::memory_extras::Prefetches;
 use crate::report::NoticeSender;
 
 /// What a delivery needs of the session and of the host.
@@ -34,12 +35,28 @@ pub(crate) struct Deliverer {
     pub(crate) clock: Clock,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) notices: NoticeSender,
+    /// Started when all turns of the session are stored.
+    pub(crate) prefetches: Prefetches,
+    /// The most tokens of recalled texts.
+    pub(crate) budget: u32,
+}
+
+impl Deliverer {
+    /// Lets a provider recall for the turn after the one that began with this text.
+    fn prefetch(&self, provider: &str, turn: u32, author: Option<Author>, text: String) {
+        let author = author.map(|Author { id, name }| Peer { id, name, extra: Vec::new() });
+        self.prefetches.start(provider, Outlook { turn, author, text, budget: self.budget, extra: Vec::new() });
+    }
 }
 
 /// The deliveries of a session. Dropping it cancels them; turns that were not stored stay in the outbox.
 pub(crate) struct Deliveries {
     deliverer: Deliverer,
     memories: Vec<Arc<dyn MemoryProvider>>,
+    /// The providers that want to know about rewinds.
+    rewinds: Vec<Arc<dyn MemoryRewind>>,
+    /// The earliest message of rewinds that the providers do not know of.
+    rewound: Option<MessageId>,
     tasks: Vec<Task>,
     /// The deliveries of turns of other sessions, one task for each provider.
     backlog: JoinSet<()>,
@@ -56,8 +73,17 @@ struct Task {
 
 impl Deliveries {
     /// Delivers nothing before [`Deliveries::resume`].
-    pub(crate) fn new(deliverer: Deliverer, memories: Vec<Arc<dyn MemoryProvider>>) -> Self {
-        Self { deliverer, memories, tasks: Vec::new(), backlog: JoinSet::new() }
+    pub(crate) fn new(
+        deliverer: Deliverer,
+        memories: Vec<Arc<dyn MemoryProvider>>,
+        rewinds: Vec<Arc<dyn MemoryRewind>>,
+    ) -> Self {
+        Self { deliverer, memories, rewinds, rewound: None, tasks: Vec::new(), backlog: JoinSet::new() }
+    }
+
+    /// Notes that this message and all later ones are gone. The providers learn it before they get later turns.
+    pub(crate) fn rewound(&mut self, first: MessageId) {
+        self.rewound = Some(self.rewound.map_or(first, |earlier| earlier.min(first)));
     }
 
     /// Delivers the turns of other sessions.
@@ -85,7 +111,13 @@ impl Deliveries {
     /// Starts the deliveries of this session, or starts them again after [`Deliveries::pause`]. Running tasks go on.
     pub(crate) fn resume(&mut self) {
         if self.tasks.is_empty() {
-            self.tasks = self.memories.iter().map(|memory| Task::start(&self.deliverer, memory)).collect();
+            let rewound = self.rewound.take();
+            let start = |memory: &Arc<dyn MemoryProvider>| {
+                let rewind = self.rewinds.iter().find(|rewind| rewind.name() == memory.name());
+                let rewind = rewind.cloned().zip(rewound);
+                Task::start(Courier::new(self.deliverer.clone(), Arc::clone(memory), rewind))
+            };
+            self.tasks = self.memories.iter().map(start).collect();
         }
     }
 
@@ -140,12 +172,11 @@ pub(crate) async fn unstored(store: &dyn SessionStore, providers: &[String]) -> 
 }
 
 impl Task {
-    fn start(deliverer: &Deliverer, memory: &Arc<dyn MemoryProvider>) -> Self {
+    fn start(courier: Courier) -> Self {
         let (queued, signals) = watch::channel(1);
         let (sender, progress) = watch::channel(Progress::default());
         let cancel = CancellationToken::new();
         let cancelled = cancel.clone();
-        let courier = Courier::new(deliverer.clone(), Arc::clone(memory));
         let ended = tokio::spawn(async move {
             tokio::select! {
                 biased;

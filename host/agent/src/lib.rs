@@ -32,6 +32,7 @@ mod journal;
 mod live;
 mod log_file;
 mod memory;
+mod memory_extras;
 mod opening;
 mod openings;
 mod outgoing;

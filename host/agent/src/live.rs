@@ -20,6 +20,7 @@ use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::RunningPlugins;
 use crate::live::prefix::SessionPrefix;
+use crate::memory_extras;
 
 /// How long plugins may take to finish background work.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,12 +41,13 @@ impl Live {
     pub(crate) async fn wake(
         host: &Host,
         session: Session,
-        log: SessionLog,
+        mut log: SessionLog,
         fresh: bool,
         front: &Front,
     ) -> Result<Self, (Box<SessionLog>, AgentError)> {
         match Self::parts(host, &session, &log, fresh, front).await {
             Ok((plugins, prefix, compaction, engine_change)) => {
+                log.rewound = None;
                 Ok(Self { log, plugins, prefix, compaction, engine_change, front: front.clone() })
             }
             Err(error) => Err((Box::new(log), error)),
@@ -70,6 +72,9 @@ impl Live {
             host.store.update_engine(&session.id, &host.engine).await?;
         }
         let compaction = SessionCompaction::open(host, log, &plugins).await?;
+        if let Some(first) = log.rewound {
+            plugins.deliveries.rewound(first);
+        }
         plugins.deliver(host, session).await;
         Ok((plugins, prefix, compaction, engine_change))
     }
@@ -85,6 +90,7 @@ impl Live {
     pub(crate) async fn rewound(&mut self, host: &Host, first: MessageId) -> Result<(), AgentError> {
         self.log.journal.reload().await?;
         self.plugins.recalls.forget();
+        self.plugins.deliveries.rewound(first);
         if let Err(error) = self.plugins.engine.rewound(first).await {
             self.plugins.notices.notice(format!("{error}; the engine will see the rewind when it starts again"));
         }
@@ -99,6 +105,7 @@ impl Live {
         self.compaction.compactor.finish(patience).await;
         let _ = tokio::time::timeout(SETTLE_TIMEOUT, self.plugins.dispatcher.settle()).await;
         self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
+        self.plugins.mirrors.stop(SETTLE_TIMEOUT).await;
         self.log
     }
 
@@ -107,6 +114,11 @@ impl Live {
         self.plugins.deliveries.is_working()
             || self.compaction.compactor.is_preparing()
             || self.compaction.compactor.is_proposing()
+    }
+
+    /// Lets memory providers care for their stores. Dropping the future interrupts it.
+    pub(crate) async fn upkeep(&self, host: &Host) {
+        memory_extras::upkeep(host.store.as_ref(), self.log.clock, &self.plugins.upkeep).await;
     }
 
     /// The compactor and its target.

@@ -8,6 +8,8 @@ use hermes_plugin_host::{CallError, MemoryProvider, Query, Recollection};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use crate::memory_extras::Prefetches;
+
 /// How long a recall may take in all, as a multiple of the time that a turn waits for it.
 const LATEST: u32 = 10;
 /// The time that a turn waits for a provider without a limit of its own.
@@ -40,18 +42,21 @@ pub(crate) struct Recalls {
     waits: HashMap<String, Duration>,
     /// Recalls for earlier messages, by provider.
     running: HashMap<String, JoinSet<Answer>>,
+    /// Recalls ahead of the next message.
+    prefetches: Prefetches,
 }
 
 type Answer = Result<Vec<Recollection>, CallError>;
 
 impl Recalls {
-    pub(crate) fn new(waits: HashMap<String, Duration>) -> Self {
-        Self { waits, running: HashMap::new() }
+    pub(crate) fn new(waits: HashMap<String, Duration>, prefetches: Prefetches) -> Self {
+        Self { waits, running: HashMap::new(), prefetches }
     }
 
-    /// Cancels recalls for earlier messages and drops their results.
+    /// Cancels recalls for earlier messages and ahead of the next one, and drops their results.
     pub(crate) fn forget(&mut self) {
         self.running.clear();
+        self.prefetches.forget();
     }
 
     /// Queries all providers at once. A provider that is still busy with an earlier message is not queried again; the turn
@@ -95,12 +100,19 @@ impl Recalls {
                 }
             }
         }
+        let mut ahead = Vec::new();
+        for (provider, is_late, recollections) in self.prefetches.take() {
+            let recalled = if is_late { &mut late } else { &mut ahead };
+            take(&provider, is_late, Ok(Ok(recollections)), recalled, &mut recall.failed);
+        }
         // A newer answer has the newer version of a memory.
-        let is_known = |late: &Recalled| {
-            recall.recalled.iter().any(|newer| (&newer.provider, &newer.key) == (&late.provider, &late.key))
-        };
-        late.retain(|late| !is_known(late));
-        recall.recalled.append(&mut late);
+        for mut older in [ahead, late] {
+            let is_known = |older: &Recalled| {
+                recall.recalled.iter().any(|newer| (&newer.provider, &newer.key) == (&older.provider, &older.key))
+            };
+            older.retain(|older| !is_known(older));
+            recall.recalled.append(&mut older);
+        }
         recall
     }
 }
@@ -172,7 +184,7 @@ mod tests {
 
     impl Scene {
         fn new(takes_ms: &[u64]) -> Self {
-            Self(Slow::new(takes_ms), Recalls::new(HashMap::new()))
+            Self(Slow::new(takes_ms), Recalls::new(HashMap::new(), Prefetches::default()))
         }
 
         /// The found texts, late ones with a mark, and whether the turn stopped waiting.

@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::approval::Gate;
 use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
+use crate::memory_extras::Mirrors;
 use crate::skills::{self, SkillCatalog};
 
 /// All tools that the model can call.
@@ -20,6 +21,7 @@ pub(crate) struct Toolbox {
     skills: SkillCatalog,
     dispatcher: Arc<HookDispatcher>,
     gate: Arc<Gate>,
+    mirrors: Arc<Mirrors>,
     /// Whether every plugin listed its tools.
     is_complete: bool,
 }
@@ -37,6 +39,7 @@ impl Toolbox {
         mut skills: SkillCatalog,
         dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
+        mirrors: Arc<Mirrors>,
     ) -> (Self, Vec<String>) {
         let mut notices = Vec::new();
         let mut claims: BTreeMap<String, Vec<Offered>> = BTreeMap::new();
@@ -75,7 +78,7 @@ impl Toolbox {
             }
         }
         skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
-        (Self { offered, skills, dispatcher, gate, is_complete }, notices)
+        (Self { offered, skills, dispatcher, gate, mirrors, is_complete }, notices)
     }
 
     /// Replaces the hook dispatcher.
@@ -170,6 +173,7 @@ impl Toolbox {
             extra: Vec::new(),
         };
         let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
+        self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))
     }
 }
@@ -188,7 +192,7 @@ impl Content {
 
     /// Converts the images. The text names each image that cannot be sent.
     fn of(output: Output) -> Self {
-        let Output { content: mut text, images, structured } = output;
+        let Output { content: mut text, images, structured, .. } = output;
         let mut parts = Vec::new();
         let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
         for image in images {

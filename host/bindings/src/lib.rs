@@ -33,7 +33,9 @@ pub mod exported {
     pub use super::exports::hermes::context_engine::{context_assist, context_engine};
     pub use super::exports::hermes::hooks::hooks;
     pub use super::exports::hermes::lifecycle::lifecycle;
-    pub use super::exports::hermes::memory::{memory_events, memory_provider};
+    pub use super::exports::hermes::memory::{
+        memory_events, memory_mirror, memory_prefetch, memory_provider, memory_rewind, memory_upkeep,
+    };
     pub use super::exports::hermes::skills::skills;
     pub use super::exports::hermes::tools::tools;
 }

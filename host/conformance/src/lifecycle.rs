@@ -253,7 +253,7 @@ pub(crate) async fn exercise(
             hooks::exercise(&session).await?;
         }
         if exports.memory_provider {
-            memory::exercise(&session, exports.memory_events).await?;
+            memory::exercise(&session, &exports).await?;
         }
         if exports.context_engine {
             engine::exercise(&session, setup, exports.context_assist).await?;

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use hermes_conversation::{MessageId, MessageRange, tokens};
-use hermes_plugin_host::{Query, Recollection, Start, TurnRecord};
+use hermes_plugin_host::{
+    Exports, MemoryAction, MemoryWrite, Outlook, Progress, Query, Recollection, Start, TurnRecord,
+};
 
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
@@ -47,14 +49,43 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         let fix = "read the messages of the range and answer a text, empty for nothing";
         checks.add(GROUP, "says what a summary should keep, twice the same", fix, kept(&again, &setup).await);
     }
+    if bench.exports.memory_prefetch {
+        let fix = "give the best first and stop at `budget`, each recollection with a key of its own";
+        checks.add(GROUP, "recalls ahead within the budget", fix, ahead(&again).await);
+    }
+    if bench.exports.memory_mirror {
+        let fix = "take a write of any provider, also with an action that you do not know";
+        checks.add(GROUP, "takes what other memories write", fix, mirrored(&again).await);
+    }
+    if bench.exports.memory_rewind {
+        let fix = "forget the turns of the session from this message on; turns of other sessions stay";
+        checks.add(GROUP, "forgets what the user takes back, twice too", fix, rewound(&again).await);
+    }
+    if bench.exports.memory_upkeep {
+        let fix = "answer `done` when nothing is left to do: the host calls again after `more`";
+        checks.add(GROUP, "ends its upkeep", fix, cared_for(&again).await);
+    }
     Ok(())
 }
 
-pub(crate) async fn exercise(session: &Session<'_>, events: bool) -> Result<(), CallFailure> {
+pub(crate) async fn exercise(session: &Session<'_>, exports: &Exports) -> Result<(), CallFailure> {
     ignore_errors(session.call("system-prompt", session.instance.system_prompt()).await)?;
     ignore_errors(sync(session, &turn(1, "My name is Ada.", "Hello Ada.")).await)?;
     ignore_errors(recalled(session, QUESTION, 1_000).await)?;
-    if events {
+    if exports.memory_prefetch {
+        ignore_errors(session.call("prefetch", session.instance.recipe().prefetch(outlook(200))).await)?;
+    }
+    if exports.memory_mirror {
+        ignore_errors(session.call("written", session.instance.written(write(MemoryAction::Added))).await)?;
+    }
+    if exports.memory_rewind {
+        let rewound = session.instance.turns_rewound("conformance".to_owned(), MessageId(1));
+        ignore_errors(session.call("rewound", rewound).await)?;
+    }
+    if exports.memory_upkeep {
+        ignore_errors(session.call("upkeep", session.instance.recipe().upkeep()).await)?;
+    }
+    if exports.memory_events {
         let range = MessageRange::new(MessageId(1), MessageId(4));
         ignore_errors(session.call("before-compact", session.instance.before_compact(range)).await)?;
     }
@@ -135,9 +166,13 @@ async fn within(session: &Session<'_>) -> Verdict {
 }
 
 async fn keyed(session: &Session<'_>) -> Verdict {
-    let found = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
+    has_keys(&recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?)?;
+    passed()
+}
+
+fn has_keys(found: &[Recollection]) -> Result<(), Fail> {
     let mut keys = BTreeSet::new();
-    for recollection in &found {
+    for recollection in found {
         if recollection.key.trim().is_empty() {
             return Err(format!("`{}` has no key", recollection.text).into());
         }
@@ -145,7 +180,7 @@ async fn keyed(session: &Session<'_>) -> Verdict {
             return Err(format!("the key `{}` is used twice", recollection.key).into());
         }
     }
-    passed()
+    Ok(())
 }
 
 async fn repeated(session: &Session<'_>) -> Verdict {
@@ -185,4 +220,69 @@ async fn kept(session: &Session<'_>, setup: &Setup) -> Verdict {
     let call = || session.call("before-compact", session.instance.before_compact(whole));
     let (first, second) = (call().await.map_err(Fail::from)?, call().await.map_err(Fail::from)?);
     if first == second { passed() } else { Err(difference(&first, &second).into()) }
+}
+
+fn outlook(budget: u32) -> Outlook {
+    Outlook { turn: SAID.len() as u32, author: None, text: QUESTION.to_owned(), budget, extra: Vec::new() }
+}
+
+async fn ahead(session: &Session<'_>) -> Verdict {
+    let mut most = 0;
+    for budget in BUDGETS {
+        let call = || session.call("prefetch", session.instance.recipe().prefetch(outlook(budget)));
+        let found = session.until_answered(call).await.map_err(Fail::from)?;
+        let took: u32 = found.iter().map(|recollection| tokens::of_text(&recollection.text)).sum();
+        if took > budget {
+            return Err(format!("with room for {budget} tokens it gives {took}").into());
+        }
+        has_keys(&found)?;
+        most = most.max(found.len());
+    }
+    Ok(format!("up to {most} recollections"))
+}
+
+fn write(action: MemoryAction) -> MemoryWrite {
+    let previous = (!matches!(action, MemoryAction::Added)).then(|| "Ada likes coffee.".to_owned());
+    MemoryWrite {
+        provider: "builtin".to_owned(),
+        session_id: "conformance".to_owned(),
+        action,
+        target: "user".to_owned(),
+        text: "Ada likes tea.".to_owned(),
+        previous,
+        at: 1_700_000_000_000,
+        extra: Vec::new(),
+    }
+}
+
+async fn mirrored(session: &Session<'_>) -> Verdict {
+    use MemoryAction::{Added, Other, Removed, Replaced};
+    for action in [Added, Replaced, Removed, Other("merged".to_owned())] {
+        let call = || session.call("written", session.instance.written(write(action.clone())));
+        session.until_answered(call).await.map_err(Fail::from)?;
+    }
+    passed()
+}
+
+async fn rewound(session: &Session<'_>) -> Verdict {
+    // The last turn that was stored, and a session that never was.
+    let last = turn(SAID.len() as u32, "", "").messages.first;
+    for (name, first) in [("conformance", last), ("conformance", last), ("elsewhere", MessageId(1))] {
+        let call = || session.call("rewound", session.instance.turns_rewound(name.to_owned(), first));
+        session.until_answered(call).await.map_err(Fail::from)?;
+    }
+    passed()
+}
+
+/// The most steps of an upkeep that has little to do.
+const STEPS: usize = 1_000;
+
+async fn cared_for(session: &Session<'_>) -> Verdict {
+    for step in 1..=STEPS {
+        let call = || session.call("upkeep", session.instance.recipe().upkeep());
+        if session.until_answered(call).await.map_err(Fail::from)? == Progress::Done {
+            return Ok(format!("after {step} {}", if step == 1 { "step" } else { "steps" }));
+        }
+    }
+    Err(format!("it says `more` after {STEPS} steps").into())
 }

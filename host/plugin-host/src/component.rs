@@ -7,12 +7,16 @@ use async_trait::async_trait;
 use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, Outcome, Output, PlanRequest, Pressure,
-    Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, MemoryWrite, Outcome, Outlook, Output,
+    PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool,
+    TurnRecord, Verdict,
 };
 
 use crate::flood;
-use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
+use crate::kinds::{
+    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    MemoryUpkeep, Skills, Tools, for_each_kind,
+};
 use crate::selected::Role;
 use crate::supervision::{RetryPolicy, Supervisor};
 

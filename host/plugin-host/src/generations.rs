@@ -10,12 +10,15 @@ use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{Level, Reporter};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Cause, Event, Exports, Invocation, Outcome, Output, PlanRequest, Pressure,
-    Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Cause, Event, Exports, Invocation, MemoryWrite, Outcome, Outlook, Output,
+    PlanRequest, Pressure, Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 use crate::component::SessionComponent;
-use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools, for_each_kind};
+use crate::kinds::{
+    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    MemoryUpkeep, Skills, Tools, for_each_kind,
+};
 use crate::selected::Role;
 
 /// A generation that serves calls.

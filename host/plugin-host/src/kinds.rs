@@ -9,8 +9,8 @@
 use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
-    Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure,
+    Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// Passes the table of kinds to a macro. After its signature, each function names:
@@ -69,6 +69,30 @@ macro_rules! for_each_kind {
                 before_compact(messages: MessageRange) -> String {
                     "before-compact", background.before_compact, READ, again, when_off String::new()
                 }
+            }
+            /// Recalls ahead of the next message.
+            MemoryPrefetch {
+                /// For the turn after the one that ended; it delays no other function.
+                prefetch(outlook: Outlook) -> Vec<Recollection> {
+                    "prefetch", recipe.prefetch, READ, again, when_off Vec::new(), then bounded_recollections
+                }
+            }
+            /// Sees what other memory providers of the session write.
+            MemoryMirror {
+                /// Another provider wrote; it never delays the other functions.
+                written(write: MemoryWrite) -> () { "written", background.written, WRITE, once }
+            }
+            /// Learns about messages that the user took back.
+            MemoryRewind {
+                /// This message of the session and all later ones are gone.
+                turns_rewound(session: String, first: MessageId) -> () {
+                    "rewound", background.turns_rewound, WRITE, again
+                }
+            }
+            /// Cares for its store.
+            MemoryUpkeep {
+                /// One step; it delays no other function.
+                upkeep() -> Progress { "upkeep", recipe.upkeep, WRITE, once, when_off Progress::Done }
             }
             /// Functions that the model may call.
             Tools {

@@ -58,12 +58,15 @@ pub use expansion::expand;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,
-    Invocation, Limit, LimitSet, Limits, LoadError, Moment, OfferedSchema, Outcome, Output, Place, PlanRequest,
-    Pressure, Progress, Query, Quote, Recollection, SessionInfo, Skill, SkillDocument, Start, Timing, Tool, ToolDone,
-    ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
+    Invocation, Limit, LimitSet, Limits, LoadError, MemoryAction, MemoryWrite, Moment, OfferedSchema, Outcome, Outlook,
+    Output, Peer, Place, PlanRequest, Pressure, Progress, Query, Quote, Recollection, SessionInfo, Skill,
+    SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use host::PluginHost;
-pub use kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+pub use kinds::{
+    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    MemoryUpkeep, Skills, Tools,
+};
 pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, is_plugin_name, json_schema};
@@ -73,7 +76,7 @@ pub use permission::{
 pub use reload::{Change, Generations, Taken};
 pub use selected::{Identity, IdleHooks};
 pub use selection::{Compiling, QUIETLY, Selection};
-pub use session::{Approvals, Plugins, Reporters, SessionPlugins, Surroundings};
+pub use session::{Approvals, MemoryExtras, Plugins, Reporters, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;

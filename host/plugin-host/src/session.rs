@@ -13,7 +13,10 @@ use crate::catalog::Catalog;
 use crate::error::PluginsError;
 use crate::fingerprint::Fingerprint;
 use crate::generations::Slot;
-use crate::kinds::{ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryProvider, Skills, Tools};
+use crate::kinds::{
+    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    MemoryUpkeep, Skills, Tools,
+};
 use crate::permission::Permissions;
 use crate::reload::{Change, ChangeKind, Generations};
 use crate::selected::{Identity, Role, Selected, SessionShared};
@@ -80,6 +83,8 @@ pub struct SessionPlugins {
     pub recall_times: HashMap<String, Duration>,
     /// Memory providers that take part in compaction.
     pub memory_events: Vec<Arc<dyn MemoryEvents>>,
+    /// The optional functions of memory providers.
+    pub memory_extras: MemoryExtras,
     /// Plugins with tools. The first with a name provides the tool of that name.
     pub tools: Vec<Arc<dyn Tools>>,
     /// Plugins with skills.
@@ -177,6 +182,7 @@ impl Plugins {
             memories: Vec::new(),
             recall_times: HashMap::new(),
             memory_events: Vec::new(),
+            memory_extras: MemoryExtras::default(),
             tools: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
@@ -197,6 +203,7 @@ impl Plugins {
             if exports.memory_events {
                 session.memory_events.push(component.clone());
             }
+            session.memory_extras.add(&component, exports);
             session.generations.slots.push(component.clone());
             session.add(component, exports);
         }
@@ -214,6 +221,36 @@ impl Plugins {
             session.skills.push(component);
         }
         Ok(session)
+    }
+}
+
+/// The optional functions of a session's memory providers.
+#[derive(Clone, Default)]
+pub struct MemoryExtras {
+    /// Those that recall ahead of the next message.
+    pub prefetch: Vec<Arc<dyn MemoryPrefetch>>,
+    /// Those that see what others write.
+    pub mirror: Vec<Arc<dyn MemoryMirror>>,
+    /// Those that learn about rewinds.
+    pub rewind: Vec<Arc<dyn MemoryRewind>>,
+    /// Those that care for their stores.
+    pub upkeep: Vec<Arc<dyn MemoryUpkeep>>,
+}
+
+impl MemoryExtras {
+    fn add(&mut self, component: &Arc<Slot>, exports: Exports) {
+        if exports.memory_prefetch {
+            self.prefetch.push(component.clone());
+        }
+        if exports.memory_mirror {
+            self.mirror.push(component.clone());
+        }
+        if exports.memory_rewind {
+            self.rewind.push(component.clone());
+        }
+        if exports.memory_upkeep {
+            self.upkeep.push(component.clone());
+        }
     }
 }
 

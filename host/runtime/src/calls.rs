@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hermes_bindings::exported::memory_prefetch::Prefetched;
 use hermes_bindings::imported::types::Error;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 
@@ -12,8 +13,8 @@ use crate::limits::Limit;
 use crate::live::Live;
 use crate::size::Size;
 use crate::types::{
-    Advice, AssistDraft, Event, Invocation, Outcome, Output, PlanRequest, Pressure, Progress, Query, Quote,
-    Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure, Progress,
+    Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// Calls a contract function of an instance. The caller names the variable `$live`.
@@ -128,6 +129,18 @@ impl Instance {
         self.result("sync-turn", answer)
     }
 
+    /// Passes a write of another memory provider to this one, in the background.
+    pub async fn written(&self, write: MemoryWrite) -> Result<(), CallError> {
+        let answer = invoke!(self, "written", BackgroundTime, write.size(), |live| live.written(&write))?;
+        self.result("written", answer)
+    }
+
+    /// Tells a memory provider that the user took back a message of a session and all later ones, in the background.
+    pub async fn turns_rewound(&self, session: String, first: MessageId) -> Result<(), CallError> {
+        let answer = invoke!(self, "rewound", BackgroundTime, 0, |live| live.turns_rewound(&session, first.0))?;
+        self.result("rewound", answer)
+    }
+
     /// The tools that the plugin offers.
     pub async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
         let answer = invoke!(self, "catalog", TurnTime, 0, |live| live.catalog())?;
@@ -165,6 +178,23 @@ impl Recipe {
         let answer =
             self.call_once(info, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
         self.result("call", answer).map(convert::output)
+    }
+
+    /// What a memory provider recalls for the next turn, in an instance of its own: turns are stored meanwhile.
+    pub async fn prefetch(self: &Arc<Self>, outlook: Outlook) -> Result<Vec<Recollection>, CallError> {
+        let info = CallInfo { name: "prefetch", deadline: Limit::BackgroundTime, bytes: outlook.size() };
+        let answer =
+            self.call_once(info, move |live: &mut Live| Box::pin(async move { live.prefetch(&outlook).await })).await?;
+        let prefetched = self.result("prefetch", answer)?;
+        let recollection = |Prefetched { key, text, extra }| Recollection { key, text, extra };
+        Ok(prefetched.into_iter().map(recollection).collect())
+    }
+
+    /// A step of a memory provider's upkeep, in an instance of its own.
+    pub async fn upkeep(self: &Arc<Self>) -> Result<Progress, CallError> {
+        let info = CallInfo { name: "upkeep", deadline: Limit::BackgroundTime, bytes: 0 };
+        let answer = self.call_once(info, |live: &mut Live| Box::pin(live.upkeep())).await?;
+        self.result("upkeep", answer)
     }
 
     fn result<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {

@@ -18,8 +18,8 @@ use crate::loaded::Exports;
 use crate::stubs;
 
 macro_rules! exports_of_a_component {
-    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
-     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
+    (required $required:ident $required_name:literal { $($required_functions:tt)* }
+     $($(#[$doc:meta])* $interface:ident $name:literal { $($functions:tt)* })+) => {
         /// The positions of each interface's functions in a component.
         pub(crate) struct Indices {
             $required: exported::$required::GuestIndices,

@@ -271,7 +271,7 @@ pub(crate) fn output(output: tools::Output) -> Output {
     if content.is_empty() && images.is_empty() {
         content = output.structured.clone().unwrap_or_default();
     }
-    Output { content, images, structured: output.structured }
+    Output { content, images, structured: output.structured, extra: output.extra }
 }
 
 pub(crate) fn turn(turn: &TurnRecord) -> memory::Turn {

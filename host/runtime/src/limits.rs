@@ -167,7 +167,7 @@ pub const LIMITS: [Definition; 18] = [
         Limit::BackgroundTime,
         "background_time",
         (180 * SECOND, 180 * SECOND),
-        "a call in the background: `prepare`, `sync-turn`, `before-compact`",
+        "a call in the background: `prepare`, `sync-turn`, `before-compact`, `prefetch`, `written`, `upkeep`, and `rewound` of a memory provider",
     ),
     bytes(
         Limit::Input,

@@ -1,6 +1,7 @@
 //! A running instance: the functions of the contract, the same for components and native libraries.
 
 use hermes_bindings::exported;
+use hermes_bindings::exported::memory_prefetch::Prefetched;
 use hermes_bindings::imported::types::{Error, Header, MessageRange, Model, Session};
 use hermes_conversation::MessageId;
 
@@ -10,8 +11,8 @@ use crate::convert;
 use crate::interfaces::interfaces;
 use crate::native;
 use crate::types::{
-    Advice, AssistDraft, Ending, Event, Invocation, Progress, Query, Quote, Recollection, Skill, SkillDocument, Start,
-    Tool, Verdict,
+    Advice, AssistDraft, Ending, Event, Invocation, MemoryWrite, Outlook, Progress, Query, Quote, Recollection, Skill,
+    SkillDocument, Start, Tool, Verdict,
 };
 
 /// A running instance.
@@ -32,7 +33,7 @@ fn missing(interface: &str) -> wasmtime::Error {
 }
 
 macro_rules! functions {
-    (required $($(#[$doc:meta])* $interface:ident $name:literal $table:ident {
+    (required $($(#[$doc:meta])* $interface:ident $name:literal {
         $($function:ident $call:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+
     })+) => {
         impl Live {
@@ -44,8 +45,8 @@ macro_rules! functions {
                             $interface.$call(&mut guest.store, $($argument),*).await
                         }
                         Body::Native(guest) => {
-                            let $interface = guest.tables().$interface.ok_or_else(|| missing($name))?;
-                            guest.call($interface.$function(), &($($argument,)*)).await
+                            let function = guest.function($name, stringify!($call));
+                            guest.call(function.ok_or_else(|| missing($name))?, &($($argument,)*)).await
                         }
                     }
                 }

@@ -6,8 +6,8 @@ use crate::limits::Tier;
 use crate::native::Library;
 
 macro_rules! exports {
-    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
-     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
+    (required $required:ident $required_name:literal { $($required_functions:tt)* }
+     $($(#[$doc:meta])* $interface:ident $name:literal { $($functions:tt)* })+) => {
         /// The interfaces that a plugin exports besides `lifecycle`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Exports {

@@ -24,7 +24,7 @@ use crate::limits::Limit;
 
 /// The most bytes of a panic message.
 const MOST_PANIC: usize = 1 << 10;
-pub(crate) use library::{Library, Tables};
+pub(crate) use library::Library;
 
 /// The target that this program is built for. A manifest lists its libraries by target.
 pub const TARGET: &str = env!("HERMES_TARGET");
@@ -81,8 +81,8 @@ impl Guest {
         Ok(Self { context, library, jobs, events })
     }
 
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.library.tables
+    pub(crate) fn function(&self, interface: &str, method: &str) -> Option<Function> {
+        self.library.functions.get(interface, method)
     }
 
     /// Calls a function, and carries out the imports that it calls. After an error the instance takes no more calls.
@@ -92,7 +92,7 @@ impl Guest {
         R: DeserializeOwned,
     {
         let gone = || wasmtime::Error::msg("its thread has ended");
-        let arguments = postcard::to_stdvec(arguments)?;
+        let arguments = hermes_plugin_abi::encode(arguments)?;
         self.jobs.send(Job { function, arguments }).map_err(|_| gone())?;
         loop {
             match self.events.recv().await.ok_or_else(gone)? {
@@ -105,7 +105,7 @@ impl Guest {
                 ThreadEvent::Answer(answer) => {
                     let bytes = answer.map_err(|words| wasmtime::Error::msg(one_line_within(&words, MOST_PANIC)))?;
                     self.check_output(bytes.len())?;
-                    return postcard::from_bytes(&bytes).map_err(|error| {
+                    return hermes_plugin_abi::decode(&bytes).map_err(|error| {
                         wasmtime::Error::msg(format!("its answer does not fit the contract: {error}"))
                     });
                 }

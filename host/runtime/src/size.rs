@@ -99,6 +99,18 @@ impl Size for exported::memory_provider::Turn {
     }
 }
 
+impl Size for exported::memory_prefetch::Outlook {
+    fn size(&self) -> u64 {
+        self.text.size() + self.extra.size()
+    }
+}
+
+impl Size for exported::memory_mirror::Write {
+    fn size(&self) -> u64 {
+        self.target.size() + self.text.size() + self.previous.size() + self.extra.size()
+    }
+}
+
 impl Size for exported::context_engine::Item {
     fn size(&self) -> u64 {
         match self {

@@ -59,7 +59,7 @@ pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
     check_version(PACKAGE, &stamped(stamp).ok_or(LoadError::NoContract)?)
 }
 
-fn check_version(package: &str, found: &str) -> Result<(), LoadError> {
+pub(crate) fn check_version(package: &str, found: &str) -> Result<(), LoadError> {
     match contract::fit(package, found) {
         Fit::Served | Fit::Later | Fit::Unknown => Ok(()),
         Fit::Incompatible { served } => {

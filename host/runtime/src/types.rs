@@ -11,10 +11,12 @@ pub use exported::context_assist::{Draft as AssistDraft, Place, Quote, ToolResul
 pub use exported::context_engine::{Advice, Timing};
 pub use exported::hooks::{Event, Reply as ModelAnswered, ToolDone, ToolEvent, Verdict};
 pub use exported::lifecycle::{Ending, Start};
+pub use exported::memory_mirror::{Action as MemoryAction, Write as MemoryWrite};
+pub use exported::memory_prefetch::Outlook;
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
 pub use exported::tools::{Effect, Invocation, Tool};
-pub use imported::types::{Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
+pub use imported::types::{Peer, Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
 
 /// The point in a turn at which an engine is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +132,8 @@ pub struct Output {
     pub images: Vec<Image>,
     /// The result as JSON.
     pub structured: Option<String>,
+    /// Keys with values that the contract defines, or the plugin.
+    pub extra: Vec<(String, String)>,
 }
 
 /// An image of a tool's result.

@@ -1,9 +1,13 @@
 //! The binary interface between Hermes and a plugin built as a native library.
 //!
-//! A native library has the same functions as a component, with one table per interface of the contract. Records cross the
-//! boundary as [postcard](https://docs.rs/postcard) bytes, in the field order of `wit/`; each function takes a tuple of its
-//! arguments. `abi_stable` compares the layout of the tables when the library is loaded, and [`FINGERPRINT`] checks that both
-//! sides were built with the same contract.
+//! A native library has the same functions as a component, in a list by name: `hermes:tools/tools@1.0.0-rc.1#call`. A host
+//! calls those that it knows, so a library and a host of different releases work together as a component and a host do:
+//! the versions in the names decide.
+//!
+//! Arguments and results cross the boundary as [MessagePack](https://msgpack.org), where records are maps with the names of
+//! their fields ([`encode`], [`decode`]). A function takes a tuple of its arguments.
+//!
+//! `abi_stable` compares the layout of [`Plugin`] when the library is loaded.
 //!
 //! Each instance runs in a thread of the host. In it the host first calls [`Plugin::enter`], then functions one after another,
 //! and finally [`Plugin::leave`]. Imports are called in the same thread while a function runs.
@@ -11,6 +15,9 @@
 use abi_stable::StableAbi;
 use abi_stable::library::RootModule;
 use abi_stable::sabi_types::VersionStrings;
+use rmp_serde::config::BytesMode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use abi_stable::library::{AbiHeaderRef, CheckTypeLayout, LibHeader, LibraryError, RootModuleResult};
 pub use abi_stable::prefix_type::PrefixTypeTrait;
@@ -33,7 +40,18 @@ pub struct Import {
     pub call: extern "C" fn(RStr<'_>, RStr<'_>, RSlice<'_, u8>) -> Answer,
 }
 
-/// The description of a library. Kinds that it does not implement are `RNone`.
+/// A function of the contract that a library implements.
+#[repr(C)]
+#[derive(StableAbi, Clone, Copy)]
+pub struct NamedFunction {
+    /// Interface, version and function, such as `hermes:tools/tools@1.0.0-rc.1#call`.
+    pub name: RStr<'static>,
+    /// The function itself.
+    pub call: extern "C" fn(RSlice<'_, u8>) -> Answer,
+}
+
+/// The description of a library. It never changes: a host with more fields would refuse the libraries without them. What is new
+/// goes into the list of functions.
 #[repr(C)]
 #[derive(StableAbi)]
 #[sabi(kind(Prefix(prefix_ref = PluginRef)))]
@@ -41,36 +59,21 @@ pub struct Import {
 pub struct Plugin {
     /// The same text as in a component's section `hermes:abi`.
     pub stamp: RStr<'static>,
-    /// The [`FINGERPRINT`] that the library was built with.
-    pub fingerprint: u64,
     /// Called first in every thread, with the way to call the host.
     pub enter: extern "C" fn(Import),
     /// Called last in every thread; drops the instance.
     pub leave: extern "C" fn(),
-    /// The functions of every plugin.
-    pub lifecycle: LifecycleRef,
-    /// Set by a context engine.
-    pub context_engine: ROption<ContextEngineRef>,
-    /// Set by a context engine that inserts folded passages.
-    pub context_assist: ROption<ContextAssistRef>,
-    /// Set by a memory provider.
-    pub memory_provider: ROption<MemoryProviderRef>,
-    /// Set by a memory provider that takes part in compaction.
-    pub memory_events: ROption<MemoryEventsRef>,
-    /// Set by a plugin with tools.
-    pub tools: ROption<ToolsRef>,
-    /// Set by a plugin with skills.
-    pub skills: ROption<SkillsRef>,
-    /// Set by a plugin with hooks.
+    /// The functions of `lifecycle` and of the plugin's kinds, in any order.
     #[sabi(last_prefix_field)]
-    pub hooks: ROption<HooksRef>,
+    pub functions: RSlice<'static, NamedFunction>,
 }
 
 impl RootModule for PluginRef {
     abi_stable::declare_root_module_statics! {PluginRef}
     const BASE_NAME: &'static str = "hermes_plugin";
     const NAME: &'static str = "hermes_plugin";
-    const VERSION_STRINGS: VersionStrings = abi_stable::package_version_strings!();
+    // The version of the description, not of a release: `abi_stable` refuses a library with a lower one than the host's.
+    const VERSION_STRINGS: VersionStrings = VersionStrings::new("1.0.0");
 }
 
 /// Builds the constructor for a library's header.
@@ -78,98 +81,130 @@ pub fn construct(plugin: fn() -> PluginRef) -> RootModuleResult {
     abi_stable::library::__call_root_module_loader(plugin)
 }
 
-macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident $reference:ident { $($function:ident,)* ; $last:ident })+) => {$(
-        $(#[$doc])*
-        #[repr(C)]
-        #[derive(StableAbi)]
-        #[sabi(kind(Prefix(prefix_ref = $reference)))]
-        #[sabi(missing_field(panic))]
-        #[allow(missing_docs)]
-        pub struct $table {
-            $(pub $function: extern "C" fn(RSlice<'_, u8>) -> Answer,)*
-            #[sabi(last_prefix_field)]
-            pub $last: extern "C" fn(RSlice<'_, u8>) -> Answer,
-        }
-    )+};
+/// Arguments or a result as bytes.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, rmp_serde::encode::Error> {
+    let mut bytes = Vec::new();
+    // Bytes as such: one by one they take twice the room.
+    let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_bytes(BytesMode::ForceAll);
+    value.serialize(&mut serializer)?;
+    Ok(bytes)
 }
 
-tables! {
-    /// `lifecycle`
-    Lifecycle LifecycleRef { configure, session_start, ; session_end }
-    /// `context-engine`
-    ContextEngine ContextEngineRef { model_changed, observe, rewound, assess, prepare, propose, settled, ; status }
-    /// `context-assist`
-    ContextAssist ContextAssistRef { ; assist }
-    /// `memory-provider`
-    MemoryProvider MemoryProviderRef { system_prompt, recall, ; sync_turn }
-    /// `memory-events`
-    MemoryEvents MemoryEventsRef { ; before_compact }
-    /// `tools`
-    Tools ToolsRef { catalog, ; call }
-    /// `skills`
-    Skills SkillsRef { index, ; view }
-    /// `hooks`
-    Hooks HooksRef { interests, ; on_event }
-}
-
-/// A hash of the contract's text without comments and white space. Records cross the boundary by field order, so both sides
-/// must be built with the same contract.
-pub const FINGERPRINT: u64 = {
-    let mut hash = 0xcbf2_9ce4_8422_2325;
-    let mut at = 0;
-    while at < CONTRACT.len() {
-        hash = fingerprint(hash, CONTRACT[at].as_bytes());
-        at += 1;
-    }
-    hash
-};
-
-const CONTRACT: [&str; 14] = [
-    include_str!("../../../wit/1.0.0-rc.1/deps/types.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/host.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/llm.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/history.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/storage.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/files.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/http.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/process.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/lifecycle.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/context-engine.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/memory.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/tools.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/skills.wit"),
-    include_str!("../../../wit/1.0.0-rc.1/deps/hooks.wit"),
-];
-
-/// FNV-1a over the text without white space and comments.
-const fn fingerprint(mut hash: u64, text: &[u8]) -> u64 {
-    let mut at = 0;
-    while at < text.len() {
-        if text[at] == b'/' && at + 1 < text.len() && text[at + 1] == b'/' {
-            while at < text.len() && text[at] != b'\n' {
-                at += 1;
-            }
-        } else {
-            if !text[at].is_ascii_whitespace() {
-                hash = (hash ^ text[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
-            }
-            at += 1;
-        }
-    }
-    hash
+/// Reads what [`encode`] wrote. Fields that this side does not know are skipped.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, rmp_serde::decode::Error> {
+    rmp_serde::from_slice(bytes)
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Part {
+        Text(String),
+        Bytes(Vec<u8>),
+        Nothing,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Record {
+        parts: Vec<Part>,
+        size: Option<u64>,
+        pair: (String, i32),
+    }
+
     #[test]
-    fn only_comments_and_white_space_leave_the_fingerprint_unchanged() {
-        let of = |text: &str| fingerprint(7, text.as_bytes());
-        let plain = of("record a { b: u32 }");
-        assert_eq!(plain, of("/// Says what it is.\nrecord a {\n  b: u32 // tokens\n}"));
-        assert_ne!(plain, of("record a { c: u32 }"));
-        assert_ne!(plain, of("record a { b: u64 }"));
+    fn records_arrive_as_they_were_and_bytes_take_their_own_room() {
+        let parts = vec![Part::Text("tea".into()), Part::Bytes(vec![255; 10_000]), Part::Nothing];
+        let record = Record { parts, size: None, pair: ("a".into(), -1) };
+        let bytes = encode(&(&record, true)).unwrap();
+        assert!(bytes.len() < 10_100, "{}", bytes.len());
+        assert_eq!(decode::<(Record, bool)>(&bytes).unwrap(), (record, true));
+        let answer: Result<Vec<u8>, String> = Ok(vec![200, 0]);
+        assert_eq!(decode::<Result<Vec<u8>, String>>(&encode(&answer).unwrap()).unwrap(), answer);
+    }
+
+    #[test]
+    fn a_field_of_a_later_version_is_skipped_and_a_missing_one_is_an_error() {
+        #[derive(Serialize)]
+        struct Later {
+            added: Vec<u8>,
+            pair: (String, i32),
+            parts: Vec<Part>,
+        }
+        let later = Later { added: vec![1], pair: ("a".into(), 2), parts: Vec::new() };
+        let read: Record = decode(&encode(&later).unwrap()).unwrap();
+        assert_eq!(read, Record { parts: Vec::new(), size: None, pair: ("a".into(), 2) });
+        assert!(decode::<WithMore>(&encode(&read).unwrap()).is_err());
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct WithMore {
+        added: u32,
+    }
+
+    /// The description of a later version, with one more field.
+    // The derive generates `unsafe` for fields that a library may lack.
+    #[allow(unsafe_code, dead_code)]
+    mod later {
+        use super::super::{Import, NamedFunction};
+        use abi_stable::StableAbi;
+        use abi_stable::library::RootModule;
+        use abi_stable::sabi_types::VersionStrings;
+        use abi_stable::std_types::{RSlice, RStr};
+
+        #[repr(C)]
+        #[derive(StableAbi)]
+        #[sabi(kind(Prefix(prefix_ref = PluginRef)))]
+        #[sabi(missing_field(option))]
+        pub(super) struct Plugin {
+            pub(super) stamp: RStr<'static>,
+            pub(super) enter: extern "C" fn(Import),
+            pub(super) leave: extern "C" fn(),
+            #[sabi(last_prefix_field)]
+            pub(super) functions: RSlice<'static, NamedFunction>,
+            pub(super) added: RStr<'static>,
+        }
+
+        impl RootModule for PluginRef {
+            abi_stable::declare_root_module_statics! {PluginRef}
+            const BASE_NAME: &'static str = "hermes_plugin";
+            const NAME: &'static str = "hermes_plugin";
+            const VERSION_STRINGS: VersionStrings = <super::PluginRef as RootModule>::VERSION_STRINGS;
+        }
+    }
+
+    extern "C" fn enter(_: Import) {}
+
+    extern "C" fn leave() {}
+
+    /// The header of a library with this description.
+    macro_rules! header {
+        ($type:ty, $plugin:expr) => {{
+            extern "C" fn constructor() -> RootModuleResult {
+                abi_stable::library::__call_root_module_loader(|| -> $type { $plugin.leak_into_prefix() })
+            }
+            // SAFETY: the constructor returns the declared type.
+            #[allow(unsafe_code)]
+            let header = unsafe { LibHeader::from_constructor::<$type>(constructor, CheckTypeLayout::Yes) };
+            let header: &'static LibHeader = Box::leak(Box::new(header));
+            header
+        }};
+    }
+
+    #[test]
+    fn a_description_with_more_fields_is_understood() {
+        const STAMP: RStr<'static> = RStr::from_str("now");
+        let now = header!(PluginRef, Plugin { stamp: STAMP, enter, leave, functions: RSlice::EMPTY });
+        assert_eq!(now.init_root_module::<PluginRef>().unwrap().stamp().as_str(), "now");
+        let next = header!(
+            later::PluginRef,
+            later::Plugin { stamp: STAMP, enter, leave, functions: RSlice::EMPTY, added: RStr::from_str("more") }
+        );
+        assert_eq!(next.init_root_module::<PluginRef>().unwrap().stamp().as_str(), "now");
     }
 }

@@ -52,6 +52,13 @@ world!(
     "package hermes:sdk; world memory-provider { export hermes:memory/memory-provider@1.0.0-rc.1; }"
 );
 world!(memory_events, "package hermes:sdk; world memory-events { export hermes:memory/memory-events@1.0.0-rc.1; }");
+world!(
+    memory_prefetch,
+    "package hermes:sdk; world memory-prefetch { export hermes:memory/memory-prefetch@1.0.0-rc.1; }"
+);
+world!(memory_mirror, "package hermes:sdk; world memory-mirror { export hermes:memory/memory-mirror@1.0.0-rc.1; }");
+world!(memory_rewind, "package hermes:sdk; world memory-rewind { export hermes:memory/memory-rewind@1.0.0-rc.1; }");
+world!(memory_upkeep, "package hermes:sdk; world memory-upkeep { export hermes:memory/memory-upkeep@1.0.0-rc.1; }");
 world!(tools, "package hermes:sdk; world tools { export hermes:tools/tools@1.0.0-rc.1; }");
 world!(skills, "package hermes:sdk; world skills { export hermes:skills/skills@1.0.0-rc.1; }");
 world!(hooks, "package hermes:sdk; world hooks { export hermes:hooks/hooks@1.0.0-rc.1; }");

@@ -60,7 +60,8 @@ pub(crate) fn log_panics() {
 /// Exports a type as the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
 ///
 /// The component exports `lifecycle` and the named interfaces, nothing else. Known names: `ContextEngine`, `ContextAssist`,
-/// `MemoryProvider`, `MemoryEvents`, `Tools`, `Skills`, `Hooks`. Use it once per crate.
+/// `MemoryProvider`, `MemoryEvents`, `MemoryPrefetch`, `MemoryMirror`, `MemoryRewind`, `MemoryUpkeep`, `Tools`, `Skills`,
+/// `Hooks`. Use it once per crate.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
@@ -116,9 +117,7 @@ macro_rules! __export_native {
         #[unsafe(no_mangle)]
         pub static hermes_plugin: $crate::__private::abi::LibHeader = {
             fn plugin() -> $crate::__private::abi::PluginRef {
-                let mut plugin = $crate::__private::native::plugin::<$component>();
-                $($crate::__export_native!(@ plugin $component $kind);)+
-                $crate::__private::native::lasting(plugin)
+                $crate::__private::native::library::<$component>(&[$(&$crate::__export_native!(@ $component $kind)),+])
             }
 
             extern "C" fn construct() -> $crate::__private::abi::RootModuleResult {
@@ -134,29 +133,38 @@ macro_rules! __export_native {
             }
         };
     };
-    (@ $plugin:ident $component:ident ContextEngine) => {
-        $crate::__export_native!(@ $plugin.context_engine = context_engine_of $component);
+    (@ $component:ident ContextEngine) => {
+        $crate::__private::native::context_engine::<$component>()
     };
-    (@ $plugin:ident $component:ident ContextAssist) => {
-        $crate::__export_native!(@ $plugin.context_assist = context_assist_of $component);
+    (@ $component:ident ContextAssist) => {
+        $crate::__private::native::context_assist::<$component>()
     };
-    (@ $plugin:ident $component:ident MemoryProvider) => {
-        $crate::__export_native!(@ $plugin.memory_provider = memory_provider_of $component);
+    (@ $component:ident MemoryProvider) => {
+        $crate::__private::native::memory_provider::<$component>()
     };
-    (@ $plugin:ident $component:ident MemoryEvents) => {
-        $crate::__export_native!(@ $plugin.memory_events = memory_events_of $component);
+    (@ $component:ident MemoryEvents) => {
+        $crate::__private::native::memory_events::<$component>()
     };
-    (@ $plugin:ident $component:ident Tools) => {
-        $crate::__export_native!(@ $plugin.tools = tools_of $component);
+    (@ $component:ident MemoryPrefetch) => {
+        $crate::__private::native::memory_prefetch::<$component>()
     };
-    (@ $plugin:ident $component:ident Skills) => {
-        $crate::__export_native!(@ $plugin.skills = skills_of $component);
+    (@ $component:ident MemoryMirror) => {
+        $crate::__private::native::memory_mirror::<$component>()
     };
-    (@ $plugin:ident $component:ident Hooks) => {
-        $crate::__export_native!(@ $plugin.hooks = hooks_of $component);
+    (@ $component:ident MemoryRewind) => {
+        $crate::__private::native::memory_rewind::<$component>()
     };
-    (@ $plugin:ident.$field:ident = $make:ident $component:ident) => {
-        $plugin.$field = $crate::__private::abi::ROption::RSome($crate::__private::native::$make::<$component>());
+    (@ $component:ident MemoryUpkeep) => {
+        $crate::__private::native::memory_upkeep::<$component>()
+    };
+    (@ $component:ident Tools) => {
+        $crate::__private::native::tools::<$component>()
+    };
+    (@ $component:ident Skills) => {
+        $crate::__private::native::skills::<$component>()
+    };
+    (@ $component:ident Hooks) => {
+        $crate::__private::native::hooks::<$component>()
     };
 }
 
@@ -177,6 +185,18 @@ macro_rules! __export_interface {
     };
     (MemoryEvents $component:ident) => {
         $crate::__export_interface!(@ $component MemoryEvents memory_events);
+    };
+    (MemoryPrefetch $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryPrefetch memory_prefetch);
+    };
+    (MemoryMirror $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryMirror memory_mirror);
+    };
+    (MemoryRewind $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryRewind memory_rewind);
+    };
+    (MemoryUpkeep $component:ident) => {
+        $crate::__export_interface!(@ $component MemoryUpkeep memory_upkeep);
     };
     (Tools $component:ident) => {
         $crate::__export_interface!(@ $component Tools tools);
@@ -202,7 +222,8 @@ macro_rules! __export_interface {
     ($other:ident $component:ident) => {
         ::std::compile_error!(::std::concat!(
             "`", ::std::stringify!($other),
-            "` is nothing to export; known are ContextEngine, ContextAssist, MemoryProvider, MemoryEvents, Tools, Skills, Hooks"
+            "` is nothing to export; known are ContextEngine, ContextAssist, MemoryProvider, MemoryEvents, MemoryPrefetch, MemoryMirror, \
+             MemoryRewind, MemoryUpkeep, Tools, Skills, Hooks"
         ));
     };
 }

@@ -1,7 +1,7 @@
 //! Write plugins for Hermes in Rust.
 //!
 //! A plugin is a type that implements [`Plugin`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
-//! [`MemoryProvider`] (with [`MemoryEvents`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes it a component. A complete plugin:
+//! [`MemoryProvider`] (with [`MemoryEvents`], [`MemoryPrefetch`], [`MemoryMirror`], [`MemoryRewind`], [`MemoryUpkeep`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes it a component. A complete plugin:
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
@@ -102,7 +102,7 @@ pub use hermes_plugin_derive::arguments;
 pub use hooks::Hooks;
 pub use host::{clock, documents, files, history, http, info, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
-pub use memory_events::MemoryEvents;
+pub use memory_events::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind, MemoryUpkeep};
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
 pub use toolbox::Toolbox;

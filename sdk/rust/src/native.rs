@@ -8,17 +8,14 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hermes_plugin_abi as abi;
-use hermes_plugin_abi::{Answer, PrefixTypeTrait, RErr, ROk, ROption, RSlice, RStr};
+use hermes_plugin_abi::{Answer, NamedFunction, PrefixTypeTrait, RErr, ROk, RSlice, RStr};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bindings::{
-    context_assist, context_engine, hooks, lifecycle, memory_events, memory_provider, skills, tools,
-};
 use crate::export::{STAMP, Slot};
 use crate::{
-    ContextAssist, ContextEngine, Header, Hooks, MemoryEvents, MemoryProvider, MessageId, MessageRange, Model, Session,
-    Skills, Tools,
+    ContextAssist, ContextEngine, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
 };
 
 thread_local! {
@@ -27,27 +24,16 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The library's description; [`export!`](crate::export) adds the kinds.
-pub fn plugin<S: Slot>() -> abi::Plugin {
+/// The library's description, with the functions of its kinds. It lives as long as the library.
+pub fn library<S: Slot>(kinds: &[&[NamedFunction]]) -> abi::PluginRef {
+    let functions: Vec<_> = lifecycle::<S>().into_iter().chain(kinds.concat()).collect();
     abi::Plugin {
         stamp: RStr::from_str(STAMP),
-        fingerprint: abi::FINGERPRINT,
         enter,
         leave: leave::<S>,
-        lifecycle: lifecycle_of::<S>(),
-        context_engine: ROption::RNone,
-        context_assist: ROption::RNone,
-        memory_provider: ROption::RNone,
-        memory_events: ROption::RNone,
-        tools: ROption::RNone,
-        skills: ROption::RNone,
-        hooks: ROption::RNone,
+        functions: RSlice::from_slice(Vec::leak(functions)),
     }
-}
-
-/// Leaks the description, so that it lives as long as the library.
-pub fn lasting(plugin: abi::Plugin) -> abi::PluginRef {
-    plugin.leak_into_prefix()
+    .leak_into_prefix()
 }
 
 /// Silences the panic output: the panic's message goes to the host with the answer.
@@ -68,8 +54,8 @@ extern "C" fn leave<S: Slot>() {
 
 fn answer<A: DeserializeOwned, R: Serialize>(arguments: RSlice<'_, u8>, call: impl FnOnce(A) -> R) -> Answer {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let arguments = postcard::from_bytes(arguments.as_slice())?;
-        postcard::to_stdvec(&call(arguments))
+        let arguments = abi::decode(arguments.as_slice()).map_err(|error| error.to_string())?;
+        abi::encode(&call(arguments)).map_err(|error| error.to_string())
     }));
     match outcome {
         Ok(Ok(bytes)) => ROk(bytes.into()),
@@ -89,9 +75,9 @@ fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, ar
     let Some(import) = HOST.get() else {
         panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin created");
     };
-    let arguments = postcard::to_stdvec(arguments).expect("the contract's records are plain data");
+    let arguments = abi::encode(arguments).expect("the contract's records are plain data");
     match (import.call)(interface.into(), function.into(), RSlice::from_slice(&arguments)) {
-        ROk(bytes) => match postcard::from_bytes(&bytes) {
+        ROk(bytes) => match abi::decode(&bytes) {
             Ok(value) => value,
             Err(error) => panic!("{interface}.{function} returned an unexpected record: {error}"),
         },
@@ -99,38 +85,45 @@ fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, ar
     }
 }
 
-macro_rules! tables {
-    ($($make:ident: $table:ident, $reference:ident, $slot:path, $guest:path {
+macro_rules! kinds {
+    ($($make:ident $name:literal, $slot:path, $guest:path {
         $($function:ident($($argument:ident: $type:ty),*);)+
     })+) => {$(
-        #[doc = concat!("The functions of `", stringify!($table), "`.")]
-        pub fn $make<S: $slot>() -> abi::$reference {
+        #[doc = concat!("The functions of `", $name, "`.")]
+        pub fn $make<S: $slot>() -> Vec<NamedFunction> {
             $(
                 extern "C" fn $function<S: $slot>(arguments: RSlice<'_, u8>) -> Answer {
                     answer(arguments, |($($argument,)*): ($($type,)*)| <S as $guest>::$function($($argument),*))
                 }
             )+
-            abi::$table { $($function: $function::<S>),+ }.leak_into_prefix()
+            vec![$(NamedFunction {
+                name: RStr::from_str(concat!($name, "@1.0.0-rc.1#", stringify!($function))),
+                call: $function::<S>,
+            }),+]
         }
     )+};
 }
 
-use context_assist::exports::hermes::context_engine::context_assist as assist_wit;
-use context_engine::exports::hermes::context_engine::context_engine as engine_wit;
-use hooks::exports::hermes::hooks::hooks as hooks_wit;
-use lifecycle::exports::hermes::lifecycle::lifecycle as lifecycle_wit;
-use memory_events::exports::hermes::memory::memory_events as events_wit;
-use memory_provider::exports::hermes::memory::memory_provider as memory_wit;
-use skills::exports::hermes::skills::skills as skills_wit;
-use tools::exports::hermes::tools::tools as tools_wit;
+use crate::bindings::context_assist::exports::hermes::context_engine::context_assist as assist_wit;
+use crate::bindings::context_engine::exports::hermes::context_engine::context_engine as engine_wit;
+use crate::bindings::hooks::exports::hermes::hooks::hooks as hooks_wit;
+use crate::bindings::lifecycle::exports::hermes::lifecycle::lifecycle as lifecycle_wit;
+use crate::bindings::memory_events::exports::hermes::memory::memory_events as events_wit;
+use crate::bindings::memory_mirror::exports::hermes::memory::memory_mirror as mirror_wit;
+use crate::bindings::memory_prefetch::exports::hermes::memory::memory_prefetch as prefetch_wit;
+use crate::bindings::memory_rewind::exports::hermes::memory::memory_rewind as rewind_wit;
+use crate::bindings::memory_upkeep::exports::hermes::memory::memory_upkeep as upkeep_wit;
+use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as memory_wit;
+use crate::bindings::skills::exports::hermes::skills::skills as skills_wit;
+use crate::bindings::tools::exports::hermes::tools::tools as tools_wit;
 
-tables! {
-    lifecycle_of: Lifecycle, LifecycleRef, Slot, lifecycle_wit::Guest {
+kinds! {
+    lifecycle "hermes:lifecycle/lifecycle", Slot, lifecycle_wit::Guest {
         configure(config: String);
         session_start(session: Session, how: lifecycle_wit::Start);
         session_end(how: lifecycle_wit::Ending);
     }
-    context_engine_of: ContextEngine, ContextEngineRef, Slot<Plugin: ContextEngine>, engine_wit::Guest {
+    context_engine "hermes:context-engine/context-engine", Slot<Plugin: ContextEngine>, engine_wit::Guest {
         model_changed(model: Model);
         observe(headers: Vec<Header>);
         rewound(first: MessageId);
@@ -140,26 +133,38 @@ tables! {
         settled(outcome: engine_wit::Outcome);
         status();
     }
-    context_assist_of: ContextAssist, ContextAssistRef, Slot<Plugin: ContextAssist>, assist_wit::Guest {
+    context_assist "hermes:context-engine/context-assist", Slot<Plugin: ContextAssist>, assist_wit::Guest {
         assist(draft: assist_wit::Draft, budget: u32);
     }
-    memory_provider_of: MemoryProvider, MemoryProviderRef, Slot<Plugin: MemoryProvider>, memory_wit::Guest {
+    memory_provider "hermes:memory/memory-provider", Slot<Plugin: MemoryProvider>, memory_wit::Guest {
         system_prompt();
         recall(query: memory_wit::Query);
         sync_turn(turn: memory_wit::Turn);
     }
-    memory_events_of: MemoryEvents, MemoryEventsRef, Slot<Plugin: MemoryEvents>, events_wit::Guest {
+    memory_events "hermes:memory/memory-events", Slot<Plugin: MemoryEvents>, events_wit::Guest {
         before_compact(messages: MessageRange);
     }
-    tools_of: Tools, ToolsRef, Slot<Plugin: Tools>, tools_wit::Guest {
+    memory_prefetch "hermes:memory/memory-prefetch", Slot<Plugin: MemoryPrefetch>, prefetch_wit::Guest {
+        prefetch(outlook: prefetch_wit::Outlook);
+    }
+    memory_mirror "hermes:memory/memory-mirror", Slot<Plugin: MemoryMirror>, mirror_wit::Guest {
+        written(write: mirror_wit::Write);
+    }
+    memory_rewind "hermes:memory/memory-rewind", Slot<Plugin: MemoryRewind>, rewind_wit::Guest {
+        rewound(session: String, first: MessageId);
+    }
+    memory_upkeep "hermes:memory/memory-upkeep", Slot<Plugin: MemoryUpkeep>, upkeep_wit::Guest {
+        upkeep();
+    }
+    tools "hermes:tools/tools", Slot<Plugin: Tools>, tools_wit::Guest {
         catalog();
         call(invocation: tools_wit::Invocation);
     }
-    skills_of: Skills, SkillsRef, Slot<Plugin: Skills>, skills_wit::Guest {
+    skills "hermes:skills/skills", Slot<Plugin: Skills>, skills_wit::Guest {
         index();
         view(name: String, path: Option<String>);
     }
-    hooks_of: Hooks, HooksRef, Slot<Plugin: Hooks>, hooks_wit::Guest {
+    hooks "hermes:hooks/hooks", Slot<Plugin: Hooks>, hooks_wit::Guest {
         interests();
         on_event(event: hooks_wit::Event);
     }
@@ -240,9 +245,17 @@ pub mod imports {
         http {
             fn send(request: &Request) -> Result<Response, Error>;
             fn has_secret(name: &str) -> bool;
+            fn replace_secret(name: &str, value: &str) -> Result<(), Error>;
         }
         process {
             fn run(command: &Command) -> Result<Exit, Error>;
+            fn start(command: &Command) -> Result<ProgramId, Error>;
+            fn read(id: ProgramId, wait_ms: u32) -> Result<Chunk, Error>;
+            fn write(id: ProgramId, bytes: &[u8]) -> Result<(), Error>;
+            fn close_input(id: ProgramId) -> Result<(), Error>;
+            fn wait(id: ProgramId, wait_ms: u32) -> Result<Option<End>, Error>;
+            fn stop(id: ProgramId) -> Result<End, Error>;
+            fn programs() -> Result<Vec<Background>, Error>;
         }
     }
 }

@@ -135,6 +135,14 @@ impl Output {
         self.structured = Some(json.to_string());
         self
     }
+
+    /// For a tool of a memory provider: says what the call changed in its store, so that other providers can follow.
+    #[must_use]
+    pub fn memory_write(mut self, action: &str, target: &str, text: &str, previous: Option<&str>) -> Self {
+        let write = serde_json::json!({ "action": action, "target": target, "text": text, "previous": previous });
+        self.extra.push(("memory-write".to_owned(), write.to_string()));
+        self
+    }
 }
 
 impl From<String> for Output {

@@ -80,7 +80,7 @@ pub(super) async fn deliver(deliverer: Deliverer, waiting: Vec<Waiting>) {
             let messages = deliverer.store.conversation(&session).await?;
             *conversation.write().unwrap_or_else(PoisonError::into_inner) = Conversation::new(messages);
             let deliverer = Deliverer { session: session.clone(), history, ..deliverer.clone() };
-            Courier::new(deliverer, memory).deliver_now().await
+            Courier::new(deliverer, memory, None).deliver_now().await
         };
         match delivered.await {
             Ok(true) => strikes = 0,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hermes_conversation::MessageRange;
+use hermes_conversation::{MessageId, MessageRange};
 use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::services::History;
-use hermes_plugin_host::{CallError, Cause, FaultKind, MemoryProvider, TurnRecord};
+use hermes_plugin_host::{CallError, Cause, FaultKind, MemoryProvider, MemoryRewind, TurnRecord};
 use hermes_session_store::{Delivery, Lease, QueueState, QueuedTurn, SessionError, StoreError};
 use tokio::sync::watch;
 
@@ -58,17 +58,29 @@ enum Reading {
 pub(super) struct Courier {
     deliverer: Deliverer,
     memory: Arc<dyn MemoryProvider>,
+    /// A rewind that the provider learns of first.
+    rewind: Option<(Arc<dyn MemoryRewind>, MessageId)>,
     /// Whether the user has seen that the provider fails.
     was_reported: AtomicBool,
 }
 
 impl Courier {
-    pub(super) fn new(deliverer: Deliverer, memory: Arc<dyn MemoryProvider>) -> Self {
-        Self { deliverer, memory, was_reported: AtomicBool::new(false) }
+    pub(super) fn new(
+        deliverer: Deliverer,
+        memory: Arc<dyn MemoryProvider>,
+        rewind: Option<(Arc<dyn MemoryRewind>, MessageId)>,
+    ) -> Self {
+        Self { deliverer, memory, rewind, was_reported: AtomicBool::new(false) }
     }
 
     /// Delivers turns until it is dropped.
-    pub(super) async fn run(self, mut signals: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
+    pub(super) async fn run(mut self, mut signals: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
+        if let Some((rewind, first)) = self.rewind.take() {
+            let Deliverer { session, notices, .. } = &self.deliverer;
+            if let Err(error) = rewind.turns_rewound(session.to_string(), first).await {
+                notices.notice(format!("{error}; this memory still has what was taken back"));
+            }
+        }
         // Kept between two passes: as long as the session is awake, no other process delivers its turns.
         let mut lease = None;
         // The opening of a session tries every turn at once, also one that waits for a later moment.
@@ -101,8 +113,15 @@ impl Courier {
     /// Delivers waiting turns in order, up to the first one that has to wait longer.
     async fn deliver(&self, lease: &mut Option<Lease>, is_opening: bool) -> Result<Rest, StoreError> {
         let Deliverer { store, session, clock, history, .. } = &self.deliverer;
+        let mut last = None;
         loop {
-            let Some(turn) = store.next_turn(session, self.memory.name()).await? else { return Ok(Rest::None) };
+            let Some(turn) = store.next_turn(session, self.memory.name()).await? else {
+                // At an opening the next message is already there.
+                if let Some(TurnRecord { number, author, user, .. }) = last.filter(|_| !is_opening) {
+                    self.deliverer.prefetch(self.memory.name(), number, author, user);
+                }
+                return Ok(Rest::None);
+            };
             let QueueState::Waiting { due_at } = turn.state else { return Ok(Rest::None) };
             let wait = Duration::from_millis(due_at.saturating_sub(clock.now()));
             if !is_opening && !wait.is_zero() {
@@ -130,6 +149,7 @@ impl Courier {
                 Ok(()) => {
                     self.was_reported.store(false, Ordering::Relaxed);
                     store.record_delivery(&turn, &Delivery::Stored).await?;
+                    last = Some(record);
                 }
                 Err(error) => {
                     if let Some(rest) = self.failed(&turn, &error).await? {

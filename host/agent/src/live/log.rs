@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hermes_conversation::{SessionId, closing};
+use hermes_conversation::{MessageId, SessionId, closing};
 use hermes_session_store::{Lease, Session};
 
 use crate::clock::Clock;
@@ -16,6 +16,8 @@ pub(crate) struct SessionLog {
     pub(crate) workspace: PathBuf,
     pub(crate) journal: Journal,
     pub(crate) clock: Clock,
+    /// The earliest message of rewinds while the session was idle. Memory providers learn it when it wakes.
+    pub(crate) rewound: Option<MessageId>,
     _lease: Lease,
 }
 
@@ -31,6 +33,7 @@ impl SessionLog {
             workspace: session.workspace.clone(),
             journal: Journal::open(&host.store, session).await?,
             clock: host.settings.clock,
+            rewound: None,
             _lease: lease,
         };
         log.close_open_turn().await?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hermes_plugin_host::services::{History, SystemRandom};
 use hermes_plugin_host::{
-    ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryProvider, SessionInfo,
-    SessionPlugins, Start, Storage, Surroundings,
+    ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryExtras, MemoryProvider,
+    MemoryUpkeep, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
 };
 use hermes_session_store::{ParentKind, Session};
 
@@ -17,6 +17,8 @@ use crate::error::AgentError;
 use crate::front::Front;
 use crate::hook_dispatcher::HookDispatcher;
 use crate::host::Host;
+use crate::memory;
+use crate::memory_extras::{Mirrors, Prefetches};
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::skills::SkillCatalog;
@@ -42,6 +44,10 @@ pub(crate) struct RunningPlugins {
     pub(crate) recalls: Recalls,
     /// The turns on their way to memory providers.
     pub(crate) deliveries: Deliveries,
+    /// Writes of memory providers on their way to others.
+    pub(crate) mirrors: Arc<Mirrors>,
+    /// The providers that care for their stores while the session is idle.
+    pub(crate) upkeep: Vec<Arc<dyn MemoryUpkeep>>,
 }
 
 impl RunningPlugins {
@@ -63,6 +69,7 @@ impl RunningPlugins {
             memories,
             recall_times,
             memory_events,
+            memory_extras: MemoryExtras { prefetch, mirror, rewind, upkeep },
             tools,
             skills,
             hooks,
@@ -75,12 +82,18 @@ impl RunningPlugins {
         let owners =
             Owners { chosen: host.settings.tool_owners.clone(), bundled: bundled.map(|plugin| plugin.name).collect() };
         let skills = SkillCatalog::new(skills);
+        let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
+        let (id, clock) = (session.id.to_string(), host.settings.clock);
+        let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let (toolbox, left_out) =
-            Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate)).await;
+            Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
+                .await;
         for notice in failed_hooks.into_iter().chain(left_out) {
             notices.notice(notice);
         }
         let engine_version = host.plugins.engine_version();
+        // After a single turn nothing is recalled for a next one.
+        let prefetches = Prefetches::new(if host.settings.one_shot { Vec::new() } else { prefetch });
         let deliverer = Deliverer {
             store: Arc::clone(&host.store),
             session: session.id.clone(),
@@ -88,8 +101,10 @@ impl RunningPlugins {
             clock: host.settings.clock,
             random: Arc::new(SystemRandom),
             notices: notices.clone(),
+            prefetches: prefetches.clone(),
+            budget: memory::budget(host.model.context_length),
         };
-        let deliveries = Deliveries::new(deliverer, memories.clone());
+        let deliveries = Deliveries::new(deliverer, memories.clone(), rewind);
         Ok(Self {
             engine,
             engine_version,
@@ -103,8 +118,10 @@ impl RunningPlugins {
             gate,
             notices,
             halt,
-            recalls: Recalls::new(recall_times),
+            recalls: Recalls::new(recall_times, prefetches),
             deliveries,
+            mirrors,
+            upkeep,
         })
     }
 }

@@ -56,6 +56,18 @@ impl Actor {
                 Ok(None) => break,
                 Err(_) => {
                     if self.core.can_idle() {
+                        // The next message interrupts it.
+                        tokio::select! {
+                            biased;
+                            message = self.inbox.messages.recv() => match message {
+                                Some(message) => {
+                                    self.take(message).await;
+                                    continue;
+                                }
+                                None => break,
+                            },
+                            () = self.core.upkeep() => {}
+                        }
                         self.core.make_idle(Duration::ZERO).await;
                         if !self.inbox.front.feed.has_readers() {
                             self.inbox.front.feed.forget();

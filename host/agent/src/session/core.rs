@@ -125,6 +125,13 @@ impl Core {
         }
     }
 
+    /// Lets memory providers care for their stores, until the future is dropped.
+    pub(super) async fn upkeep(&self) {
+        if let State::Awake(live) = &self.state {
+            live.upkeep(&self.host).await;
+        }
+    }
+
     /// Drops the plugin instances and the rendered messages. The next command that needs them creates them again.
     pub(super) async fn make_idle(&mut self, patience: Duration) {
         self.prompt_tokens = self.status().prompt_tokens;
@@ -246,7 +253,10 @@ impl Core {
         });
         let followed = match (&taken, &mut self.state) {
             (Ok(_), State::Awake(live)) => live.rewound(&self.host, to).await.map_err(failed),
-            (Ok(_), State::Idle(log)) => log.journal.reload().await.map_err(|error| failed(error.into())),
+            (Ok(_), State::Idle(log)) => {
+                log.rewound = Some(log.rewound.map_or(to, |earlier| earlier.min(to)));
+                log.journal.reload().await.map_err(|error| failed(error.into()))
+            }
             _ => Ok(()),
         };
         if let State::Awake(live) = &mut self.state {

@@ -12,9 +12,9 @@ use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
 use hermes_plugin_host::{
-    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
-    OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Query, Recollection,
-    SessionPlugins, Surroundings, Timing, Tool, Tools, TurnRecord,
+    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryExtras,
+    MemoryProvider, OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Query,
+    Recollection, SessionPlugins, Surroundings, Timing, Tool, Tools, TurnRecord,
 };
 use hermes_store::{SqliteSessions, Store};
 
@@ -314,6 +314,7 @@ impl PluginSet for ScriptedPlugins {
             memories: memory.collect(),
             recall_times: HashMap::new(),
             memory_events: Vec::new(),
+            memory_extras: MemoryExtras::default(),
             tools: vec![plugin],
             skills: Vec::new(),
             hooks: Vec::new(),

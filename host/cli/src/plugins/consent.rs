@@ -90,6 +90,10 @@ fn meaning(export: &str) -> String {
         "context-assist" => "as the selected engine, it adds passages of earlier messages to requests",
         "memory-provider" => "if you select it, it stores every turn and adds memories to requests",
         "memory-events" => "as the selected memory provider, it takes part in compactions",
+        "memory-prefetch" => "as the selected memory provider, it recalls ahead of your next message",
+        "memory-mirror" => "as the selected memory provider, it receives what other memories write",
+        "memory-rewind" => "as the selected memory provider, it learns which messages you take back",
+        "memory-upkeep" => "as the selected memory provider, it works on its store while you are away",
         other => return other.to_owned(),
     };
     format!("{export}: {what}")

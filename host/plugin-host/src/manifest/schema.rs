@@ -6,8 +6,21 @@ use serde_json::{Map, Value, json};
 use crate::permission::Permissions;
 
 /// The interfaces that a component can export, by the names of the contract.
-pub(super) const KINDS: &[&str] =
-    &["context-engine", "context-assist", "memory-provider", "memory-events", "tools", "skills", "hooks", "upkeep"];
+pub(super) const KINDS: &[&str] = &[
+    "context-engine",
+    "context-assist",
+    "memory-provider",
+    "memory-events",
+    "memory-prefetch",
+    "memory-mirror",
+    "memory-rewind",
+    "memory-upkeep",
+    "tools",
+    "skills",
+    "hooks",
+    // A name of version 0.1, which the host never called.
+    "upkeep",
+];
 
 /// A top-level field.
 pub(super) struct Field {

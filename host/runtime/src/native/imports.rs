@@ -1,6 +1,7 @@
 //! The imports by name, for native libraries, which have no linker.
 
 use hermes_bindings::imported;
+use hermes_bindings::imported::types::{Error, ErrorKind};
 
 use crate::context::Context;
 use crate::limits::Limit;
@@ -22,15 +23,29 @@ macro_rules! imports {
                 }
                 match (interface, function) {
                     $($((stringify!($interface), stringify!($function)) => {
-                        let ($($argument,)*) = postcard::from_bytes(arguments)?;
+                        let ($($argument,)*) = hermes_plugin_abi::decode(arguments)?;
                         let answer = imported::$interface::Host::$function(self, $($argument),*).await;
-                        Ok(postcard::to_stdvec(&answer)?)
+                        Ok(hermes_plugin_abi::encode(&answer)?)
                     })+)+
-                    _ => Err(wasmtime::Error::msg(format!("the host has no import `{interface}.{function}`"))),
+                    // Read by functions that return a result; a call of any other ends.
+                    _ => {
+                        let import = format!("{interface}.{}", function.replace('_', "-"));
+                        Ok(hermes_plugin_abi::encode(&Err::<(), _>(unsupported(&import)))?)
+                    }
                 }
             }
         }
     };
+}
+
+fn unsupported(import: &str) -> Error {
+    Error {
+        kind: ErrorKind::Unsupported,
+        code: "unsupported".to_owned(),
+        message: format!("this version of Hermes has no `{import}`"),
+        retry_after_ms: None,
+        extra: Vec::new(),
+    }
 }
 
 imports! {

@@ -1,4 +1,4 @@
-//! Opening a native library, and its function tables.
+//! Opening a native library, and its functions.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -8,46 +8,84 @@ use std::sync::{Mutex, PoisonError};
 use hermes_conversation::one_line;
 use hermes_plugin_abi as abi;
 
-use crate::contract::CONTRACT;
+use crate::contract::Name;
 use crate::error::LoadError;
 use crate::interfaces::interfaces;
 use crate::loaded::Exports;
 use crate::stamp;
+
+/// The most characters of a name that are shown.
+const MOST_SHOWN: usize = 64;
+/// What the bindings put before the name of a function.
+const METHOD: &str = "call_";
 
 /// An open library that fits the contract. It is never closed, because its code may be on any thread's stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Library {
     pub(crate) enter: extern "C" fn(abi::Import),
     pub(crate) leave: extern "C" fn(),
-    pub(crate) tables: Tables,
+    pub(crate) functions: &'static Functions,
+    exports: Exports,
 }
 
+/// The functions of a library, by interface and by name with underscores. Those that this host does not know are among them.
+pub(crate) struct Functions(HashMap<String, HashMap<String, abi::Function>>);
+
 macro_rules! exports_of_a_library {
-    (required $required:ident $required_name:literal $required_table:ident { $($required_functions:tt)* }
-     $($(#[$doc:meta])* $interface:ident $name:literal $table:ident { $($functions:tt)* })+) => {
-        /// The function tables of a library's interfaces.
-        #[derive(Clone, Copy)]
-        pub(crate) struct Tables {
-            pub(crate) $required: Option<abi::$required_table>,
-            $(pub(crate) $interface: Option<abi::$table>,)+
-        }
-
-        impl Tables {
-            fn of(plugin: abi::PluginRef) -> Self {
-                Self {
-                    $required: Some(plugin.$required()),
-                    $($interface: plugin.$interface().into_option(),)+
-                }
-            }
-
-            fn exports(&self) -> Exports {
-                Exports { $($interface: self.$interface.is_some(),)+ }
+    (required $required:ident $required_name:literal { $($required_function:ident $required_call:ident $required_types:tt -> $required_answer:ty;)+ }
+     $($(#[$doc:meta])* $interface:ident $name:literal { $($function:ident $call:ident $types:tt -> $answer:ty;)+ })+) => {
+        impl Functions {
+            /// The exported interfaces. Of each, the library must have all functions.
+            fn exports(&self) -> Result<Exports, LoadError> {
+                self.has_all($required_name, &[$(stringify!($required_call)),+])?;
+                Ok(Exports {
+                    $($interface: match self.0.contains_key($name) {
+                        true => self.has_all($name, &[$(stringify!($call)),+])?,
+                        false => false,
+                    },)+
+                })
             }
         }
     };
 }
 
 interfaces!(exports_of_a_library);
+
+impl Functions {
+    /// Sorts the functions of a library. Refuses those of versions that this host does not serve.
+    fn of(functions: &[abi::NamedFunction]) -> Result<Self, LoadError> {
+        let mut sorted = HashMap::<String, HashMap<_, _>>::new();
+        for abi::NamedFunction { name, call } in functions {
+            let name = name.as_str();
+            let parsed =
+                name.split_once('#').and_then(|(interface, function)| Some((Name::parse(interface)?, function)));
+            let Some((interface, function)) = parsed else {
+                let name: String = name.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect();
+                return Err(unfit(format!(
+                    "it has a function with the unreadable name `{name}`; build it with the SDK"
+                )));
+            };
+            stamp::check_version(interface.package, interface.version)?;
+            sorted.entry(interface.interface.to_owned()).or_default().insert(function.to_owned(), *call);
+        }
+        Ok(Self(sorted))
+    }
+
+    /// The function behind a method of the bindings, such as `call_session_start`.
+    pub(crate) fn get(&self, interface: &str, method: &str) -> Option<abi::Function> {
+        self.0.get(interface)?.get(method.strip_prefix(METHOD)?).copied()
+    }
+
+    fn has_all(&self, interface: &str, methods: &[&str]) -> Result<bool, LoadError> {
+        match methods.iter().find(|method| self.get(interface, method).is_none()) {
+            None => Ok(true),
+            Some(lacking) => {
+                let lacking = lacking.trim_start_matches(METHOD).replace('_', "-");
+                Err(unfit(format!("it lacks the function `{interface}.{lacking}`; build it again with the SDK")))
+            }
+        }
+    }
+}
 
 /// The libraries that this process has opened, by the hash of their bytes. Each is opened once and never closed.
 static OPENED: Mutex<Option<HashMap<blake3::Hash, Library>>> = Mutex::new(None);
@@ -78,29 +116,29 @@ impl Library {
 
     pub(super) fn of(header: &'static abi::LibHeader) -> Result<Self, LoadError> {
         if header.layout().is_none() {
-            return Err(unfit("it does not say how its tables are laid out; build it with the SDK"));
+            return Err(unfit("it does not say how its description is laid out; build it with the SDK"));
         }
         let plugin = header.init_root_module::<abi::PluginRef>().map_err(|error| {
             tracing::debug!(%error, "a native library does not fit");
             unfit(
-                "its tables are laid out in another way than those of this host, as with another version of the SDK or of \
+                "its description is laid out in another way than this host reads it, as with another version of the SDK or of \
                  the compiler; build it again with the SDK of this version",
             )
         })?;
         stamp::check_text(plugin.stamp().as_bytes())?;
-        if plugin.fingerprint() != abi::FINGERPRINT {
-            return Err(unfit(format!(
-                "it was built with another text of the contract {CONTRACT}; build it again with the SDK of \
-                 this version"
-            )));
+        let functions = Functions::of(plugin.functions().as_slice())?;
+        let exports = functions.exports()?;
+        if exports.names().is_empty() {
+            return Err(LoadError::NoKind);
         }
-        let library = Self { enter: plugin.enter(), leave: plugin.leave(), tables: Tables::of(plugin) };
-        if library.exports().names().is_empty() { Err(LoadError::NoKind) } else { Ok(library) }
+        // The library stays open too.
+        let functions = Box::leak(Box::new(functions));
+        Ok(Self { enter: plugin.enter(), leave: plugin.leave(), functions, exports })
     }
 
     /// The interfaces that it exports.
     pub(crate) fn exports(&self) -> Exports {
-        self.tables.exports()
+        self.exports
     }
 }
 

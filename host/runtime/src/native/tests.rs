@@ -8,8 +8,7 @@ use abi_stable::library::RootModule;
 use abi_stable::prefix_type::PrefixTypeTrait;
 use abi_stable::sabi_types::VersionStrings;
 use hermes_plugin_abi::{
-    Answer, CheckTypeLayout, FINGERPRINT, Import, LibHeader, Lifecycle, Plugin, PluginRef, RErr, ROption, RSlice, RStr,
-    RootModuleResult,
+    Answer, CheckTypeLayout, Import, LibHeader, NamedFunction, Plugin, PluginRef, RErr, RSlice, RStr, RootModuleResult,
 };
 
 use super::Library;
@@ -23,23 +22,17 @@ extern "C" fn enter(_: Import) {}
 
 extern "C" fn leave() {}
 
-fn plugin(stamp: &'static str, fingerprint: u64) -> PluginRef {
-    let lifecycle = Lifecycle { configure: function, session_start: function, session_end: function };
-    Plugin {
-        stamp: RStr::from_str(stamp),
-        fingerprint,
-        enter,
-        leave,
-        lifecycle: lifecycle.leak_into_prefix(),
-        context_engine: ROption::RNone,
-        context_assist: ROption::RNone,
-        memory_provider: ROption::RNone,
-        memory_events: ROption::RNone,
-        tools: ROption::RNone,
-        skills: ROption::RNone,
-        hooks: ROption::RNone,
-    }
-    .leak_into_prefix()
+const LIFECYCLE: [&str; 3] = [
+    "hermes:lifecycle/lifecycle@1.0.0-rc.1#configure",
+    "hermes:lifecycle/lifecycle@1.0.0-rc.1#session_start",
+    "hermes:lifecycle/lifecycle@1.0.0-rc.1#session_end",
+];
+
+fn plugin(stamp: &'static str, names: &[&'static str]) -> PluginRef {
+    let functions =
+        LIFECYCLE.iter().chain(names).map(|name| NamedFunction { name: RStr::from_str(name), call: function });
+    let functions = RSlice::from_slice(Vec::leak(functions.collect()));
+    Plugin { stamp: RStr::from_str(stamp), enter, leave, functions }.leak_into_prefix()
 }
 
 /// The root module of a library that was built with another draft of the SDK.
@@ -81,18 +74,34 @@ fn why(error: Option<LoadError>) -> String {
     why
 }
 
+const TOOLS: [&str; 2] = ["hermes:tools/tools@1.0.0-rc.1#catalog", "hermes:tools/tools@1.0.0-rc.1#call"];
+
 #[test]
 fn an_unfit_library_is_refused_in_one_line_that_says_what_to_do() {
     let other = why(header!(OtherRef, Other { stamp: RStr::from_str(STAMP), leave }.leak_into_prefix(), Yes));
     assert!(other.contains("laid out in another way") && other.contains("build it again"), "{other}");
-    let silent = why(header!(PluginRef, plugin(STAMP, FINGERPRINT), No));
-    assert!(silent.contains("does not say how its tables are laid out"), "{silent}");
-    let text = why(header!(PluginRef, plugin(STAMP, FINGERPRINT ^ 1), Yes));
-    assert!(text.contains("another text of the contract") && text.contains("build it again"), "{text}");
-    let newer = header!(PluginRef, plugin(r#"{"package":"hermes:plugin@9.0.0"}"#, FINGERPRINT), Yes);
+    let silent = why(header!(PluginRef, plugin(STAMP, &TOOLS), No));
+    assert!(silent.contains("does not say how its description is laid out"), "{silent}");
+    let newer = header!(PluginRef, plugin(r#"{"package":"hermes:plugin@9.0.0"}"#, &TOOLS), Yes);
     assert!(matches!(newer, Some(LoadError::Version { .. })), "{newer:?}");
-    let empty = header!(PluginRef, plugin(STAMP, FINGERPRINT), Yes);
+    let newer = header!(PluginRef, plugin(STAMP, &["hermes:tools/tools@2.0.0#call"]), Yes);
+    assert!(matches!(newer, Some(LoadError::Version { ref package, .. }) if package == "hermes:tools"), "{newer:?}");
+    let empty = header!(PluginRef, plugin(STAMP, &[]), Yes);
     assert!(matches!(empty, Some(LoadError::NoKind)), "{empty:?}");
+    let half = why(header!(PluginRef, plugin(STAMP, &TOOLS[..1]), Yes));
+    assert!(half.contains("lacks the function `tools.call`") && half.contains("build it again"), "{half}");
+    let odd = why(header!(PluginRef, plugin(STAMP, &["tools\n"]), Yes));
+    assert!(odd.contains(r"`tools\n`"), "{odd}");
+}
+
+#[test]
+fn functions_that_the_host_does_not_know_are_left_alone() {
+    let known = header!(PluginRef, plugin(STAMP, &TOOLS), Yes);
+    assert!(known.is_none(), "{known:?}");
+    const ADDED: [&str; 4] =
+        ["hermes:dreams/dreams@1.0.0#dream", "hermes:tools/elicitation@1.0.0-rc.1#ask", TOOLS[0], TOOLS[1]];
+    let later = header!(PluginRef, plugin(STAMP, &ADDED), Yes);
+    assert!(later.is_none(), "{later:?}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hermes_conversation::{MessageId, MessageRange, Model};
 use hermes_runtime::{
-    AssistDraft, CacheState, CallError, Event, Instance, Moment, Outcome, PlanRequest, Pressure, Query, Tier,
-    TurnRecord,
+    AssistDraft, CacheState, CallError, Event, Instance, MemoryAction, MemoryWrite, Moment, Outcome, Outlook,
+    PlanRequest, Pressure, Query, Tier, TurnRecord,
 };
 use hermes_zoo::Shell;
 
@@ -55,6 +55,25 @@ async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallErro
         "memory-provider/recall" => instance.recall(query).await.map(drop),
         "memory-provider/sync-turn" => instance.sync_turn(&turn).await,
         "memory-events/before-compact" => instance.before_compact(range).await.map(drop),
+        "memory-prefetch/prefetch" => {
+            let outlook = Outlook { turn: 1, author: None, text: "t".into(), budget: 10, extra: Vec::new() };
+            instance.recipe().prefetch(outlook).await.map(drop)
+        }
+        "memory-mirror/written" => {
+            let write = MemoryWrite {
+                provider: "p".into(),
+                session_id: "s".into(),
+                action: MemoryAction::Added,
+                target: "user".into(),
+                text: "t".into(),
+                previous: None,
+                at: 1,
+                extra: Vec::new(),
+            };
+            instance.written(write).await
+        }
+        "memory-rewind/rewound" => instance.turns_rewound("s".into(), MessageId(1)).await,
+        "memory-upkeep/upkeep" => instance.recipe().upkeep().await.map(drop),
         "tools/catalog" => instance.catalog().await.map(drop),
         "skills/index" => instance.skills().await.map(drop),
         "skills/view" => instance.skill("s".into(), None).await.map(drop),
@@ -80,5 +99,5 @@ async fn a_crash_in_any_function_is_named_and_the_next_call_works() {
         let other = if function == "tools/catalog" { "skills/index" } else { "tools/catalog" };
         call(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
     }
-    assert_eq!(crashed, 16, "{all:?}");
+    assert_eq!(crashed, 20, "{all:?}");
 }

@@ -135,8 +135,15 @@ impl Tools for Builtin {
         }
         let (target, change) = read_arguments(invocation.parse()?)?;
         let limit = self.limits.of(target);
-        let answer = documents::update(target.document(), |text| keep(target, text, &change, limit))?;
-        Ok(Output::text(answer.to_string()))
+        let (answer, done) = documents::update(target.document(), |text| keep(target, text, &change, limit))?;
+        let output = Output::text(answer.to_string());
+        let (target, text) = (target.name(), change.text());
+        Ok(match &done {
+            Done::Added => output.memory_write("added", target, text, None),
+            Done::Replaced(old) => output.memory_write("replaced", target, text, Some(old)),
+            Done::Removed(old) => output.memory_write("removed", target, "", Some(old)),
+            Done::Duplicate => output,
+        })
     }
 }
 
@@ -176,8 +183,8 @@ fn read_arguments(arguments: Arguments) -> Result<(Target, Change), Error> {
     Ok((target, change))
 }
 
-/// Applies a change. Returns the new text, or `None` if nothing changes, and the answer for the model.
-fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Option<String>, Value), Error> {
+/// Applies a change. Returns the new text, or `None` if nothing changes; the answer for the model; and what was done.
+fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Option<String>, (Value, Done)), Error> {
     let before = Notes::parse(text);
     let (notes, done) = before.apply(change, limit).map_err(|refusal| explain(target, &before, limit, refusal))?;
     let message = match done {
@@ -194,7 +201,7 @@ fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Op
         "usage": usage(notes.chars(), limit),
         "entry_count": notes.entries().len(),
     });
-    let new = match done {
+    let new = match &done {
         Done::Duplicate => None,
         Done::Added => Some(notes.text()),
         // Return the old entry in full, so that the model can undo a mistake.
@@ -207,7 +214,7 @@ fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Op
             Some(notes.text())
         }
     };
-    Ok((new, answer))
+    Ok((new, (answer, done)))
 }
 
 fn explain(target: Target, notes: &Notes, limit: usize, refusal: Refusal) -> Error {
@@ -277,7 +284,8 @@ mod tests {
 
     fn call(text: &str, arguments: Value) -> Result<(Option<String>, Value), Error> {
         let (target, change) = read_arguments(serde_json::from_value(arguments).unwrap())?;
-        keep(target, text, &change, 100)
+        let (text, (answer, _)) = keep(target, text, &change, 100)?;
+        Ok((text, answer))
     }
 
     fn refused(text: &str, arguments: Value) -> (String, Value) {

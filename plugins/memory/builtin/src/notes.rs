@@ -22,6 +22,16 @@ pub(crate) enum Change {
     Remove { old_text: String },
 }
 
+impl Change {
+    /// The entry as it is to be stored; empty for a removal.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Add { content } | Self::Replace { content, .. } => content.trim(),
+            Self::Remove { .. } => "",
+        }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Added,

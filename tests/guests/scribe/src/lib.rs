@@ -3,11 +3,17 @@
 //! `sync` of its configuration says what `sync-turn` does: `ok`; an error kind such as `unavailable`; `panic`; `slow`, which takes
 //! a minute. With `only`, it does so for turns whose user says that word, and stores all others. `recall` takes `recall_ms`
 //! milliseconds and returns what `memories` of the configuration lists, with the text as the key unless `key` is given.
+//! `prefetch` takes `ahead_ms` milliseconds and returns `ahead` with the user's text, if it is given. What other providers write
+//! and what the user takes back goes into `writes.md` and `rewinds.md`; `upkeep` takes three steps and counts them in `upkeep.md`.
 
 use std::time::Duration;
 
 use hermes_plugin::memory_provider::{Query, Recollection, Turn};
-use hermes_plugin::{Error, ErrorKind, MemoryProvider, Plugin, Session, Start, documents};
+use hermes_plugin::memory_events::Write;
+use hermes_plugin::{
+    Error, ErrorKind, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep, MessageId, Plugin, Progress,
+    Session, Start, documents,
+};
 use serde::Deserialize;
 
 const TURNS: &str = "turns.md";
@@ -31,6 +37,10 @@ struct Config {
     memories: Vec<String>,
     #[serde(default)]
     key: Option<String>,
+    #[serde(default)]
+    ahead: Option<String>,
+    #[serde(default)]
+    ahead_ms: u64,
 }
 
 impl Plugin for Scribe {
@@ -61,6 +71,41 @@ impl MemoryProvider for Scribe {
     }
 }
 
+impl MemoryPrefetch for Scribe {
+    fn prefetch(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
+        std::thread::sleep(Duration::from_millis(self.config.ahead_ms));
+        let recollection = |ahead: &String| Recollection::new("ahead", format!("{ahead} after {}", query.text));
+        Ok(self.config.ahead.iter().map(recollection).collect())
+    }
+}
+
+impl MemoryMirror for Scribe {
+    fn written(&mut self, write: &Write) -> Result<(), Error> {
+        let Write { provider, action, target, text, previous, .. } = write;
+        append("writes.md", &format!("{provider} {action:?} {target}: {text} (was {previous:?})"))
+    }
+}
+
+impl MemoryRewind for Scribe {
+    fn rewound(&mut self, session: &str, first: MessageId) -> Result<(), Error> {
+        append("rewinds.md", &format!("{session} {first}"))
+    }
+}
+
+impl MemoryUpkeep for Scribe {
+    fn upkeep(&mut self) -> Result<Progress, Error> {
+        let steps = documents::update("upkeep.md", |steps| {
+            let steps = steps.lines().count() + 1;
+            Ok::<_, Error>((Some("step\n".repeat(steps)), steps))
+        })?;
+        Ok(if steps % 3 == 0 { Progress::Done } else { Progress::More })
+    }
+}
+
+fn append(document: &str, line: &str) -> Result<(), Error> {
+    documents::update(document, |text| Ok::<_, Error>((Some(format!("{text}{line}\n")), ())))
+}
+
 impl Scribe {
     fn misbehave(&self) -> Result<(), Error> {
         let kind = match self.config.sync.as_str() {
@@ -79,4 +124,4 @@ impl Scribe {
     }
 }
 
-hermes_plugin::export!(Scribe: MemoryProvider);
+hermes_plugin::export!(Scribe: MemoryProvider, MemoryPrefetch, MemoryMirror, MemoryRewind, MemoryUpkeep);
