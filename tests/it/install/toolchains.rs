@@ -42,7 +42,7 @@ fn run(folder: &Path, command: &str) -> Duration {
     child.args(&words[1..]).current_dir(folder).env("HERMES", hermes_tests::binary());
     // The tests' own cargo has set variables for its packages.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO")) {
-        if name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
+        if name != "CARGO_HOME" {
             child.env_remove(name);
         }
     }
