@@ -22,11 +22,12 @@ async function types(wit) {
   await writeFile(join(BUILD, "types/contract.d.ts"), declarations(texts));
 }
 
-/** Puts the files below `skills/` into a module: a component has no files. */
+/** Puts the files below `src/skills/` into a module: a component has no files. */
 async function skills() {
-  const entries = await readdir("skills", { withFileTypes: true }).catch(() => []);
+  const place = join("src", "skills");
+  const entries = await readdir(place, { withFileTypes: true }).catch(() => []);
   const folders = [];
-  for (const folder of entries.filter((entry) => entry.isDirectory()).map((entry) => join("skills", entry.name)).sort()) {
+  for (const folder of entries.filter((entry) => entry.isDirectory()).map((entry) => join(place, entry.name)).sort()) {
     const files = {};
     for (const file of await readdir(folder, { recursive: true, withFileTypes: true })) {
       const path = join(file.parentPath ?? file.path, file.name);

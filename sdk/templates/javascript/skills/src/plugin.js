@@ -1,4 +1,4 @@
-// Skills embedded in the plugin: the build puts the files in `skills/` into the component.
+// Skills embedded in the plugin: the build puts the files in `src/skills/` into the component.
 //
 // The model sees the index in its prompt. It opens a skill when needed, and files that the skill mentions. To add a skill, add a folder
 // with a SKILL.md.

@@ -1,4 +1,4 @@
-"""Skills embedded in the plugin: the files in `skills/` are part of the component.
+"""Skills embedded in the plugin: the files in `src/skills/` are part of the component.
 
 The model sees the index in its prompt. It opens a skill when needed, and files that the skill mentions. To add a skill, add a folder
 with a SKILL.md.

@@ -1,4 +1,4 @@
-//! Skills embedded in the plugin: the files in `skills/` are part of the component.
+//! Skills embedded in the plugin: the files in `src/skills/` are part of the component.
 //!
 //! The model sees the index in its prompt. It opens a skill when needed, and files that the skill mentions.
 
@@ -18,8 +18,8 @@ struct Known {
 const SKILLS: &[Known] = &[Known {
     name: "tea",
     description: "Brewing tea: how hot, how long, how much.",
-    content: include_str!("../skills/tea/SKILL.md"),
-    files: &[("references/temperatures.md", include_str!("../skills/tea/references/temperatures.md"))],
+    content: include_str!("skills/tea/SKILL.md"),
+    files: &[("references/temperatures.md", include_str!("skills/tea/references/temperatures.md"))],
 }];
 
 struct EmbeddedSkills;
