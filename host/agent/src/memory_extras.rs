@@ -259,7 +259,7 @@ mod tests {
                 return Err(CallError { plugin, version, call: "upkeep", cause: Cause::Fault(Box::new(fault)) });
             }
             tokio::task::yield_now().await;
-            Ok(if step % 3 == 0 { Progress::Done } else { Progress::More })
+            Ok(if step.is_multiple_of(3) { Progress::Done } else { Progress::More })
         }
     }
 
