@@ -9,6 +9,7 @@ mod deadlines;
 mod hooks;
 mod http;
 mod memory;
+mod models;
 mod native;
 mod outbox;
 mod reload;

@@ -4,6 +4,7 @@
 //! transport failure repeats the same model, other failures move on to the next model. A notice tells the user when a
 //! model other than the configured one served.
 
+mod attempt;
 mod failure;
 mod route;
 
@@ -13,14 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Role, Shown, tokens};
+use hermes_conversation::{Model, tokens};
 use hermes_diagnostic::Notice;
-use hermes_models::{Breakpoints, Finish, ModelError, Prefix, Provider, Reply, Request, System};
-use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models};
+use hermes_models::{Finish, ModelError, Provider, Reply, sees_images};
+use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models, Pieces};
 use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
 use crate::report::NoticeSender;
+use attempt::{Shown, attempt};
 use failure::Failure;
 use route::{Identity, Route};
 
@@ -200,23 +202,30 @@ impl Auxiliary {
     }
 
     /// Asks one model, with retries after transport failures.
-    async fn ask(&self, who: &Route, request: &ModelRequest, rules: &RetryRules, only: bool) -> Result<Reply, Failure> {
+    async fn ask(
+        &self,
+        who: &Route,
+        request: &ModelRequest,
+        rules: &RetryRules,
+        only: bool,
+        shown: &Shown<'_>,
+    ) -> Result<Reply, Failure> {
         let mut tries = 0;
         loop {
-            let failure = match attempt(who, request, rules.timeout, false).await {
+            let failure = match attempt(who, request, rules.timeout, false, shown).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
             tracing::debug!(task = request.task, model = who.model.name, failure = %failure.cause(who), "an attempt failed");
             let limited = matches!(failure, Failure::Model(ModelError::RateLimited { .. }));
             let again = failure.is_transient() && (rules.after_timeout || !failure.is_timeout());
-            if tries >= rules.retries || !(again || limited && only) {
+            if shown.anything() || tries >= rules.retries || !(again || limited && only) {
                 return Err(failure);
             }
             tokio::time::sleep(pause(tries)).await;
             if limited {
                 // No other model can serve the task, so the provider waits as long as the server demands.
-                return attempt(who, request, rules.timeout, true).await;
+                return attempt(who, request, rules.timeout, true, shown).await;
             }
             tries += 1;
         }
@@ -247,9 +256,13 @@ impl Models for Auxiliary {
         }
     }
 
-    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
+    async fn stream(&self, request: ModelRequest, pieces: &Pieces) -> Result<ModelReply, Fault> {
         let task = request.task.as_str();
-        let routes = self.routes(task);
+        let mut routes = self.routes(task);
+        if request.images().next().is_some() {
+            routes = with_vision(task, routes)?;
+        }
+        let shown = Shown::to(pieces);
         let rules = self.rules(task);
         let mut cause = self.missing(task).map(Notice::from);
         let mut first_fault = None;
@@ -264,7 +277,7 @@ impl Models for Auxiliary {
             let only = routes[at + 1..].iter().all(|other| self.models.unpaid.left(other).is_some()) && attempts == 0;
             let rules = RetryRules { retries: if last_resort { 0 } else { rules.retries }, ..rules };
             attempts += 1;
-            let failure = match self.ask(who, &request, &rules, only).await {
+            let failure = match self.ask(who, &request, &rules, only, &shown).await {
                 Ok(reply) => {
                     if let Some(cause) = cause {
                         self.report_substitute(task, who, cause);
@@ -277,7 +290,8 @@ impl Models for Auxiliary {
                 self.models.unpaid.mark(who);
             }
             cause.get_or_insert_with(|| failure.notice(who));
-            let is_final = failure.is_final();
+            // A plugin that has read the beginning of a reply gets no other reply.
+            let is_final = failure.is_final() || shown.anything();
             first_fault.get_or_insert_with(|| failure.into_fault(who));
             if is_final {
                 break;
@@ -291,35 +305,23 @@ impl Models for Auxiliary {
     }
 }
 
-fn pause(tries: u32) -> Duration {
-    Duration::from_secs(1 << tries.min(8)).min(LONGEST_PAUSE)
+/// The models that read pictures, or that may.
+fn with_vision(task: &str, routes: Vec<Route>) -> Result<Vec<Route>, Fault> {
+    let sees = |route: &Route| sees_images(&route.model.provider, &route.model.name) != Some(false);
+    let label = routes.first().map(Route::label);
+    let seeing: Vec<Route> = routes.into_iter().filter(sees).collect();
+    match label {
+        Some(label) if seeing.is_empty() => {
+            let why =
+                format!("{label} reads no pictures; set `auxiliary.{task}.model` in config.yaml to a model that does");
+            Err(Fault::new(FaultKind::Unsupported, "no-vision", why))
+        }
+        _ => Ok(seeing),
+    }
 }
 
-/// Makes one attempt. With `patient` the provider makes its own retries.
-async fn attempt(who: &Route, request: &ModelRequest, timeout: Duration, patient: bool) -> Result<Reply, Failure> {
-    let (system, messages) = prompt(&request.messages);
-    let prefix = Prefix::of(who.provider.style(), System::plain(&system), &messages);
-    let prefix = prefix.map_err(|error| Failure::Model(error.into()))?;
-    let sent = Request {
-        model: &who.model.name,
-        prefix: &prefix,
-        breakpoints: Breakpoints::default(),
-        max_tokens: request.max_tokens,
-        temperature: request.temperature,
-        schema: request.schema.as_deref(),
-    };
-    let answer = async {
-        match patient {
-            true => who.provider.complete(&sent, &mut |_| {}).await,
-            false => who.provider.attempt(&sent).await,
-        }
-    };
-    match tokio::time::timeout(timeout, answer).await {
-        Err(_) => Err(Failure::TimedOut(timeout)),
-        Ok(Err(error)) => Err(Failure::Model(error)),
-        Ok(Ok(reply)) if reply.text.trim().is_empty() && reply.finish != Finish::Refused => Err(Failure::Empty),
-        Ok(Ok(reply)) => Ok(reply),
-    }
+fn pause(tries: u32) -> Duration {
+    Duration::from_secs(1 << tries.min(8)).min(LONGEST_PAUSE)
 }
 
 fn answered(reply: Reply) -> ModelReply {
@@ -329,14 +331,6 @@ fn answered(reply: Reply) -> ModelReply {
         Finish::Stop | Finish::ToolCalls => services::Finish::Stop,
     };
     ModelReply { text: reply.text, finish, model: reply.model, usage: reply.usage.unwrap_or_default() }
-}
-
-/// Splits a prompt into the system text and the conversation.
-fn prompt(messages: &[(Role, String)]) -> (String, Vec<Shown>) {
-    let (system, rest): (Vec<_>, Vec<_>) = messages.iter().partition(|(role, _)| *role == Role::System);
-    let system = system.into_iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n\n");
-    let rest = rest.into_iter().map(|(role, content)| Shown::words(*role, content.clone())).collect();
-    (system, rest)
 }
 
 #[cfg(test)]

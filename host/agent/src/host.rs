@@ -12,6 +12,7 @@ use hermes_session_store::SessionStore;
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
+use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub one_shot: bool,
     /// The models for plugins, by task.
     pub auxiliary_models: AuxiliaryModels,
+    /// The model that computes vectors for plugins.
+    pub embeddings: EmbeddingSource,
     /// The settings of the system prompt.
     pub prompt: PromptSettings,
     /// Text that is sent but never stored.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
-use hermes_conversation::{Conversation, Draft, Header, Message, MessageId, MessageRange, Summary, View};
+use hermes_conversation::{BlobId, Conversation, Draft, Header, Message, MessageId, MessageRange, Part, Summary, View};
 use hermes_plugin_host::services::{History, HistoryHit, HistoryQuery, Matching};
 use hermes_plugin_host::{Fault, FaultKind};
 use hermes_session_store::{PassageQuery, Session, SessionStore, StoreError, StoredView, Words};
@@ -202,6 +202,27 @@ impl History for Reader {
             })
             .collect())
     }
+
+    async fn picture(&self, hash: &str) -> Result<Option<Vec<u8>>, Fault> {
+        // The store keeps the pictures of all sessions. A plugin may see those of this conversation only.
+        let holds = |message: &Message| has_picture(&message.draft.parts, hash);
+        let is_here = self.conversation().messages().iter().any(holds);
+        if !is_here {
+            return Ok(None);
+        }
+        let found = self.store.blob(&BlobId(hash.to_owned())).await;
+        let found = found.map_err(|error| Fault::new(FaultKind::Unavailable, "store", error.to_string()))?;
+        Ok(found.map(|bytes| bytes.to_vec()))
+    }
+}
+
+/// Whether these parts, or results in them, contain the picture with this hash.
+fn has_picture(parts: &[Part], hash: &str) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Image(image) => image.blob().is_some_and(|blob| blob.hash.as_str() == hash),
+        Part::ToolResult(result) => has_picture(&result.parts, hash),
+        _ => false,
+    })
 }
 
 #[cfg(test)]

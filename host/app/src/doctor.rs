@@ -6,9 +6,9 @@ mod plugins;
 
 use std::path::Path;
 
-use hermes_config::{Config, Environment, redacted_text};
+use hermes_config::{Config, Embeddings, Environment, redacted_text};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice};
-use hermes_models::{Logins, Route, Source, WindowSource};
+use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource};
 use hermes_plugin_host::{Plugins, QUIETLY};
 use hermes_runtime::Compiler;
 use hermes_store::{Depth, Store};
@@ -179,11 +179,27 @@ fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
             Some(missing) => Check::warn(SUBJECT, format!("{found}; {missing}"), missing.diagnose().fix),
         });
     }
+    if let Some(check) = embeddings(&auxiliary.embeddings) {
+        checks.push(check);
+    }
     checks.extend(auxiliary.notices.into_iter().map(|Notice { text, fix }| {
         let fix = if fix.is_empty() { Fix::words("correct its section") } else { fix };
         Check::warn(SUBJECT, text, fix)
     }));
     checks
+}
+
+/// The embedding model, if the configuration names one or a plugin.
+fn embeddings(embeddings: &Embeddings) -> Option<Check> {
+    const SUBJECT: &str = "auxiliary";
+    match (&embeddings.plugin, &embeddings.route) {
+        (Some(plugin), _) => Some(Check::ok(SUBJECT, format!("embeddings: the plugin `{plugin}`"))),
+        (None, Ok(route)) => Some(Check::ok(SUBJECT, format!("embeddings: {}", described(route)))),
+        (None, Err(AuxiliaryError::NoEmbeddingModel { .. })) => None,
+        (None, Err(missing)) => {
+            Some(Check::warn(SUBJECT, format!("embeddings: no model; {missing}"), missing.diagnose().fix))
+        }
+    }
 }
 
 fn route(route: &Route) -> Vec<Check> {

@@ -59,9 +59,11 @@ pub fn missing_plugins(selection: &Selection, catalog: &Catalog) -> Vec<MissingP
     let existing = || catalog.all().iter().map(|found| found.manifest.name.clone());
     let engine = ("context.engine", selection.engine.as_str());
     let memory = selection.memory.iter().map(|name| ("memory.provider", name.as_str()));
+    let embedder = selection.embedder.iter().map(|name| ("auxiliary.embeddings.plugin", name.as_str()));
     let enabled = selection.enabled.iter().map(|name| ("plugins.enabled", name.as_str()));
     std::iter::once(engine)
         .chain(memory)
+        .chain(embedder)
         .chain(enabled)
         .filter(|(_, name)| catalog.get(name).is_none())
         .map(|(key, name)| MissingPlugin {

@@ -1,12 +1,12 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
 use hermes_agent::approval::ApprovalRules;
-use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, Settings, TaskModels};
+use hermes_agent::{AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, Settings, TaskModels};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
-use hermes_config::{Auxiliary, Config, Environment};
+use hermes_config::{Auxiliary, Config, Embeddings, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
-use hermes_models::{Logins, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{EmbeddingEndpoint, Logins, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, Manifest, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -124,6 +124,7 @@ impl Setup {
         Selection {
             engine,
             memory: settings.memory.provider.clone(),
+            embedder: settings.auxiliary.embeddings.plugin.clone(),
             enabled: settings.plugins.enabled.clone(),
             disabled: settings.plugins.disabled.clone(),
             entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
@@ -169,6 +170,7 @@ impl Setup {
             platform: platform.to_owned(),
             one_shot,
             auxiliary_models: connected(auxiliary, &self.logins)?,
+            embeddings: embedding_source(&auxiliary.embeddings, &self.logins)?,
             prompt: PromptSettings {
                 system_message: settings.prompt.system_message.clone(),
                 platform_hint: PlatformHint { replace: hint.replace, append: hint.append },
@@ -233,6 +235,18 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
         models.set(&task.name, served);
     }
     Ok(models)
+}
+
+/// The embedding model, or why there is none. Nothing is sent yet.
+fn embedding_source(embeddings: &Embeddings, logins: &Logins) -> Result<EmbeddingSource, AppError> {
+    let Embeddings { route, dimensions, timeout, plugin: _ } = embeddings;
+    Ok(match route {
+        Ok(route) => {
+            let endpoint = EmbeddingEndpoint::new(route, logins, *dimensions)?;
+            EmbeddingSource::model(endpoint, route.model.clone(), *dimensions, *timeout)
+        }
+        Err(lack) => EmbeddingSource::none(lack.sentence()),
+    })
 }
 
 /// The values below `compression` that the engine gets.

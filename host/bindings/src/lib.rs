@@ -18,11 +18,12 @@ wasmtime::component::bindgen!({
 
 /// What plugins import, by interface.
 pub mod imported {
+    pub use super::hermes::embeddings::embeddings;
     pub use super::hermes::files::files;
     pub use super::hermes::history::history;
     pub use super::hermes::host::{clock, info, log, random, task};
     pub use super::hermes::http::http;
-    pub use super::hermes::llm::llm;
+    pub use super::hermes::llm::{llm, llm_stream};
     pub use super::hermes::process::process;
     pub use super::hermes::storage::{documents, sql};
     pub use super::hermes::types::types;
@@ -31,6 +32,7 @@ pub mod imported {
 /// What plugins export, by interface.
 pub mod exported {
     pub use super::exports::hermes::context_engine::{context_assist, context_engine};
+    pub use super::exports::hermes::embeddings::embedder;
     pub use super::exports::hermes::hooks::hooks;
     pub use super::exports::hermes::lifecycle::lifecycle;
     pub use super::exports::hermes::memory::{

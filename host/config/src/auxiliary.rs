@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary};
+use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary, resolve_embeddings};
 
-use crate::settings::{FallbackSection, TaskSection, Whole};
+use crate::settings::{EmbeddingsSection, FallbackSection, TaskSection, Whole};
 use crate::{Config, codes};
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
 
@@ -15,10 +15,25 @@ use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
 pub struct Auxiliary {
     /// The task that every session has, then the others in the order of the file.
     pub tasks: Vec<Task>,
+    /// The model that computes vectors of texts.
+    pub embeddings: Embeddings,
     /// How often a request is retried after a connection or server error.
     pub transient_retries: u32,
     /// Notices for the user.
     pub notices: Vec<Notice>,
+}
+
+/// The model that computes vectors of texts for plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embeddings {
+    /// Provider, address and model, or why there is none. Not used if a plugin computes the vectors.
+    pub route: Result<Route, AuxiliaryError>,
+    /// The length of the vectors to ask for.
+    pub dimensions: Option<u32>,
+    /// The time limit of one request.
+    pub timeout: Duration,
+    /// The plugin that computes the vectors.
+    pub plugin: Option<String>,
 }
 
 /// The models for a task.
@@ -60,7 +75,38 @@ impl Auxiliary {
             let resolve = |section: &Section| resolve_auxiliary(section, session, variable, model);
             tasks.push(Task::read(name, section, session, &resolve, &mut notices)?);
         }
-        Ok(Self { tasks, transient_retries: sections.transient_retries.get(), notices })
+        let embeddings =
+            Embeddings::read(&sections.embeddings, &|section| resolve_embeddings(section, session, variable, model))?;
+        Ok(Self { tasks, embeddings, transient_retries: sections.transient_retries.get(), notices })
+    }
+}
+
+impl Embeddings {
+    fn read(
+        given: &EmbeddingsSection,
+        resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,
+    ) -> Result<Self, Diagnostic> {
+        let EmbeddingsSection { plugin, provider, model, base_url, api_key, auth, key_env, dimensions, timeout } =
+            given.clone();
+        let provider = provider.filter(|provider| !provider.eq_ignore_ascii_case("auto"));
+        let wanted = Wanted { provider, model, base_url, api_key, auth, ..Wanted::default() };
+        let is_set = wanted != Wanted::default() || key_env.is_some();
+        let section = Section { section: "auxiliary.embeddings".to_owned(), wanted, key_env };
+        let route = resolve(&section);
+        if let Err(mistake) = &route
+            && is_set
+            && plugin.is_none()
+            && !mistake.is_lack()
+        {
+            let what = "the embedding model cannot be used".to_owned();
+            return Err(Diagnostic { code: codes::AUXILIARY, what, ..mistake.diagnose() });
+        }
+        Ok(Self {
+            route,
+            dimensions: dimensions.map(Whole::get),
+            timeout: Duration::from_secs(timeout.get().into()),
+            plugin,
+        })
     }
 }
 
@@ -250,6 +296,26 @@ mod tests {
         assert!(shared.notices[0].to_string().contains("set `auxiliary.compression.provider`"), "{shared:?}");
         let served = read("model: {provider: offline}\nauxiliary: {compression: {provider: openai}}\n").unwrap();
         assert_eq!(served.tasks[0].candidates.len(), 1);
+    }
+
+    #[test]
+    fn an_embedding_model_must_be_named() {
+        let read_all = |section: &str| read(&format!("{GATE}auxiliary: {{embeddings: {section}}}\n"));
+        let unset = read_all("").unwrap().embeddings;
+        assert!(unset.route.unwrap_err().sentence().contains("set `auxiliary.embeddings.model`"));
+        let own = read_all("{model: small, dimensions: 256, timeout: 5}").unwrap().embeddings;
+        assert_eq!((own.dimensions, own.timeout), (Some(256), Duration::from_secs(5)));
+        let route = own.route.unwrap();
+        assert_eq!((route.model.name.as_str(), route.base_url.unwrap().as_str()), ("small", "http://gate/v1"));
+        let without_key = read_all("{provider: groq, model: small}").unwrap().embeddings;
+        assert!(without_key.route.unwrap_err().sentence().contains("set GROQ_API_KEY in"));
+        for (section, part) in
+            [("{provider: openai}", "set `auxiliary.embeddings.model`"), ("{provider: nobody, model: small}", "nobody")]
+        {
+            let failure = read_all(section).unwrap_err();
+            assert!(failure.to_string().contains(part), "{section}: {failure}");
+        }
+        assert_eq!(read_all("{plugin: mine}").unwrap().embeddings.plugin.as_deref(), Some("mine"));
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl Config {
     pub fn holds_keys(&self) -> bool {
         let mut tasks = self.settings.auxiliary.tasks.iter();
         self.settings.model.api_key.is_some()
+            || self.settings.auxiliary.embeddings.api_key.is_some()
             || tasks.any(|(_, task)| task.api_key.is_some() || !task.fallback_chain.is_empty())
     }
 

@@ -135,7 +135,7 @@ mod tests {
         {
             assert!(!KEYS.is_section(other), "{other}");
         }
-        assert_eq!(KEYS.names_in("auxiliary"), ["<task>", "transient_retries"]);
+        assert_eq!(KEYS.names_in("auxiliary"), ["<task>", "embeddings", "transient_retries"]);
         assert_eq!(KEYS.names_in("context"), ["engine"]);
     }
 

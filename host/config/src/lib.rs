@@ -15,7 +15,7 @@ mod schema;
 pub mod settings;
 mod tree;
 
-pub use auxiliary::{Auxiliary, Candidate, Task};
+pub use auxiliary::{Auxiliary, Candidate, Embeddings, Task};
 pub use config::Config;
 pub use edit::Edit;
 pub use environment::Environment;

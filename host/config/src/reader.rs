@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     /// A plugin names its tasks as it likes, so an unusual name is allowed. One letter beside a known name may be a typo.
     fn check_task(&self, task: &str, place: Place) {
         const SIMILAR: f64 = 0.75;
-        if self.path != "auxiliary" || keys::TASKS.contains(&task) {
+        if self.path != "auxiliary" || task == "embeddings" || keys::TASKS.contains(&task) {
             return;
         }
         if let Some(known) = keys::TASKS.iter().find(|known| keys::similarity(task, known) >= SIMILAR) {

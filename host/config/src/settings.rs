@@ -12,7 +12,7 @@ use hermes_plugin_host::PluginSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use auxiliary::{AuxiliarySection, FallbackSection, TaskSection};
+pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use values::{Entries, Hint, HintParts, PluginSection, Share, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.

@@ -17,7 +17,7 @@ use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionC
 use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
-use crate::fixtures::{FixedClock, Folders, ScriptedModel, Storage, model};
+use crate::fixtures::{FixedClock, Folders, HashedVectors, ScriptedModel, Storage, model};
 use crate::report::{Calls, Fail};
 use crate::rights::Rights;
 use crate::script::model::FixtureModel;
@@ -165,7 +165,7 @@ impl<'a> TestBench<'a> {
     fn services(&self, setup: &Setup, web: Option<Arc<SessionWeb>>) -> Result<Services, ConformanceError> {
         let permissions = &self.permissions;
         let granted = setup.rights != Rights::Denied;
-        // A selected engine or memory provider always has these two rights.
+        // A selected engine or memory provider always has the rights to models and to the conversation.
         let selected = self.exports.context_engine || self.exports.memory_provider;
         let mut roots = Vec::new();
         for request in permissions.files.iter().filter(|_| granted) {
@@ -179,6 +179,8 @@ impl<'a> TestBench<'a> {
             random: Arc::new(SystemRandom),
             models: self.models(setup),
             may_ask: granted && (permissions.llm.is_some() || selected),
+            embeddings: Arc::new(HashedVectors { unavailable: setup.rights == Rights::NoModel }),
+            may_embed: granted && (permissions.embeddings || selected),
             history: setup.history.clone(),
             may_read: granted && (permissions.history || selected),
             may_hook: granted && permissions.hooks,

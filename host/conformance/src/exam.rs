@@ -10,7 +10,7 @@ use crate::fixtures::Folders;
 use crate::report::{Checks, Memory, Report};
 use crate::script::{HttpFixtures, ModelFixtures};
 use crate::subject::Subject;
-use crate::{backend, engine, hooks, lifecycle, memory, plans, skills, tools};
+use crate::{backend, embedder, engine, hooks, lifecycle, memory, plans, skills, tools};
 
 /// The options of a test run.
 #[derive(Debug, Clone)]
@@ -132,6 +132,10 @@ async fn by_kind(
     if exports.context_engine {
         progress("context engine");
         engine::check(bench, checks).await?;
+    }
+    if exports.embedder {
+        progress("embedder");
+        embedder::check(bench, checks).await?;
     }
     if bench.web.is_some() {
         progress("failures of the web");

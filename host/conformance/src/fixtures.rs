@@ -9,7 +9,9 @@ use hermes_capabilities::documents::Documents;
 use hermes_capabilities::sql::Database;
 use hermes_conversation::{Model, Usage, tokens};
 use hermes_lab::Terms;
-use hermes_plugin_host::services::{Clock, Finish, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::services::{
+    Clock, EmbeddingModel, EmbeddingRequest, Embeddings, Finish, ModelReply, ModelRequest, Models, Pieces, Vectors,
+};
 use hermes_plugin_host::{Fault, FaultKind};
 use hermes_testkit::{FaultMode, StandIn};
 
@@ -38,9 +40,9 @@ impl Models for ScriptedModel {
         Ok(model())
     }
 
-    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
+    async fn stream(&self, request: ModelRequest, _: &Pieces) -> Result<ModelReply, Fault> {
         let model = self.resolve(&request.task)?;
-        let source = request.messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+        let source = request.texts().collect::<Vec<_>>().join("\n");
         let written =
             StandIn::new(Terms::STANDARD.bytes_per_token, FaultMode::Sound).write_within(&source, request.max_tokens);
         let text = written.text.unwrap_or_default();
@@ -51,6 +53,49 @@ impl Models for ScriptedModel {
     fn count_tokens(&self, text: &str) -> u32 {
         tokens::of_text(text)
     }
+}
+
+/// An embedding model by rule: texts that share words have similar vectors.
+pub(crate) struct HashedVectors {
+    pub(crate) unavailable: bool,
+}
+
+/// The length of the vectors.
+const DIMENSIONS: u32 = 64;
+
+#[async_trait]
+impl Embeddings for HashedVectors {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        if self.unavailable {
+            return Err(Fault::new(FaultKind::Unavailable, "no-model", "no embedding model is configured"));
+        }
+        let Model { provider, name, .. } = model();
+        Ok(EmbeddingModel { provider, name, dimensions: Some(DIMENSIONS) })
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Vectors, Fault> {
+        let model = self.resolve().await?;
+        let input = request.texts.iter().map(|text| tokens::of_text(text)).sum();
+        Ok(Vectors {
+            vectors: request.texts.iter().map(|text| hashed(text)).collect(),
+            model: model.name,
+            usage: Usage { input, ..Usage::default() },
+        })
+    }
+}
+
+/// A vector of length one whose places are the hashes of the words.
+fn hashed(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.0_f32; DIMENSIONS as usize];
+    // An empty text has a direction too.
+    vector[0] = 0.01;
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let hash = word.to_lowercase().bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
+        vector[(hash % DIMENSIONS) as usize] += 1.0;
+    }
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    vector.iter_mut().for_each(|number| *number /= length);
+    vector
 }
 
 /// A clock that always shows the same time.

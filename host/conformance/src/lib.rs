@@ -12,6 +12,7 @@ mod backend;
 mod bench;
 mod conversation;
 mod diagnosis;
+mod embedder;
 mod engine;
 mod error;
 mod exam;

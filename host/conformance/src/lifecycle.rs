@@ -10,7 +10,7 @@ use crate::bench::{CallFailure, Setup, TestBench, ignore_errors};
 use crate::error::ConformanceError;
 use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::rights::Rights;
-use crate::{arguments, engine, hooks, memory, schema, skills, tools};
+use crate::{arguments, embedder, engine, hooks, memory, schema, skills, tools};
 
 const GROUP: &str = "lifecycle";
 /// How the reason of a failed `session-end` begins if the plugin returned an error.
@@ -122,6 +122,9 @@ async fn reads(bench: &TestBench<'_>, setup: &Setup) -> Result<Result<String, Ca
         }
         if bench.exports.context_engine {
             answers.push_str(&session.call("status", session.instance.status()).await?);
+        }
+        if bench.exports.embedder {
+            answers.push_str(&format!("{:?}", session.call("describe", session.instance.describe()).await?));
         }
         Ok(answers)
     };
@@ -257,6 +260,9 @@ pub(crate) async fn exercise(
         }
         if exports.context_engine {
             engine::exercise(&session, setup, exports.context_assist).await?;
+        }
+        if exports.embedder {
+            embedder::exercise(&session).await?;
         }
         Ok(())
     };

@@ -249,3 +249,34 @@ fn a_client_that_handles_failures_of_its_server_badly_is_found() {
         assert!(found.seen.contains(part) && found.fix.is_some(), "{flaw}: {found:?}");
     }
 }
+
+/// A planted flaw of the guest `mapper`, and the check that must find it.
+const MAPPER_FLAWS: &[(&str, &str)] = &[
+    ("no-dimensions", "describes its model, the same each time"),
+    ("not-a-number", "returns what it describes"),
+    ("short", "returns what it describes"),
+    ("few", "returns what it describes"),
+    ("floods", "returns what it describes"),
+    ("crashes", "returns what it describes"),
+    ("hangs", "returns what it describes"),
+    ("unsteady", "has the same vector for the same text"),
+    ("reversed", "keeps the order of a batch"),
+    ("refuses-empty", "has a vector for an empty text"),
+];
+
+#[test]
+fn an_embedder_is_tested() {
+    let test = |flaw: &str| {
+        let subject = staged("test-guests/mapper")?;
+        let settings = settings(Some(format!(r#"{{"flaw":"{flaw}"}}"#)));
+        Some(examine(&subject, &runtime(), &settings, &|_| ()).unwrap())
+    };
+    let Some(report) = test("none") else { return };
+    assert!(report.passed(), "{}", summary(&report));
+    assert_eq!(report.kinds, ["embedder"]);
+    for (flaw, check) in MAPPER_FLAWS {
+        let report = test(flaw).unwrap();
+        let first = report.failures().find(|failed| failed.group == "embedder").map(|failed| failed.what);
+        assert_eq!(first, Some(*check), "{flaw}: {}", summary(&report));
+    }
+}

@@ -142,7 +142,10 @@ impl Diagnose for AuxiliaryError {
             }
             Self::BadKey { .. } => Fix::words(COPY_AGAIN),
             Self::MissingKey { variables, .. } => set_variable(variables),
-            Self::NoPlace { section } => Fix::words(format!("set `{section}.provider`")),
+            Self::NoEmbeddingModel { section } => Fix::words(format!("set `{section}.model`")),
+            Self::NoEmbeddings { section, .. } | Self::NoPlace { section } => {
+                Fix::words(format!("set `{section}.provider`"))
+            }
         };
         (codes::AUXILIARY, "a section below `auxiliary` cannot be used".into(), fix)
     }
@@ -237,6 +240,8 @@ mod tests {
             AuxiliaryError::KeyAndLogin { section: section() },
             AuxiliaryError::BadKey { place: text() },
             AuxiliaryError::MissingKey { section: section(), provider: text(), variables: &["KEY"] },
+            AuxiliaryError::NoEmbeddingModel { section: section() },
+            AuxiliaryError::NoEmbeddings { section: section(), provider: text() },
             AuxiliaryError::NoPlace { section: section() },
         ]
     }

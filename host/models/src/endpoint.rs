@@ -100,6 +100,16 @@ impl Failed {
 }
 
 impl Endpoint {
+    /// The endpoint for embeddings beside the one for chat completions.
+    pub(crate) fn for_embeddings(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
+        let mut endpoint = Self::new(route, logins, patience)?;
+        endpoint.url = embeddings_address(&endpoint.url);
+        let mut shown = endpoint.url.clone();
+        shown.set_query(None);
+        endpoint.shown_url = shown.to_string();
+        Ok(endpoint)
+    }
+
     /// The endpoint of a route that names one. Nothing is sent yet.
     pub(crate) fn new(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
         let base = route
@@ -385,6 +395,17 @@ fn address(base: &Url, mode: ApiMode) -> Url {
     url
 }
 
+/// The address for embeddings beside one for chat completions. A whole address works too.
+fn embeddings_address(chat: &Url) -> Url {
+    const CHAT: &str = "/chat/completions";
+    const EMBEDDINGS: &str = "/embeddings";
+    let base = chat.path().trim_end_matches(CHAT);
+    let path = format!("{}{EMBEDDINGS}", base.strip_suffix(EMBEDDINGS).unwrap_or(base));
+    let mut url = chat.clone();
+    url.set_path(&path);
+    url
+}
+
 /// The headers that every request of a wire format has.
 fn headers(mode: ApiMode) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -444,6 +465,19 @@ mod tests {
     fn ids_for_calls_without_one_differ() {
         let ids: std::collections::HashSet<String> = (0..1000).map(|_| new_call_id()).collect();
         assert_eq!(ids.len(), 1000);
+    }
+
+    #[test]
+    fn embeddings_are_beside_chat_completions() {
+        for (base, sent) in [
+            ("https://api.openai.com/v1", "https://api.openai.com/v1/embeddings"),
+            ("http://127.0.0.1:8000/?x=1", "http://127.0.0.1:8000/embeddings?x=1"),
+            ("https://proxy.test/v1/embeddings", "https://proxy.test/v1/embeddings"),
+            ("https://proxy.test/v1/chat/completions", "https://proxy.test/v1/embeddings"),
+        ] {
+            let chat = address(&Url::parse(base).unwrap(), ApiMode::ChatCompletions);
+            assert_eq!(embeddings_address(&chat).to_string(), sent);
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod auth;
 mod breakpoints;
 mod client;
 mod diagnosis;
+mod embeddings;
 mod endpoint;
 mod error;
 mod failure;
@@ -63,13 +64,14 @@ use hermes_conversation::{Part, ToolCall, Usage};
 pub use auth::{LoginState, Logins};
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
+pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
-    resolve_auxiliary,
+    resolve_auxiliary, resolve_embeddings,
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
@@ -174,8 +176,12 @@ pub trait Provider: Send + Sync {
     /// # Errors
     ///
     /// Every [`ModelError`].
-    async fn attempt(&self, request: &Request<'_>) -> Result<Reply, ModelError> {
-        self.complete(request, &mut |_| {}).await
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.complete(request, on_delta).await
     }
 
     /// Whether this is the built-in partner, which cannot think.

@@ -60,8 +60,12 @@ impl Provider for Remote {
         self.ask(request, on_delta, TRIES).await
     }
 
-    async fn attempt(&self, request: &Request<'_>) -> Result<Reply, ModelError> {
-        self.ask(request, &mut |_| {}, 1).await
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.ask(request, on_delta, 1).await
     }
 
     fn is_offline(&self) -> bool {

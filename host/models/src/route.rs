@@ -22,7 +22,7 @@ use crate::window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window}
 use crate::{ApiMode, ProviderRow, Secret, Style};
 
 pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
-pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary};
+pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary, resolve_embeddings};
 pub use error::ResolveError;
 pub use flaw::AddressFlaw;
 

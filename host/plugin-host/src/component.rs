@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
+use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, MemoryWrite, Outcome, Outlook, Output,
     PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool,
@@ -14,18 +15,20 @@ use hermes_runtime::{
 
 use crate::flood;
 use crate::kinds::{
-    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
-    MemoryUpkeep, Skills, Tools, for_each_kind,
+    ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
+    MemoryRewind, MemoryUpkeep, Skills, Tools, for_each_kind,
 };
 use crate::selected::Role;
 use crate::supervision::{RetryPolicy, Supervisor};
 
-/// One plugin in one session: an instance that serves turns, and one for work in the background, created when first
-/// needed. The two share only the plugin's storage and their supervisor.
+/// One plugin in one session: an instance that serves turns, one for work in the background, and one that serves other plugins,
+/// created when first needed. They share only the plugin's storage and their supervisor.
 pub(crate) struct SessionComponent {
     recipe: Arc<Recipe>,
     foreground: Instance,
     background: OnceLock<Instance>,
+    /// Of an embedder: the instance that serves other plugins.
+    vectors: OnceLock<Instance>,
     supervisor: Supervisor,
     /// The effects of its tools, known after `catalog`: a tool that only reads is retried after a crash.
     effects: Mutex<HashMap<String, Effect>>,
@@ -59,7 +62,14 @@ impl SessionComponent {
     pub(crate) fn new(recipe: Recipe, supervisor: Supervisor) -> Self {
         let recipe = Arc::new(recipe);
         let foreground = Instance::new(Arc::clone(&recipe));
-        Self { foreground, background: OnceLock::new(), recipe, supervisor, effects: Mutex::default() }
+        Self {
+            foreground,
+            background: OnceLock::new(),
+            vectors: OnceLock::new(),
+            recipe,
+            supervisor,
+            effects: Mutex::default(),
+        }
     }
 
     /// A copy without instances and failures, for a rollback. The first call creates the instances.
@@ -79,9 +89,18 @@ impl SessionComponent {
         if let Some(programs) = &before.programs {
             programs.background().close();
         }
-        let Services { reporter, clock, models, history, .. } = before;
-        recipe.services =
-            Services { reporter, clock, models, history, may_ask: serves, may_read: serves, ..Services::nothing() };
+        let Services { reporter, clock, models, embeddings, history, .. } = before;
+        recipe.services = Services {
+            reporter,
+            clock,
+            models,
+            may_ask: serves,
+            embeddings,
+            may_embed: serves,
+            history,
+            may_read: serves,
+            ..Services::nothing()
+        };
         if recipe.loaded.is_native() {
             // Permissions do not limit native code, so it must not run at all.
             again.supervisor.revoke();
@@ -98,11 +117,18 @@ impl SessionComponent {
     }
 
     fn background(&self) -> &Instance {
-        self.background.get_or_init(|| {
-            let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
-            recipe.services.programs = recipe.services.programs.map(Programs::unattended);
-            Instance::new(Arc::new(recipe))
-        })
+        self.background.get_or_init(|| self.unattended())
+    }
+
+    fn vectors(&self) -> &Instance {
+        self.vectors.get_or_init(|| self.unattended())
+    }
+
+    /// Another instance. It cannot ask the user to approve a program.
+    fn unattended(&self) -> Instance {
+        let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
+        recipe.services.programs = recipe.services.programs.map(Programs::unattended);
+        Instance::new(Arc::new(recipe))
     }
 
     /// The instances that have been created.

@@ -5,6 +5,7 @@ use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 use crate::catalog::Ungranted;
 use crate::lock::LockError;
 use crate::manifest::Wrong;
+use crate::selection::EMBEDDER_KIND;
 use crate::settings::PreferredSource;
 use crate::{ClosedAddress, IdleHooks, LoadError, PluginsError, Unexpanded, WhyUnexpanded};
 
@@ -105,7 +106,11 @@ fn choose(kind: &str, name: &str, found: &[String]) -> Fix {
     if found.is_empty() {
         return Action::InstallPlugin.into();
     }
-    let setting = if kind == "context engine" { "context.engine" } else { "memory.provider" };
+    let setting = match kind {
+        "context engine" => "context.engine",
+        EMBEDDER_KIND => "auxiliary.embeddings.plugin",
+        _ => "memory.provider",
+    };
     let alike = found.iter().map(|known| (strsim::normalized_damerau_levenshtein(name, known), known));
     let nearest = alike.filter(|(alike, _)| *alike >= LEAST_ALIKE).max_by(|left, right| left.0.total_cmp(&right.0));
     let suggestion = nearest.map_or_else(String::new, |(_, known)| format!("did you mean `{known}`? "));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
-use hermes_runtime::services::{Level, Reporter};
+use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest, Level, Reporter};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Cause, Event, Exports, Invocation, MemoryWrite, Outcome, Outlook, Output,
     PlanRequest, Pressure, Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
@@ -16,8 +16,8 @@ use hermes_runtime::{
 
 use crate::component::SessionComponent;
 use crate::kinds::{
-    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
-    MemoryUpkeep, Skills, Tools, for_each_kind,
+    ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
+    MemoryRewind, MemoryUpkeep, Skills, Tools, for_each_kind,
 };
 use crate::selected::Role;
 

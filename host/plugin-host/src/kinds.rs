@@ -8,6 +8,7 @@
 
 use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
+use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
     Advice, AssistDraft, CallError, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure,
     Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
@@ -16,8 +17,8 @@ use hermes_runtime::{
 /// Passes the table of kinds to a macro. After its signature, each function names:
 ///
 /// - the function of the contract, for messages;
-/// - the instance and method that carry it out: `foreground` serves turns, `background` never delays them, `recipe` uses
-///   an instance of its own;
+/// - the instance and method that carry it out: `foreground` serves turns, `background` never delays them, `vectors`
+///   serves other plugins, `recipe` uses an instance of its own;
 /// - its [`RetryPolicy`](crate::supervision::RetryPolicy);
 /// - after a rollback to the previous generation: `again` repeats the call there, `once` does not;
 /// - optionally `needs`, a right of the plugin, with the answer of a plugin that does not have it; `when_off`, the answer of a plugin that is switched off; `then`, a method that completes the answer; and
@@ -122,6 +123,13 @@ macro_rules! for_each_kind {
                     "on-event", foreground.on_event, WRITE, again, needs may_hook or Verdict::Proceed,
                     when_off Verdict::Proceed
                 }
+            }
+            /// Computes vectors of texts for the other plugins.
+            Embedder {
+                /// Its model, with the length of the vectors.
+                describe() -> EmbeddingModel { "describe", vectors.describe, READ, again }
+                /// Vectors of texts, unchecked.
+                embed(request: EmbeddingRequest) -> Vec<Vec<f32>> { "embed", vectors.embed, READ, again }
             }
         }
     };

@@ -14,6 +14,7 @@ mod catalog;
 mod component;
 mod diagnosis;
 pub mod digest;
+mod embedding;
 mod error;
 mod expansion;
 mod fingerprint;
@@ -64,8 +65,8 @@ pub use hermes_runtime::{
 };
 pub use host::PluginHost;
 pub use kinds::{
-    ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
-    MemoryUpkeep, Skills, Tools,
+    ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
+    MemoryRewind, MemoryUpkeep, Skills, Tools,
 };
 pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};

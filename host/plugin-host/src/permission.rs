@@ -33,6 +33,9 @@ pub struct Permissions {
     /// Use the user's models.
     #[serde(with = "reading::llm", skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
+    /// Ask the user's embedding model for vectors.
+    #[serde(skip_serializing_if = "is_false")]
+    pub embeddings: bool,
     /// Read the conversation.
     #[serde(skip_serializing_if = "is_false")]
     pub history: bool,
@@ -148,6 +151,7 @@ impl Permissions {
         }
         Self {
             llm: self.llm.as_ref().zip(granted.llm.as_ref()).and_then(|(requested, given)| requested.within(given)),
+            embeddings: self.embeddings && granted.embeddings,
             history: self.history && granted.history,
             hooks: self.hooks && granted.hooks,
             sql: self.sql && granted.sql,
@@ -167,6 +171,7 @@ impl Permissions {
             |requested: &&Root| granted.access_to(&requested.root).is_none_or(|given| given < requested.access);
         Self {
             llm: self.llm.as_ref().and_then(|requested| requested.beyond(granted.llm.as_ref())),
+            embeddings: self.embeddings && !granted.embeddings,
             history: self.history && !granted.history,
             hooks: self.hooks && !granted.hooks,
             sql: self.sql && !granted.sql,
@@ -186,6 +191,7 @@ impl Permissions {
         if more.llm.is_some() {
             self.llm.clone_from(&other.llm);
         }
+        self.embeddings |= more.embeddings;
         self.history |= more.history;
         self.hooks |= more.hooks;
         self.sql |= more.sql;

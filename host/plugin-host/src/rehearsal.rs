@@ -93,5 +93,8 @@ async fn ask(instance: &Instance, exports: Exports, shown: &mut Shown) -> Result
     if exports.context_engine {
         instance.status().await?;
     }
+    if exports.embedder {
+        instance.describe().await?;
+    }
     Ok(())
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use hermes_diagnostic::Notice;
 
+use crate::embedding::SelectedEmbedder;
 use crate::generations::Slot;
-use crate::kinds::{Hooks, MemoryProvider, Skills, Tools};
+use crate::kinds::{Embedder, Hooks, MemoryProvider, Skills, Tools};
 use crate::selected::{Identity, Role, Selected, SessionShared};
 use crate::session::Surroundings;
 use crate::supervision::Halt;
@@ -95,6 +96,16 @@ impl Generations {
     /// For plugins that never change.
     pub fn fixed(halt: Halt) -> Self {
         Self { slots: Vec::new(), shared: SessionShared { halt, ..SessionShared::default() } }
+    }
+
+    /// Lets the other plugins reach the embedder that the user selected.
+    pub(crate) fn connect_embedder(&self) {
+        let SelectedEmbedder { name, plugin } = &self.shared.embedder;
+        let is_it = |slot: &&Arc<Slot>| slot.exports.embedder && name.as_deref() == Some(slot.plugin());
+        if let Some(slot) = self.slots.iter().find(is_it) {
+            // A session is started once, so the place is free.
+            let _ = plugin.set(Arc::clone(slot) as Arc<dyn Embedder>);
+        }
     }
 
     /// Lets newer generations take over. Call it between two turns. A change of the session's tools waits for the next

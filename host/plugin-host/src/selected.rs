@@ -14,6 +14,7 @@ use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionC
 use crate::addresses::ClosedAddress;
 use crate::catalog::{Found, Origin, SKILLS, generation};
 use crate::component::SessionComponent;
+use crate::embedding::SelectedEmbedder;
 use crate::error::PluginsError;
 use crate::generations::Slot;
 use crate::permission::{Access, Permissions};
@@ -79,6 +80,7 @@ pub(crate) enum Role {
 pub(crate) struct SessionShared {
     pub(crate) halt: Halt,
     pub(crate) calls: SessionCalls,
+    pub(crate) embedder: SelectedEmbedder,
     /// Shared by all sessions of the process.
     pub(crate) connections: Arc<ConnectionPool>,
     pub(crate) background: BackgroundPrograms,
@@ -142,7 +144,7 @@ impl Selected {
         shared: &SessionShared,
         role: Role,
     ) -> Result<SessionComponent, PluginsError> {
-        let SessionShared { halt, calls, connections, background } = shared;
+        let SessionShared { halt, calls, connections, background, embedder } = shared;
         let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
@@ -158,6 +160,8 @@ impl Selected {
             models: allowance::Allowance::of(around.models.clone(), &manifest.name, permissions.llm.as_ref()),
             // Selecting a plugin as engine or memory provider is consent to share the conversation with it.
             may_ask: permissions.llm.is_some() || serves_the_session,
+            embeddings: embedder.for_plugin(&manifest.name, &around.embeddings),
+            may_embed: permissions.embeddings || serves_the_session,
             history: around.history.clone(),
             may_read: permissions.history || serves_the_session,
             may_hook: permissions.hooks || self.found.may_hook(),

@@ -22,9 +22,11 @@ pub struct Selection {
     pub engine: String,
     /// `memory.provider`, beside the built-in memory.
     pub memory: Option<String>,
+    /// `auxiliary.embeddings.plugin`: the plugin that computes vectors for the others.
+    pub embedder: Option<String>,
     /// `plugins.enabled`, beside those that are on by default.
     pub enabled: Vec<String>,
-    /// `plugins.disabled`: has precedence over everything except the engine and the provider selected by name.
+    /// `plugins.disabled`: has precedence over everything except the engine, the provider and the embedder selected by name.
     pub disabled: Vec<String>,
     /// `plugins.entries.<name>`: a JSON object for the plugin.
     pub entries: HashMap<String, serde_json::Value>,
@@ -48,6 +50,7 @@ impl Selection {
         Self {
             engine: engine.to_owned(),
             memory: None,
+            embedder: None,
             enabled: Vec::new(),
             disabled: off.map(str::to_owned).collect(),
             entries: HashMap::new(),
@@ -64,6 +67,7 @@ impl Selection {
         std::iter::once(self.engine.as_str())
             .chain(builtin)
             .chain(self.memory.as_deref())
+            .chain(self.embedder.as_deref())
             .chain(others.filter(|name| self.is_on(name)))
     }
 
@@ -74,6 +78,8 @@ impl Selection {
             ENGINE_KIND
         } else if self.memory.as_deref() == Some(name) && !exports.memory_provider {
             MEMORY_KIND
+        } else if self.embedder.as_deref() == Some(name) && !exports.embedder {
+            EMBEDDER_KIND
         } else {
             return Ok(selected);
         };
@@ -93,6 +99,7 @@ pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
 
 const ENGINE_KIND: &str = "context engine";
 const MEMORY_KIND: &str = "memory provider";
+pub(crate) const EMBEDDER_KIND: &str = "text embedder";
 
 /// The plugins of a selection: found, compiled and checked. Sessions with an equal selection share them.
 #[derive(Clone)]
@@ -131,7 +138,23 @@ impl Chosen {
                 names.push(name);
             }
         }
-        let others: Vec<Selected> = names.into_iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        let mut others: Vec<Selected> = names.iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        if let Some(name) = selection.embedder.as_deref() {
+            let among = std::iter::once(&engine).chain(&memories).chain(&others).find(|other| other.name() == name);
+            let found = match among {
+                Some(selected) => {
+                    select.of_this_kind(selected, EMBEDDER_KIND, |exports| exports.embedder).map(|()| None)
+                }
+                None => select.named(name, EMBEDDER_KIND, |exports| exports.embedder).map(Some),
+            };
+            match found {
+                Ok(selected) => others.extend(selected),
+                // Without its embedder, a session works, but no plugin gets vectors.
+                Err(error) => {
+                    notices.push(Notice::new(format!("{error}; no plugin gets vectors of texts"), error.parts().2));
+                }
+            }
+        }
         let all = std::iter::once(&engine).chain(&memories).chain(&others);
         let mut skills = Vec::new();
         for beside in all.clone().filter_map(|selected| selected.found.beside_code()) {
@@ -185,12 +208,23 @@ impl Select<'_> {
             (PluginsError::Ungranted { why: Ungranted::Unknown(_), .. }, Some(problem)) => unusable(name, problem),
             _ => error,
         })?;
+        self.of_this_kind(&selected, kind, is)?;
+        Ok(selected)
+    }
+
+    /// Refuses a plugin of another kind.
+    fn of_this_kind(
+        &self,
+        selected: &Selected,
+        kind: &'static str,
+        is: fn(&Exports) -> bool,
+    ) -> Result<(), PluginsError> {
         let exports = selected.loaded.exports();
         if is(&exports) {
-            return Ok(selected);
+            return Ok(());
         }
-        let exports = exports.names();
-        Err(PluginsError::OtherKind { kind, name: name.to_owned(), exports, found: self.of_kind(is) })
+        let (name, exports) = (selected.name().to_owned(), exports.names());
+        Err(PluginsError::OtherKind { kind, name, exports, found: self.of_kind(is) })
     }
 
     fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {

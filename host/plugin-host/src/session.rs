@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::services::{Approval, Clock, History, Models, Random, Reporter};
+use hermes_runtime::services::{Approval, Clock, Embeddings, History, Models, Random, Reporter};
 use hermes_runtime::{Exports, Limit, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
+use crate::embedding::SelectedEmbedder;
 use crate::error::PluginsError;
 use crate::fingerprint::Fingerprint;
 use crate::generations::Slot;
@@ -53,6 +54,8 @@ pub struct Surroundings {
     pub limits: LimitSet,
     /// The user's models.
     pub models: Arc<dyn Models>,
+    /// The user's embedding model, if no plugin is selected for it.
+    pub embeddings: Arc<dyn Embeddings>,
     /// The conversation.
     pub history: Arc<dyn History>,
     /// Creates the receivers of log lines.
@@ -174,7 +177,9 @@ impl Plugins {
 
     /// Gives a session its own instances.
     pub fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
-        let shared = SessionShared { connections: Arc::clone(&self.connections), ..SessionShared::default() };
+        let embedder = SelectedEmbedder { name: self.selection.embedder.clone(), ..SelectedEmbedder::default() };
+        let connections = Arc::clone(&self.connections);
+        let shared = SessionShared { connections, embedder, ..SessionShared::default() };
         let engine = self.chosen.engine.start(surroundings, &shared, Role::Serves)?;
         let mut session = SessionPlugins {
             engine: engine.clone(),
@@ -220,6 +225,7 @@ impl Plugins {
             session.generations.slots.push(component.clone());
             session.skills.push(component);
         }
+        session.generations.connect_embedder();
         Ok(session)
     }
 }

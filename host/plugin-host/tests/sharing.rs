@@ -106,6 +106,7 @@ impl Process {
             random: Arc::new(hermes_runtime::services::SystemRandom),
             limits: LimitSet::default(),
             models: Arc::new(NoSession),
+            embeddings: Arc::new(NoSession),
             history: Arc::new(NoSession),
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),

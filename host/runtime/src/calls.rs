@@ -11,6 +11,7 @@ use crate::error::{CallError, Cause};
 use crate::instance::{CallInfo, Instance, Recipe};
 use crate::limits::Limit;
 use crate::live::Live;
+use crate::services::{EmbeddingModel, EmbeddingRequest};
 use crate::size::Size;
 use crate::types::{
     Advice, AssistDraft, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure, Progress,
@@ -168,6 +169,25 @@ impl Instance {
     /// Passes an event to the plugin's hooks.
     pub async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
         invoke!(self, "on-event", TurnTime, event.size(), |live| live.on_event(&event))
+    }
+}
+
+impl Instance {
+    /// The model of an embedder: its name, and the length of its vectors.
+    pub async fn describe(&self) -> Result<EmbeddingModel, CallError> {
+        let answer = invoke!(self, "describe", TurnTime, 0, |live| live.describe())?;
+        self.result("describe", answer).map(|described| EmbeddingModel {
+            provider: self.recipe().plugin.clone(),
+            name: described.model,
+            dimensions: Some(described.dimensions),
+        })
+    }
+
+    /// An embedder's vectors of these texts, unchecked.
+    pub async fn embed(&self, request: EmbeddingRequest) -> Result<Vec<Vec<f32>>, CallError> {
+        let request = convert::embedding_request(request);
+        let answer = invoke!(self, "embed", ToolTime, request.size(), |live| live.embed(&request))?;
+        self.result("embed", answer)
     }
 }
 

@@ -10,6 +10,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::engine::TICK;
 use crate::error::{Fault, FaultKind};
+use crate::imports::Generations;
 use crate::limits::{Limit, Limits, Meter};
 use crate::services::{Level, Services};
 use crate::tally::Tally;
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) meter: Meter,
     pub(crate) services: Services,
     pub(crate) call: Call,
+    pub(crate) generations: Generations,
     pub(crate) output: Output,
     pub(crate) tally: Arc<Tally>,
 }
@@ -32,7 +34,16 @@ impl Context {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.size(Limit::Handles));
         let wasi = wasi::empty(&services, &output);
-        Self { wasi, table, meter: Meter::new(limits), services, call, output, tally }
+        Self {
+            wasi,
+            table,
+            meter: Meter::new(limits),
+            services,
+            call,
+            generations: Generations::default(),
+            output,
+            tally,
+        }
     }
 
     /// Starts another call. What the instance used for the last one is counted.
@@ -42,8 +53,10 @@ impl Context {
         self.call = call;
     }
 
-    /// Adds what the call used so far to the plugin's figures, and what it printed to the plugin's log.
+    /// Ends the current call: ends its generations, and adds what it used to the plugin's figures and what it printed to the
+    /// plugin's log.
     pub(crate) fn account(&mut self) {
+        self.generations.clear();
         for line in self.output.finish() {
             self.log(Level::Info, &line);
         }

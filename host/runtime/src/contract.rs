@@ -14,8 +14,9 @@ pub const CONTRACT: &str = "1.0.0-rc.1";
 const NAMESPACE: &str = "hermes:";
 
 /// The packages, each with the newest version that the host serves.
-const SERVED: [(&str, &str); 15] = [
+const SERVED: [(&str, &str); 16] = [
     ("hermes:context-engine", "1.0.0-rc.1"),
+    ("hermes:embeddings", "1.0.0-rc.1"),
     ("hermes:files", "1.0.0-rc.1"),
     ("hermes:history", "1.0.0-rc.1"),
     ("hermes:hooks", "1.0.0-rc.1"),

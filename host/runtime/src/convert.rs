@@ -1,6 +1,7 @@
 //! Conversions between the generated types and those of `hermes-conversation`.
 
 use hermes_bindings::exported::context_engine as engine;
+use hermes_bindings::exported::embedder;
 use hermes_bindings::exported::memory_provider as memory;
 use hermes_bindings::exported::tools;
 use hermes_bindings::imported::types as wit;
@@ -12,6 +13,7 @@ use hermes_conversation::{
 };
 
 use crate::error::{Fault, FaultKind};
+use crate::services::{EmbeddingRequest, Purpose};
 use crate::types::{CacheState, Image, Moment, Outcome, Output, PlanRequest, Pressure, SessionInfo, TurnRecord};
 
 pub(crate) fn role(role: Role) -> wit::Role {
@@ -51,6 +53,14 @@ pub(crate) fn model(model: &Model) -> wit::Model {
         context_length: model.context_length,
         extra: Vec::new(),
     }
+}
+
+pub(crate) fn embedding_request(request: EmbeddingRequest) -> embedder::Request {
+    let purpose = match request.purpose {
+        Purpose::Document => embedder::Purpose::Document,
+        Purpose::Query => embedder::Purpose::Query,
+    };
+    embedder::Request { texts: request.texts, purpose, extra: Vec::new() }
 }
 
 pub(crate) fn usage(usage: Usage) -> wit::Usage {

@@ -47,7 +47,7 @@ pub enum LoadError {
         import: String,
     },
     /// It exports none of the five kinds.
-    #[error("it exports none of context-engine, memory-provider, tools, skills, hooks")]
+    #[error("it exports none of context-engine, memory-provider, tools, skills, hooks, embedder")]
     NoKind,
     /// An export has the right name but another shape, or `lifecycle` is missing.
     #[error("it does not fit the contract {offered}: {why}")]

@@ -72,6 +72,11 @@ macro_rules! interfaces {
                 interests call_interests() -> Vec<String>;
                 on_event call_on_event(event: &Event) -> Verdict;
             }
+            /// `embedder`.
+            embedder "embedder" {
+                describe call_describe() -> Result<exported::embedder::Description, Error>;
+                embed call_embed(request: &exported::embedder::Request) -> Result<Vec<Vec<f32>>, Error>;
+            }
         }
     };
 }

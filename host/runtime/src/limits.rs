@@ -51,7 +51,7 @@ pub enum Unit {
 pub enum Tier {
     /// It offers tools, skills or hooks.
     Tools,
-    /// It is a context engine or a memory provider. Their needs grow with the conversation.
+    /// It is a context engine or a memory provider, whose needs grow with the conversation, or an embedder, which holds a model.
     Session,
 }
 
@@ -162,7 +162,7 @@ pub const LIMITS: [Definition; 18] = [
         (2 * SECOND, 2 * SECOND),
         "how long a turn waits for `recall`, whose late answer serves the next turn, and for `assist`",
     ),
-    time(Limit::ToolTime, "tool_time", (30 * SECOND, 30 * SECOND), "a tool call"),
+    time(Limit::ToolTime, "tool_time", (30 * SECOND, 30 * SECOND), "a tool call, and `embed`"),
     time(
         Limit::BackgroundTime,
         "background_time",
@@ -290,7 +290,7 @@ pub fn documentation() -> String {
         let Definition { limit, name, tools, session, meaning, .. } = definition;
         format!("| `{name}` | {} | {} | {meaning} |\n", limit.show(*tools), limit.show(*session))
     });
-    let head = "| limit | tools, skills, hooks | engine, memory | what |\n|---|---|---|---|\n";
+    let head = "| limit | tools, skills, hooks | engine, memory, embedder | what |\n|---|---|---|---|\n";
     std::iter::once(head.to_owned()).chain(rows).collect()
 }
 

@@ -29,7 +29,7 @@ interfaces!(exports);
 impl Exports {
     /// The tier of limits for its instances.
     pub fn tier(&self) -> Tier {
-        if self.context_engine || self.memory_provider { Tier::Session } else { Tier::Tools }
+        if self.context_engine || self.memory_provider || self.embedder { Tier::Session } else { Tier::Tools }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The services that imports need from the rest of the host, as traits that the caller implements.
 
 mod no_session;
+mod prompt;
+pub mod vectors;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, Role, Usage};
+use hermes_conversation::{Header, Message, MessageId, MessageRange, Role};
 
 use hermes_capabilities::Fault;
 use hermes_capabilities::documents::Documents;
@@ -18,6 +20,8 @@ use hermes_capabilities::sql::Database;
 
 pub use hermes_capabilities::process::{Approval, Refusal};
 pub use no_session::NoSession;
+pub use prompt::{Finish, ModelReply, ModelRequest, Models, Piece, Pieces, PromptMessage, PromptPart};
+pub use vectors::{EmbeddingModel, EmbeddingRequest, Embeddings, Purpose, Vectors};
 
 /// The severity of a line in a plugin's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,56 +100,6 @@ impl Random for RepeatableRandom {
     }
 }
 
-/// A request that a plugin makes to the user's models.
-#[derive(Debug, Clone)]
-pub struct ModelRequest {
-    /// The task, such as `compression` or `memory`.
-    pub task: String,
-    /// Roles and texts; never `Role::Tool`.
-    pub messages: Vec<(Role, String)>,
-    /// The most tokens of the reply.
-    pub max_tokens: Option<u32>,
-    /// The sampling temperature, passed to the provider unchanged.
-    pub temperature: Option<f32>,
-    /// A JSON Schema that the reply must follow.
-    pub schema: Option<String>,
-}
-
-/// Why a model stopped writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
-    /// The reply is complete.
-    Stop,
-    /// The reply reached the token limit.
-    Length,
-    /// The model or its provider refused.
-    Refused,
-}
-
-/// A model's reply to a plugin.
-#[derive(Debug, Clone)]
-pub struct ModelReply {
-    /// The text.
-    pub text: String,
-    /// Why the model stopped.
-    pub finish: Finish,
-    /// The name of the model that answered.
-    pub model: String,
-    /// The tokens that the request used.
-    pub usage: Usage,
-}
-
-/// The user's models, for the import `llm`.
-#[async_trait]
-pub trait Models: Send + Sync {
-    /// The model that serves a task; an error with code `no-model` if there is none.
-    fn resolve(&self, task: &str) -> Result<Model, Fault>;
-    /// Sends one request. The future is dropped when the plugin's time is up.
-    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault>;
-    /// Estimates the tokens of a text for the session's model.
-    fn count_tokens(&self, text: &str) -> u32;
-}
-
 /// The session's conversation, for the import `history` and for the headers that context engines get.
 #[async_trait]
 pub trait History: Send + Sync {
@@ -162,6 +116,8 @@ pub trait History: Send + Sync {
     async fn summary(&self, key: &str) -> Result<Option<String>, Fault>;
     /// The best matches in this session and in the sessions that it continues.
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault>;
+    /// The bytes of a picture in a message of this conversation, by the hash of its blob; `None` if no message has it.
+    async fn picture(&self, hash: &str) -> Result<Option<Vec<u8>>, Fault>;
 }
 
 /// How the words of a search must match.
@@ -220,6 +176,10 @@ pub struct Services {
     pub models: Arc<dyn Models>,
     /// Whether the plugin may call a model.
     pub may_ask: bool,
+    /// The user's embedding model; needs [`Services::may_embed`].
+    pub embeddings: Arc<dyn Embeddings>,
+    /// Whether the plugin may ask for vectors.
+    pub may_embed: bool,
     /// The conversation. Context engines get its headers even without [`Services::may_read`].
     pub history: Arc<dyn History>,
     /// Whether the plugin may read the conversation.
@@ -242,7 +202,8 @@ impl Services {
     /// Whether the plugin may use an import, named as `hermes:http/http`.
     pub(crate) fn grant(&self, import: &str) -> bool {
         match import {
-            "hermes:llm/llm" => self.may_ask,
+            "hermes:llm/llm" | "hermes:llm/llm-stream" => self.may_ask,
+            "hermes:embeddings/embeddings" => self.may_embed,
             "hermes:history/history" => self.may_read,
             "hermes:storage/sql" => self.database.is_some(),
             "hermes:files/files" => !self.files.roots().is_empty(),

@@ -59,6 +59,12 @@ impl Size for exported::tools::Invocation {
     }
 }
 
+impl Size for exported::embedder::Request {
+    fn size(&self) -> u64 {
+        self.texts.size() + self.extra.size()
+    }
+}
+
 impl Size for exported::hooks::ToolEvent {
     fn size(&self) -> u64 {
         self.call_id.size() + self.name.size() + self.arguments.size() + self.plugin.size() + self.extra.size()

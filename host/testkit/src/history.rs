@@ -92,4 +92,8 @@ impl<S: Search> History for MemoryHistory<S> {
     async fn search(&self, query: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         self.search.search(&self.conversation, query).await
     }
+
+    async fn picture(&self, _: &str) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(None)
+    }
 }

@@ -21,8 +21,8 @@ def complete(
     schema: dict[str, Any] | None = None,
 ) -> str:
     """Asks the model of a task (`compression`, `memory`, …) and returns its text."""
-    begin = [record(llm.PromptMessage, role=Role_System(), content=system)] if system else []
-    question = record(llm.PromptMessage, role=Role_User(), content=prompt)
+    begin = [record(llm.PromptMessage, role=Role_System(), content=[llm.Content_Text(system)])] if system else []
+    question = record(llm.PromptMessage, role=Role_User(), content=[llm.Content_Text(prompt)])
     as_json = None if schema is None else json.dumps(schema)
     asked = record(llm.Request, task=task, messages=[*begin, question], max_tokens=max_tokens, schema=as_json)
     return llm.complete(asked).text

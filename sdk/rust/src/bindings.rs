@@ -61,15 +61,17 @@ world!(memory_rewind, "package hermes:sdk; world memory-rewind { export hermes:m
 world!(memory_upkeep, "package hermes:sdk; world memory-upkeep { export hermes:memory/memory-upkeep@1.0.0-rc.1; }");
 world!(tools, "package hermes:sdk; world tools { export hermes:tools/tools@1.0.0-rc.1; }");
 world!(skills, "package hermes:sdk; world skills { export hermes:skills/skills@1.0.0-rc.1; }");
+world!(embedder, "package hermes:sdk; world embedder { export hermes:embeddings/embedder@1.0.0-rc.1; }");
 world!(hooks, "package hermes:sdk; world hooks { export hermes:hooks/hooks@1.0.0-rc.1; }");
 
 /// The imports, by interface.
 pub mod imports {
+    pub use super::hermes::embeddings::embeddings;
     pub use super::hermes::files::files;
     pub use super::hermes::history::history;
     pub use super::hermes::host::{clock, info, log, random, task};
     pub use super::hermes::http::http;
-    pub use super::hermes::llm::llm;
+    pub use super::hermes::llm::{llm, llm_stream};
     pub use super::hermes::process::process;
     pub use super::hermes::storage::{documents, sql};
 }

@@ -61,7 +61,7 @@ pub(crate) fn log_panics() {
 ///
 /// The component exports `lifecycle` and the named interfaces, nothing else. Known names: `ContextEngine`, `ContextAssist`,
 /// `MemoryProvider`, `MemoryEvents`, `MemoryPrefetch`, `MemoryMirror`, `MemoryRewind`, `MemoryUpkeep`, `Tools`, `Skills`,
-/// `Hooks`. Use it once per crate.
+/// `Hooks`, `Embedder`. Use it once per crate.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
@@ -166,6 +166,9 @@ macro_rules! __export_native {
     (@ $component:ident Hooks) => {
         $crate::__private::native::hooks::<$component>()
     };
+    (@ $component:ident Embedder) => {
+        $crate::__private::native::embedder::<$component>()
+    };
 }
 
 #[doc(hidden)]
@@ -207,6 +210,9 @@ macro_rules! __export_interface {
     (Hooks $component:ident) => {
         $crate::__export_interface!(@ $component Hooks hooks);
     };
+    (Embedder $component:ident) => {
+        $crate::__export_interface!(@ $component Embedder embedder);
+    };
     (@ $component:ident $kind:ident $interface:ident) => {
         // Reports a missing trait on every target.
         const _: () = {
@@ -223,7 +229,7 @@ macro_rules! __export_interface {
         ::std::compile_error!(::std::concat!(
             "`", ::std::stringify!($other),
             "` is nothing to export; known are ContextEngine, ContextAssist, MemoryProvider, MemoryEvents, MemoryPrefetch, MemoryMirror, \
-             MemoryRewind, MemoryUpkeep, Tools, Skills, Hooks"
+             MemoryRewind, MemoryUpkeep, Tools, Skills, Hooks, Embedder"
         ));
     };
 }

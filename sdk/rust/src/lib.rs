@@ -1,7 +1,7 @@
 //! Write plugins for Hermes in Rust.
 //!
 //! A plugin is a type that implements [`Plugin`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
-//! [`MemoryProvider`] (with [`MemoryEvents`], [`MemoryPrefetch`], [`MemoryMirror`], [`MemoryRewind`], [`MemoryUpkeep`]), [`ContextEngine`] (with [`ContextAssist`]). [`export!`] makes it a component. A complete plugin:
+//! [`MemoryProvider`] (with [`MemoryEvents`], [`MemoryPrefetch`], [`MemoryMirror`], [`MemoryRewind`], [`MemoryUpkeep`]), [`ContextEngine`] (with [`ContextAssist`]), [`Embedder`]. [`export!`] makes it a component. A complete plugin:
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
@@ -58,8 +58,8 @@
 //!
 //! With the feature `native` and another target, the same source builds a native library: see `docs/plugins-native.md`.
 //!
-//! The imports are the modules [`info`], [`log`], [`task`], [`clock`], [`random`], [`llm`], [`history`], [`sql`],
-//! [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`]. They
+//! The imports are the modules [`info`], [`log`], [`task`], [`clock`], [`random`], [`llm`], [`embeddings`],
+//! [`history`], [`sql`], [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`]. They
 //! work only inside the host, so keep a plugin's rules in plain functions, which `cargo test` runs natively. A panic ends the
 //! instance; the user sees its message, and the next call gets a new instance.
 
@@ -71,6 +71,7 @@ extern crate self as hermes_plugin;
 pub mod bindings;
 pub mod context_assist;
 pub mod context_engine;
+pub mod embedder;
 mod error;
 mod export;
 pub mod hooks;
@@ -96,11 +97,12 @@ pub use bindings::types::{
 };
 pub use context_assist::ContextAssist;
 pub use context_engine::ContextEngine;
+pub use embedder::Embedder;
 pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
 pub use hermes_plugin_derive::arguments;
 pub use hooks::Hooks;
-pub use host::{clock, documents, files, history, http, info, llm, log, process, random, sql, task};
+pub use host::{clock, documents, embeddings, files, history, http, info, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
 pub use memory_events::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind, MemoryUpkeep};
 pub use memory_provider::MemoryProvider;

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::export::{STAMP, Slot};
 use crate::{
-    ContextAssist, ContextEngine, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
+    ContextAssist, ContextEngine, Embedder, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
     MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
 };
 
@@ -106,6 +106,7 @@ macro_rules! kinds {
 
 use crate::bindings::context_assist::exports::hermes::context_engine::context_assist as assist_wit;
 use crate::bindings::context_engine::exports::hermes::context_engine::context_engine as engine_wit;
+use crate::bindings::embedder::exports::hermes::embeddings::embedder as embedder_wit;
 use crate::bindings::hooks::exports::hermes::hooks::hooks as hooks_wit;
 use crate::bindings::lifecycle::exports::hermes::lifecycle::lifecycle as lifecycle_wit;
 use crate::bindings::memory_events::exports::hermes::memory::memory_events as events_wit;
@@ -168,6 +169,10 @@ kinds! {
         interests();
         on_event(event: hooks_wit::Event);
     }
+    embedder "hermes:embeddings/embedder", Slot<Plugin: Embedder>, embedder_wit::Guest {
+        describe();
+        embed(request: embedder_wit::Request);
+    }
 }
 
 macro_rules! imports {
@@ -216,6 +221,10 @@ pub mod imports {
             fn complete(request: &Request) -> Result<Reply, Error>;
             fn count_tokens(text: &str) -> u32;
         }
+        embeddings {
+            fn resolve() -> Result<EmbeddingModel, Error>;
+            fn embed(request: &Request) -> Result<Reply, Error>;
+        }
         history {
             fn whole() -> Result<Option<MessageRange>, Error>;
             fn headers(range: MessageRange) -> Result<Vec<Header>, Error>;
@@ -256,6 +265,36 @@ pub mod imports {
             fn wait(id: ProgramId, wait_ms: u32) -> Result<Option<End>, Error>;
             fn stop(id: ProgramId) -> Result<End, Error>;
             fn programs() -> Result<Vec<Background>, Error>;
+        }
+    }
+    /// Streams. A resource has no bytes, so the host names a generation by a number.
+    #[allow(missing_docs)]
+    pub mod llm_stream {
+        use crate::Error;
+        pub use crate::bindings::imports::llm_stream::{Delta, Reply, Request};
+
+        const INTERFACE: &str = "llm_stream";
+
+        pub fn start(request: &Request) -> Result<Generation, Error> {
+            super::import::<_, Result<u32, Error>>(INTERFACE, "start", &(request,)).map(Generation)
+        }
+
+        #[derive(Debug)]
+        pub struct Generation(u32);
+
+        impl Generation {
+            pub fn next(&self) -> Result<Option<Delta>, Error> {
+                super::import(INTERFACE, "next", &(self.0,))
+            }
+        }
+
+        impl Drop for Generation {
+            fn drop(&mut self) {
+                // A panic in a drop would end the process. If the host is gone, so is the generation.
+                if !std::thread::panicking() && super::super::HOST.get().is_some() {
+                    super::import::<_, ()>(INTERFACE, "drop", &(self.0,));
+                }
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
-use wit_parser::{Function, InterfaceId, Resolve, WorldId, WorldItem};
+use wit_parser::{Function, FunctionKind, InterfaceId, Resolve, WorldId, WorldItem};
 
 pub use memory::{Memory, Offered};
 pub use plugins::*;
@@ -148,14 +148,16 @@ impl Shell {
             .collect()
     }
 
-    /// The functions of the contract that the plugin can import, as interface and function.
+    /// The functions of the contract that the plugin can import, as interface and function; without methods.
     pub fn importable(&self) -> Vec<(String, String)> {
         let (resolve, world) = self.contract();
         let interfaces = resolve.worlds[world].imports.values().filter_map(interface_of);
         let functions = interfaces.flat_map(|id| {
             let interface = &resolve.interfaces[id];
-            let names = interface.functions.keys();
-            names.map(|function| (interface.name.clone().unwrap(), function.clone())).collect::<Vec<_>>()
+            // A method needs a handle, which no constant can stand for.
+            let free =
+                interface.functions.values().filter(|function| matches!(function.kind, FunctionKind::Freestanding));
+            free.map(|function| (interface.name.clone().unwrap(), function.name.clone())).collect::<Vec<_>>()
         });
         functions.collect()
     }

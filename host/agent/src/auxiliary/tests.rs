@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use hermes_models::{Delta, Style};
+use hermes_conversation::Role;
+use hermes_models::{Delta, Request, Style};
+use hermes_plugin_host::services::PromptMessage;
 
 use super::*;
 use crate::feed::{Feed, FeedLimits, Subscription};
@@ -65,7 +67,11 @@ impl Provider for Scripted {
         self.act(true).await
     }
 
-    async fn attempt(&self, _: &Request<'_>) -> Result<Reply, ModelError> {
+    async fn attempt(
+        &self,
+        _: &Request<'_>,
+        _: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
         self.act(false).await
     }
 
@@ -121,7 +127,7 @@ impl Fixture {
     async fn ask(&self, task: &str) -> Result<String, Fault> {
         let request = ModelRequest {
             task: task.to_owned(),
-            messages: vec![(Role::System, "be brief".to_owned()), (Role::User, "sum up".to_owned())],
+            messages: vec![PromptMessage::text(Role::System, "be brief"), PromptMessage::text(Role::User, "sum up")],
             max_tokens: None,
             temperature: None,
             schema: None,

@@ -185,6 +185,7 @@ pub(crate) fn surroundings(
             host.settings.auxiliary_models.clone(),
             notices.clone(),
         )),
+        embeddings: host.settings.embeddings.service(),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
         approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),

@@ -22,6 +22,7 @@ use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::clock::Clock;
 use crate::command::Command;
+use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::event::{Event, EventKind, TurnEnd};
 use crate::feed::Subscription;
@@ -433,6 +434,7 @@ impl HostSource for Process {
                 platform: "test".to_owned(),
                 one_shot: false,
                 auxiliary_models: AuxiliaryModels::new(0),
+                embeddings: EmbeddingSource::none("no embedding model is configured"),
                 prompt: PromptSettings::default(),
                 ephemeral: Ephemeral::default(),
                 cache_ttl: Ttl::default(),

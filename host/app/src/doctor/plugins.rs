@@ -197,6 +197,9 @@ impl<'a> Examination<'a> {
         let wrong = match () {
             () if selection.engine == name && !exports.context_engine => Some("context.engine"),
             () if selection.memory.as_deref() == Some(name) && !exports.memory_provider => Some("memory.provider"),
+            () if selection.embedder.as_deref() == Some(name) && !exports.embedder => {
+                Some("auxiliary.embeddings.plugin")
+            }
             () => None,
         };
         if let Some(key) = wrong {
@@ -232,6 +235,7 @@ impl<'a> Examination<'a> {
         let is_selected = self.selection.engine == name
             || self.selection.memory.as_deref() == Some(name)
             || name == Selection::MEMORY
+            || self.selection.embedder.as_deref() == Some(name)
             || Role::of(&exports.names()) == Role::Other;
         is_selected && is_on(name, self.selection)
     }

@@ -94,6 +94,7 @@ fn meaning(export: &str) -> String {
         "memory-mirror" => "as the selected memory provider, it receives what other memories write",
         "memory-rewind" => "as the selected memory provider, it learns which messages you take back",
         "memory-upkeep" => "as the selected memory provider, it works on its store while you are away",
+        "embedder" => "if you select it, it computes vectors of the texts that other plugins send",
         other => return other.to_owned(),
     };
     format!("{export}: {what}")

@@ -116,6 +116,9 @@ fn contents(shown: &Shown) -> String {
 }
 
 fn how_to_enable(name: &str, shown: &Shown) -> String {
+    if shown.exports == ["embedder"] {
+        return format!("`{name}` is disabled; select it with `auxiliary.embeddings.plugin: {name}` in config.yaml");
+    }
     let key = match &shown.exports {
         exports if exports.contains(&"context-engine") => format!("context.engine: {name}"),
         exports if exports.contains(&"memory-provider") => format!("memory.provider: {name}"),

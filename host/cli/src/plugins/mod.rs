@@ -234,7 +234,7 @@ fn state(name: &str, selection: &Selection) -> State {
         State::Engine
     } else if selection.memory.as_deref() == Some(name) || (name == Selection::MEMORY && !disabled) {
         State::Memory
-    } else if enabled && !disabled {
+    } else if enabled && !disabled || selection.embedder.as_deref() == Some(name) {
         State::Enabled
     } else {
         State::Off
@@ -276,6 +276,7 @@ mod tests {
         let selection = Selection {
             engine: "lossless".to_owned(),
             memory: Some("honcho".to_owned()),
+            embedder: Some("vectors".to_owned()),
             enabled: names(&["audit", "both"]),
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
@@ -288,6 +289,7 @@ mod tests {
             ("honcho", State::Memory),
             ("builtin", State::Memory),
             ("audit", State::Enabled),
+            ("vectors", State::Enabled),
             ("local", State::Enabled),
             ("files", State::Off),
             ("both", State::Off),

@@ -12,14 +12,17 @@ use super::Whole;
 /// The task that every session has.
 const COMPRESSION: &str = "compression";
 
-/// The key below `auxiliary` that is not a task.
+/// The keys below `auxiliary` that are not tasks.
 const TRANSIENT_RETRIES: &str = "transient_retries";
+const EMBEDDINGS: &str = "embeddings";
 
 /// `auxiliary`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuxiliarySection {
     /// The sections of tasks, `compression` first, the others in the order of the file.
     pub tasks: Vec<(String, TaskSection)>,
+    /// The model that computes vectors of texts.
+    pub embeddings: EmbeddingsSection,
     /// Number of retries with the same model after a connection or server error.
     pub transient_retries: Whole<0, 6>,
 }
@@ -54,6 +57,46 @@ pub struct TaskSection {
     /// The model's reasoning effort.
     #[schemars(extend("x-no-effect" = true))]
     pub reasoning_effort: Option<Value>,
+}
+
+/// `auxiliary.embeddings`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EmbeddingsSection {
+    /// The plugin that computes vectors of texts for the others. The other keys then have no effect.
+    pub plugin: Option<String>,
+    /// The provider of the embedding model: `auto` or `main` for the session's, a known provider, or `custom`.
+    pub provider: Option<String>,
+    /// The embedding model. Without it and without a plugin, plugins get no vectors.
+    pub model: Option<String>,
+    /// Another address. Without a provider it is called `custom`.
+    pub base_url: Option<String>,
+    /// The key for the provider or address in this section.
+    pub api_key: Option<String>,
+    /// Instead of a key: the name of a login, like `model.auth`.
+    pub auth: Option<String>,
+    /// The variable that contains that key, if `api_key` is not set.
+    pub key_env: Option<String>,
+    /// The length of the vectors, for models that offer several.
+    pub dimensions: Option<Whole<1, 4096>>,
+    /// Most seconds for one request.
+    pub timeout: Whole<1>,
+}
+
+impl Default for EmbeddingsSection {
+    fn default() -> Self {
+        Self {
+            plugin: None,
+            provider: Some("auto".to_owned()),
+            model: None,
+            base_url: None,
+            api_key: None,
+            auth: None,
+            key_env: None,
+            dimensions: None,
+            timeout: const { Whole::new(60) },
+        }
+    }
 }
 
 impl Default for TaskSection {
@@ -109,6 +152,7 @@ impl Default for AuxiliarySection {
     fn default() -> Self {
         Self {
             tasks: vec![(COMPRESSION.to_owned(), TaskSection::default())],
+            embeddings: EmbeddingsSection::default(),
             transient_retries: const { Whole::new(2) },
         }
     }
@@ -116,10 +160,11 @@ impl Default for AuxiliarySection {
 
 impl Serialize for AuxiliarySection {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.tasks.len() + 1))?;
+        let mut map = serializer.serialize_map(Some(self.tasks.len() + 2))?;
         for (name, task) in &self.tasks {
             map.serialize_entry(name, task)?;
         }
+        map.serialize_entry(EMBEDDINGS, &self.embeddings)?;
         map.serialize_entry(TRANSIENT_RETRIES, &self.transient_retries)?;
         map.end()
     }
@@ -141,6 +186,10 @@ impl<'de> Deserialize<'de> for AuxiliarySection {
                 while let Some(name) = map.next_key::<String>()? {
                     if name == TRANSIENT_RETRIES {
                         section.transient_retries = map.next_value::<Option<_>>()?.unwrap_or(section.transient_retries);
+                        continue;
+                    }
+                    if name == EMBEDDINGS {
+                        section.embeddings = map.next_value::<Option<_>>()?.unwrap_or_default();
                         continue;
                     }
                     let Some(task) = map.next_value::<Option<TaskSection>>()? else { continue };
@@ -172,7 +221,7 @@ impl JsonSchema for AuxiliarySection {
             // The name that stands for the task's in the table of keys.
             "x-name": "<task>",
             "additionalProperties": generator.subschema_for::<TaskSection>(),
-            "properties": { TRANSIENT_RETRIES: retries },
+            "properties": { EMBEDDINGS: generator.subschema_for::<EmbeddingsSection>(), TRANSIENT_RETRIES: retries },
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Usage, tokens};
-use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models, Piece, Pieces};
 use hermes_plugin_host::{Fault, FaultKind};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
@@ -40,7 +40,7 @@ impl fmt::Display for Matcher {
 
 impl Matcher {
     fn matches(&self, request: &ModelRequest) -> bool {
-        let contains = |part: &String| request.messages.iter().any(|(_, text)| text.contains(part));
+        let contains = |part: &String| request.texts().any(|text| text.contains(part));
         self.task.matches(&request.task) && self.contains.as_ref().is_none_or(contains)
     }
 }
@@ -222,7 +222,7 @@ impl Models for SessionModel {
         Ok(model())
     }
 
-    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
+    async fn stream(&self, request: ModelRequest, pieces: &Pieces) -> Result<ModelReply, Fault> {
         let line = || format!("task {}", request.task);
         let reply = self.model.0.answer(&self.position, |matcher| matcher.matches(&request), line);
         let Some(Reply { delay, content }) = reply else {
@@ -231,7 +231,11 @@ impl Models for SessionModel {
         };
         wait(delay).await;
         let Written { text, finish, model: name, usage } = content?;
-        let source: u32 = request.messages.iter().map(|(_, text)| tokens::of_text(text)).sum();
+        for piece in pieces_of(&text) {
+            pieces.push(Piece::Text(piece.to_owned()));
+            tokio::task::yield_now().await;
+        }
+        let source: u32 = request.texts().map(tokens::of_text).sum();
         let usage = usage.unwrap_or(RawUsage { input: source, output: tokens::of_text(&text) });
         let usage = Usage { input: usage.input, output: usage.output, ..Usage::default() };
         Ok(ModelReply { text, finish, model: name.unwrap_or_else(|| model().name), usage })
@@ -242,17 +246,23 @@ impl Models for SessionModel {
     }
 }
 
+/// A text word by word, as a model streams it.
+fn pieces_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(' ')
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_conversation::Role;
+    use hermes_plugin_host::services::PromptMessage;
 
     use super::*;
 
     fn request(task: &str, text: &str) -> ModelRequest {
         ModelRequest {
             task: task.to_owned(),
-            messages: vec![(Role::User, text.to_owned())],
+            messages: vec![PromptMessage::text(Role::User, text)],
             max_tokens: None,
             temperature: None,
             schema: None,

@@ -106,6 +106,7 @@ impl Bench {
             random: Arc::new(RepeatableRandom::default()),
             limits: limits(),
             models: Arc::new(models),
+            embeddings: Arc::new(NoSession),
             history: log.clone(),
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_conversation::{Model, Role, Usage, tokens};
-use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models};
+use hermes_plugin_host::services::{Finish, ModelReply, ModelRequest, Models, Pieces, PromptMessage};
 use hermes_plugin_host::{Fault, FaultKind};
 
 use super::gate::Gate;
@@ -30,10 +30,10 @@ impl Models for StandInModels {
         Ok(Model { provider: "lab".to_owned(), name: "stand-in".to_owned(), context_length: self.window })
     }
 
-    async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
+    async fn stream(&self, request: ModelRequest, _: &Pieces) -> Result<ModelReply, Fault> {
         let model = self.resolve(&request.task)?;
-        let prompts = request.messages.iter().filter(|(role, _)| *role != Role::System);
-        let source = prompts.map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+        let prompts = request.messages.iter().filter(|message| message.role != Role::System);
+        let source = prompts.flat_map(PromptMessage::texts).collect::<Vec<_>>().join("\n");
         let mut written = self.stand_in.write_within(&source, request.max_tokens);
         let in_time = written.took_ms <= TIMEOUT_MS;
         self.gate.pass(written.took_ms.min(TIMEOUT_MS)).await;

@@ -148,7 +148,7 @@ async fn ask(session: &dyn Provider) -> Result<String, ModelError> {
         temperature: None,
         schema: None,
     };
-    Ok(session.attempt(&request).await?.text)
+    Ok(session.attempt(&request, &mut |_| {}).await?.text)
 }
 
 async fn ask_all(sessions: &[Arc<dyn Provider>]) -> Vec<Result<String, ModelError>> {

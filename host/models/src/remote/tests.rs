@@ -309,9 +309,9 @@ async fn an_attempt_is_sent_once_whatever_comes_of_it() {
         let server = Server::start(vec![refusal, events(&[&text("later"), STOP])]).await;
         let provider = server.provider();
         let prefix = hello(&provider);
-        assert!(provider.attempt(&request(&prefix)).await.is_err());
+        assert!(provider.attempt(&request(&prefix), &mut |_| {}).await.is_err());
         assert_eq!(server.requests().len(), 1);
-        assert_eq!(provider.attempt(&request(&prefix)).await.unwrap().text, "later");
+        assert_eq!(provider.attempt(&request(&prefix), &mut |_| {}).await.unwrap().text, "later");
     }
 }
 

@@ -107,6 +107,20 @@ pub enum AuxiliaryError {
         /// The variables that may hold its key.
         variables: &'static [&'static str],
     },
+    /// No model for embeddings: a chat model computes no vectors.
+    #[error("`{section}` names no embedding model")]
+    NoEmbeddingModel {
+        /// The section.
+        section: String,
+    },
+    /// The place has no embeddings.
+    #[error("`{section}` uses {provider}, whose API has no embeddings")]
+    NoEmbeddings {
+        /// The section.
+        section: String,
+        /// The provider.
+        provider: String,
+    },
     /// The session's place is asked for, and the session has none.
     #[error("`{section}` names a model but no provider, and the session has no provider to share")]
     NoPlace {
@@ -132,6 +146,28 @@ impl Route {
             && self.api_mode == other.api_mode
             && self.credential == other.credential
     }
+}
+
+/// Decides which embedding model a section asks for; the arguments are those of [`resolve_auxiliary`].
+///
+/// # Errors
+///
+/// Every [`AuxiliaryError`].
+pub fn resolve_embeddings(
+    asked: &Auxiliary,
+    session: &Route,
+    env: &dyn Fn(&str) -> Option<String>,
+    config: &Wanted,
+) -> Result<Route, AuxiliaryError> {
+    let section = || asked.section.clone();
+    if said(&asked.wanted.model).is_none() {
+        return Err(AuxiliaryError::NoEmbeddingModel { section: section() });
+    }
+    let route = resolve_auxiliary(asked, session, env, config)?;
+    if !crate::embeddings::has_embeddings(&route) {
+        return Err(AuxiliaryError::NoEmbeddings { section: section(), provider: route.model.provider });
+    }
+    Ok(route)
 }
 
 /// Decides what a section asks for. `config` is the `model` section, for keys and addresses of its place.

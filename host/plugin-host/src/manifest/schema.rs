@@ -20,6 +20,7 @@ pub(super) const KINDS: &[&str] = &[
     "hooks",
     // A name of version 0.1, which the host never called.
     "upkeep",
+    "embedder",
 ];
 
 /// A top-level field.

@@ -12,6 +12,8 @@ pub(super) const ROOTS: &[&str] = &["workspace", "skills"];
 pub enum Right {
     /// Use models.
     Llm,
+    /// Ask for vectors of texts.
+    Embeddings,
     /// Read the conversation.
     History,
     /// Watch the agent loop.
@@ -45,6 +47,7 @@ impl Right {
     /// All rights, in the order of listings.
     pub const ALL: &[Self] = &[
         Self::Llm,
+        Self::Embeddings,
         Self::History,
         Self::Hooks,
         Self::Sql,
@@ -63,6 +66,12 @@ impl Right {
                 "ask your models",
                 "use the user's models, for some tasks or all, optionally with a token budget per session; plugins never see a key",
                 "llm: true` or `llm: {tasks: [compression], budget: 20000}",
+            ),
+            Self::Embeddings => (
+                "embeddings",
+                "ask for vectors of texts",
+                "vectors of texts from the model or plugin below `auxiliary.embeddings`; plugins never see a key",
+                "embeddings: true",
             ),
             Self::History => {
                 ("history", "read your conversations", "read and search the conversation", "history: true")
@@ -149,6 +158,7 @@ impl Right {
     pub fn lines(self, of: &Permissions) -> Vec<String> {
         match self {
             Self::Llm => of.llm.iter().map(llm).collect(),
+            Self::Embeddings => said(of.embeddings, "send texts to your embedding model"),
             Self::History => said(of.history, "read and search your conversations"),
             Self::Hooks => said(
                 of.hooks,
@@ -203,7 +213,7 @@ impl Right {
                 let budget = json!({ "type": "integer", "minimum": 0 });
                 json!({ "oneOf": [{ "type": "boolean" }, section(&[], json!({ "tasks": tasks, "budget": budget }))] })
             }
-            Self::History | Self::Hooks | Self::Sql => json!({ "type": "boolean" }),
+            Self::Embeddings | Self::History | Self::Hooks | Self::Sql => json!({ "type": "boolean" }),
             Self::Documents => list(json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" })),
             Self::Files => list(section(
                 &["root"],

@@ -13,6 +13,7 @@ fn permissions(yaml: &str) -> Permissions {
 /// Permissions with every right, in the order of [`Right::ALL`].
 const ALL: &str = r#"
 llm: {tasks: [compression], budget: 20000}
+embeddings: true
 history: true
 hooks: true
 sql: true
@@ -34,6 +35,7 @@ fn every_requested_permission_has_a_line() {
         permissions(ALL).lines(),
         [
             "ask your models for compression, up to 20000 tokens in a session",
+            "send texts to your embedding model",
             "read and search your conversations",
             "see every tool call with its arguments and result, see the usage of every model reply, and stop tool calls",
             "keep a database of its own",
@@ -229,8 +231,8 @@ fn anything() -> impl Strategy<Value = Permissions> {
     let file = (prop::sample::select(vec!["workspace", "skills"]), prop::sample::select(vec!["read", "write"]));
     let lists =
         (prop::collection::vec(file, 0..3), prop::collection::vec(http, 0..4), prop::collection::vec(secret, 0..3));
-    (llm, any::<[bool; 4]>(), names(), names(), names(), lists, base).prop_map(
-        |(llm, [history, sql, hooks, writable], documents, process, env, (files, http, secrets), base)| {
+    (llm, any::<[bool; 5]>(), names(), names(), names(), lists, base).prop_map(
+        |(llm, [history, sql, hooks, embeddings, writable], documents, process, env, (files, http, secrets), base)| {
             let llm = match llm {
                 None => json!(false),
                 Some((None, None)) => json!(true),
@@ -257,7 +259,7 @@ fn anything() -> impl Strategy<Value = Permissions> {
                 .map(|(name, env, audience)| json!({ "name": name, "env": env, "audience": audience, "writable": writable }))
                 .collect();
             let asked: Permissions = serde_json::from_value(json!({
-                "llm": llm, "history": history, "hooks": hooks, "sql": sql, "documents": documents, "files": files,
+                "llm": llm, "embeddings": embeddings, "history": history, "hooks": hooks, "sql": sql, "documents": documents, "files": files,
                 "http": http, "process": process, "env": env, "secrets": secrets,
             }))
             .unwrap();

@@ -3,10 +3,12 @@
 
 mod basics;
 mod documents;
+mod embeddings;
 mod files;
 mod history;
 mod http;
 mod llm;
+mod llm_stream;
 mod process;
 mod sql;
 
@@ -17,6 +19,8 @@ use crate::context::Context;
 use crate::contract::Name;
 use crate::error::{Fault, FaultKind};
 use crate::wasi;
+
+pub(crate) use llm_stream::Generations;
 
 impl imported::types::Host for Context {}
 
@@ -45,7 +49,8 @@ impl Context {
 }
 
 /// The imports of the contract: interfaces with their functions.
-const SERVED: [(&str, &[&str]); 13] = [
+const SERVED: [(&str, &[&str]); 15] = [
+    ("hermes:embeddings/embeddings", &["resolve", "embed"]),
     ("hermes:files/files", &["roots", "stat", "entries", "read", "write", "rename", "remove", "search"]),
     ("hermes:history/history", &["whole", "headers", "read", "parts", "summary", "search"]),
     ("hermes:host/clock", &["now", "utc-offset"]),
@@ -55,6 +60,7 @@ const SERVED: [(&str, &[&str]); 13] = [
     ("hermes:host/task", &["cancelled", "time-left", "progress"]),
     ("hermes:http/http", &["send", "has-secret", "replace-secret"]),
     ("hermes:llm/llm", &["resolve", "complete", "count-tokens"]),
+    ("hermes:llm/llm-stream", &["start", "[method]generation.next"]),
     ("hermes:process/process", &["run", "start", "read", "write", "close-input", "wait", "stop", "programs"]),
     ("hermes:storage/documents", &["read", "write"]),
     ("hermes:storage/sql", &["query", "execute"]),

@@ -22,6 +22,19 @@ macro_rules! imports {
                     return Err(wasmtime::Error::msg("it uses imports too often"));
                 }
                 match (interface, function) {
+                    // A library names a generation by a number, where a component has a handle.
+                    ("llm_stream", "start") => {
+                        let (request,) = hermes_plugin_abi::decode(arguments)?;
+                        Ok(hermes_plugin_abi::encode(&self.start_generation(request).await)?)
+                    }
+                    ("llm_stream", "next") => {
+                        let (generation,) = hermes_plugin_abi::decode(arguments)?;
+                        Ok(hermes_plugin_abi::encode(&self.next_delta(generation).await)?)
+                    }
+                    ("llm_stream", "drop") => {
+                        let (generation,) = hermes_plugin_abi::decode(arguments)?;
+                        Ok(hermes_plugin_abi::encode(&self.drop_generation(generation))?)
+                    }
                     $($((stringify!($interface), stringify!($function)) => {
                         let ($($argument,)*) = hermes_plugin_abi::decode(arguments)?;
                         let answer = imported::$interface::Host::$function(self, $($argument),*).await;
@@ -55,6 +68,7 @@ imports! {
     clock { now(); utc_offset(); }
     random { bytes(count); }
     llm { resolve(task); complete(request); count_tokens(text); }
+    embeddings { resolve(); embed(request); }
     history { whole(); headers(range); read(range); parts(range); summary(key); search(query); }
     sql { query(statement); execute(statements); }
     documents { read(name); write(name, content, version); }

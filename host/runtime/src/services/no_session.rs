@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Model, tokens};
 
 use super::{
-    Approval, Clock, History, HistoryHit, HistoryQuery, Level, ModelReply, ModelRequest, Models, Refusal, Reporter,
-    Services, SystemRandom,
+    Approval, Clock, EmbeddingModel, EmbeddingRequest, Embeddings, History, HistoryHit, HistoryQuery, Level,
+    ModelReply, ModelRequest, Models, Pieces, Refusal, Reporter, Services, SystemRandom, Vectors,
 };
 use crate::error::{Fault, FaultKind};
 use crate::instance::{Lanes, Recipe};
@@ -59,7 +59,7 @@ impl Models for NoSession {
         denied()
     }
 
-    async fn complete(&self, _: ModelRequest) -> Result<ModelReply, Fault> {
+    async fn stream(&self, _: ModelRequest, _: &Pieces) -> Result<ModelReply, Fault> {
         denied()
     }
 
@@ -92,6 +92,21 @@ impl History for NoSession {
 
     async fn search(&self, _: &HistoryQuery) -> Result<Vec<HistoryHit>, Fault> {
         Ok(Vec::new())
+    }
+
+    async fn picture(&self, _: &str) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Embeddings for NoSession {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        denied()
+    }
+
+    async fn embed(&self, _: EmbeddingRequest) -> Result<Vectors, Fault> {
+        denied()
     }
 }
 
@@ -138,6 +153,8 @@ impl Services {
             random: Arc::new(SystemRandom),
             models: Arc::new(NoSession),
             may_ask: false,
+            embeddings: Arc::new(NoSession),
+            may_embed: false,
             history: Arc::new(NoSession),
             may_read: false,
             may_hook: false,

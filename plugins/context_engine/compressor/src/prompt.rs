@@ -310,8 +310,8 @@ mod tests {
         }
     }
 
-    fn text(request: &Request) -> &str {
-        &request.messages[1].content
+    fn text(request: &Request) -> String {
+        request.messages[1].texts()
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         let portion = Portion { input: 4_000, least: 100, enough: 100 };
         let request = request(&work(&[]), portion, 600, PromptContext::default(), &Ruler);
         assert_eq!((request.task.as_str(), request.max_tokens), ("compression", Some(1_400)));
-        let text = text(&request);
+        let text = &text(&request);
         assert!(
             text.contains("[1 user] Baue das Projekt.") && text.contains("\n  calls terminal: {\"command\""),
             "{text}"

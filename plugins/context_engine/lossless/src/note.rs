@@ -246,8 +246,8 @@ mod tests {
         assert!(notes.windows(2).all(|pair| pair[0].last + 1 == pair[1].first), "{notes:?}");
         assert!(notes.last().unwrap().last <= rows.get(59).id);
         for request in model.asked.borrow().iter() {
-            assert!(log.count(&request.messages[1].content) < MATERIAL + 100);
-            assert_eq!(request.messages[1].content.matches(ENDS).count(), 1);
+            assert!(log.count(&request.messages[1].texts()) < MATERIAL + 100);
+            assert_eq!(request.messages[1].texts().matches(ENDS).count(), 1);
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod documents;
+pub mod embeddings;
 pub mod files;
 pub mod history;
 pub mod http;

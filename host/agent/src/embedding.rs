@@ -1,0 +1,122 @@
+//! The model that computes vectors of texts for plugins, where no plugin is selected for it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hermes_conversation::{Model, tokens};
+use hermes_diagnostic::Diagnose as _;
+use hermes_models::{EmbeddingEndpoint, ModelError};
+use hermes_plugin_host::services::{EmbeddingModel, EmbeddingRequest, Embeddings, Vectors};
+use hermes_plugin_host::{Fault, FaultKind};
+
+/// The configuration key of the embedding model.
+const SECTION: &str = "auxiliary.embeddings";
+
+/// The embedding model of the configuration, or why there is none.
+#[derive(Clone)]
+pub struct EmbeddingSource(Arc<dyn Embeddings>);
+
+impl EmbeddingSource {
+    /// Without a model. Plugins get the reason, which says what to do.
+    pub fn none(why: impl Into<String>) -> Self {
+        Self(Arc::new(Nothing { why: why.into() }))
+    }
+
+    /// A model behind an endpoint. `timeout` limits one request.
+    pub fn model(endpoint: EmbeddingEndpoint, model: Model, dimensions: Option<u32>, timeout: Duration) -> Self {
+        let known = AtomicU32::new(dimensions.unwrap_or(0));
+        Self(Arc::new(Remote { endpoint, model, known, timeout }))
+    }
+
+    pub(crate) fn service(&self) -> Arc<dyn Embeddings> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl fmt::Debug for EmbeddingSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EmbeddingSource")
+    }
+}
+
+struct Nothing {
+    why: String,
+}
+
+impl Nothing {
+    fn fault(&self) -> Fault {
+        Fault::new(FaultKind::Unavailable, "no-model", self.why.clone())
+    }
+}
+
+#[async_trait]
+impl Embeddings for Nothing {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        Err(self.fault())
+    }
+
+    async fn embed(&self, _: EmbeddingRequest) -> Result<Vectors, Fault> {
+        Err(self.fault())
+    }
+}
+
+struct Remote {
+    endpoint: EmbeddingEndpoint,
+    model: Model,
+    /// The length of the vectors: configured, or learned from the first answer; 0 if unknown.
+    known: AtomicU32,
+    timeout: Duration,
+}
+
+impl Remote {
+    fn dimensions(&self) -> Option<u32> {
+        Some(self.known.load(Ordering::Relaxed)).filter(|dimensions| *dimensions > 0)
+    }
+}
+
+#[async_trait]
+impl Embeddings for Remote {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        let Model { provider, name, .. } = self.model.clone();
+        Ok(EmbeddingModel { provider, name, dimensions: self.dimensions() })
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Vectors, Fault> {
+        let name = &self.model.name;
+        let answer = tokio::time::timeout(self.timeout, self.endpoint.embed(&request.texts)).await;
+        let answer = answer.map_err(|_| {
+            let why = format!(
+                "the embedding model {name} did not answer within {} s; check `{SECTION}` in config.yaml",
+                self.timeout.as_secs()
+            );
+            Fault::new(FaultKind::Timeout, "", why)
+        })?;
+        let embedded = answer.map_err(fault)?;
+        let estimate = || request.texts.iter().map(|text| tokens::of_text(text)).sum();
+        let usage =
+            embedded.usage.unwrap_or_else(|| hermes_conversation::Usage { input: estimate(), ..Default::default() });
+        let found = Vectors { vectors: embedded.vectors, model: name.clone(), usage };
+        let dimensions = found.check(request.texts.len(), self.dimensions(), &format!("the embedding model {name}"))?;
+        self.known.store(dimensions, Ordering::Relaxed);
+        Ok(found)
+    }
+}
+
+fn fault(error: ModelError) -> Fault {
+    let (kind, code) = match &error {
+        ModelError::Auth { .. } | ModelError::Billing { .. } | ModelError::Login { .. } => {
+            (FaultKind::Unavailable, "auth")
+        }
+        ModelError::NotFound { .. } => (FaultKind::Unavailable, "no-model"),
+        ModelError::TooLong { .. } => (FaultKind::InvalidInput, "too-long"),
+        ModelError::RateLimited { .. } => (FaultKind::Exhausted, "rate-limit"),
+        ModelError::Refused { .. } => (FaultKind::Failed, "refused"),
+        ModelError::BadRequest { .. } => (FaultKind::InvalidInput, "bad-request"),
+        ModelError::Malformed { .. } => (FaultKind::Failed, "malformed"),
+        _ => (FaultKind::Unavailable, ""),
+    };
+    Fault::new(kind, code, error.sentence())
+}

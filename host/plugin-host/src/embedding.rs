@@ -1,0 +1,108 @@
+//! Vectors of texts in a session: from the plugin that the user selected as embedder, else from the user's model.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use hermes_conversation::Usage;
+use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest, Embeddings, Vectors};
+use hermes_runtime::{CallError, Cause, Fault, FaultKind};
+
+use crate::kinds::Embedder;
+
+/// The embedder of a session.
+#[derive(Clone, Default)]
+pub(crate) struct SelectedEmbedder {
+    /// Its name; none if the user's model computes vectors.
+    pub(crate) name: Option<String>,
+    /// The plugin, once it is started.
+    pub(crate) plugin: Arc<OnceLock<Arc<dyn Embedder>>>,
+}
+
+impl SelectedEmbedder {
+    /// The embeddings that a plugin of the session gets.
+    pub(crate) fn for_plugin(&self, plugin: &str, outside: &Arc<dyn Embeddings>) -> Arc<dyn Embeddings> {
+        match &self.name {
+            None => Arc::clone(outside),
+            Some(name) if name == plugin => Arc::new(OfTheEmbedder),
+            Some(name) => Arc::new(ByPlugin { name: name.clone(), plugin: Arc::clone(&self.plugin) }),
+        }
+    }
+}
+
+/// What the embedder itself gets: its calls would come back to it.
+struct OfTheEmbedder;
+
+impl OfTheEmbedder {
+    fn denied<T>() -> Result<T, Fault> {
+        let why = "denied: this plugin is the embedder below `auxiliary.embeddings.plugin`, and cannot ask itself for vectors";
+        Err(Fault::new(FaultKind::Denied, "recursion", why))
+    }
+}
+
+#[async_trait]
+impl Embeddings for OfTheEmbedder {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        Self::denied()
+    }
+
+    async fn embed(&self, _: EmbeddingRequest) -> Result<Vectors, Fault> {
+        Self::denied()
+    }
+}
+
+/// Asks the plugin that the user selected.
+struct ByPlugin {
+    name: String,
+    plugin: Arc<OnceLock<Arc<dyn Embedder>>>,
+}
+
+impl ByPlugin {
+    fn plugin(&self) -> Result<&dyn Embedder, Fault> {
+        self.plugin.get().map(AsRef::as_ref).ok_or_else(|| {
+            let why = format!(
+                "the plugin `{}` below `auxiliary.embeddings.plugin` is not running: see the notice at the start of the session",
+                self.name
+            );
+            Fault::new(FaultKind::Unavailable, "no-model", why)
+        })
+    }
+}
+
+#[async_trait]
+impl Embeddings for ByPlugin {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        let described = self.plugin()?.describe().await.map_err(fault)?;
+        Ok(EmbeddingModel {
+            provider: "plugin".to_owned(),
+            // Two plugins may call their models by the same name.
+            name: format!("{}/{}", self.name, described.name),
+            dimensions: described.dimensions,
+        })
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Vectors, Fault> {
+        let model = self.resolve().await?;
+        let texts = request.texts.len();
+        let vectors = self.plugin()?.embed(request).await.map_err(fault)?;
+        let found = Vectors { vectors, model: model.name, usage: Usage::default() };
+        found.check(texts, model.dimensions, &format!("the embedder `{}`", self.name))?;
+        Ok(found)
+    }
+}
+
+/// The error that the asking plugin gets when the embedder fails.
+fn fault(error: CallError) -> Fault {
+    let kind = match &error.cause {
+        Cause::Fault(fault) => {
+            return Fault {
+                message: format!("the embedder `{}`: {}", error.plugin, fault.message),
+                ..(**fault).clone()
+            };
+        }
+        Cause::Deadline { .. } => FaultKind::Timeout,
+        Cause::Cancelled => FaultKind::Cancelled,
+        Cause::Suspended { .. } | Cause::Revoked | Cause::NotExported(_) => FaultKind::Unavailable,
+        _ => FaultKind::Failed,
+    };
+    Fault::new(kind, "embedder", error.to_string())
+}
