@@ -101,8 +101,47 @@ pub(crate) fn is_newer(version: &str, than: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    /// The files below a folder, by their paths in `wit/`.
+    fn files(folder: &Path, below: &str, found: &mut BTreeMap<String, String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{below}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                files(&entry.path(), &name, found);
+            } else {
+                found.insert(name, blake3::hash(&fs::read(entry.path()).unwrap()).to_hex().to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_frozen_version_never_changes() {
+        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let mut found = BTreeMap::new();
+        files(&wit.join("1.0.0-rc.1"), "1.0.0-rc.1", &mut found);
+        let frozen = fs::read_to_string(wit.join("FROZEN")).unwrap();
+        let frozen: BTreeMap<_, _> = frozen
+            .lines()
+            .filter_map(|line| line.split_once("  ").filter(|_| !line.starts_with('#')))
+            .map(|(digest, path)| (path.to_owned(), digest.to_owned()))
+            .collect();
+        let paths = found.keys().chain(frozen.keys()).collect::<BTreeSet<_>>();
+        let changed: Vec<_> = paths.into_iter().filter(|path| found.get(*path) != frozen.get(*path)).collect();
+        let now: String = found.iter().map(|(path, digest)| format!("{digest}  {path}\n")).collect();
+        assert!(
+            changed.is_empty(),
+            "{changed:?} changed, and plugins were built with the text as it was: put a change into a new version, in a folder of \
+             its own (wit/README.md). The text is now\n{now}"
+        );
+    }
 
     #[test]
     fn names_are_divided_into_package_interface_and_version() {
