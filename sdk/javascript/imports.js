@@ -60,7 +60,7 @@ export const models = {
   countTokens: (text) => llmOfHost.countTokens(text),
   /** Asks the model of a task (`compression`, `memory`, …) and returns its text. */
   complete(task, prompt, { system = "", maxTokens = null, temperature = null, schema = null } = {}) {
-    const message = (tag, content) => ({ role: { tag }, content, extra: [] });
+    const message = (tag, text) => ({ role: { tag }, content: [{ tag: "text", val: text }], extra: [] });
     const messages = [...(system ? [message("system", system)] : []), message("user", prompt)];
     return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && JSON.stringify(schema), extra: [] }).text;
   },

@@ -53,6 +53,7 @@ class Parser {
       const word = this.next();
       if (word === "package") {
         name = this.next();
+        [this.name, this.version] = name.split("@");
         this.next(";");
       } else if (word === "interface") {
         const [id, version] = name.split("@");
@@ -87,15 +88,21 @@ class Parser {
       else if (word === "record") types += docs + this.record();
       else if (word === "variant") types += docs + this.variant();
       else if (word === "enum") types += docs + this.enumeration();
+      else if (word === "resource") types += docs + this.resource();
       else functions += docs.replaceAll("  ", "    ") + this.func(word);
     }
     return `${types}  const functions: {\n${functions}  };\n  export default functions;\n`;
   }
 
   use() {
-    const [path, version] = this.next().split("@");
+    const [path, version = this.version] = this.next().split("@");
     const names = this.list("{", "}", () => pascal(this.next()));
     this.next(";");
+    if (!path.includes(":")) return this.imported(names, `${this.name}/${path.replace(/\.$/, "")}`, version);
+    return this.imported(names, path, version);
+  }
+
+  imported(names, path, version) {
     return `  import type { ${names.join(", ")} } from "${path}@${version}";\n  export type { ${names.join(", ")} };\n`;
   }
 
@@ -134,6 +141,18 @@ class Parser {
     const name = pascal(this.next());
     const cases = this.list("{", "}", () => (this.docs(), `"${this.next()}"`));
     return `  export type ${name} = ${cases.join(" | ")};\n`;
+  }
+
+  /** A handle with methods. */
+  resource() {
+    const name = pascal(this.next());
+    const methods = [];
+    this.next("{");
+    while (!this.passes("}")) {
+      const docs = comment(this.docs(), "    ");
+      methods.push(docs + this.func(this.next()));
+    }
+    return `  export interface ${name} {\n${methods.join("")}    [Symbol.dispose](): void;\n  }\n`;
   }
 
   func(name) {

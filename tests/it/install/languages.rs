@@ -23,7 +23,7 @@ fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
     home.workspace().join(name)
 }
 
-/// The paths of all files below a folder, without the contract.
+/// The paths of all files below a folder, without the contract and its imports in Go, which grow with it.
 fn paths(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -33,7 +33,7 @@ fn paths(folder: &Path) -> Vec<String> {
             let name = path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
             if path.is_dir() {
                 folders.push(path);
-            } else if !name.starts_with("wit/") {
+            } else if !name.starts_with("wit/") && !name.starts_with("bindings/imports/") {
                 found.push(name);
             }
         }
