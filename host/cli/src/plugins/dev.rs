@@ -63,8 +63,10 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
     }
     // Ctrl-C drops everything: a running build is killed, and the slot is emptied.
     tokio::select! {
-        ended = development.run() => ended,
+        // Listens before the first build: a signal that nobody listens for ends the process as it is.
+        biased;
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
+        ended = development.run() => ended,
     }
 }
 
