@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 use crate::export::{STAMP, Slot};
 use crate::{
-    ContextAssist, ContextEngine, Embedder, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
-    MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
+    ContextAssist, ContextEngine, Embedder, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
+    MemoryRewind, MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
 };
 
 thread_local! {
@@ -112,9 +112,9 @@ use crate::bindings::lifecycle::exports::hermes::lifecycle::lifecycle as lifecyc
 use crate::bindings::memory_events::exports::hermes::memory::memory_events as events_wit;
 use crate::bindings::memory_mirror::exports::hermes::memory::memory_mirror as mirror_wit;
 use crate::bindings::memory_prefetch::exports::hermes::memory::memory_prefetch as prefetch_wit;
+use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as memory_wit;
 use crate::bindings::memory_rewind::exports::hermes::memory::memory_rewind as rewind_wit;
 use crate::bindings::memory_upkeep::exports::hermes::memory::memory_upkeep as upkeep_wit;
-use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as memory_wit;
 use crate::bindings::skills::exports::hermes::skills::skills as skills_wit;
 use crate::bindings::tools::exports::hermes::tools::tools as tools_wit;
 

@@ -8,11 +8,11 @@
 
 use std::time::Duration;
 
-use hermes_plugin::memory_provider::{Query, Recollection, Turn};
 use hermes_plugin::memory_events::Write;
+use hermes_plugin::memory_provider::{Query, Recollection, Turn};
 use hermes_plugin::{
-    Error, ErrorKind, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep, MessageId, Plugin, Progress,
-    Session, Start, documents,
+    Error, ErrorKind, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep, MessageId, Plugin,
+    Progress, Session, Start, documents,
 };
 use serde::Deserialize;
 
