@@ -169,8 +169,15 @@ fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) {
 /// Changes the tool's description under `plugins dev`, and prints how long the reload took.
 fn develop(language: &Language, home: &Home, folder: &Path) {
     let (file, from, to) = language.edit;
-    let developer =
-        home.hermes(&["plugins", "dev", folder.to_str().unwrap()]).timeout(Duration::from_secs(300)).spawn();
+    let mut developer = home.hermes(&["plugins", "dev", folder.to_str().unwrap()]).timeout(Duration::from_secs(300));
+    // The home of the test is empty, and rustup looks for its toolchains there.
+    if let Some(own) = std::env::home_dir() {
+        for (name, place) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+            let set = std::env::var(name).unwrap_or_else(|_| own.join(place).display().to_string());
+            developer = developer.env(name, &set);
+        }
+    }
+    let developer = developer.spawn();
     developer.wait_for_stdout("running sessions use it from their next turn");
     let path = folder.join(file);
     let text = fs::read_to_string(&path).unwrap();
