@@ -28,10 +28,11 @@ fn home() -> Home {
     home
 }
 
-/// The report below the checks of memory, without times.
+/// The report below the checks of memory, without the table of times.
 fn shown(output: &Output) -> String {
     let from = output.stdout.find("\nbackend\n").unwrap_or_else(|| panic!("no checks of the backend\n{output}"));
-    let lines = output.stdout[from..].lines().filter(|line| !line.contains(" ms ") && !line.contains(" µs "));
+    let is_timed = |line: &str| [" ms ", " µs ", " median "].iter().any(|part| line.contains(part));
+    let lines = output.stdout[from..].lines().filter(|line| !is_timed(line));
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
