@@ -175,6 +175,11 @@ pub(crate) fn lint(repository: &Repository) -> Result<()> {
     clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);
     clippy.arg(&guests_manifest).args(["--", "-D", "warnings"]);
     must(clippy)?;
+    // The guests' own tests run on this machine.
+    let mut clippy = repository.guests_cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--manifest-path"]);
+    clippy.arg(&guests_manifest).args(["--", "-D", "warnings"]);
+    must(clippy)?;
     let mut clippy = repository.cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     must(clippy)?;

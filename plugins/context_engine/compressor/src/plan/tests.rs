@@ -357,7 +357,7 @@ impl World {
             assert!(!work.messages.is_empty() && !work.covers.is_empty());
             let around = PromptContext { memory: "tea", now: "go on", focus: Some("boats"), clock: 1, offset: 0 };
             let asked = prompt::request(&work, portion, 500, around, self);
-            let read = tokens::of_text(&asked.messages[1].content);
+            let read = tokens::of_text(&asked.messages[1].texts());
             assert!(read < portion.input + prompt::INSTRUCTIONS + 800, "{read} of {}", portion.input);
             let length = summary_tokens(work.folded, self.pressure.context_length).min(work.folded / 2);
             let text = with_words(words(length as usize, self.compactions as usize), &work, self);
@@ -425,7 +425,7 @@ fn say(world: &mut World, turn: &Turn, number: usize, scale: usize, has_model: b
     let text = words((turn.user * scale).max(1), number);
     let text = if turn.chinese { text.replace("ferry ", "渡轮晚点").replace("berth ", "泊位") } else { text };
     let said = Said::user(text, 0);
-    world.push(if turn.user % 4 == 0 { with_a_picture(said) } else { said });
+    world.push(if turn.user.is_multiple_of(4) { with_a_picture(said) } else { said });
     world.step(has_model);
     for (step, group) in turn.groups.iter().enumerate() {
         let calls: Vec<host::ToolCall> = group

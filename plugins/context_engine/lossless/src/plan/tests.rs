@@ -422,7 +422,7 @@ fn say(world: &mut World<'_>, turn: &Turn, number: usize, scale: usize) {
         _ => text,
     };
     let said = Said::user(text, 0);
-    world.push(if turn.user % 4 == 0 { with_a_picture(said) } else { said });
+    world.push(if turn.user.is_multiple_of(4) { with_a_picture(said) } else { said });
     world.step();
     for (step, group) in turn.groups.iter().enumerate() {
         let calls: Vec<host::ToolCall> = group
