@@ -1,11 +1,9 @@
 //! A plugin's access to the web through the binary: the guest `tests/guests/courier` sends what the scripted model requests.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
+
+use crate::fixtures::listener::{Listener, Received};
 
 /// The secret. No output, log, message or stored file may ever contain it.
 const TOKEN: &str = "courier-token-0123456789abcdef";
@@ -13,46 +11,23 @@ const TOKEN: &str = "courier-token-0123456789abcdef";
 /// The token that the server gives for the one above.
 const RENEWED: &str = "renewed-token-fedcba9876543210";
 
-/// A server that echoes and records the head of every request. For `/v1/renew`, it answers with a new token.
-struct Echo {
-    port: u16,
-    heads: Arc<Mutex<Vec<String>>>,
-}
+/// A server that echoes and records every request. For `/v1/renew`, it answers with a new token.
+struct Echo(Listener);
 
 impl Echo {
     fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
-        let port = listener.local_addr().expect("a bound socket has an address").port();
-        let heads = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&heads);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
-                    head.extend_from_slice(&byte);
-                }
-                let head = String::from_utf8_lossy(&head).into_owned();
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-                let mut body = vec![0; length.unwrap_or(0)];
-                let _ = stream.read_exact(&mut body);
-                let request = head + &String::from_utf8_lossy(&body);
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-                let renews = request.contains(" /v1/renew");
-                let text = if renews { json!({ "token": RENEWED }).to_string() } else { request };
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
-                let _ = stream.write_all((head + &text).as_bytes());
-            }
-        });
-        Self { port, heads }
+        Self(Listener::start(|request| match request.whole() {
+            renewal if renewal.contains(" /v1/renew") => json!({ "token": RENEWED }).to_string(),
+            request => request,
+        }))
     }
 
     fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.0.url(path)
     }
 
     fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.received().iter().map(Received::whole).collect()
     }
 }
 

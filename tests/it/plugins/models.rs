@@ -1,13 +1,12 @@
 //! Plugins that ask models: pictures, streams and vectors of texts, through the binary. The guest `tests/guests/inquirer` asks what
 //! the scripted model requests; the guest `tests/guests/mapper` is an embedder.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hermes_tests::{Call, Home, Output, Reply, Server, is_auxiliary};
 use serde_json::{Value, json};
+
+use crate::fixtures::listener::{Listener, Received};
 
 /// A model that makes these calls in its first reply, and answers plugins with `to_plugins`.
 fn model(calls: &[(&str, Value)], to_plugins: impl Fn() -> Reply + Send + Sync + 'static) -> Server {
@@ -129,46 +128,24 @@ fn a_stream_that_stops_ends_with_the_time_of_the_call() {
 }
 
 /// A server of embeddings that records the bodies of requests.
-struct Vectors {
-    port: u16,
-    bodies: Arc<Mutex<Vec<Value>>>,
-}
+struct Vectors(Listener);
 
 impl Vectors {
     /// Answers each request with what the closure makes of its body.
     fn start(answer: impl Fn(&Value) -> Value + Send + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be bound");
-        let port = listener.local_addr().expect("a bound socket has an address").port();
-        let bodies = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&bodies);
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
-                    head.extend_from_slice(&byte);
-                }
-                let head = String::from_utf8_lossy(&head).into_owned();
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-                let mut body = vec![0; length.unwrap_or(0)];
-                let _ = stream.read_exact(&mut body);
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                assert!(head.starts_with("POST /v1/embeddings "), "{head}");
-                let text = answer(&body).to_string();
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(body);
-                let head = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                    text.len()
-                );
-                let _ = stream.write_all((head + &text).as_bytes());
-            }
-        });
-        Self { port, bodies }
+        Self(Listener::start(move |Received { head, body }| {
+            assert!(head.starts_with("POST /v1/embeddings "), "{head}");
+            answer(&serde_json::from_str(body).unwrap_or_default()).to_string()
+        }))
+    }
+
+    fn bodies(&self) -> Vec<Value> {
+        let body = |request: &Received| serde_json::from_str(&request.body).unwrap_or_default();
+        self.0.received().iter().map(body).collect()
     }
 
     fn select(&self, home: &Home) {
-        let section =
-            json!({ "base_url": format!("http://127.0.0.1:{}/v1", self.port), "model": "small", "api_key": "k" });
+        let section = json!({ "base_url": self.0.url("/v1"), "model": "small", "api_key": "k" });
         home.set("auxiliary.embeddings", section);
     }
 }
@@ -203,8 +180,7 @@ fn a_plugin_gets_vectors_from_the_selected_model() {
     assert!(found[2].starts_with("InvalidInput too-many: 257 texts"), "{found:?}");
     assert!(found[3].starts_with("InvalidInput too-long: text 0"), "{found:?}");
     assert!(found[4].starts_with("InvalidInput empty"), "{found:?}");
-    let bodies = vectors.bodies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(bodies, [json!({ "model": "small", "input": ["lamp", " ", "lamplighter"] })]);
+    assert_eq!(vectors.bodies(), [json!({ "model": "small", "input": ["lamp", " ", "lamplighter"] })]);
 }
 
 #[test]
