@@ -304,7 +304,7 @@ pub(crate) enum PluginsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Create a small, working Rust project for a plugin
+    /// Create a small, working project for a plugin
     New(NewArguments),
     /// Test a plugin against the contract of its kind, in the real runtime
     Test(TestArguments),
