@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a second for each recall, and needs three steps for its upkeep, the second of which can fail.
+    /// A recall takes a second. The upkeep takes three steps; if `fails` is set, the second one fails.
     #[derive(Default)]
     struct Provider {
         steps: AtomicU32,

@@ -77,7 +77,7 @@ mod export;
 pub mod hooks;
 mod host;
 pub mod lifecycle;
-pub mod memory_events;
+pub mod memory_extras;
 pub mod memory_provider;
 #[cfg(all(feature = "native", not(target_family = "wasm")))]
 #[doc(hidden)]
@@ -104,7 +104,7 @@ pub use hermes_plugin_derive::arguments;
 pub use hooks::Hooks;
 pub use host::{clock, documents, embeddings, files, history, http, info, llm, log, process, random, sql, task};
 pub use lifecycle::{Ending, Plugin, Start};
-pub use memory_events::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind, MemoryUpkeep};
+pub use memory_extras::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind, MemoryUpkeep};
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
 pub use toolbox::Toolbox;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use hermes_plugin::memory_events::Write;
+use hermes_plugin::memory_extras::Write;
 use hermes_plugin::memory_provider::{Query, Recollection, Turn};
 use hermes_plugin::{
     Error, ErrorKind, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep, MessageId, Plugin,
