@@ -12,7 +12,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use self::compactor::{Compacted, Compactor, LEAST_MESSAGES, Preview, Rules, STRIKES, heavy, reserve};
+pub use self::compactor::{
+    Compacted, Compactor, Deferral, LEAST_MESSAGES, OnDeferral, Preview, Rules, STRIKES, heavy, reserve,
+};
 pub use self::notify::Notify;
 pub use self::outcome::{Compression, Outlook};
 pub use self::ruler::Ruler;

@@ -36,8 +36,17 @@ impl Payoff {
     /// Prices are those of a token read from the cache and of one written to it, in fresh ones: with n requests to come,
     /// what stays would cost `n * read * before`, what is new costs `write * after` once and `read * after` from then on.
     pub fn pays(&self, requests: u32, read: f64, write: f64) -> bool {
-        let saved = f64::from(requests) * read * (f64::from(self.before) - f64::from(self.after));
-        saved > (write - read).max(0.0) * f64::from(self.after)
+        self.saved(requests, read) > self.surcharge(read, write)
+    }
+
+    /// What the coming requests save on the smaller view, in fresh tokens. Negative if the view grows.
+    pub fn saved(&self, requests: u32, read: f64) -> f64 {
+        f64::from(requests) * read * (f64::from(self.before) - f64::from(self.after))
+    }
+
+    /// What the first of them pays more for the view that is not in the cache, in fresh tokens.
+    pub fn surcharge(&self, read: f64, write: f64) -> f64 {
+        (write - read).max(0.0) * f64::from(self.after)
     }
 }
 

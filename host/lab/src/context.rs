@@ -1,10 +1,12 @@
 //! The context of a request as a list of blocks, which the simulated cache and the measures use.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermes_conversation::media::Source;
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Message, MessageId, Part, Role, Shown, ToolCall};
+use serde::Serialize;
 
 use crate::passage::{self, Line};
 
@@ -109,14 +111,29 @@ impl Block {
 }
 
 /// A new view of the conversation, first used by this request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Publication {
     /// The engine had prepared everything: nothing had to be awaited.
     pub prepared: bool,
     /// The host made the view by rule, because the window was full.
     pub by_rule: bool,
-    /// A description of the change.
-    pub note: String,
+    /// The compactions that led to the view, in order.
+    pub compactions: Vec<Compaction>,
+}
+
+/// A compaction of the view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compaction {
+    /// The engine, `host`, or the column of an external command.
+    pub by: String,
+    /// The reason, one line.
+    pub reason: String,
+    /// Estimated tokens of the messages before; unknown for an external command.
+    pub before: Option<u32>,
+    /// Estimated tokens of the messages after.
+    pub after: Option<u32>,
+    /// Additional fields of the engine's plan.
+    pub extra: BTreeMap<String, String>,
 }
 
 /// The messages of a request, without system prompt and tools.

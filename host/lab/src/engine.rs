@@ -26,7 +26,7 @@ use tokio::runtime::Runtime;
 use self::bench::{Bench, Setting};
 use self::recall::EngineTools;
 use crate::Terms;
-use crate::context::{self, Block, Context, Publication};
+use crate::context::{self, Block, Compaction, Context, Publication};
 use crate::figures::Effort;
 use crate::needles;
 use crate::replay::{Answer, Column, Due, Remains};
@@ -198,7 +198,9 @@ pub(crate) fn shown_whole(conversation: &Conversation, view: &View) -> HashSet<M
 
 /// Merges the compactions before one request into one publication.
 fn publication(done: &[Compacted]) -> Option<Publication> {
-    let last = done.last()?;
+    if done.is_empty() {
+        return None;
+    }
     let is_prepared = |compacted: &Compacted| {
         let share = compacted.extra.iter().find(|(key, _)| key == "prepared");
         share.and_then(|(_, share)| share.split_once('/')).is_some_and(|(ready, all)| ready == all)
@@ -206,8 +208,13 @@ fn publication(done: &[Compacted]) -> Option<Publication> {
     Some(Publication {
         prepared: done.iter().all(is_prepared),
         by_rule: done.iter().any(|compacted| compacted.by == "host"),
-        note: last.reason.clone(),
+        compactions: done.iter().cloned().map(compaction).collect(),
     })
+}
+
+fn compaction(compacted: Compacted) -> Compaction {
+    let Compacted { reason, by, before, after, extra } = compacted;
+    Compaction { by, reason, before: Some(before), after: Some(after), extra: extra.into_iter().collect() }
 }
 
 impl Column for Engine {
@@ -227,7 +234,8 @@ impl Column for Engine {
             bench.make_room(due.now_ms).await
         })?;
         self.show(&done);
-        Ok(Answer { context: self.context.clone(), summaries: self.bench.take_written() })
+        let plans = Some(self.bench.watched.take_plans());
+        Ok(Answer { context: self.context.clone(), summaries: self.bench.take_written(), plans })
     }
 
     fn finish(&mut self, due: &Due<'_>) -> Result<Remains, String> {
@@ -238,11 +246,11 @@ impl Column for Engine {
             }
             Ok::<(), String>(())
         })?;
-        let summaries = self.bench.take_written();
+        let (summaries, plans) = (self.bench.take_written(), Some(self.bench.watched.take_plans()));
         let recovered = if self.recall { self.recovered() } else { None };
         let effort = Effort { assisted: Some(self.bench.assisted), ..self.bench.watched.effort() };
         let mut notices = self.bench.notices();
         notices.truncate(NOTICES);
-        Ok(Remains { summaries, effort, recovered, notices, timing: self.bench.watched.timing() })
+        Ok(Remains { summaries, plans, effort, recovered, notices, timing: self.bench.watched.timing() })
     }
 }

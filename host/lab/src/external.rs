@@ -3,7 +3,7 @@
 //! `docs/lab.md` describes the protocol. A command that dies, hangs or answers nonsense ends its own column with an error
 //! and delays no other.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall, render};
 use serde::{Deserialize, Serialize};
 
-use crate::context::{Block, Context, Publication};
+use crate::context::{Block, Compaction, Context, Publication};
 use crate::replay::{Answer, Column, Due, Remains};
 use crate::{LabError, Terms};
 use hermes_testkit::{StandIn, Written};
@@ -164,7 +164,15 @@ impl External {
             list.push(self.message(wire).map_err(|why| format!("its message {at} {why}"))?);
         }
         let blocks = render::unrepaired(&list).into_iter().map(|shown| self.block(shown)).collect();
-        let publication = note.map(|note| Publication { prepared: false, by_rule: false, note });
+        let compaction = |reason| Compaction {
+            by: self.name.clone(),
+            reason,
+            before: None,
+            after: None,
+            extra: BTreeMap::new(),
+        };
+        let publication =
+            note.map(|note| Publication { prepared: false, by_rule: false, compactions: vec![compaction(note)] });
         Ok(Context { blocks, publication })
     }
 
@@ -215,7 +223,7 @@ impl Column for External {
         loop {
             match self.process.receive(until, self.timeout)? {
                 Reply::Context { messages, note } => {
-                    return Ok(Answer { context: self.context(&messages, note)?, summaries });
+                    return Ok(Answer { context: self.context(&messages, note)?, summaries, plans: None });
                 }
                 Reply::Summarise { prompt, .. } if summaries.len() < SUMMARIES => {
                     let written = self.stand_in.write(&prompt);

@@ -75,9 +75,9 @@ impl Visible {
         self.counts.contains_key(&Line::of(line)) || self.blocks.iter().any(|block| block.text().contains(line))
     }
 
-    /// How many of these lines the context does not show.
-    pub fn faults(&self, references: &[String]) -> usize {
-        references.iter().filter(|line| !self.shows(line)).count()
+    /// Those of these lines that the context does not show.
+    pub fn lacking(&self, references: &[String]) -> Vec<String> {
+        references.iter().filter(|line| !self.shows(line)).cloned().collect()
     }
 }
 
@@ -129,16 +129,16 @@ mod tests {
         let mut whole = Context::default();
         context::append(&mut whole.blocks, &mut Rendering::default(), &[message(0), message(1), message(2)]);
         visible.show(&whole);
-        assert_eq!(visible.faults(references.of_reply(1)), 0);
+        assert_eq!(visible.lacking(references.of_reply(1)), [""; 0]);
         let mut folded = Context::default();
         let mut rendering = Rendering::default();
         context::append(&mut folded.blocks, &mut rendering, &[message(0)]);
         visible.show(&folded);
-        assert_eq!(visible.faults(references.of_reply(1)), 1);
+        assert_eq!(visible.lacking(references.of_reply(1)), [EDITED.trim()]);
         // A summary that quotes the line also shows it.
         let quoting = Draft::user(format!("it says `{}` there", EDITED.trim()), 7).numbered(MessageId(9));
         context::append(&mut folded.blocks, &mut rendering, &[quoting]);
         visible.show(&folded);
-        assert_eq!(visible.faults(references.of_reply(1)), 0);
+        assert_eq!(visible.lacking(references.of_reply(1)), [""; 0]);
     }
 }

@@ -9,6 +9,7 @@ use crate::cache::{Cache, Chain};
 use crate::context::{Block, Context};
 use crate::faults::{References, Visible};
 use crate::needles::Recovered;
+use crate::trace::{PrefixBreak, PublicationRow, RequestRow, SummaryRow};
 use crate::{Prices, Terms};
 use hermes_testkit::Written;
 
@@ -174,14 +175,16 @@ impl Tally {
         }
     }
 
-    /// Counts a request, and returns the usage that its provider would report. `newest` is the user's last message.
+    /// Counts a request. Returns the usage that its provider would report, and the row of the trace without the column's
+    /// own work. `newest` is the user's last message.
     pub fn request(
         &mut self,
         now_ms: u64,
         context: &Context,
         references: &References,
         newest: Option<&Message>,
-    ) -> Usage {
+    ) -> (Usage, RequestRow) {
+        let cold = context.publication.is_some() && self.is_cold(now_ms);
         let figures = &mut self.figures;
         let number = usize::try_from(figures.requests).unwrap_or(usize::MAX);
         let mut chain = Chain::new(f64::from(self.terms.fixed_tokens));
@@ -195,8 +198,8 @@ impl Tally {
         figures.read += served.read;
         figures.written += served.written;
         figures.fresh += served.fresh;
-        figures.request_cost +=
-            served.read * prices.cache_read + served.written * prices.cache_write + served.fresh * prices.input;
+        let cost = served.read * prices.cache_read + served.written * prices.cache_write + served.fresh * prices.input;
+        figures.request_cost += cost;
         figures.max_context = figures.max_context.max(tokens);
         figures.over_window += u64::from(tokens > f64::from(self.terms.window));
         self.contexts += tokens;
@@ -204,15 +207,18 @@ impl Tally {
 
         self.visible.show(context);
         let references = references.of_reply(number);
-        let faults = self.visible.faults(references);
+        let lacking = self.visible.lacking(references);
         figures.references += references.len() as u64;
-        figures.faults += faults as u64;
-        if faults > 0 {
+        figures.faults += lacking.len() as u64;
+        let mut fault_tax = 0.0;
+        if !lacking.is_empty() {
             figures.faulting_requests += 1;
-            figures.fault_tax += tokens * prices.cache_read + f64::from(self.terms.fault_tokens) * prices.cache_write;
+            fault_tax = tokens * prices.cache_read + f64::from(self.terms.fault_tokens) * prices.cache_write;
+            figures.fault_tax += fault_tax;
         }
 
-        if let Err(why) = check(context, newest) {
+        let invalid = check(context, newest).err();
+        if let Some(why) = &invalid {
             figures.invalid_requests += 1;
             figures.first_invalid.get_or_insert_with(|| format!("request {}: {why}", number + 1));
         }
@@ -220,10 +226,15 @@ impl Tally {
         let same = |(old, new): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(old, new) || old.hash() == new.hash();
         let kept = self.before.iter().zip(&context.blocks).take_while(same).count();
         let broke = kept < self.before.len();
+        let prefix_break = broke.then(|| match &context.publication {
+            Some(_) => PrefixBreak::NewView,
+            None => PrefixBreak::Avoidable,
+        });
         figures.breaks += u64::from(broke);
-        figures.avoidable_breaks += u64::from(broke && context.publication.is_none());
+        figures.avoidable_breaks += u64::from(prefix_break == Some(PrefixBreak::Avoidable));
         if let Some(publication) = &context.publication {
             figures.publications += 1;
+            figures.free += u64::from(cold);
             figures.prepared += u64::from(publication.prepared);
             figures.by_rule += u64::from(publication.by_rule);
         }
@@ -231,7 +242,23 @@ impl Tally {
         self.before.clone_from(&context.blocks);
         // Casts from floats saturate.
         let [input, cache_read, cache_write] = [tokens, served.read, served.written].map(|tokens| tokens as u32);
-        Usage { input, cache_read, cache_write, ..Usage::default() }
+        let row = RequestRow {
+            request: figures.requests,
+            now_ms,
+            tokens,
+            read: served.read,
+            written: served.written,
+            fresh: served.fresh,
+            cost,
+            fault_tax,
+            references: references.len(),
+            lacking,
+            prefix_break,
+            invalid,
+            publication: context.publication.clone().map(|publication| PublicationRow { publication, cold }),
+            ..RequestRow::default()
+        };
+        (Usage { input, cache_read, cache_write, ..Usage::default() }, row)
     }
 
     /// Counts new messages of this many bytes.
@@ -239,8 +266,8 @@ impl Tally {
         self.figures.new += self.terms.tokens(bytes);
     }
 
-    /// Whether the cache is cold. Must be called before the request is counted.
-    pub fn is_cold(&self, now_ms: u64) -> bool {
+    /// Whether the cache is cold, before the request is counted.
+    fn is_cold(&self, now_ms: u64) -> bool {
         let mut chain = Chain::new(f64::from(self.terms.fixed_tokens));
         for block in &self.before {
             chain.push(block.hash(), self.terms.tokens(block.bytes()));
@@ -248,18 +275,15 @@ impl Tally {
         self.cache.warm(now_ms, &chain) <= f64::from(self.terms.fixed_tokens)
     }
 
-    /// Counts a new view that cost nothing.
-    pub fn free(&mut self) {
-        self.figures.free += 1;
-    }
-
     /// Counts a call of the summariser.
-    pub fn summary(&mut self, written: &Written) {
+    pub fn summary(&mut self, written: &Written) -> SummaryRow {
         let Prices { input, output, summariser, .. } = self.terms.prices;
         self.figures.summaries += 1;
         self.figures.summary_input += written.input;
         self.figures.summary_output += written.output;
-        self.figures.summary_cost += (written.input * input + written.output * output) * summariser;
+        let cost = (written.input * input + written.output * output) * summariser;
+        self.figures.summary_cost += cost;
+        SummaryRow { input: written.input, output: written.output, cost }
     }
 
     /// Returns the figures, and a point for each request.

@@ -24,6 +24,7 @@ pub mod replay;
 pub mod report;
 pub mod session;
 pub mod terms;
+pub mod trace;
 pub mod verify;
 
 pub use context::{Block, Context, Publication};

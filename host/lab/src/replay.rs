@@ -7,6 +7,7 @@ use crate::faults::References;
 use crate::figures::{self, Effort, Figures, Point, Tally};
 use crate::needles::Recovered;
 use crate::report::Timing;
+use crate::trace::{EndRow, Plans, RequestRow, Row};
 use crate::session::is_reply;
 use crate::{Context, Recording, Terms};
 use hermes_testkit::Written;
@@ -39,6 +40,8 @@ pub struct Answer {
     pub context: Context,
     /// The summariser's calls since the previous request.
     pub summaries: Vec<Written>,
+    /// What became of its plans since the previous request; `None` for columns without plans.
+    pub plans: Option<Plans>,
 }
 
 /// The final results of a column.
@@ -46,6 +49,8 @@ pub struct Answer {
 pub struct Remains {
     /// The summariser's calls since the last request.
     pub summaries: Vec<Written>,
+    /// What became of its plans since the last request.
+    pub plans: Option<Plans>,
     /// Its work apart from the contexts.
     pub effort: Effort,
     /// The notices that the user would have seen, without duplicates.
@@ -90,7 +95,7 @@ impl Column for Everything {
 
     fn request(&mut self, due: &Due<'_>) -> Result<Answer, String> {
         crate::context::append(&mut self.context.blocks, &mut self.rendering, due.new);
-        Ok(Answer { context: self.context.clone(), summaries: Vec::new() })
+        Ok(Answer { context: self.context.clone(), summaries: Vec::new(), plans: None })
     }
 
     fn finish(&mut self, _: &Due<'_>) -> Result<Remains, String> {
@@ -111,12 +116,19 @@ pub struct Outcome {
     pub notices: Vec<String>,
     /// The real time that its plans took.
     pub timing: Option<Timing>,
+    /// A row for each request, up to an error, and one for the end.
+    pub trace: Vec<Row>,
 }
 
 impl Outcome {
     /// The result of a column that failed.
     pub fn ended(name: &str, error: ColumnError) -> Self {
-        Self { name: name.to_owned(), figures: Err(error), points: Vec::new(), notices: Vec::new(), timing: None }
+        Self::failed(name.to_owned(), error, Vec::new(), Vec::new())
+    }
+
+    fn failed(name: String, error: ColumnError, points: Vec<Point>, mut trace: Vec<Row>) -> Self {
+        trace.push(Row::End(EndRow { error: Some(error.to_string()), ..EndRow::default() }));
+        Self { name, figures: Err(error), points, notices: Vec::new(), timing: None, trace }
     }
 }
 
@@ -127,10 +139,10 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
     let name = column.name().to_owned();
     let mut log = Conversation::default();
     let (mut taken, mut request, mut bytes, mut last) = (0, 0, 0, None);
-    let fail = |request, why, tally: Tally| {
+    let mut trace = Vec::new();
+    let fail = |request, why, tally: Tally, trace| {
         let (_, points) = tally.finish(Effort::default(), None);
-        let figures = Err(ColumnError { request, why });
-        Outcome { name: name.clone(), figures, points, notices: Vec::new(), timing: None }
+        Outcome::failed(name.clone(), ColumnError { request, why }, points, trace)
     };
     for (at, draft) in recording.drafts.iter().enumerate() {
         if is_reply(draft) {
@@ -139,14 +151,13 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
             let due = Due { now_ms, new: &log.messages()[taken..], last };
             let answer = match column.request(&due) {
                 Ok(answer) => answer,
-                Err(why) => return fail(request, why, tally),
+                Err(why) => return fail(request, why, tally, trace),
             };
             taken = log.messages().len();
-            answer.summaries.iter().for_each(|written| tally.summary(written));
-            if answer.context.publication.is_some() && tally.is_cold(now_ms) {
-                tally.free();
-            }
-            last = Some(tally.request(now_ms, &answer.context, &references, log.last_user()));
+            let summaries = answer.summaries.iter().map(|written| tally.summary(written)).collect();
+            let (usage, row) = tally.request(now_ms, &answer.context, &references, log.last_user());
+            trace.push(Row::Request(Box::new(RequestRow { summaries, plans: answer.plans, ..row })));
+            last = Some(usage);
         }
         bytes += figures::bytes(draft);
         log.push(draft.clone().numbered(MessageId(at as u64 + 1)));
@@ -155,10 +166,12 @@ pub fn replay(recording: &Recording, column: &mut dyn Column, terms: &Terms) -> 
     let now_ms = log.messages().last().map_or(0, |message| message.created_at);
     match column.finish(&Due { now_ms, new: &log.messages()[taken..], last }) {
         Ok(remains) => {
-            remains.summaries.iter().for_each(|written| tally.summary(written));
-            let (figures, points) = tally.finish(remains.effort, remains.recovered);
-            Outcome { name, figures: Ok(figures), points, notices: remains.notices, timing: remains.timing }
+            let Remains { summaries, plans, effort, notices, timing, recovered } = remains;
+            let summaries = summaries.iter().map(|written| tally.summary(written)).collect();
+            trace.push(Row::End(EndRow { error: None, summaries, plans }));
+            let (figures, points) = tally.finish(effort, recovered);
+            Outcome { name, figures: Ok(figures), points, notices, timing, trace }
         }
-        Err(why) => fail(request, why, tally),
+        Err(why) => fail(request, why, tally, trace),
     }
 }

@@ -21,6 +21,8 @@ fn lab() {
         ("prices that are none", &["replay", "recording.jsonl", "--prices", "prices.json"]),
         ("an engine that does not exist", &["replay", "recording.jsonl", "--engine", "compresor"]),
         ("an engine that is named twice", &["replay", "recording.jsonl", "--engine", "none", "--engine", "none"]),
+        ("an engine with settings that are not JSON", &["replay", "recording.jsonl", "--engine", "lossless={keep:5}"]),
+        ("a path without an engine", &["replay", "recording.jsonl", "--engine", "./nowhere"]),
         ("a command without a name", &["replay", "recording.jsonl", "--external", "peer"]),
         ("a command with an open quote", &["replay", "recording.jsonl", "--external", "peer='python"]),
         ("no engine to verify", &["verify", "none"]),

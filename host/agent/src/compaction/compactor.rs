@@ -7,6 +7,7 @@ mod proposal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_conversation::payoff::Payoff;
 use hermes_conversation::{Refusal, Usage, View};
 use hermes_diagnostic::{Action, Fix, Notice};
 use hermes_plugin_host::{
@@ -73,6 +74,24 @@ pub struct Preview {
     pub after: u32,
 }
 
+/// A valid plan that was not adopted, because it does not pay off yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deferral {
+    /// The engine's reason, one line.
+    pub reason: String,
+    /// The number of requests over which the plan would have to pay off.
+    pub requests: u32,
+    /// The tokens of both views.
+    pub payoff: Payoff,
+    /// The price of a token read from the cache, in fresh ones.
+    pub read_price: f64,
+    /// The price of a token written to the cache, in fresh ones.
+    pub write_price: f64,
+}
+
+/// Called for each plan that is deferred.
+pub type OnDeferral = Arc<dyn Fn(Deferral) + Send + Sync>;
+
 /// The context engine of a session with its current state.
 pub struct Compactor {
     plugin: Arc<dyn ContextEngine>,
@@ -90,6 +109,7 @@ pub struct Compactor {
     /// Tokens of the last request that was too heavy and could not be reduced; 0 if there is none.
     irreducible: u32,
     last_usage: Option<Usage>,
+    on_deferral: Option<OnDeferral>,
 }
 
 impl Compactor {
@@ -113,7 +133,14 @@ impl Compactor {
             pending: None,
             irreducible: 0,
             last_usage: None,
+            on_deferral: None,
         }
+    }
+
+    /// The same with a listener for deferred plans.
+    pub fn with_listener(mut self, on_deferral: OnDeferral) -> Self {
+        self.on_deferral = Some(on_deferral);
+        self
     }
 
     /// The engine.

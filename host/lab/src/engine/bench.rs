@@ -116,6 +116,8 @@ impl Bench {
         let watched = Arc::new(Watched::new(Arc::clone(&plugins.engine), Arc::clone(&gate)));
         let rules = Rules { enabled: true, window: terms.window, patience: PATIENCE };
         let compactor = Compactor::new(watched.clone(), Vec::new(), rules, Ruler::default(), Arc::clone(&notify));
+        let listener = Arc::clone(&watched);
+        let compactor = compactor.with_listener(Arc::new(move |deferral| listener.deferred(deferral)));
         let assistant = Assistant::new(plugins.assist.clone(), notify).with_timeout(PATIENCE);
         let mut target = LabTarget {
             log: Arc::clone(&log),

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
+use hermes_agent::compaction::Deferral;
 use hermes_conversation::{MessageId, Model, Plan};
 use hermes_plugin_host::{Advice, CallError, ContextEngine, Outcome, PlanRequest, Pressure, Progress};
 
 use super::gate::Gate;
 use crate::figures::Effort;
 use crate::report::Timing;
+use crate::trace::Plans;
 
 /// An engine whose calls are counted.
 pub(crate) struct Watched {
@@ -18,18 +20,25 @@ pub(crate) struct Watched {
     seen: Mutex<Seen>,
 }
 
-#[derive(Default)]
-struct Seen {
+#[derive(Clone, Copy, Default)]
+struct Totals {
     asked: u64,
     refused: u64,
     deferred: u64,
     failures: u64,
+}
+
+#[derive(Default)]
+struct Seen {
+    total: Totals,
     /// Durations of `propose`, in microseconds.
     micros: Vec<u64>,
     /// The last pressure that the engine got.
     pressure: Option<Pressure>,
     /// Durations of `assess`, in microseconds.
     assess: Vec<u64>,
+    /// What became of the plans since the last row of the trace.
+    plans: Plans,
 }
 
 impl Watched {
@@ -42,19 +51,31 @@ impl Watched {
     }
 
     fn noted<T>(&self, result: Result<T, CallError>) -> Result<T, CallError> {
-        self.seen().failures += u64::from(result.is_err());
+        let (mut seen, failed) = (self.seen(), u64::from(result.is_err()));
+        seen.total.failures += failed;
+        seen.plans.failures += failed;
         result
     }
 
     pub(crate) fn effort(&self) -> Effort {
-        let seen = self.seen();
+        let Totals { asked, refused, deferred, failures } = self.seen().total;
         Effort {
-            plans_asked: Some(seen.asked),
-            plans_refused: Some(seen.refused),
-            plans_deferred: Some(seen.deferred),
-            failures: Some(seen.failures),
+            plans_asked: Some(asked),
+            plans_refused: Some(refused),
+            plans_deferred: Some(deferred),
+            failures: Some(failures),
             assisted: None,
         }
+    }
+
+    /// What became of the plans since the last call of this function.
+    pub(crate) fn take_plans(&self) -> Plans {
+        std::mem::take(&mut self.seen().plans)
+    }
+
+    /// Records a plan that was deferred.
+    pub(super) fn deferred(&self, deferral: Deferral) {
+        self.seen().plans.deferred.push(deferral.into());
     }
 
     /// The real time that plans took.
@@ -115,7 +136,8 @@ impl ContextEngine for Watched {
         let micros = elapsed(begun);
         {
             let mut seen = self.seen();
-            seen.asked += 1;
+            seen.total.asked += 1;
+            seen.plans.asked += 1;
             seen.micros.push(micros);
         }
         self.noted(proposed)
@@ -124,8 +146,15 @@ impl ContextEngine for Watched {
     async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
         {
             let mut seen = self.seen();
-            seen.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
-            seen.deferred += u64::from(matches!(outcome, Outcome::Deferred));
+            match outcome {
+                Outcome::Refused(refusal) => {
+                    seen.total.refused += 1;
+                    seen.plans.refused.push(refusal.to_string());
+                }
+                Outcome::Deferred => seen.total.deferred += 1,
+                Outcome::Stale => seen.plans.stale += 1,
+                Outcome::Adopted => {}
+            }
         }
         self.noted(self.engine.settled(outcome).await)
     }

@@ -8,7 +8,7 @@ use hermes_conversation::{MessageId, Plan, Refusal, View};
 use hermes_plugin_host::{CallError, Outcome, Pressure};
 use tokio::task::JoinHandle;
 
-use super::{Compacted, Compactor};
+use super::{Compacted, Compactor, Deferral};
 use crate::compaction::target::CompactionTarget;
 use crate::error::AgentError;
 
@@ -121,14 +121,19 @@ impl Compactor {
         };
         let cache = target.cache();
         let is_free = cache.warm_tokens == 0 || cache.breaking;
-        let pays = |view: &View| {
-            let Want::Boundary { requests } = want else { return true };
+        let deferral = |view: &View| {
+            let Want::Boundary { requests } = want else { return None };
             let payoff = Payoff::of(&target.conversation(), target.view(), view);
-            is_free || payoff.pays(requests, f64::from(cache.read_price), f64::from(cache.write_price))
+            let (read_price, write_price) = (f64::from(cache.read_price), f64::from(cache.write_price));
+            let pays = is_free || payoff.pays(requests, read_price, write_price);
+            (!pays).then(|| Deferral { reason: first_line(&plan), requests, payoff, read_price, write_price })
         };
         let outcome = match self.check(target, &plan, !is_free || want == Want::Asked) {
             Ok(view) => {
-                if !pays(&view) {
+                if let Some(deferral) = deferral(&view) {
+                    if let Some(listen) = &self.on_deferral {
+                        listen(deferral);
+                    }
                     Outcome::Deferred
                 } else {
                     let name = self.plugin.name().to_owned();
