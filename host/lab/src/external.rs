@@ -164,13 +164,8 @@ impl External {
             list.push(self.message(wire).map_err(|why| format!("its message {at} {why}"))?);
         }
         let blocks = render::unrepaired(&list).into_iter().map(|shown| self.block(shown)).collect();
-        let compaction = |reason| Compaction {
-            by: self.name.clone(),
-            reason,
-            before: None,
-            after: None,
-            extra: BTreeMap::new(),
-        };
+        let compaction =
+            |reason| Compaction { by: self.name.clone(), reason, before: None, after: None, extra: BTreeMap::new() };
         let publication =
             note.map(|note| Publication { prepared: false, by_rule: false, compactions: vec![compaction(note)] });
         Ok(Context { blocks, publication })

@@ -7,8 +7,8 @@ use crate::faults::References;
 use crate::figures::{self, Effort, Figures, Point, Tally};
 use crate::needles::Recovered;
 use crate::report::Timing;
-use crate::trace::{EndRow, Plans, RequestRow, Row};
 use crate::session::is_reply;
+use crate::trace::{EndRow, Plans, RequestRow, Row};
 use crate::{Context, Recording, Terms};
 use hermes_testkit::Written;
 
