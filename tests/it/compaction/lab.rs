@@ -132,8 +132,8 @@ fn an_engine_that_is_not_installed_is_compared_under_several_settings_with_a_tra
     uninstalled(&home);
     let names = [
         "none",
-        r#"./mine={"timing":"boundary","keep_turns":1}"#,
-        r#"./mine={"timing":"now","keep_turns":3,"bad":2}"#,
+        r#"./mine={"timing":"boundary","keep_turns":3}"#,
+        r#"./mine={"timing":"now","keep_turns":1,"bad":2}"#,
         "./mine",
         "compressor",
     ];

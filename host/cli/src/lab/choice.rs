@@ -90,7 +90,10 @@ impl EngineChoice {
         let (name, catalog) = match &self.source {
             Source::Named(name) => (name.clone(), setup.catalog()),
             Source::At(path) => {
-                let Subject { manifest, code, .. } = Subject::find(path)?;
+                let Subject { manifest, code, .. } = Subject::find(path).map_err(|error| {
+                    let found = Failure::from(error);
+                    Failure { what: "the engine cannot be used".to_owned(), ..found }
+                })?;
                 (manifest.name.clone(), Catalog::alone(manifest, code))
             }
         };
