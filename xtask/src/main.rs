@@ -42,6 +42,7 @@ usage: cargo xtask COMMAND
                 SDKs; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
   build         build the release binary with all plugins: target/release/hermes
+  bindings      write the Rust SDK's bindings to the contract: sdk/rust/src/bindings
   plugins       build the plugins and stage them in target/bundled and target/test-guests
   bench startup [--peer COMMAND] [--runs N]
                 measure time and memory of `hermes --version` and of a one-shot turn
@@ -72,6 +73,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let repository = Repository::find()?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
+        ["bindings"] => checks::bindings(&repository),
         ["plugins"] => guests::build(&repository).map(|staged| print!("{staged}")),
         ["build"] => build(&repository),
         ["demo"] => demo::run(&repository),

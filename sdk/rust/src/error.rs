@@ -1,7 +1,5 @@
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 pub use crate::bindings::types::ErrorKind;
 use crate::bindings::types::Extra;
 
@@ -12,7 +10,8 @@ use crate::bindings::types::Extra;
 /// [`conflict`](Error::conflict), a finished turn is delivered to a memory provider again; after
 /// [`failed`](Error::failed) it is not. No error that a plugin returns suspends the plugin: only crashes, exceeded limits and
 /// missed deadlines do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize, serde::Deserialize))]
 pub struct Error {
     /// How the host should react.
     pub kind: ErrorKind,
