@@ -1,5 +1,7 @@
 //! The order of the checks.
 
+use std::ops::ControlFlow;
+
 use hermes_plugin_host::{Code, Limit, LimitSet};
 use hermes_runtime::Runtime;
 use serde_json::Value;
@@ -58,14 +60,15 @@ pub fn examine(
         model: None,
         memory: None,
     };
+    let later = subject.manifest.later_versions();
     let loaded = match &subject.code {
         Code::Component(bytes) => {
             if !runtime.is_compiled(bytes) {
                 progress("compiling");
             }
-            runtime.load(bytes)
+            runtime.load_watched(bytes, later, &|_| ControlFlow::Continue(()))
         }
-        Code::Native(bytes) => runtime.load_native(bytes),
+        Code::Native(bytes) => runtime.load_native(bytes, later),
     };
     let fix = subject.language.words().toolchain;
     let verdict = match &loaded {

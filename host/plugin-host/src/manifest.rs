@@ -7,7 +7,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
-use hermes_runtime::LimitSet;
+use hermes_runtime::{LaterVersions, LimitSet};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Manifest {
     pub name: String,
     /// The plugin's version.
     pub version: semver::Version,
-    /// The supported versions of the contract, if the manifest names them.
+    /// The supported versions of the contract, if the manifest names them. They include one that the host serves.
     pub api: Option<semver::VersionReq>,
     /// One line for listings.
     pub description: String,
@@ -148,6 +148,8 @@ pub enum Wrong {
     Contract {
         /// The range in the manifest.
         requested: String,
+        /// Whether the range begins above the host's version.
+        is_later: bool,
     },
     /// The component is not a plain file name.
     #[error("`{0}` is not the name of a file beside plugin.yaml")]
@@ -186,7 +188,8 @@ impl Wrong {
         Some(match self {
             Self::Version(_) => "write a version such as 1.2.0",
             Self::Range(_) => "write one such as \"^1.0.0-rc.1\"",
-            Self::Contract { .. } => "update Hermes or the plugin, whichever is older",
+            Self::Contract { is_later: true, .. } => "update Hermes, or install an older release of the plugin",
+            Self::Contract { is_later: false, .. } => "update the plugin",
             Self::File(_) => "write a file name without folders",
             Self::Secret(_) | Self::Licence => "remove one of the two",
             Self::Long { .. } => "shorten it",
@@ -206,6 +209,12 @@ impl Manifest {
     /// The JSON Schema of `plugin.yaml`, for editors.
     pub fn schema() -> serde_json::Value {
         schema::schema()
+    }
+
+    /// What to do if its code was built for a later version of the contract than this host's. A manifest with `api` was
+    /// accepted, so it lists a version that this host serves.
+    pub fn later_versions(&self) -> LaterVersions {
+        if self.api.is_some() { LaterVersions::Accepted } else { LaterVersions::Refused }
     }
 
     /// The native library for this machine.

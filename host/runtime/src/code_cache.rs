@@ -26,9 +26,10 @@ use self::artifact::Origin;
 use self::eviction::Allowance;
 use self::key::Key;
 use crate::compiler::{Compiler, Progress};
+use crate::contract::{self, LaterVersions};
 use crate::error::LoadError;
 use crate::precompiled;
-use crate::stamp;
+use crate::stamp::{self, Coverage};
 
 /// The folder of the compiled code, and the key file for its tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,22 @@ const BUILD: &str = concat!("hermes ", env!("CARGO_PKG_VERSION"));
 
 /// How often a process checks whether another process has finished compiling.
 const POLL: Duration = Duration::from_millis(50);
+
+/// A component to load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The digest of the bytes.
+    pub(crate) digest: blake3::Hash,
+    /// What to do if it was built for a later version of the contract.
+    pub(crate) later: LaterVersions,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(bytes: &'a [u8], later: LaterVersions) -> Self {
+        Self { bytes, digest: blake3::hash(bytes), later }
+    }
+}
 
 /// The cache over one private folder.
 pub(crate) struct CodeCache {
@@ -93,7 +110,7 @@ impl CodeCache {
 
     /// Whether the cache has code for this source. The file may still be refused later.
     pub(crate) fn holds(&self, source: blake3::Hash) -> bool {
-        self.file(source).exists() || precompiled::find(self.precompiled, source).is_some()
+        self.file(source).exists() || self.file(declared(source)).exists() || precompiled::find(self.precompiled, source).is_some()
     }
 
     /// Maps the component of these bytes if it was compiled before, on this machine or while the binary was built.
@@ -102,14 +119,20 @@ impl CodeCache {
         &self,
         engine: &Engine,
         compiler: &Compiler,
-        source: blake3::Hash,
-        bytes: &[u8],
+        source: Source<'_>,
         progress: Progress<'_>,
     ) -> Result<Mapped, LoadError> {
+        let Source { bytes, digest: mut source, later } = source;
         if let Some(mapped) = self.map(engine, source)? {
             return Ok(mapped);
         }
-        stamp::check(bytes)?;
+        if stamp::check(bytes, later)? == Coverage::Declared {
+            // The same bytes with another manifest are refused, so their digest alone must not lead to the code.
+            source = declared(source);
+            if let Some(mapped) = self.map(engine, source)? {
+                return Ok(mapped);
+            }
+        }
         if let Some(mapped) = self.unpack(engine, source)? {
             return Ok(mapped);
         }
@@ -247,7 +270,12 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
     }
 }
 
-/// Identifies the compiler, its version, its settings and this build.
+/// The key of code for a component that runs only because its manifest accepts this host.
+fn declared(source: blake3::Hash) -> blake3::Hash {
+    blake3::Hasher::new().update(b"declared").update(source.as_bytes()).finalize()
+}
+
+/// Identifies the compiler, its version, its settings, the served versions of the contract, and this build.
 pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     struct Blake(blake3::Hasher);
     impl Hasher for Blake {
@@ -261,6 +289,7 @@ pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
     let mut hasher = Blake(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
     hasher.0.update(BUILD.as_bytes());
+    hasher.0.update(contract::fingerprint().as_bytes());
     *hasher.0.finalize().as_bytes()
 }
 

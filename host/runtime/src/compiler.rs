@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
+use crate::adapter;
 use crate::engine;
 use crate::error::LoadError;
 
@@ -74,8 +75,9 @@ impl Compiler {
     }
 }
 
+/// Compiles a component, with the names of its imports and exports as the host has them.
 pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
-    engine.precompile_component(bytes).map_err(|error| LoadError::NotAComponent {
+    engine.precompile_component(&adapter::adapt(bytes)).map_err(|error| LoadError::NotAComponent {
         why: error.chain().last().map_or_else(|| error.to_string(), ToString::to_string),
     })
 }

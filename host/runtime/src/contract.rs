@@ -13,24 +13,25 @@ pub const CONTRACT: &str = "1.0.0-rc.1";
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
 
-/// The packages, each with the newest version that the host serves.
-const SERVED: [(&str, &str); 16] = [
-    ("hermes:context-engine", "1.0.0-rc.1"),
-    ("hermes:embeddings", "1.0.0-rc.1"),
-    ("hermes:files", "1.0.0-rc.1"),
-    ("hermes:history", "1.0.0-rc.1"),
-    ("hermes:hooks", "1.0.0-rc.1"),
-    ("hermes:host", "1.0.0-rc.1"),
-    ("hermes:http", "1.0.0-rc.1"),
-    ("hermes:lifecycle", "1.0.0-rc.1"),
-    ("hermes:llm", "1.0.0-rc.1"),
-    ("hermes:memory", "1.0.0-rc.1"),
-    ("hermes:plugin", CONTRACT),
-    ("hermes:process", "1.0.0-rc.1"),
-    ("hermes:skills", "1.0.0-rc.1"),
-    ("hermes:storage", "1.0.0-rc.1"),
-    ("hermes:tools", "1.0.0-rc.1"),
-    ("hermes:types", "1.0.0-rc.1"),
+/// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
+/// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
+const SERVED: [(&str, &[&str]); 16] = [
+    ("hermes:context-engine", &["1.0.0-rc.1"]),
+    ("hermes:embeddings", &["1.0.0-rc.1"]),
+    ("hermes:files", &["1.0.0-rc.1"]),
+    ("hermes:history", &["1.0.0-rc.1"]),
+    ("hermes:hooks", &["1.0.0-rc.1"]),
+    ("hermes:host", &["1.0.0-rc.1"]),
+    ("hermes:http", &["1.0.0-rc.1"]),
+    ("hermes:lifecycle", &["1.0.0-rc.1"]),
+    ("hermes:llm", &["1.0.0-rc.1"]),
+    ("hermes:memory", &["1.0.0-rc.1"]),
+    ("hermes:plugin", &[CONTRACT]),
+    ("hermes:process", &["1.0.0-rc.1"]),
+    ("hermes:skills", &["1.0.0-rc.1"]),
+    ("hermes:storage", &["1.0.0-rc.1"]),
+    ("hermes:tools", &["1.0.0-rc.1"]),
+    ("hermes:types", &["1.0.0-rc.1"]),
 ];
 
 /// The name of an interface with its package and version, such as `hermes:tools/tools@1.0.0`.
@@ -50,49 +51,96 @@ impl<'a> Name<'a> {
     }
 }
 
-/// How a version of a package fits the one that the host serves.
+/// What the host does with a component that was built for a later version of the contract than its own, if semantic
+/// versioning does not promise that the two fit, as with pre-releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LaterVersions {
+    /// Refuses it.
+    Refused,
+    /// Serves what it knows of the later version. The plugin's manifest lists this host's version in `api`.
+    Accepted,
+}
+
+/// How a version of a package fits the ones that the host serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// The host serves all of it.
     Served,
-    /// A later minor version or patch: the host serves what it knows of it.
+    /// A later minor version or patch of a release: the host serves what it knows of it.
     Later,
+    /// A later version of the same major version where one of the two is a pre-release, which promises nothing. The host
+    /// serves what it knows of it, if the plugin says that it works with the host's version.
+    Ahead {
+        /// The newest version that the host serves.
+        served: &'static str,
+    },
     /// The host does not know the package.
     Unknown,
-    /// Another major version, or another pre-release, which may differ in anything.
+    /// Another major version, or a pre-release that the host does not serve any more.
     Incompatible {
-        /// The version that the host serves.
+        /// The newest version that the host serves.
         served: &'static str,
     },
 }
 
+/// The versions of a package that the host serves, the newest one first.
+fn versions(package: &str) -> Option<&'static [&'static str]> {
+    SERVED.iter().find(|(name, _)| *name == package).map(|(_, versions)| *versions)
+}
+
 /// The newest version of a package that the host serves.
 pub(crate) fn served(package: &str) -> Option<&'static str> {
-    SERVED.iter().find(|(name, _)| *name == package).map(|(_, version)| *version)
+    versions(package)?.first().copied()
+}
+
+/// The versions of the contract as a whole that the host serves, the newest one first.
+pub fn served_contracts() -> &'static [&'static str] {
+    versions("hermes:plugin").unwrap_or_default()
 }
 
 /// How a version of a package fits this host.
 pub(crate) fn fit(package: &str, version: &str) -> Fit {
-    match served(package) {
-        None => Fit::Unknown,
-        Some(served) => match compare(version, served) {
-            Some(Ordering::Greater) => Fit::Later,
-            Some(_) => Fit::Served,
-            None => Fit::Incompatible { served },
-        },
+    versions(package).map_or(Fit::Unknown, |versions| fit_to(versions, version))
+}
+
+/// How a version fits these versions, the newest of which comes first.
+fn fit_to(versions: &'static [&'static str], version: &str) -> Fit {
+    let served = versions.first().copied().unwrap_or_default();
+    if versions.contains(&version) {
+        return Fit::Served;
+    }
+    let (Ok(found), Ok(newest)) = (Version::parse(version), Version::parse(served)) else {
+        return Fit::Incompatible { served };
+    };
+    let is_released = found.pre.is_empty() && newest.pre.is_empty();
+    let same_major = found.major == newest.major && (found.major > 0 || found.minor == newest.minor);
+    match found.cmp(&newest) {
+        _ if !same_major => Fit::Incompatible { served },
+        Ordering::Greater if is_released => Fit::Later,
+        Ordering::Greater => Fit::Ahead { served },
+        Ordering::Less | Ordering::Equal if is_released => Fit::Served,
+        Ordering::Less | Ordering::Equal => Fit::Incompatible { served },
     }
 }
 
-/// Compares a version with the served one; none if they are incompatible. A pre-release is compatible only with itself:
-/// wasmtime links it by its exact name.
-fn compare(version: &str, served: &str) -> Option<Ordering> {
-    let (version, served) = (Version::parse(version).ok()?, Version::parse(served).ok()?);
-    let compatible = if version.pre.is_empty() && served.pre.is_empty() {
-        version.major == served.major && (version.major > 0 || version.minor == served.minor)
-    } else {
-        version == served
-    };
-    compatible.then(|| version.cmp(&served))
+/// The name under which the host serves an interface, if that is another one and wasmtime does not find it by itself.
+/// wasmtime links releases of one major version with each other, and a pre-release only by its exact name.
+pub(crate) fn adapted(name: &Name<'_>) -> Option<String> {
+    let versions = versions(name.package)?;
+    let newest = version_to_link(versions, name.version)?;
+    Some(format!("{}/{}@{newest}", name.package, name.interface))
+}
+
+fn version_to_link(versions: &'static [&'static str], version: &str) -> Option<&'static str> {
+    let newest = versions.first().copied()?;
+    let is_pre_release = |version: &str| Version::parse(version).is_ok_and(|version| !version.pre.is_empty());
+    let fits = matches!(fit_to(versions, version), Fit::Served | Fit::Ahead { .. });
+    (fits && version != newest && (is_pre_release(version) || is_pre_release(newest))).then_some(newest)
+}
+
+/// Identifies what the host serves: code that was adapted for another host is not used.
+pub(crate) fn fingerprint() -> String {
+    format!("{SERVED:?}")
 }
 
 /// Whether a version is newer than another one. A text that is not a version is not.
@@ -153,24 +201,61 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_compatible_within_a_major_version_and_pre_releases_only_with_themselves() {
-        use Ordering::{Equal, Greater, Less};
+    fn a_version_fits_by_its_major_version_and_a_pre_release_by_the_list() {
+        const RELEASE: &[&str] = &["1.4.2"];
+        const FIRST: &[&str] = &["1.0.0", "1.0.0-rc.1"];
+        const CANDIDATE: &[&str] = &["1.0.0-rc.1"];
+        const DRAFT: &[&str] = &["1.1.0-draft", "1.0.0-rc.1"];
+        const YOUNG: &[&str] = &["0.1.0"];
+        let incompatible = |versions: &[&'static str]| Fit::Incompatible { served: versions[0] };
+        let ahead = |versions: &[&'static str]| Fit::Ahead { served: versions[0] };
         for (version, served, expected) in [
-            ("1.0.0", "1.0.0", Some(Equal)),
-            ("1.0.0", "1.4.2", Some(Less)),
-            ("1.5.0", "1.4.2", Some(Greater)),
-            ("2.0.0", "1.4.2", None),
-            ("0.1.0", "1.0.0", None),
-            ("0.1.3", "0.1.0", Some(Greater)),
-            ("0.2.0", "0.1.0", None),
-            ("1.0.0-rc.1", "1.0.0-rc.1", Some(Equal)),
-            ("1.0.0-rc.2", "1.0.0-rc.1", None),
-            ("1.0.0-rc.1", "1.0.0", None),
-            ("1.0.0", "1.0.0-rc.1", None),
-            ("one", "1.0.0", None),
+            ("1.4.2", RELEASE, Fit::Served),
+            ("1.0.0", RELEASE, Fit::Served),
+            ("1.5.0", RELEASE, Fit::Later),
+            ("1.0.0-rc.1", RELEASE, incompatible(RELEASE)),
+            ("2.0.0", RELEASE, incompatible(RELEASE)),
+            ("0.1.0", RELEASE, incompatible(RELEASE)),
+            ("one", RELEASE, incompatible(RELEASE)),
+            ("0.1.3", YOUNG, Fit::Later),
+            ("0.2.0", YOUNG, incompatible(YOUNG)),
+            ("1.0.0-rc.1", FIRST, Fit::Served),
+            ("1.0.0-rc.2", FIRST, incompatible(FIRST)),
+            ("1.1.0", FIRST, Fit::Later),
+            ("1.1.0-draft", FIRST, ahead(FIRST)),
+            ("1.0.0-rc.1", CANDIDATE, Fit::Served),
+            ("1.0.0-alpha.1", CANDIDATE, incompatible(CANDIDATE)),
+            ("1.0.0-rc.2", CANDIDATE, ahead(CANDIDATE)),
+            ("1.0.0", CANDIDATE, ahead(CANDIDATE)),
+            ("1.1.0-draft", CANDIDATE, ahead(CANDIDATE)),
+            ("2.0.0-rc.1", CANDIDATE, incompatible(CANDIDATE)),
+            ("1.0.0-rc.1", DRAFT, Fit::Served),
+            ("1.0.0", DRAFT, incompatible(DRAFT)),
+            ("1.1.0", DRAFT, ahead(DRAFT)),
         ] {
-            assert_eq!(compare(version, served), expected, "{version} on a host that serves {served}");
+            assert_eq!(fit_to(served, version), expected, "{version} on a host that serves {served:?}");
         }
+    }
+
+    #[test]
+    fn a_version_is_renamed_only_if_wasmtime_does_not_link_it() {
+        const RELEASE: &[&str] = &["1.4.2", "1.0.0-rc.1"];
+        const CANDIDATE: &[&str] = &["1.0.0-rc.1"];
+        for (version, served, expected) in [
+            ("1.4.2", RELEASE, None),
+            ("1.0.0", RELEASE, None),
+            ("1.5.0", RELEASE, None),
+            ("1.0.0-rc.1", RELEASE, Some("1.4.2")),
+            ("1.0.0-rc.2", RELEASE, None),
+            ("1.5.0-draft", RELEASE, Some("1.4.2")),
+            ("2.0.0", RELEASE, None),
+            ("1.0.0-rc.1", CANDIDATE, None),
+            ("1.0.0", CANDIDATE, Some("1.0.0-rc.1")),
+        ] {
+            assert_eq!(version_to_link(served, version), expected, "{version} on a host that serves {served:?}");
+        }
+        let name = |text| Name::parse(text).unwrap();
+        assert_eq!(adapted(&name("hermes:oracle/oracle@1.0.0-rc.2")), None);
     }
 
     #[test]
@@ -185,7 +270,7 @@ mod tests {
             written.push(first(&file.path()));
         }
         written.sort();
-        let served: Vec<_> = SERVED.iter().map(|(name, version)| format!("package {name}@{version};")).collect();
+        let served: Vec<_> = SERVED.iter().map(|(name, versions)| format!("package {name}@{};", versions[0])).collect();
         assert_eq!(written, served);
     }
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Engine};
 
-use crate::code_cache::{CodeCache, CodeFolder};
+use crate::code_cache::{CodeCache, CodeFolder, Source};
 use crate::compiler::{Compiler, Progress};
 use crate::component::Component;
 use crate::context::Context;
+use crate::contract::LaterVersions;
 use crate::error::LoadError;
 use crate::imports;
 use crate::loaded::Loaded;
@@ -32,7 +33,7 @@ pub struct Runtime {
     cache: CodeCache,
     compiler: Compiler,
     /// The plugins in use, shared by the sessions of the process.
-    loaded: Mutex<HashMap<blake3::Hash, Weak<Loaded>>>,
+    loaded: Mutex<HashMap<(blake3::Hash, LaterVersions), Weak<Loaded>>>,
 }
 
 impl Runtime {
@@ -66,28 +67,35 @@ impl Runtime {
 
     /// Compiles a component unless it was compiled before. None of its code runs.
     pub fn compile(&self, bytes: &[u8], progress: Progress<'_>) -> Result<(), LoadError> {
-        let source = blake3::hash(bytes);
-        self.cache.load(&self.engine, &self.compiler, source, bytes, progress).map(drop)
+        let source = Source::new(bytes, LaterVersions::Refused);
+        self.cache.load(&self.engine, &self.compiler, source, progress).map(drop)
     }
 
-    /// Makes a component ready for instances: maps its code, compiling it first if necessary.
+    /// Makes a component ready for instances: maps its code, compiling it first if necessary. Refuses one that was built
+    /// for a later version of the contract, unless semantic versioning promises that it fits.
     pub fn load(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
-        self.load_watched(bytes, &|_| ControlFlow::Continue(()))
+        self.load_watched(bytes, LaterVersions::Refused, &|_| ControlFlow::Continue(()))
     }
 
     /// Like [`Runtime::load`]; reports progress while it compiles.
-    pub fn load_watched(&self, bytes: &[u8], progress: Progress<'_>) -> Result<Arc<Loaded>, LoadError> {
-        let source = blake3::hash(bytes);
+    pub fn load_watched(
+        &self,
+        bytes: &[u8],
+        later: LaterVersions,
+        progress: Progress<'_>,
+    ) -> Result<Arc<Loaded>, LoadError> {
+        let source = Source::new(bytes, later);
+        let key = (source.digest, later);
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = known().get(&source).and_then(Weak::upgrade) {
+        if let Some(loaded) = known().get(&key).and_then(Weak::upgrade) {
             return Ok(loaded);
         }
-        let mapped = self.cache.load(&self.engine, &self.compiler, source, bytes, progress)?;
+        let mapped = self.cache.load(&self.engine, &self.compiler, source, progress)?;
         let linker = if wasi::needs_files_or_sockets(&mapped.component) { self.whole_linker() } else { &self.linker };
-        let loaded = Arc::new(Loaded::component(Component::new(mapped, linker)?, *source.as_bytes()));
+        let loaded = Arc::new(Loaded::component(Component::new(mapped, linker)?, *source.digest.as_bytes()));
         let mut known = known();
         known.retain(|_, loaded| loaded.strong_count() > 0);
-        known.insert(source, Arc::downgrade(&loaded));
+        known.insert(key, Arc::downgrade(&loaded));
         Ok(loaded)
     }
 
@@ -101,8 +109,8 @@ impl Runtime {
 
     /// Opens a native library. From then on its code runs in this process with all of the user's rights, until the
     /// process ends. Call it only for code that the user has granted as native.
-    pub fn load_native(&self, bytes: &[u8]) -> Result<Arc<Loaded>, LoadError> {
-        let library = Library::open(bytes, self.cache.folder()?)?;
+    pub fn load_native(&self, bytes: &[u8], later: LaterVersions) -> Result<Arc<Loaded>, LoadError> {
+        let library = Library::open(bytes, later, self.cache.folder()?)?;
         Ok(Arc::new(Loaded::native(library, *blake3::hash(bytes).as_bytes())))
     }
 }

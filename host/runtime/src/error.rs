@@ -34,6 +34,18 @@ pub enum LoadError {
         /// The host's version.
         served: String,
     },
+    /// The component imports an interface in two versions, and the host serves both under one name.
+    #[error(
+        "it imports `{interface}` in the versions {} and {}, of which this version of Hermes can serve only one: build it again \
+         with one version of the contract",
+        versions[0], versions[1]
+    )]
+    TwoVersions {
+        /// The interface without its version.
+        interface: String,
+        /// The two versions.
+        versions: [String; 2],
+    },
     /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
     #[error("it neither imports nor exports an interface of the contract, so it is not a plugin")]
     NoContract,

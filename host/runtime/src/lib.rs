@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+mod adapter;
 mod calls;
 mod code_cache;
 pub mod compiler;
@@ -39,7 +40,7 @@ mod wasi;
 
 pub use code_cache::CodeFolder;
 pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
-pub use contract::CONTRACT;
+pub use contract::{CONTRACT, LaterVersions, served_contracts};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use heap::share_heap;

@@ -4,11 +4,14 @@
 //! The names of imports and exports carry the versions. The SDK also writes the contract's version into a custom section,
 //! which is all that a native library has.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::contract::{self, Fit, Name};
+use crate::contract::{self, Fit, LaterVersions, Name};
 use crate::error::LoadError;
-use crate::imports;
+use crate::imports::offers;
 
 /// The custom section that an SDK writes: a JSON object with `package` and `sdk`.
 const SECTION: &str = "hermes:abi";
@@ -16,22 +19,51 @@ const PACKAGE: &str = "hermes:plugin";
 /// The most characters of a version or an import that are shown.
 const MOST_SHOWN: usize = 64;
 
+/// How much of the contract that a component was built for the host serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// What semantic versioning promises, or all of it.
+    Promised,
+    /// What the host knows of a later version. The plugin's manifest says that this is enough.
+    Declared,
+}
+
 /// Checks that the bytes are a component, that the host speaks the versions it was built for, and that the component
 /// imports only what plugins get.
-pub(crate) fn check(bytes: &[u8]) -> Result<(), LoadError> {
+pub(crate) fn check(bytes: &[u8], later: LaterVersions) -> Result<Coverage, LoadError> {
     let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
-    if read.names.is_empty() {
-        check_version(PACKAGE, &read.stamp.ok_or(LoadError::NoContract)?)?;
+    let mut coverage = Coverage::Promised;
+    let mut check = |package: &str, version: &str| -> Result<(), LoadError> {
+        if check_version(package, version, later)? == Coverage::Declared {
+            coverage = Coverage::Declared;
+        }
+        Ok(())
+    };
+    if read.imports.is_empty() && read.exports.is_empty() {
+        check(PACKAGE, &read.stamp.ok_or(LoadError::NoContract)?)?;
     }
-    for name in &read.names {
-        if let Some(name) = Name::parse(name) {
-            check_version(name.package, name.version)?;
+    for name in read.imports.iter().chain(&read.exports).filter_map(|name| Name::parse(name)) {
+        check(name.package, name.version)?;
+    }
+    if let Some(import) = read.foreign_import {
+        return Err(LoadError::Import { import: shown(&import) });
+    }
+    check_twins(&read.imports)?;
+    Ok(coverage)
+}
+
+/// Refuses a component that imports an interface in two versions, of which the host can serve only one by its name.
+fn check_twins(imports: &[String]) -> Result<(), LoadError> {
+    let mut linked: HashMap<Cow<'_, str>, &str> = HashMap::new();
+    for import in imports {
+        let Some(name) = Name::parse(import) else { continue };
+        let target = contract::adapted(&name).map_or(Cow::Borrowed(import.as_str()), Cow::Owned);
+        if let Some(other) = linked.insert(target, name.version) {
+            let interface = shown(&format!("{}/{}", name.package, name.interface));
+            return Err(LoadError::TwoVersions { interface, versions: [shown(other), shown(name.version)] });
         }
     }
-    match read.foreign_import {
-        Some(import) => Err(LoadError::Import { import: shown(&import) }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The interfaces of the contract that a component exports besides `lifecycle`, by name and in the order of their names. Nothing is
@@ -55,14 +87,15 @@ fn shown(text: &str) -> String {
 }
 
 /// Checks the stamp of a native library.
-pub(crate) fn check_text(stamp: &[u8]) -> Result<(), LoadError> {
-    check_version(PACKAGE, &stamped(stamp).ok_or(LoadError::NoContract)?)
+pub(crate) fn check_text(stamp: &[u8], later: LaterVersions) -> Result<(), LoadError> {
+    check_version(PACKAGE, &stamped(stamp).ok_or(LoadError::NoContract)?, later).map(drop)
 }
 
-pub(crate) fn check_version(package: &str, found: &str) -> Result<(), LoadError> {
-    match contract::fit(package, found) {
-        Fit::Served | Fit::Later | Fit::Unknown => Ok(()),
-        Fit::Incompatible { served } => {
+pub(crate) fn check_version(package: &str, found: &str, later: LaterVersions) -> Result<Coverage, LoadError> {
+    match (contract::fit(package, found), later) {
+        (Fit::Served | Fit::Later | Fit::Unknown, _) => Ok(Coverage::Promised),
+        (Fit::Ahead { .. }, LaterVersions::Accepted) => Ok(Coverage::Declared),
+        (Fit::Ahead { served }, LaterVersions::Refused) | (Fit::Incompatible { served }, _) => {
             Err(LoadError::Version { package: shown(package), found: shown(found), served: served.to_owned() })
         }
     }
@@ -72,8 +105,8 @@ pub(crate) fn check_version(package: &str, found: &str) -> Result<(), LoadError>
 struct Read {
     /// The version of the contract in its stamp.
     stamp: Option<String>,
-    /// The interfaces of the contract that it imports or exports.
-    names: Vec<String>,
+    /// The interfaces of the contract that it imports.
+    imports: Vec<String>,
     /// Those that it exports.
     exports: Vec<String>,
     /// The first import that plugins do not get.
@@ -87,7 +120,7 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
     if !bytes.starts_with(b"\0asm") {
         return Err("it begins like another kind of file".to_owned());
     }
-    let (mut stamp, mut names, mut own_exports, mut foreign_import) = (None, Vec::new(), Vec::new(), None);
+    let (mut stamp, mut imports, mut own_exports, mut foreign_import) = (None, Vec::new(), Vec::new(), None);
     let is_ours = |name: &str| Name::parse(name).is_some();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -102,23 +135,21 @@ fn read(bytes: &[u8]) -> Result<Read, String> {
                 for import in section.into_iter().flatten() {
                     let name = import.name.name;
                     if is_ours(name) {
-                        names.push(name.to_owned());
+                        imports.push(name.to_owned());
                     }
-                    if foreign_import.is_none() && !imports::offers(name) {
+                    if foreign_import.is_none() && !offers(name) {
                         foreign_import = Some(name.to_owned());
                     }
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 let exports = section.into_iter().flatten().map(|export| export.name.name);
-                let ours: Vec<String> = exports.filter(|name| is_ours(name)).map(str::to_owned).collect();
-                names.extend(ours.iter().cloned());
-                own_exports.extend(ours);
+                own_exports.extend(exports.filter(|name| is_ours(name)).map(str::to_owned));
             }
             _ => {}
         }
     }
-    Ok(Read { stamp, names, exports: own_exports, foreign_import })
+    Ok(Read { stamp, imports, exports: own_exports, foreign_import })
 }
 
 fn stamped(data: &[u8]) -> Option<String> {
@@ -132,14 +163,18 @@ fn stamped(data: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn refused(bytes: &[u8]) -> Result<Coverage, LoadError> {
+        check(bytes, LaterVersions::Refused)
+    }
+
     #[test]
     fn an_unfit_file_is_refused_with_the_reason() {
-        assert!(matches!(check(b""), Err(LoadError::NotAComponent { why }) if why.contains("empty")));
-        assert!(matches!(check(b"#!/bin/sh\n"), Err(LoadError::NotAComponent { .. })));
+        assert!(matches!(refused(b""), Err(LoadError::NotAComponent { why }) if why.contains("empty")));
+        assert!(matches!(refused(b"#!/bin/sh\n"), Err(LoadError::NotAComponent { .. })));
         assert!(
-            matches!(check(b"\0asm\x01\0\0\0"), Err(LoadError::NotAComponent { why }) if why.contains("core module"))
+            matches!(refused(b"\0asm\x01\0\0\0"), Err(LoadError::NotAComponent { why }) if why.contains("core module"))
         );
-        assert!(matches!(check(b"\0asm\x0d\0\x01\0"), Err(LoadError::NoContract)));
+        assert!(matches!(refused(b"\0asm\x0d\0\x01\0"), Err(LoadError::NoContract)));
     }
 
     #[test]

@@ -139,11 +139,11 @@ impl Development {
         }
         let Built { component, bytes } = self.project.build(&manifest).await?;
         let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
-        let size = bytes.len();
+        let (size, later) = (bytes.len(), manifest.later_versions());
         // Sessions use the compiled code from the cache, so they need not compile it.
         let checked = tokio::task::spawn_blocking(move || {
             let shown = Terminal::new(console);
-            let loaded = runtime.load_watched(&bytes, &|elapsed| shown.compiling(&name, elapsed))?;
+            let loaded = runtime.load_watched(&bytes, later, &|elapsed| shown.compiling(&name, elapsed))?;
             Ok((loaded.exports().names(), bytes))
         });
         let refused = |why: String| {

@@ -180,8 +180,8 @@ impl Prepared {
         let path = self.folder().join(file.unwrap_or_default());
         let bytes = fs::read(&path).at(&path)?;
         let loaded = match self.pin.native {
-            true => runtime.load_native(&bytes),
-            false => runtime.load_watched(&bytes, progress),
+            true => runtime.load_native(&bytes, self.manifest.later_versions()),
+            false => runtime.load_watched(&bytes, self.manifest.later_versions(), progress),
         };
         let loaded = loaded.map_err(|error| self.broken(error.to_string()))?;
         let mut exports = loaded.exports().names();

@@ -221,9 +221,10 @@ impl Found {
 
     /// Prepares its code for instances. `compiling` is called while the code is compiled.
     pub fn load(&self, runtime: &Runtime, compiling: CompileProgress<'_>) -> Result<Arc<Loaded>, PluginsError> {
+        let later = self.manifest.later_versions();
         let loaded = match self.code()? {
-            Code::Component(bytes) => runtime.load_watched(&bytes, compiling),
-            Code::Native(bytes) => runtime.load_native(&bytes),
+            Code::Component(bytes) => runtime.load_watched(&bytes, later, compiling),
+            Code::Native(bytes) => runtime.load_native(&bytes, later),
         };
         let (name, place) = (&self.manifest.name, &self.origin);
         loaded.map_err(|source| PluginsError::Load { name: name.clone(), place: place.to_string(), source })

@@ -171,11 +171,23 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
 fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, ManifestError> {
     let Some(text) = api else { return Ok(None) };
     let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(text.value.clone())))?;
-    let offered: semver::Version = hermes_runtime::CONTRACT.parse().expect("the contract has a version");
-    if !range.matches(&offered) {
-        return Err(at(text, Wrong::Contract { requested: text.value.clone() }));
+    let served = hermes_runtime::served_contracts().iter();
+    let served: Vec<semver::Version> = served.map(|version| version.parse().expect("it is a version")).collect();
+    if !served.iter().any(|version| range.matches(version)) {
+        let is_later = served.first().is_some_and(|newest| begins_above(&range, newest));
+        return Err(at(text, Wrong::Contract { requested: text.value.clone(), is_later }));
     }
     Ok(Some(range))
+}
+
+/// Whether a range contains only versions above this one, as far as its lower bounds say.
+fn begins_above(range: &semver::VersionReq, version: &semver::Version) -> bool {
+    let bound = |bound: &semver::Comparator| semver::Version {
+        pre: bound.pre.clone(),
+        ..semver::Version::new(bound.major, bound.minor.unwrap_or(0), bound.patch.unwrap_or(0))
+    };
+    let is_upper = |bound: &semver::Comparator| matches!(bound.op, semver::Op::Less | semver::Op::LessEq);
+    range.comparators.iter().any(|comparator| !is_upper(comparator) && bound(comparator) > *version)
 }
 
 fn words(field: &'static str, text: Option<Spanned<String>>, most: usize) -> Result<String, ManifestError> {

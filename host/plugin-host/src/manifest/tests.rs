@@ -101,6 +101,31 @@ fn unknown_fields_are_reported_with_their_lines() {
 }
 
 #[test]
+fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
+    let fix = |api: &str| match Manifest::parse(&format!("name: a\napi: \"{api}\"\n")) {
+        Ok(manifest) => panic!("{api} was accepted as {:?}", manifest.api),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains(api) && text.contains(hermes_runtime::CONTRACT), "{text}");
+            error.why.fix().unwrap()
+        }
+    };
+    for later in ["^1.1.0", ">=1.0.0, <2", "^2", "=1.0.0-rc.2"] {
+        assert!(fix(later).starts_with("update Hermes"), "{later}");
+    }
+    for earlier in ["^0.1", "=1.0.0-alpha.1", "<1.0.0"] {
+        assert_eq!(fix(earlier), "update the plugin", "{earlier}");
+    }
+}
+
+#[test]
+fn only_a_manifest_that_lists_this_hosts_version_accepts_it_for_a_later_component() {
+    let later = |text: &str| Manifest::parse(text).unwrap().later_versions();
+    assert_eq!(later("name: a\n"), LaterVersions::Refused);
+    assert_eq!(later("name: a\napi: ^1.0.0-rc.1\n"), LaterVersions::Accepted);
+}
+
+#[test]
 fn invalid_manifests_are_refused_with_a_position() {
     for (text, line, part) in [
         ("version: 1.0.0\n", None, "name"),

@@ -24,6 +24,10 @@ fn component(number: u8) -> Vec<u8> {
     bytes
 }
 
+fn source(bytes: &[u8]) -> Source<'_> {
+    Source::new(bytes, LaterVersions::Refused)
+}
+
 struct Fixture {
     root: TempDir,
     engine: Engine,
@@ -51,7 +55,7 @@ impl Fixture {
             compiled.set(compiled.get() || elapsed.is_zero());
             ControlFlow::Continue(())
         };
-        let mapped = cache.load(&self.engine, &Compiler::InProcess, blake3::hash(&bytes), &bytes, &progress)?;
+        let mapped = cache.load(&self.engine, &Compiler::InProcess, source(&bytes), &progress)?;
         Ok((mapped, compiled.get()))
     }
 
@@ -64,7 +68,7 @@ impl Fixture {
             compiled.set(true);
             ControlFlow::Continue(())
         };
-        let mapped = cache.load(&self.engine, &Compiler::InProcess, blake3::hash(&bytes), &bytes, &progress).unwrap();
+        let mapped = cache.load(&self.engine, &Compiler::InProcess, source(&bytes), &progress).unwrap();
         (mapped, compiled.get())
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hermes_conversation::one_line;
 use hermes_plugin_abi as abi;
 
-use crate::contract::Name;
+use crate::contract::{LaterVersions, Name};
 use crate::error::LoadError;
 use crate::interfaces::interfaces;
 use crate::loaded::Exports;
@@ -53,7 +53,7 @@ interfaces!(exports_of_a_library);
 
 impl Functions {
     /// Sorts the functions of a library. Refuses those of versions that this host does not serve.
-    fn of(functions: &[abi::NamedFunction]) -> Result<Self, LoadError> {
+    fn of(functions: &[abi::NamedFunction], later: LaterVersions) -> Result<Self, LoadError> {
         let mut sorted = HashMap::<String, HashMap<_, _>>::new();
         for abi::NamedFunction { name, call } in functions {
             let name = name.as_str();
@@ -65,7 +65,7 @@ impl Functions {
                     "it has a function with the unreadable name `{name}`; build it with the SDK"
                 )));
             };
-            stamp::check_version(interface.package, interface.version)?;
+            stamp::check_version(interface.package, interface.version, later)?;
             sorted.entry(interface.interface.to_owned()).or_default().insert(function.to_owned(), *call);
         }
         Ok(Self(sorted))
@@ -87,8 +87,8 @@ impl Functions {
     }
 }
 
-/// The libraries that this process has opened, by the hash of their bytes. Each is opened once and never closed.
-static OPENED: Mutex<Option<HashMap<blake3::Hash, Library>>> = Mutex::new(None);
+/// The libraries that this process has opened, by the hash of their bytes and what was asked for. Each is opened once and never closed.
+static OPENED: Mutex<Option<HashMap<(blake3::Hash, LaterVersions), Library>>> = Mutex::new(None);
 
 fn unfit(why: impl Into<String>) -> LoadError {
     LoadError::Native { why: why.into() }
@@ -96,11 +96,11 @@ fn unfit(why: impl Into<String>) -> LoadError {
 
 impl Library {
     /// Opens a library from its bytes through a temporary file in `folder`, so that the checked bytes are the ones opened.
-    pub(crate) fn open(bytes: &[u8], folder: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn open(bytes: &[u8], later: LaterVersions, folder: &Path) -> Result<Self, LoadError> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = opened.get_or_insert_with(HashMap::new);
-        let digest = blake3::hash(bytes);
-        if let Some(library) = opened.get(&digest) {
+        let key = (blake3::hash(bytes), later);
+        if let Some(library) = opened.get(&key) {
             return Ok(*library);
         }
         let at = |source| LoadError::Cache { path: folder.to_owned(), source };
@@ -109,12 +109,12 @@ impl Library {
         file.write_all(bytes).map_err(at)?;
         // Closed first: Windows does not open a library that is open for writing.
         let path = file.into_temp_path();
-        let library = Self::of(header(&path)?)?;
-        opened.insert(digest, library);
+        let library = Self::of(header(&path)?, later)?;
+        opened.insert(key, library);
         Ok(library)
     }
 
-    pub(super) fn of(header: &'static abi::LibHeader) -> Result<Self, LoadError> {
+    pub(super) fn of(header: &'static abi::LibHeader, later: LaterVersions) -> Result<Self, LoadError> {
         if header.layout().is_none() {
             return Err(unfit("it does not say how its description is laid out; build it with the SDK"));
         }
@@ -125,8 +125,8 @@ impl Library {
                  the compiler; build it again with the SDK of this version",
             )
         })?;
-        stamp::check_text(plugin.stamp().as_bytes())?;
-        let functions = Functions::of(plugin.functions().as_slice())?;
+        stamp::check_text(plugin.stamp().as_bytes(), later)?;
+        let functions = Functions::of(plugin.functions().as_slice(), later)?;
         let exports = functions.exports()?;
         if exports.names().is_empty() {
             return Err(LoadError::NoKind);

@@ -12,6 +12,7 @@ use hermes_plugin_abi::{
 };
 
 use super::Library;
+use crate::contract::LaterVersions;
 use crate::error::LoadError;
 
 extern "C" fn function(_: RSlice<'_, u8>) -> Answer {
@@ -62,7 +63,7 @@ macro_rules! header {
         #[allow(unsafe_code)]
         let header = unsafe { LibHeader::from_constructor::<$type>(constructor, CheckTypeLayout::$layout) };
         let header: &'static LibHeader = Box::leak(Box::new(header));
-        Library::of(header).err()
+        Library::of(header, LaterVersions::Refused).err()
     }};
 }
 
@@ -107,7 +108,7 @@ fn functions_that_the_host_does_not_know_are_left_alone() {
 #[test]
 fn a_file_that_is_not_a_library_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let junk = why(Library::open(b"this is no library", folder.path()).err());
+    let junk = why(Library::open(b"this is no library", LaterVersions::Refused, folder.path()).err());
     assert!(junk.contains("the system does not open it"), "{junk}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder exists").count(), 0, "nothing is left");
 }

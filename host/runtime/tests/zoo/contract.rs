@@ -1,6 +1,8 @@
 //! Plugins that were built for another text of the contract.
 
-use hermes_runtime::Tier;
+use std::ops::ControlFlow;
+
+use hermes_runtime::{LaterVersions, Tier};
 use hermes_zoo::Shell;
 
 use crate::{Fixture, runtime};
@@ -60,16 +62,82 @@ fn a_later_function_that_cannot_return_an_error_is_refused_by_name() {
     assert!(error.to_string().contains("hermes:http/http@1.0.0-rc.1#count"), "{error}");
 }
 
+/// The error of loading, and whether the manifest of the plugin accepts this host.
+fn refusal(component: &[u8], later: LaterVersions) -> String {
+    match runtime().load_watched(component, later, &|_| ControlFlow::Continue(())) {
+        Ok(_) => panic!("it was loaded"),
+        Err(error) => error.to_string(),
+    }
+}
+
 #[test]
-fn another_pre_release_is_refused_with_both_versions() {
-    for (version, remedy) in [("1.0.0-rc.2", "update Hermes"), ("1.0.0-alpha.1", "update the plugin")] {
+fn a_later_version_is_refused_in_one_line_with_both_versions_and_the_remedy() {
+    for version in ["1.0.0-rc.2", "1.0.0", "1.1.0", "1.1.0-draft"] {
         let component = Shell::with_tool("nop").version(version).build();
-        let Err(error) = runtime().load(&component) else { panic!("{version} was loaded") };
-        let error = error.to_string();
-        for part in [version, "1.0.0-rc.1", remedy] {
-            assert!(error.contains(part), "{version}: no {part:?} in {error:?}");
+        assert_eq!(
+            refusal(&component, LaterVersions::Refused),
+            format!(
+                "it was built for hermes:lifecycle {version}, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or \
+                 install an older release of the plugin"
+            )
+        );
+    }
+}
+
+#[test]
+fn an_earlier_pre_release_and_another_major_version_are_refused_whatever_the_manifest_says() {
+    for (version, remedy) in [
+        ("1.0.0-alpha.1", "update the plugin"),
+        ("0.9.0", "update the plugin"),
+        ("2.0.0", "update Hermes"),
+        ("2.0.0-draft", "update Hermes"),
+    ] {
+        let component = Shell::with_tool("nop").version(version).build();
+        for later in [LaterVersions::Refused, LaterVersions::Accepted] {
+            let error = refusal(&component, later);
+            for part in [version, "1.0.0-rc.1", remedy] {
+                assert!(error.contains(part), "{version}: no {part:?} in {error:?}");
+            }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_of_a_later_version_runs_without_the_feature_if_its_manifest_accepts_this_host() {
+    let added = "
+world more { include tools-plugin; import hermes:host/oracle@1.1.0-draft; export hermes:tools/elicitation@1.1.0-draft; }";
+    let call = format!(
+        "(call $http/pieces (i32.const 4096)) {unsupported} (call $oracle/ask (i32.const 4096)) {unsupported} \
+         (drop (call $http/has-secret (i32.const 0) (i32.const 0)))",
+        unsupported = expects(UNSUPPORTED)
+    );
+    let known = "has-secret: func(name: string) -> bool;";
+    let oracle = "interface oracle { use hermes:types/types@1.1.0-draft.{error}; ask: func() -> result<u32, error>; }";
+    let package = "package hermes:host@1.1.0-draft;";
+    let tools = "package hermes:tools@1.1.0-draft;";
+    let component = Shell::with_tool(&call)
+        .version("1.1.0-draft")
+        .on("more", added)
+        .rewritten(known, &format!("{known} pieces: func() -> result<list<u8>, error>;"))
+        .rewritten(package, &format!("{package} {oracle}"))
+        .rewritten(tools, &format!("{tools} interface elicitation {{ ask: func() -> u32; }}"))
+        .import("http", "pieces")
+        .import("http", "has-secret")
+        .import("oracle", "ask")
+        .build();
+    let answer = Fixture::accepted(&component, Tier::Tools).tool("bad").await;
+    assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");
+    // The compiled code is in the cache now, and the manifest still decides.
+    let error = refusal(&component, LaterVersions::Refused);
+    assert!(error.contains("1.1.0-draft") && error.contains("1.0.0-rc.1"), "{error}");
+}
+
+#[test]
+fn a_version_of_any_length_is_refused_in_a_short_line() {
+    let version: &'static str = format!("1.1.0-{}", "a.".repeat(5_000) + "z").leak();
+    let component = Shell::with_tool("nop").version(version).build();
+    let error = refusal(&component, LaterVersions::Refused);
+    assert!(error.contains("1.1.0-a.a") && error.len() < 400, "{} bytes: {error}", error.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

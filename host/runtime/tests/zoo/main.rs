@@ -9,13 +9,14 @@ mod deeds;
 mod doubles;
 mod starts;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doubles::SearchOnly;
 use hermes_runtime::services::{HistoryHit, HistoryQuery, Level, Reporter};
-use hermes_runtime::{CallError, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services, Tier};
+use hermes_runtime::{CallError, Invocation, LaterVersions, Limit, LimitSet, Limits, Loaded, Recipe, Runtime, Services, Tier};
 
 /// No call may take longer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,9 +64,18 @@ impl Fixture {
     }
 
     fn within(component: &[u8], tier: Tier, set: &LimitSet) -> Self {
-        let services = Arc::new(TestServices::default());
-        let limits = Limits::of(tier).with(set);
         let loaded = runtime().load(component).unwrap_or_else(|error| panic!("{error}"));
+        Self::of(loaded, Limits::of(tier).with(set))
+    }
+
+    /// A plugin whose manifest accepts this host, whatever later version it was built for.
+    fn accepted(component: &[u8], tier: Tier) -> Self {
+        let loaded = runtime().load_watched(component, LaterVersions::Accepted, &|_| ControlFlow::Continue(()));
+        Self::of(loaded.unwrap_or_else(|error| panic!("{error}")), Limits::of(tier).with(&tight()))
+    }
+
+    fn of(loaded: Arc<Loaded>, limits: Limits) -> Self {
+        let services = Arc::new(TestServices::default());
         let history = Arc::new(SearchOnly(search));
         let all = Services { reporter: services.clone(), history, may_read: true, ..Services::nothing() };
         let recipe = Arc::new(Recipe { services: all, ..Recipe::alone("beast", loaded, limits) });
