@@ -5,6 +5,7 @@ mod consent;
 mod doctor;
 mod examples;
 mod fixtures;
+mod kept;
 mod languages;
 mod lifecycle;
 mod publishing;

@@ -155,6 +155,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
 
     // Arguments select tests of the host, so they exclude the other steps.
     if passed_on.is_empty() {
+        step("a host of the draft", must(draft_host(repository)));
         if nextest {
             let mut examples = repository.cargo();
             examples.args(["test", "--workspace", "--doc", "--quiet"]);
@@ -171,6 +172,14 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     }
     println!("all tests passed");
     Ok(())
+}
+
+/// The tests of a host that serves the draft of a later version of the contract. Only the bindings and the runtime are built
+/// again for it.
+fn draft_host(repository: &Repository) -> Command {
+    let mut draft = repository.cargo();
+    draft.args(["test", "--workspace", "--quiet", "--features", "hermes-runtime/draft", "--test", "draft"]);
+    draft
 }
 
 /// Checks formatting and runs clippy in both workspaces.

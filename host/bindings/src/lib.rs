@@ -8,8 +8,18 @@
 // Generated code carries the comments of the contract, where it has any.
 #![allow(missing_docs, unreachable_pub, clippy::all)]
 
+#[cfg(not(feature = "draft"))]
 wasmtime::component::bindgen!({
     path: "../../wit/1.0.0-rc.1",
+    world: "everything",
+    imports: { default: async },
+    exports: { default: async },
+    additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
+});
+
+#[cfg(feature = "draft")]
+wasmtime::component::bindgen!({
+    path: "../../tests/draft-1.1",
     world: "everything",
     imports: { default: async },
     exports: { default: async },
@@ -24,6 +34,8 @@ pub mod imported {
     pub use super::hermes::host::{clock, info, log, random, task};
     pub use super::hermes::http::http;
     pub use super::hermes::llm::{llm, llm_stream};
+    #[cfg(feature = "draft")]
+    pub use super::hermes::notes::notes;
     pub use super::hermes::process::process;
     pub use super::hermes::storage::{documents, sql};
     pub use super::hermes::types::types;

@@ -110,7 +110,9 @@ impl CodeCache {
 
     /// Whether the cache has code for this source. The file may still be refused later.
     pub(crate) fn holds(&self, source: blake3::Hash) -> bool {
-        self.file(source).exists() || self.file(declared(source)).exists() || precompiled::find(self.precompiled, source).is_some()
+        self.file(source).exists()
+            || self.file(declared(source)).exists()
+            || precompiled::find(self.precompiled, source).is_some()
     }
 
     /// Maps the component of these bytes if it was compiled before, on this machine or while the binary was built.

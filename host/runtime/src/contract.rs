@@ -8,29 +8,34 @@ use std::cmp::Ordering;
 use semver::Version;
 
 /// The version of the contract as a whole: of `hermes:plugin`, which contains the worlds.
-pub const CONTRACT: &str = "1.0.0-rc.1";
+pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0-rc.1" };
+
+/// The versions of a package that changes in the draft of `tests/draft-1.1`.
+const CHANGING: &[&str] = if cfg!(feature = "draft") { &[CONTRACT, "1.0.0-rc.1"] } else { &[CONTRACT] };
 
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
 
 /// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
 /// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
-const SERVED: [(&str, &[&str]); 16] = [
+const SERVED: &[(&str, &[&str])] = &[
     ("hermes:context-engine", &["1.0.0-rc.1"]),
     ("hermes:embeddings", &["1.0.0-rc.1"]),
     ("hermes:files", &["1.0.0-rc.1"]),
-    ("hermes:history", &["1.0.0-rc.1"]),
-    ("hermes:hooks", &["1.0.0-rc.1"]),
+    ("hermes:history", CHANGING),
+    ("hermes:hooks", CHANGING),
     ("hermes:host", &["1.0.0-rc.1"]),
     ("hermes:http", &["1.0.0-rc.1"]),
     ("hermes:lifecycle", &["1.0.0-rc.1"]),
     ("hermes:llm", &["1.0.0-rc.1"]),
     ("hermes:memory", &["1.0.0-rc.1"]),
-    ("hermes:plugin", &[CONTRACT]),
+    #[cfg(feature = "draft")]
+    ("hermes:notes", &[CONTRACT]),
+    ("hermes:plugin", CHANGING),
     ("hermes:process", &["1.0.0-rc.1"]),
     ("hermes:skills", &["1.0.0-rc.1"]),
     ("hermes:storage", &["1.0.0-rc.1"]),
-    ("hermes:tools", &["1.0.0-rc.1"]),
+    ("hermes:tools", CHANGING),
     ("hermes:types", &["1.0.0-rc.1"]),
 ];
 

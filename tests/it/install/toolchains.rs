@@ -108,8 +108,8 @@ fn component_size(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Installs the plugin in a new home and uses it with a scripted model. Returns the time of a later turn, and the size of the component.
-fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) {
+/// Installs the plugin from a folder or an archive in a new home, and uses it with a scripted model. Returns the time of a later turn, and the size of the component.
+pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) {
     let server = Server::answering(move |body, number| {
         let last = &body["messages"].as_array().unwrap().last().unwrap()["role"];
         let offered = |name: &str| body["tools"].to_string().contains(&format!("\"{name}\""));
@@ -160,7 +160,7 @@ fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) {
         _ => {
             say("Now delete it.", &[]);
             let answers = server.last_turn().body["messages"].to_string();
-            assert!(answers.contains("approvals.allow: [my-hooks/read_file]"), "{answers}");
+            assert!(answers.contains(&format!("approvals.allow: [{name}/read_file]")), "{answers}");
         }
     }
     (say("Once more.", &[]), component_size(&home.path().join("plugins")))

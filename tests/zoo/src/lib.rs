@@ -9,6 +9,7 @@
 
 mod memory;
 mod plugins;
+mod superset;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,17 +21,23 @@ use wit_parser::{Function, FunctionKind, InterfaceId, Resolve, WorldId, WorldIte
 
 pub use memory::{Memory, Offered};
 pub use plugins::*;
+pub use superset::lost_in_draft;
 
 /// Address of zeros. Read as a result they mean `ok`, `none`, an empty text, an empty list, `false` or the first case.
 const NOTHING: u32 = 1024;
 
-/// The version of the contract.
+/// The version of the contract, and its folder in the repository.
 const CONTRACT: &str = "1.0.0-rc.1";
+const FOLDER: &str = "wit/1.0.0-rc.1";
+/// The same of the draft.
+const DRAFT: &str = "1.1.0-draft";
+const DRAFT_FOLDER: &str = "tests/draft-1.1";
 
 /// A plugin being built.
 #[derive(Debug, Clone)]
 pub struct Shell {
     world: String,
+    folder: &'static str,
     version: &'static str,
     wit: String,
     rewritten: Vec<(String, String)>,
@@ -47,6 +54,7 @@ impl Shell {
     pub fn of(world: &str) -> Self {
         Self {
             world: world.to_owned(),
+            folder: FOLDER,
             version: CONTRACT,
             wit: String::new(),
             rewritten: Vec::new(),
@@ -57,6 +65,12 @@ impl Shell {
             memory: Memory::new(),
             pages: (4, None),
         }
+    }
+
+    /// Builds against the draft of a later version.
+    #[must_use]
+    pub fn of_draft(self) -> Self {
+        Self { folder: DRAFT_FOLDER, ..self }
     }
 
     /// A plugin with the tools `good` and `bad`. Both answer `good`, but `bad` runs `wat` first.
@@ -190,7 +204,7 @@ impl Shell {
     }
 
     fn contract(&self) -> (Resolve, WorldId) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit").join(CONTRACT);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.folder);
         let mut packages: Vec<_> =
             std::fs::read_dir(folder.join("deps")).unwrap().map(|entry| entry.unwrap().path()).collect();
         // All other packages use the types.
@@ -201,9 +215,10 @@ impl Shell {
             map.push_str(&file.display().to_string(), self.text(&file));
             resolve.push_group(map.parse().map_err(|(_, error)| error).unwrap()).unwrap();
         }
+        let version = if self.folder == DRAFT_FOLDER { DRAFT } else { self.version };
         let mut map = wit_parser::SourceMap::default();
         map.push_str("worlds.wit", self.text(&folder.join("worlds.wit")));
-        map.push_str("zoo.wit", format!("package hermes:plugin@{};\n{}", self.version, self.wit));
+        map.push_str("zoo.wit", format!("package hermes:plugin@{version};\n{}", self.wit));
         let package = resolve.push_group(map.parse().map_err(|(_, error)| error).unwrap()).unwrap();
         let world = resolve.select_world(&[package], Some(&self.world)).unwrap();
         (resolve, world)

@@ -4,6 +4,9 @@ use hermes_bindings::imported;
 use imported::history as wit;
 use imported::types::{Error, Header, MessageRange};
 
+#[cfg(feature = "draft")]
+use hermes_conversation::MessageId;
+
 use crate::context::Context;
 use crate::convert::{fault, header, message, part, range, range_back, role_back};
 use crate::error::{Fault, FaultKind};
@@ -98,5 +101,23 @@ impl wit::Host for Context {
                 extra: Vec::new(),
             })
             .collect())
+    }
+
+    #[cfg(feature = "draft")]
+    async fn search_dated(&mut self, query: wit::Query) -> Result<Vec<wit::DatedHit>, Error> {
+        let found = self.search(query).await?;
+        let history = self.services.history.clone();
+        let dated = found.into_iter().map(|hit| {
+            let (id, only) = (MessageId(hit.id), MessageRange { first: hit.id, last: hit.id });
+            let headers = history.headers(range_back(only));
+            let created_at = headers.iter().find(|header| header.id == id).map_or(0, |header| header.created_at);
+            wit::DatedHit { hit, created_at, extra: Vec::new() }
+        });
+        Ok(dated.collect())
+    }
+
+    #[cfg(feature = "draft")]
+    async fn count(&mut self, range: MessageRange) -> Result<u32, Error> {
+        Ok(u32::try_from(self.headers(range).await?.len()).unwrap_or(u32::MAX))
     }
 }

@@ -9,6 +9,8 @@ mod history;
 mod http;
 mod llm;
 mod llm_stream;
+#[cfg(feature = "draft")]
+mod notes;
 mod process;
 mod sql;
 
@@ -49,10 +51,15 @@ impl Context {
 }
 
 /// The imports of the contract: interfaces with their functions.
-const SERVED: [(&str, &[&str]); 15] = [
+const SERVED: &[(&str, &[&str])] = &[
     ("hermes:embeddings/embeddings", &["resolve", "embed"]),
     ("hermes:files/files", &["roots", "stat", "entries", "read", "write", "rename", "remove", "search"]),
+    #[cfg(not(feature = "draft"))]
     ("hermes:history/history", &["whole", "headers", "read", "parts", "summary", "search"]),
+    #[cfg(feature = "draft")]
+    ("hermes:history/history", &["whole", "headers", "read", "parts", "summary", "search", "search-dated", "count"]),
+    #[cfg(feature = "draft")]
+    ("hermes:notes/notes", &["show"]),
     ("hermes:host/clock", &["now", "utc-offset"]),
     ("hermes:host/info", &["version", "has"]),
     ("hermes:host/log", &["write"]),

@@ -1,6 +1,7 @@
 //! Plugins that were built for another text of the contract.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use hermes_runtime::{LaterVersions, Tier};
 use hermes_zoo::Shell;
@@ -77,7 +78,7 @@ fn a_later_version_is_refused_in_one_line_with_both_versions_and_the_remedy() {
         assert_eq!(
             refusal(&component, LaterVersions::Refused),
             format!(
-                "it was built for hermes:lifecycle {version}, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or \
+                "it was built for hermes:types {version}, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or \
                  install an older release of the plugin"
             )
         );
@@ -163,5 +164,48 @@ async fn a_plugin_can_ask_what_the_host_has_and_has_granted() {
         let component = shell.body("tools/call", &format!("{check} (i32.const {answer})")).build();
         let answer = Fixture::new(&component, Tier::Tools).tool("good").await;
         assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{feature}: {answer:?}");
+    }
+}
+
+#[test]
+fn the_draft_has_everything_of_the_candidate() {
+    assert_eq!(hermes_zoo::lost_in_draft(), Vec::<String>::new());
+}
+
+#[test]
+fn the_kept_components_are_never_built_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept");
+    let found = crate::kept::KEPT.iter().map(|name| {
+        let file = format!("{name}-0.1.0.tar.gz");
+        let digest = blake3::hash(&std::fs::read(folder.join(&file)).unwrap()).to_hex();
+        format!("{digest}  {file}")
+    });
+    let frozen = std::fs::read_to_string(folder.join("FROZEN")).unwrap();
+    assert_eq!(found.collect::<Vec<_>>(), frozen.lines().collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_of_the_draft_is_refused_or_runs_without_what_is_new() {
+    let call = format!(
+        "(call $notes/show (i32.const 0) (i32.const 0) (i32.const 4096)) {unsupported} \
+         (call $history/count (i64.const 1) (i64.const 2) (i32.const 4096)) {unsupported}",
+        unsupported = expects(UNSUPPORTED)
+    );
+    let component = Shell::with_tool(&call).of_draft().import("notes", "show").import("history", "count").build();
+    assert_eq!(
+        refusal(&component, LaterVersions::Refused),
+        "it was built for hermes:history 1.1.0-draft, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or install \
+         an older release of the plugin"
+    );
+    let answer = Fixture::accepted(&component, Tier::Tools).tool("bad").await;
+    assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_kept_components_work() {
+    let runtime = runtime();
+    // Python is compiled for half a minute; an end-to-end test installs and uses it.
+    for name in crate::kept::KEPT.into_iter().filter(|name| *name != "python-tools") {
+        crate::kept::works(name, &runtime).await;
     }
 }

@@ -7,6 +7,8 @@ mod contract;
 mod deeds;
 #[path = "../doubles/mod.rs"]
 mod doubles;
+#[path = "../kept/mod.rs"]
+mod kept;
 mod starts;
 
 use std::ops::ControlFlow;
@@ -16,7 +18,9 @@ use std::time::Duration;
 
 use doubles::SearchOnly;
 use hermes_runtime::services::{HistoryHit, HistoryQuery, Level, Reporter};
-use hermes_runtime::{CallError, Invocation, LaterVersions, Limit, LimitSet, Limits, Loaded, Recipe, Runtime, Services, Tier};
+use hermes_runtime::{
+    CallError, Invocation, LaterVersions, Limit, LimitSet, Limits, Loaded, Recipe, Runtime, Services, Tier,
+};
 
 /// No call may take longer, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

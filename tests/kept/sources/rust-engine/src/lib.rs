@@ -1,0 +1,109 @@
+//! A context engine that keeps the last turns in full and folds older messages into one line each.
+//!
+//! The host owns the conversation. The engine receives the header of each message and answers `propose` with a plan: a new
+//! view over message ids. The host checks the plan, so a bug here costs a refused plan and never a message.
+
+mod digest;
+
+use hermes_plugin::context_engine::{Advice, Item, Moment, Outcome, Plan, Pressure, Request, Segment, Summary, Timing};
+use hermes_plugin::{ContextEngine, Error, Header, MessageId, MessageRange, Model, Plugin, history};
+use serde::Deserialize;
+
+/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Config {
+    keep_turns: u32,
+    full_at: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { keep_turns: 4, full_at: 0.75 }
+    }
+}
+
+struct Engine {
+    config: Config,
+    /// Every message of the conversation, oldest first.
+    headers: Vec<Header>,
+    /// The key of the last proposal, and the key that the host refused last.
+    proposed: Option<String>,
+    refused: Option<String>,
+}
+
+impl Plugin for Engine {
+    fn configure(config: &str) -> Result<Self, Error> {
+        let config: Config = serde_json::from_str(config)?;
+        if config.keep_turns == 0 || !(config.full_at > 0.0 && config.full_at <= 1.0) {
+            return Err(Error::invalid("keep_turns must be at least 1, and full_at lie between 0 and 1"));
+        }
+        Ok(Self { config, headers: Vec::new(), proposed: None, refused: None })
+    }
+}
+
+impl ContextEngine for Engine {
+    fn model_changed(&mut self, _: Model) -> Result<(), Error> {
+        // Nothing to store: every call brings the window's size.
+        Ok(())
+    }
+
+    fn observe(&mut self, headers: Vec<Header>) -> Result<(), Error> {
+        self.headers.extend(headers);
+        Ok(())
+    }
+
+    fn rewound(&mut self, first: MessageId) -> Result<(), Error> {
+        self.headers.retain(|header| header.id < first);
+        Ok(())
+    }
+
+    fn assess(&mut self, pressure: &Pressure) -> Advice {
+        let room = pressure.context_length.saturating_sub(pressure.reserve).max(1);
+        let full = f64::from(pressure.prompt_tokens) / f64::from(room);
+        let propose = match pressure.moment {
+            Moment::Manual | Moment::Overflow => Timing::Now,
+            _ if full >= 0.95 => Timing::Now,
+            // The host weighs the gain against the cache, and adopts the plan when it pays.
+            _ if full >= self.config.full_at => Timing::Boundary,
+            _ => Timing::NotNow,
+        };
+        Advice::new(false, propose)
+    }
+
+    fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
+        let keep = if request.pressure.moment == Moment::Overflow { 1 } else { self.config.keep_turns };
+        let folded = digest::folded(&self.headers, keep);
+        let (Some(first), Some(last_folded)) = (self.headers.first(), folded.checked_sub(1)) else { return Ok(None) };
+        let covers = MessageRange::new(first.id, self.headers[last_folded].id);
+        // Text and covers under a key must never change. Both depend only on the messages.
+        let key = format!("rust-engine:{}-{}", covers.first, covers.last);
+        let is_shown = request.view.iter().any(|item| matches!(item, Item::Summary(shown) if shown.key == key));
+        if is_shown || self.refused.as_ref() == Some(&key) {
+            return Ok(None);
+        }
+        let content = digest::text(&history::read_all(covers)?);
+        let summary = Summary { key: key.clone(), content, covers: vec![covers] };
+        let rest = MessageRange::new(self.headers[folded].id, self.headers[self.headers.len() - 1].id);
+        self.proposed = Some(key);
+        Ok(Some(Plan {
+            segments: vec![Segment::Summary(summary), Segment::Restore(rest)],
+            reason: format!("folded {folded} messages into one line each"),
+            extra: Vec::new(),
+        }))
+    }
+
+    fn settled(&mut self, outcome: &Outcome) -> Result<(), Error> {
+        if let Outcome::Refused(_) = outcome {
+            // The host would refuse the same plan again.
+            self.refused = self.proposed.take();
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> String {
+        serde_json::json!({ "messages": self.headers.len(), "keep_turns": self.config.keep_turns }).to_string()
+    }
+}
+
+hermes_plugin::export!(Engine: ContextEngine);

@@ -1,0 +1,68 @@
+//! A memory provider that stores lines of the user beginning with `remember`, and recalls those that share a word with a later
+//! question.
+//!
+//! The notes are stored in the plugin's own document `notes.md`, which needs no permission. An instance can be dropped at any
+//! time, so it keeps no notes in memory.
+
+mod notes;
+
+use hermes_plugin::memory_provider::{Query, Recollection, Turn};
+use hermes_plugin::{Error, MemoryProvider, Plugin, documents, llm};
+use serde::Deserialize;
+
+const NOTES: &str = "notes.md";
+
+/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Config {
+    keyword: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { keyword: "remember".to_owned() }
+    }
+}
+
+struct Memory {
+    config: Config,
+}
+
+impl Plugin for Memory {
+    fn configure(config: &str) -> Result<Self, Error> {
+        let config: Config = serde_json::from_str(config)?;
+        if config.keyword.trim().is_empty() {
+            return Err(Error::invalid("keyword is empty: give a word such as `remember`"));
+        }
+        Ok(Self { config })
+    }
+}
+
+impl MemoryProvider for Memory {
+    fn recall(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
+        let notes = documents::read(NOTES)?.map(|document| document.content).unwrap_or_default();
+        let mut left = query.budget;
+        let mut found = Vec::new();
+        for note in notes::about(&notes, &query.text) {
+            // The host's own estimate; needs no permission.
+            let tokens = llm::count_tokens(note);
+            if tokens <= left {
+                left -= tokens;
+                found.push(Recollection::new(note, note));
+            }
+        }
+        Ok(found)
+    }
+
+    fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
+        let new = notes::in_text(&turn.user, &self.config.keyword);
+        if new.is_empty() {
+            return Ok(());
+        }
+        // Runs again if another session wrote in between. A turn can arrive twice, but each note is stored once.
+        documents::update(NOTES, |notes| Ok((notes::added(notes, &new), ())))
+    }
+}
+
+hermes_plugin::export!(Memory: MemoryProvider);
