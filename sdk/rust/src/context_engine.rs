@@ -16,6 +16,39 @@ impl Advice {
     }
 }
 
+impl Pressure {
+    /// A window of this length in tokens at the end of a turn, with so many tokens in use, for tests.
+    pub fn new(prompt_tokens: u32, context_length: u32) -> Self {
+        let cache = CacheState {
+            warm_tokens: 0,
+            warm_until: None,
+            read_price: 0.1,
+            write_price: 1.25,
+            breaking: false,
+            extra: Extra::new(),
+        };
+        Self {
+            moment: Moment::TurnEnd,
+            prompt_tokens,
+            estimated: false,
+            fixed_tokens: 0,
+            context_length,
+            reserve: 0,
+            expected_requests: 1,
+            cache,
+            last: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl Request {
+    /// A request for a plan about this view, for tests.
+    pub fn new(pressure: Pressure, view: impl Into<Vec<Item>>) -> Self {
+        Self { pressure, view: view.into(), focus: None, memory_context: String::new(), extra: Extra::new() }
+    }
+}
+
 /// A context engine. It receives the headers of messages, reads texts through [`history`](crate::history), and answers
 /// [`propose`](ContextEngine::propose) with a new view over message ids.
 pub trait ContextEngine: Plugin {

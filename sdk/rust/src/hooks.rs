@@ -31,6 +31,13 @@ impl ToolEvent {
     }
 }
 
+impl ToolDone {
+    /// A finished call, for tests.
+    pub fn new(event: ToolEvent, content: impl Into<String>, failed: bool) -> Self {
+        Self { event, content: content.into(), failed, elapsed_ms: 0, extra: Vec::new() }
+    }
+}
+
 /// A plugin that receives events of the agent loop and can stop a tool call.
 pub trait Hooks: Plugin {
     /// The events to receive, see [`interest`]. Called once.

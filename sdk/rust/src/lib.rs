@@ -59,9 +59,9 @@
 //! With the feature `native` and another target, the same source builds a native library: see `docs/plugins-native.md`.
 //!
 //! The imports are the modules [`info`], [`log`], [`task`], [`clock`], [`random`], [`llm`], [`embeddings`],
-//! [`history`], [`sql`], [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`]. They
-//! work only inside the host, so keep a plugin's rules in plain functions, which `cargo test` runs natively. A panic ends the
-//! instance; the user sees its message, and the next call gets a new instance.
+//! [`history`], [`sql`], [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`].
+//! In `cargo test`, the host of the module `testing` answers them. A panic ends the instance; the user sees its message, and the next
+//! call gets a new instance.
 
 // The attribute `arguments` refers to the crate by the name that users see.
 #[cfg(test)]
@@ -76,6 +76,8 @@ mod error;
 mod export;
 pub mod hooks;
 mod host;
+#[cfg(not(target_family = "wasm"))]
+mod imports;
 pub mod lifecycle;
 pub mod memory_extras;
 pub mod memory_provider;
@@ -83,13 +85,13 @@ pub mod memory_provider;
 #[doc(hidden)]
 pub mod native;
 pub mod skills;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
 pub mod toolbox;
 pub mod tools;
 
-#[cfg(not(all(feature = "native", not(target_family = "wasm"))))]
+#[cfg(target_family = "wasm")]
 use bindings::imports;
-#[cfg(all(feature = "native", not(target_family = "wasm")))]
-use native::imports;
 
 pub use bindings::types::{
     Blob, Extra, Header, Media, MediaSource, Message, MessageId, MessageRange, Model, Part, Peer, Progress,

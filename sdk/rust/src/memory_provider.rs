@@ -1,7 +1,7 @@
 //! Recall across sessions.
 
 use crate::export::Slot;
-use crate::{Error, Extra, Plugin};
+use crate::{Error, Extra, MessageRange, Plugin};
 
 use crate::bindings::memory_provider::exports::hermes::memory::memory_provider as wit;
 pub use wit::{Query, Recollection, Turn};
@@ -10,6 +10,30 @@ impl Recollection {
     /// A text to recall. The host shows it under its key only once while the conversation still shows it.
     pub fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
         Self { key: key.into(), text: text.into(), extra: Extra::new() }
+    }
+}
+
+impl Query {
+    /// A message of the user in the first turn, for tests.
+    pub fn new(text: impl Into<String>, budget: u32) -> Self {
+        Self { turn: 1, author: None, text: text.into(), budget, extra: Extra::new() }
+    }
+}
+
+impl Turn {
+    /// A finished turn of the session `session-1` with two messages, for tests.
+    pub fn new(number: u32, user: impl Into<String>, assistant: impl Into<String>) -> Self {
+        let first = u64::from(number.saturating_sub(1)) * 2 + 1;
+        Self {
+            session_id: "session-1".to_owned(),
+            number,
+            ended_at: 0,
+            author: None,
+            user: user.into(),
+            assistant: assistant.into(),
+            messages: MessageRange::new(first, first + 1),
+            extra: Extra::new(),
+        }
     }
 }
 

@@ -70,8 +70,13 @@ fn message_of(panic: Box<dyn Any + Send>) -> String {
     PANIC.with(|words| words.borrow_mut().take()).unwrap_or_else(|| "it panicked".to_owned())
 }
 
+/// Whether this thread runs an instance of a native library.
+pub(crate) fn in_host() -> bool {
+    HOST.get().is_some()
+}
+
 /// Calls the host from the thread of an instance.
-fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, arguments: &A) -> R {
+pub(crate) fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, arguments: &A) -> R {
     let Some(import) = HOST.get() else {
         panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin created");
     };
@@ -172,129 +177,5 @@ kinds! {
     embedder "hermes:embeddings/embedder", Slot<Plugin: Embedder>, embedder_wit::Guest {
         describe();
         embed(request: embedder_wit::Request);
-    }
-}
-
-macro_rules! imports {
-    ($($module:ident { $(fn $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+ })+) => {$(
-        #[allow(missing_docs)]
-        pub mod $module {
-            #[allow(unused_imports)]
-            use crate::Error;
-            // An interface may declare functions only, which leaves no type to export.
-            #[allow(unused_imports, unreachable_pub)]
-            pub use crate::bindings::imports::$module::*;
-
-            $(pub fn $function($($argument: $type),*) $(-> $result)? {
-                super::import(stringify!($module), stringify!($function), &($($argument,)*))
-            })+
-        }
-    )+};
-}
-
-/// The imports of the contract, implemented by calling the host over the binary interface.
-pub mod imports {
-    use super::import;
-
-    imports! {
-        info {
-            fn version() -> String;
-            fn has(feature: &str) -> bool;
-        }
-        log {
-            fn write(level: Level, text: &str);
-        }
-        task {
-            fn cancelled() -> bool;
-            fn time_left() -> u32;
-            fn progress(text: &str);
-        }
-        clock {
-            fn now() -> u64;
-            fn utc_offset() -> i32;
-        }
-        random {
-            fn bytes(count: u32) -> Vec<u8>;
-        }
-        llm {
-            fn resolve(task: &str) -> Result<Model, Error>;
-            fn complete(request: &Request) -> Result<Reply, Error>;
-            fn count_tokens(text: &str) -> u32;
-        }
-        embeddings {
-            fn resolve() -> Result<EmbeddingModel, Error>;
-            fn embed(request: &Request) -> Result<Reply, Error>;
-        }
-        history {
-            fn whole() -> Result<Option<MessageRange>, Error>;
-            fn headers(range: MessageRange) -> Result<Vec<Header>, Error>;
-            fn read(range: MessageRange) -> Result<Page, Error>;
-            fn parts(range: MessageRange) -> Result<PartsPage, Error>;
-            fn summary(key: &str) -> Result<String, Error>;
-            fn search(query: &Query) -> Result<Vec<Hit>, Error>;
-        }
-        sql {
-            fn query(statement: &Statement) -> Result<Rows, Error>;
-            fn execute(statements: &[Statement]) -> Result<Vec<u64>, Error>;
-        }
-        documents {
-            fn read(name: &str) -> Result<Option<Document>, Error>;
-            fn write(name: &str, content: &str, version: Option<&str>) -> Result<WriteOutcome, Error>;
-        }
-        files {
-            fn roots() -> Result<Vec<Root>, Error>;
-            fn stat(root: &str, path: &str) -> Result<Entry, Error>;
-            fn entries(root: &str, path: &str) -> Result<Vec<Entry>, Error>;
-            fn read(root: &str, path: &str, offset: u64, limit: u32) -> Result<Slice, Error>;
-            fn write(root: &str, path: &str, content: &[u8], version: Option<&str>) -> Result<String, Error>;
-            fn rename(root: &str, path: &str, to: &str) -> Result<(), Error>;
-            fn remove(root: &str, path: &str) -> Result<(), Error>;
-            fn search(root: &str, glob: &str, pattern: Option<&Pattern>, offset: u32, limit: u32) -> Result<Findings, Error>;
-        }
-        http {
-            fn send(request: &Request) -> Result<Response, Error>;
-            fn has_secret(name: &str) -> bool;
-            fn replace_secret(name: &str, value: &str) -> Result<(), Error>;
-        }
-        process {
-            fn run(command: &Command) -> Result<Exit, Error>;
-            fn start(command: &Command) -> Result<ProgramId, Error>;
-            fn read(id: ProgramId, wait_ms: u32) -> Result<Chunk, Error>;
-            fn write(id: ProgramId, bytes: &[u8]) -> Result<(), Error>;
-            fn close_input(id: ProgramId) -> Result<(), Error>;
-            fn wait(id: ProgramId, wait_ms: u32) -> Result<Option<End>, Error>;
-            fn stop(id: ProgramId) -> Result<End, Error>;
-            fn programs() -> Result<Vec<Background>, Error>;
-        }
-    }
-    /// Streams. A resource has no bytes, so the host names a generation by a number.
-    #[allow(missing_docs)]
-    pub mod llm_stream {
-        use crate::Error;
-        pub use crate::bindings::imports::llm_stream::{Delta, Reply, Request};
-
-        const INTERFACE: &str = "llm_stream";
-
-        pub fn start(request: &Request) -> Result<Generation, Error> {
-            super::import::<_, Result<u32, Error>>(INTERFACE, "start", &(request,)).map(Generation)
-        }
-
-        #[derive(Debug)]
-        pub struct Generation(u32);
-
-        impl Generation {
-            pub fn next(&self) -> Result<Option<Delta>, Error> {
-                super::import(INTERFACE, "next", &(self.0,))
-            }
-        }
-
-        impl Drop for Generation {
-            fn drop(&mut self) {
-                // A panic in a drop would end the process. If the host is gone, so is the generation.
-                if !std::thread::panicking() && super::super::HOST.get().is_some() {
-                    super::import::<_, ()>(INTERFACE, "drop", &(self.0,));
-                }
-            }
-        }
     }
 }

@@ -95,6 +95,11 @@ impl Tool {
 }
 
 impl Invocation {
+    /// A call, for tests. `arguments` is a JSON object, as text or as a `serde_json::Value`.
+    pub fn new(name: impl Into<String>, arguments: impl Display) -> Self {
+        Self { id: "call-1".to_owned(), name: name.into(), arguments: arguments.to_string(), extra: Extra::new() }
+    }
+
     /// Parses the arguments. An error is reported to the model.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let arguments = if self.arguments.trim().is_empty() { "{}" } else { &self.arguments };
@@ -109,6 +114,12 @@ impl Invocation {
 }
 
 impl Output {
+    /// The texts of the output, joined.
+    pub fn texts(&self) -> String {
+        let text = |part: &Content| if let Content::Text(text) = part { Some(text.clone()) } else { None };
+        self.content.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    }
+
     /// An output that is only text.
     pub fn text(content: impl Into<String>) -> Self {
         Self { content: vec![Content::Text(content.into())], structured: None, extra: Vec::new() }

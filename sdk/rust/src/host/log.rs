@@ -1,6 +1,6 @@
 //! The plugin's log. The user sees each warning and error once.
 //!
-//! A text that is a JSON object becomes the fields of its line. In native tests the lines go to stderr.
+//! A text that is a JSON object becomes the fields of its line. In native tests the lines go to stderr, also without a host.
 
 use std::fmt::Display;
 
@@ -8,10 +8,12 @@ pub use crate::imports::log::Level;
 
 /// Writes a line at a level.
 pub fn write(level: Level, text: impl Display) {
-    #[cfg(any(target_family = "wasm", feature = "native"))]
-    crate::imports::log::write(level, &text.to_string());
-    #[cfg(not(any(target_family = "wasm", feature = "native")))]
-    eprintln!("{level:?}: {text}");
+    let text = text.to_string();
+    #[cfg(not(target_family = "wasm"))]
+    if !crate::testing::is_served() {
+        return eprintln!("{level:?}: {text}");
+    }
+    crate::imports::log::write(level, &text);
 }
 
 /// For debugging the plugin itself.

@@ -107,3 +107,42 @@ impl ContextEngine for Engine {
 }
 
 hermes_plugin::export!(Engine: ContextEngine);
+
+#[cfg(test)]
+mod tests {
+    use hermes_plugin::testing::Host;
+    use hermes_plugin::{Message, Role};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn older_turns_are_folded_when_the_window_is_full() -> Result<(), Error> {
+        let messages = (1..=6).map(|id| Message::new(id, Role::User, format!("message {id}")));
+        let host = Host::new().messages(messages);
+        let mut engine: Engine = host.start(json!({ "keep_turns": 2 }))?;
+        engine.observe(host.headers())?;
+        assert_eq!(engine.assess(&Pressure::new(100, 1000)), Advice::new(false, Timing::NotNow));
+        assert_eq!(engine.assess(&Pressure::new(800, 1000)), Advice::new(false, Timing::Boundary));
+
+        let view = [Item::Messages(MessageRange::new(1, 6))];
+        let plan = engine.propose(&Request::new(Pressure::new(800, 1000), view))?;
+        let segments = plan.map(|plan| plan.segments).unwrap_or_default();
+        let [Segment::Summary(summary), Segment::Restore(rest)] = &segments[..] else { panic!("{segments:?}") };
+        assert_eq!((&summary.covers[..], *rest), (&[MessageRange::new(1, 4)][..], MessageRange::new(5, 6)));
+        assert!(summary.content.contains("#4 user: message 4"), "{}", summary.content);
+        Ok(())
+    }
+
+    #[test]
+    fn a_refused_plan_is_not_proposed_again() -> Result<(), Error> {
+        let host = Host::new().messages((1..=6).map(|id| Message::new(id, Role::User, "tea")));
+        let mut engine: Engine = host.start(json!({}))?;
+        engine.observe(host.headers())?;
+        let request = Request::new(Pressure::new(800, 1000), []);
+        assert!(engine.propose(&request)?.is_some());
+        engine.settled(&Outcome::Refused(Error::invalid("no")))?;
+        assert_eq!(engine.propose(&request)?, None);
+        Ok(())
+    }
+}

@@ -70,19 +70,30 @@ hermes_plugin::export!(Guard: Hooks);
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::hooks::ToolEvent;
+    use hermes_plugin::hooks::{ToolDone, ToolEvent};
+    use hermes_plugin::testing::Host;
 
     use super::*;
 
-    fn before(arguments: &str) -> Verdict {
-        let mut guard = Guard { config: Config::default(), failed: 0 };
-        let event = ToolEvent::new("terminal", arguments);
-        guard.on_event(&Event::BeforeTool(event))
+    fn before(guard: &mut Guard, arguments: &str) -> Verdict {
+        guard.on_event(&Event::BeforeTool(ToolEvent::new("terminal", arguments)))
     }
 
     #[test]
-    fn words_that_delete_need_approval() {
-        assert_eq!(before(r#"{"command":"ls"}"#), Verdict::Proceed);
-        assert!(matches!(before(r#"{"command":"rm -rf /tmp/x"}"#), Verdict::Ask(text) if text.contains("rm -rf")));
+    fn words_that_delete_need_approval() -> Result<(), Error> {
+        let mut guard: Guard = Host::new().start(json!({ "ask_for": ["rm -rf"] }))?;
+        assert_eq!(before(&mut guard, r#"{"command":"ls"}"#), Verdict::Proceed);
+        let asked = before(&mut guard, r#"{"command":"rm -rf /tmp/x"}"#);
+        assert!(matches!(asked, Verdict::Ask(text) if text.contains("rm -rf")));
+        Ok(())
+    }
+
+    #[test]
+    fn a_failed_call_is_logged() -> Result<(), Error> {
+        let host = Host::new();
+        let mut guard: Guard = host.start(json!({}))?;
+        guard.on_event(&Event::AfterTool(ToolDone::new(ToolEvent::new("terminal", "{}"), "no such file", true)));
+        assert_eq!(host.log()[0].1, r#"{"tool":"terminal","failed_so_far":1}"#);
+        Ok(())
     }
 }

@@ -66,3 +66,32 @@ impl MemoryProvider for Memory {
 }
 
 hermes_plugin::export!(Memory: MemoryProvider);
+
+#[cfg(test)]
+mod tests {
+    use hermes_plugin::testing::Host;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_noted_line_is_recalled_within_the_budget() -> Result<(), Error> {
+        let host = Host::new().document(NOTES, "tea at four\n");
+        let mut memory: Memory = host.start(json!({ "keyword": "note" }))?;
+        memory.sync_turn(&Turn::new(1, "Note: the ferry leaves at 07:45", "Noted."))?;
+        let note = "the ferry leaves at 07:45";
+        assert_eq!(host.document_text(NOTES), Some(format!("tea at four\n{note}\n")));
+        assert_eq!(memory.recall(&Query::new("When does the ferry leave?", 100))?, [Recollection::new(note, note)]);
+        assert!(memory.recall(&Query::new("When does the ferry leave?", 1))?.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn an_empty_keyword_is_refused() {
+        assert!(
+            Host::new()
+                .start::<Memory>(json!({ "keyword": " " }))
+                .is_err_and(|error| error.message.contains("keyword"))
+        );
+    }
+}

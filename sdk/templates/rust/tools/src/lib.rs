@@ -64,17 +64,10 @@ hermes_plugin::export!(Counter: Tools);
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::tools::Content;
-
     use super::*;
 
     fn call(arguments: &str) -> Result<String, Error> {
-        let invocation =
-            Invocation { id: "1".into(), name: "count".into(), arguments: arguments.into(), extra: Vec::new() };
-        Counter.call(&invocation).map(|output| match output.content.as_slice() {
-            [Content::Text(text)] => text.clone(),
-            other => panic!("{other:?} is not one text"),
-        })
+        Counter.call(&Invocation::new("count", arguments)).map(|output| output.texts())
     }
 
     #[test]
