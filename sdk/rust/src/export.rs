@@ -1,5 +1,6 @@
 //! Exports a type that implements the traits as a component.
 
+use crate::lifecycle::Prepared;
 use crate::{Error, Plugin};
 
 /// The contract version of this SDK.
@@ -21,26 +22,36 @@ pub trait Slot {
     /// The author's type.
     type Plugin: Plugin;
 
-    /// Lends the instance, which is `None` until it is configured.
-    fn with<R>(run: impl FnOnce(&mut Option<Self::Plugin>) -> R) -> R;
+    /// Lends the instance, or what there is before it is created.
+    fn with<R>(run: impl FnOnce(&mut Prepared<Self::Plugin>) -> R) -> R;
 
-    /// Calls the instance, or returns an error if it is not configured yet.
+    /// Calls the instance, or returns an error if it is not created yet.
     fn call<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> Result<R, Error>) -> Result<R, Error> {
-        Self::with(|slot| match slot {
-            Some(plugin) => run(plugin),
-            None => {
+        Self::with(|slot| Self::in_slot(name, slot, run))
+    }
+
+    /// The same for a slot that is lent already.
+    fn in_slot<R>(
+        name: &str,
+        slot: &mut Prepared<Self::Plugin>,
+        run: impl FnOnce(&mut Self::Plugin) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match slot {
+            Prepared::Instance(plugin) => run(plugin),
+            Prepared::Config(_) => {
+                Err(Error::failed(format!("{name} was called before session-start had succeeded"))
+                    .with_code("not-started"))
+            }
+            Prepared::Nothing => {
                 Err(Error::failed(format!("{name} was called before configure had succeeded"))
                     .with_code("unconfigured"))
             }
-        })
+        }
     }
 
-    /// Calls the instance where the contract has no error result. Traps if it is not configured yet.
+    /// Calls the instance where the contract has no error result. Traps if it is not created yet.
     fn expect<R>(name: &str, run: impl FnOnce(&mut Self::Plugin) -> R) -> R {
-        Self::with(|slot| match slot {
-            Some(plugin) => run(plugin),
-            None => panic!("{name} was called before configure had succeeded"),
-        })
+        Self::call(name, |plugin| Ok(run(plugin))).unwrap_or_else(|error| panic!("{}", error.message))
     }
 }
 
@@ -67,8 +78,8 @@ macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
         const _: () = {
             ::std::thread_local! {
-                static INSTANCE: ::std::cell::RefCell<::std::option::Option<$plugin>> =
-                    const { ::std::cell::RefCell::new(::std::option::Option::None) };
+                static INSTANCE: ::std::cell::RefCell<$crate::__private::Prepared<$plugin>> =
+                    const { ::std::cell::RefCell::new($crate::__private::Prepared::Nothing) };
             }
 
             #[allow(dead_code)]
@@ -77,7 +88,7 @@ macro_rules! export {
             impl $crate::__private::Slot for Component {
                 type Plugin = $plugin;
 
-                fn with<R>(run: impl ::std::ops::FnOnce(&mut ::std::option::Option<$plugin>) -> R) -> R {
+                fn with<R>(run: impl ::std::ops::FnOnce(&mut $crate::__private::Prepared<$plugin>) -> R) -> R {
                     INSTANCE.with_borrow_mut(run)
                 }
             }

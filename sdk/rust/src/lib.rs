@@ -1,21 +1,33 @@
 //! Write plugins for Hermes in Rust.
 //!
-//! A plugin is a type that implements [`Plugin`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
+//! A plugin is a type that implements [`Instance`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
 //! [`MemoryProvider`] (with [`MemoryEvents`], [`MemoryPrefetch`], [`MemoryMirror`], [`MemoryRewind`], [`MemoryUpkeep`]), [`ContextEngine`] (with [`ContextAssist`]), [`Embedder`]. [`export!`] makes it a component. A complete plugin:
 //!
 //! ```
 //! use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-//! use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments, random};
+//! use hermes_plugin::{Error, Instance, Setup, Toolbox, Tools, arguments, config, random};
 //! use serde_json::json;
 //!
-//! struct Dice {
+//! #[config]
+//! struct Config {
+//!     /// Sides of each die.
+//!     #[serde(default = "six")]
 //!     sides: u64,
 //! }
 //!
-//! impl Plugin for Dice {
-//!     fn configure(config: &str) -> Result<Self, Error> {
-//!         let config: serde_json::Value = serde_json::from_str(config)?;
-//!         Ok(Self { sides: config["sides"].as_u64().unwrap_or(6) })
+//! fn six() -> u64 {
+//!     6
+//! }
+//!
+//! struct Dice {
+//!     config: Config,
+//! }
+//!
+//! impl Instance for Dice {
+//!     type Config = Config;
+//!
+//!     fn new(setup: Setup<Config>) -> Result<Self, Error> {
+//!         Ok(Self { config: setup.config })
 //!     }
 //! }
 //!
@@ -35,7 +47,7 @@
 //!         let count @ 1..=100 = arguments.count.unwrap_or(1) else {
 //!             return Err(Error::invalid("count must be a number from 1 to 100"));
 //!         };
-//!         let rolled: Vec<_> = random::bytes(count).iter().map(|byte| u64::from(*byte) % self.sides + 1).collect();
+//!         let rolled: Vec<_> = random::bytes(count).iter().map(|byte| u64::from(*byte) % self.config.sides + 1).collect();
 //!         Ok(Output::text(json!({ "rolled": rolled }).to_string()))
 //!     }
 //! }
@@ -63,7 +75,7 @@
 //! In `cargo test`, the host of the module `testing` answers them. A panic ends the instance; the user sees its message, and the next
 //! call gets a new instance.
 
-// The attribute `arguments` refers to the crate by the name that users see.
+// The attributes `arguments` and `config` refer to the crate by the name that users see.
 #[cfg(test)]
 extern crate self as hermes_plugin;
 
@@ -102,10 +114,10 @@ pub use context_engine::ContextEngine;
 pub use embedder::Embedder;
 pub use error::{Error, ErrorKind};
 pub use export::CONTRACT;
-pub use hermes_plugin_derive::arguments;
+pub use hermes_plugin_derive::{arguments, config};
 pub use hooks::Hooks;
 pub use host::{clock, documents, embeddings, files, history, http, info, llm, log, process, random, sql, task};
-pub use lifecycle::{Ending, Plugin, Start};
+pub use lifecycle::{Ending, Instance, NoConfig, Plugin, Setup, Start};
 pub use memory_extras::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind, MemoryUpkeep};
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
@@ -116,6 +128,7 @@ pub use tools::Tools;
 pub mod __private {
     pub use crate::bindings;
     pub use crate::export::{STAMP, Slot, stamp};
+    pub use crate::lifecycle::Prepared;
     #[cfg(all(feature = "native", not(target_family = "wasm")))]
     pub use crate::native;
     #[cfg(all(feature = "native", not(target_family = "wasm")))]

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::export::{STAMP, Slot};
+use crate::lifecycle::Prepared;
 use crate::{
     ContextAssist, ContextEngine, Embedder, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
     MemoryRewind, MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
@@ -49,7 +50,7 @@ extern "C" fn enter(import: abi::Import) {
 
 extern "C" fn leave<S: Slot>() {
     // Drop the instance here: a panic during thread shutdown would end the process.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(S::with(Option::take))));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(S::with(|slot| std::mem::replace(slot, Prepared::Nothing)))));
 }
 
 fn answer<A: DeserializeOwned, R: Serialize>(arguments: RSlice<'_, u8>, call: impl FnOnce(A) -> R) -> Answer {

@@ -73,7 +73,7 @@ impl<P> Toolbox<P> {
 
 /// Description and schema of a type. The schema is reduced to the form that models and providers understand: inlined, and
 /// without details that only Rust programs need.
-fn described<A: JsonSchema>() -> (String, Value) {
+pub(crate) fn described<A: JsonSchema>() -> (String, Value) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
     settings.inline_subschemas = true;
@@ -108,6 +108,9 @@ fn plain(schema: &mut Schema) {
     });
     if let Some(only) = only {
         schema.insert("type".to_owned(), only);
+        if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            values.retain(|value| !value.is_null());
+        }
     }
 }
 

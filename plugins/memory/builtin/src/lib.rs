@@ -9,7 +9,7 @@ mod notes;
 use std::num::NonZeroUsize;
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, MemoryProvider, Plugin, Tools, documents, log};
+use hermes_plugin::{Error, Instance, MemoryProvider, Setup, Tools, documents, log};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,11 +75,11 @@ impl Limits {
     }
 }
 
-impl Plugin for Builtin {
-    fn configure(config: &str) -> Result<Self, Error> {
-        let limits =
-            serde_json::from_str(config).map_err(|error| Error::invalid(format!("memory configuration: {error}")))?;
-        Ok(Self { limits })
+impl Instance for Builtin {
+    type Config = Limits;
+
+    fn new(setup: Setup<Limits>) -> Result<Self, Error> {
+        Ok(Self { limits: setup.config })
     }
 }
 
@@ -280,6 +280,8 @@ fn thousands(number: usize) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_plugin::testing::Host;
+
     use super::*;
 
     fn call(text: &str, arguments: Value) -> Result<(Option<String>, Value), Error> {
@@ -359,11 +361,14 @@ mod tests {
 
     #[test]
     fn limits_come_from_the_configuration() {
+        let host = Host::new();
         let limits =
-            |config| Builtin::configure(config).map(|plugin| (plugin.limits.memory.get(), plugin.limits.user.get()));
-        assert_eq!(limits("{}"), Ok((2_200, 1_375)));
-        assert_eq!(limits(r#"{"memory_char_limit":5000,"other":1}"#), Ok((5_000, 1_375)));
-        assert!(limits(r#"{"user_char_limit":0}"#).is_err());
-        assert!(limits(r#"{"user_char_limit":"many"}"#).is_err());
+            |config| host.start::<Builtin>(config).map(|plugin| (plugin.limits.memory.get(), plugin.limits.user.get()));
+        assert_eq!(limits(json!({})), Ok((2_200, 1_375)));
+        assert_eq!(limits(json!({ "memory_char_limit": 5000, "other": 1 })), Ok((5_000, 1_375)));
+        for wrong in [json!(0), json!("many")] {
+            let error = limits(json!({ "user_char_limit": wrong })).unwrap_err();
+            assert!(error.message.starts_with("`user_char_limit`: "), "{}", error.message);
+        }
     }
 }

@@ -28,6 +28,7 @@ mod conversation;
 mod files;
 mod models;
 mod programs;
+mod settings;
 mod storage;
 mod web;
 
@@ -40,6 +41,7 @@ use crate::{Error, Model, Plugin, Session, Start};
 
 pub use models::Says;
 pub use programs::Outcome;
+pub use settings::check_manifest;
 pub use web::{Answer, Sent};
 
 thread_local! {
@@ -119,17 +121,18 @@ impl Host {
     /// Configures a plugin and starts it in a new session, as the host does.
     ///
     /// ```
-    /// use hermes_plugin::{Error, Plugin, testing};
+    /// use hermes_plugin::{Error, Instance, Setup, config, testing};
     ///
-    /// #[derive(Debug)]
+    /// #[config]
     /// struct Lamp {
     ///     colour: String,
     /// }
     ///
-    /// impl Plugin for Lamp {
-    ///     fn configure(config: &str) -> Result<Self, Error> {
-    ///         let config: serde_json::Value = serde_json::from_str(config)?;
-    ///         Ok(Self { colour: config["colour"].as_str().unwrap_or("white").to_owned() })
+    /// impl Instance for Lamp {
+    ///     type Config = Lamp;
+    ///
+    ///     fn new(setup: Setup<Lamp>) -> Result<Self, Error> {
+    ///         Ok(setup.config)
     ///     }
     /// }
     ///
@@ -145,9 +148,7 @@ impl Host {
     /// Like [`start`](Self::start), for a session that is resumed or continues another one.
     pub fn start_as<P: Plugin>(&self, config: Value, how: Start) -> Result<P, Error> {
         let session = self.state.session.borrow().clone().unwrap_or_else(session);
-        let mut plugin = P::configure(&config.to_string())?;
-        plugin.session_start(&session, &how)?;
-        Ok(plugin)
+        P::create_instance(&config.to_string(), session, how)
     }
 }
 

@@ -6,21 +6,27 @@
 mod digest;
 
 use hermes_plugin::context_engine::{Advice, Item, Moment, Outcome, Plan, Pressure, Request, Segment, Summary, Timing};
-use hermes_plugin::{ContextEngine, Error, Header, MessageId, MessageRange, Model, Plugin, history};
-use serde::Deserialize;
+use hermes_plugin::{ContextEngine, Error, Header, Instance, MessageId, MessageRange, Model, Setup, config, history};
 
-/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
-#[derive(Deserialize)]
-#[serde(default)]
+/// The plugin's configuration section. A test compares it with plugin.yaml.
+#[config]
 struct Config {
+    /// Number of turns that stay in full.
+    #[schemars(range(min = 1))]
+    #[serde(default = "keep_turns")]
     keep_turns: u32,
+    /// Share of the window from which folding is worthwhile.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = 1))]
+    #[serde(default = "full_at")]
     full_at: f64,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { keep_turns: 4, full_at: 0.75 }
-    }
+fn keep_turns() -> u32 {
+    4
+}
+
+fn full_at() -> f64 {
+    0.75
 }
 
 struct Engine {
@@ -32,13 +38,18 @@ struct Engine {
     refused: Option<String>,
 }
 
-impl Plugin for Engine {
-    fn configure(config: &str) -> Result<Self, Error> {
-        let config: Config = serde_json::from_str(config)?;
+impl Instance for Engine {
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), Error> {
         if config.keep_turns == 0 || !(config.full_at > 0.0 && config.full_at <= 1.0) {
             return Err(Error::invalid("keep_turns must be at least 1, and full_at lie between 0 and 1"));
         }
-        Ok(Self { config, headers: Vec::new(), proposed: None, refused: None })
+        Ok(())
+    }
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config, headers: Vec::new(), proposed: None, refused: None })
     }
 }
 
@@ -110,11 +121,17 @@ hermes_plugin::export!(Engine: ContextEngine);
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::testing::Host;
+    use hermes_plugin::testing::{Host, check_manifest};
     use hermes_plugin::{Message, Role};
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_manifest_describes_the_configuration() {
+        // `HERMES_WRITE_CONFIG=1 cargo test` writes the section.
+        check_manifest::<Engine>();
+    }
 
     #[test]
     fn older_turns_are_folded_when_the_window_is_full() -> Result<(), Error> {

@@ -3,21 +3,20 @@
 //! Hooks observe the agent loop and can stop a tool call, but never change the prompt. The host waits only for `before-tool`.
 
 use hermes_plugin::hooks::{Event, Verdict, interest};
-use hermes_plugin::{Error, Hooks, Plugin, log};
-use serde::Deserialize;
+use hermes_plugin::{Error, Hooks, Instance, Setup, config, log};
 use serde_json::json;
 
-/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
-#[derive(Deserialize)]
-#[serde(default)]
+/// The plugin's configuration section. A test compares it with plugin.yaml.
+#[config]
 struct Config {
+    /// Texts in the arguments of a call that require the user's approval.
+    #[schemars(inner(length(min = 1)))]
+    #[serde(default = "ask_for")]
     ask_for: Vec<String>,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { ask_for: ["rm -rf", "DROP TABLE", "git push --force"].map(str::to_owned).to_vec() }
-    }
+fn ask_for() -> Vec<String> {
+    ["rm -rf", "DROP TABLE", "git push --force"].map(str::to_owned).to_vec()
 }
 
 struct Guard {
@@ -25,13 +24,18 @@ struct Guard {
     failed: u32,
 }
 
-impl Plugin for Guard {
-    fn configure(config: &str) -> Result<Self, Error> {
-        let config: Config = serde_json::from_str(config)?;
+impl Instance for Guard {
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), Error> {
         if config.ask_for.iter().any(String::is_empty) {
             return Err(Error::invalid("ask_for contains an empty text, which would match every call"));
         }
-        Ok(Self { config, failed: 0 })
+        Ok(())
+    }
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config, failed: 0 })
     }
 }
 
@@ -71,9 +75,15 @@ hermes_plugin::export!(Guard: Hooks);
 #[cfg(test)]
 mod tests {
     use hermes_plugin::hooks::{ToolDone, ToolEvent};
-    use hermes_plugin::testing::Host;
+    use hermes_plugin::testing::{Host, check_manifest};
 
     use super::*;
+
+    #[test]
+    fn the_manifest_describes_the_configuration() {
+        // `HERMES_WRITE_CONFIG=1 cargo test` writes the section.
+        check_manifest::<Guard>();
+    }
 
     fn before(guard: &mut Guard, arguments: &str) -> Verdict {
         guard.on_event(&Event::BeforeTool(ToolEvent::new("terminal", arguments)))

@@ -7,35 +7,39 @@
 mod notes;
 
 use hermes_plugin::memory_provider::{Query, Recollection, Turn};
-use hermes_plugin::{Error, MemoryProvider, Plugin, documents, llm};
-use serde::Deserialize;
+use hermes_plugin::{Error, Instance, MemoryProvider, Setup, config, documents, llm};
 
 const NOTES: &str = "notes.md";
 
-/// The plugin's configuration section. Keys and defaults must match plugin.yaml.
-#[derive(Deserialize)]
-#[serde(default)]
+/// The plugin's configuration section. A test compares it with plugin.yaml.
+#[config]
 struct Config {
+    /// A line of the user's message that begins with this word is remembered.
+    #[schemars(length(min = 1))]
+    #[serde(default = "keyword")]
     keyword: String,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { keyword: "remember".to_owned() }
-    }
+fn keyword() -> String {
+    "remember".to_owned()
 }
 
 struct Memory {
     config: Config,
 }
 
-impl Plugin for Memory {
-    fn configure(config: &str) -> Result<Self, Error> {
-        let config: Config = serde_json::from_str(config)?;
+impl Instance for Memory {
+    type Config = Config;
+
+    fn check(config: &Config) -> Result<(), Error> {
         if config.keyword.trim().is_empty() {
             return Err(Error::invalid("keyword is empty: give a word such as `remember`"));
         }
-        Ok(Self { config })
+        Ok(())
+    }
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config })
     }
 }
 
@@ -69,10 +73,16 @@ hermes_plugin::export!(Memory: MemoryProvider);
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::testing::Host;
+    use hermes_plugin::testing::{Host, check_manifest};
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_manifest_describes_the_configuration() {
+        // `HERMES_WRITE_CONFIG=1 cargo test` writes the section.
+        check_manifest::<Memory>();
+    }
 
     #[test]
     fn a_noted_line_is_recalled_within_the_budget() -> Result<(), Error> {

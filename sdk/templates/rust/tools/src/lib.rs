@@ -3,12 +3,14 @@
 //! The SDK derives the schema that the model sees from the type of the arguments; doc comments become descriptions.
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments};
+use hermes_plugin::{Error, Instance, NoConfig, Setup, Toolbox, Tools, arguments};
 
 struct Counter;
 
-impl Plugin for Counter {
-    fn configure(_config: &str) -> Result<Self, Error> {
+impl Instance for Counter {
+    type Config = NoConfig;
+
+    fn new(_: Setup<NoConfig>) -> Result<Self, Error> {
         Ok(Self)
     }
 }
