@@ -6,6 +6,14 @@ use crate::{Error, Plugin};
 use crate::bindings::embedder::exports::hermes::embeddings::embedder as wit;
 pub use wit::{Description, Purpose, Request};
 
+impl Request {
+    /// Texts to be found, for tests.
+    pub fn new<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        let texts = texts.into_iter().map(Into::into).collect();
+        Self { texts, purpose: Purpose::Document, extra: Vec::new() }
+    }
+}
+
 /// A plugin that computes vectors. The user selects it with `auxiliary.embeddings.plugin`.
 pub trait Embedder: Plugin {
     /// The name of the model and the length of its vectors.

@@ -9,7 +9,7 @@ use std::process::Command;
 use hermes_tests::Home;
 use serde_json::{Value, json};
 
-const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
+const KINDS: [&str; 6] = ["context-engine", "memory-provider", "tools", "skills", "hooks", "embedder"];
 
 /// Cargo in a project, with a target folder shared by all tests.
 fn cargo(project: &Path, arguments: &[&str]) -> Result<(), String> {

@@ -35,6 +35,7 @@ pub(crate) enum Kind {
     Tools,
     Skills,
     Hooks,
+    Embedder,
 }
 
 impl Kind {
@@ -45,6 +46,7 @@ impl Kind {
             Self::Tools => "tools",
             Self::Skills => "skills",
             Self::Hooks => "hooks",
+            Self::Embedder => "embedder",
         }
     }
 
@@ -53,6 +55,7 @@ impl Kind {
         match self {
             Self::ContextEngine => format!("hermes --engine {name}"),
             Self::MemoryProvider => format!("hermes # with `memory: {{provider: {name}}}` in config.yaml"),
+            Self::Embedder => format!("hermes # with `auxiliary: {{embeddings: {{plugin: {name}}}}}` in config.yaml"),
             Self::Tools | Self::Skills | Self::Hooks => format!("hermes plugins enable {name}"),
         }
     }
@@ -73,7 +76,11 @@ impl Lang {
     /// The kinds with a template.
     fn kinds(self) -> &'static [Kind] {
         match self {
-            Self::Rust | Self::Python | Self::JavaScript => {
+            Self::Rust => {
+                use Kind::{ContextEngine, Embedder, Hooks, MemoryProvider, Skills, Tools};
+                &[ContextEngine, MemoryProvider, Tools, Skills, Hooks, Embedder]
+            }
+            Self::Python | Self::JavaScript => {
                 &[Kind::ContextEngine, Kind::MemoryProvider, Kind::Tools, Kind::Skills, Kind::Hooks]
             }
             Self::C | Self::Go => &[Kind::ContextEngine, Kind::Tools],
