@@ -226,10 +226,11 @@ impl Tally {
         let same = |(old, new): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(old, new) || old.hash() == new.hash();
         let kept = self.before.iter().zip(&context.blocks).take_while(same).count();
         let broke = kept < self.before.len();
-        let prefix_break = broke.then(|| match &context.publication {
-            Some(_) => PrefixBreak::NewView,
-            None => PrefixBreak::Avoidable,
-        });
+        let prefix_break = match &context.publication {
+            _ if !broke => None,
+            Some(_) => Some(PrefixBreak::NewView),
+            None => Some(PrefixBreak::Avoidable),
+        };
         figures.breaks += u64::from(broke);
         figures.avoidable_breaks += u64::from(prefix_break == Some(PrefixBreak::Avoidable));
         if let Some(publication) = &context.publication {
