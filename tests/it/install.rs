@@ -3,7 +3,6 @@
 mod authors;
 mod consent;
 mod doctor;
-mod examples;
 mod fixtures;
 mod kept;
 mod languages;

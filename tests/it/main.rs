@@ -12,6 +12,7 @@ mod errors;
 mod features;
 mod fixtures;
 mod install;
+mod kinds;
 mod plugins;
 mod prompt;
 mod screen;

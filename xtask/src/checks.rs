@@ -92,23 +92,7 @@ pub(crate) fn bindings(repository: &Repository) -> Result<()> {
 /// Makes missing test data a failure: `tests/data` reads it.
 const REQUIRE_DATA: &str = "HERMES_REQUIRE_TEST_DATA";
 /// Tests of plugins in other languages.
-const EXAMPLES: &str = "install::examples::";
 const LANGUAGES: &str = "install::toolchains::";
-
-/// Builds the engines of `sdk/examples` and runs their tests.
-pub(crate) fn examples(repository: &Repository) -> Result<()> {
-    for language in ["c", "python"] {
-        let mut build = Command::new("sh");
-        build.arg("build.sh").current_dir(repository.root().join("sdk/examples").join(language));
-        must(build).with_context(|| format!("sdk/examples/{language}/build.sh names the tools that it needs"))?;
-    }
-    print!("{}", guests::build(repository)?);
-    let binary = repository.build_hermes(Profile::Dev)?;
-    let mut tests = repository.cargo();
-    tests.args(["test", "--workspace", "--test", "it", "--", EXAMPLES]);
-    tests.env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
-    must(tests)
-}
 
 /// Builds, tests and uses new projects in these languages, all if none is given, and prints the times.
 pub(crate) fn languages(repository: &Repository, languages: &[&str]) -> Result<()> {
@@ -142,8 +126,8 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     }
     host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
     if !nextest && passed_on.is_empty() {
-        // Nextest leaves these out by its configuration.
-        host.args(["--", "--skip", EXAMPLES, "--skip", LANGUAGES]);
+        // Nextest leaves them out by its configuration.
+        host.args(["--", "--skip", LANGUAGES]);
     }
     let mut failures = Vec::new();
     let mut step = |name: &str, result: Result<()>| {

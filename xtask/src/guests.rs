@@ -24,6 +24,7 @@ pub(crate) const MANIFEST: &str = "plugin.yaml";
 pub(crate) struct Staged {
     bundled: usize,
     test_guests: usize,
+    kinds: usize,
     natives: usize,
     written: usize,
 }
@@ -32,8 +33,8 @@ impl fmt::Display for Staged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "staged {} bundled plugins, {} test guests ({} files changed) and {} native libraries",
-            self.bundled, self.test_guests, self.written, self.natives
+            "staged {} bundled plugins, {} test guests, {} plugins of docs/kinds ({} files changed) and {} native libraries",
+            self.bundled, self.test_guests, self.kinds, self.written, self.natives
         )
     }
 }
@@ -43,13 +44,14 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
     need_target()?;
     let plugins = plugins(repository)?;
     let test_guests = test_guests(repository)?;
+    let kinds = kinds(repository)?;
     let mut command = repository.guests_cargo();
     command.args(["build", "--release", "--workspace", "--target", TARGET, "--manifest-path"]);
     command.arg(repository.guests_manifest()?);
     let built = artifacts(command)?;
 
     let mut written = 0;
-    for (sources, stage) in [(&plugins, BUNDLED), (&test_guests, "target/test-guests")] {
+    for (sources, stage) in [(&plugins, BUNDLED), (&test_guests, "target/test-guests"), (&kinds, "target/kinds")] {
         let stage = repository.root().join(stage);
         for source in sources {
             written += source.stage(&stage, &built)?;
@@ -57,7 +59,7 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
         remove_others(&stage, sources)?;
     }
     let natives = natives::build(repository)?;
-    Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), natives, written })
+    Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), kinds: kinds.len(), natives, written })
 }
 
 /// Makes sure that the toolchain has the standard library for guests.
@@ -99,6 +101,8 @@ fn target_is_installed() -> Result<bool> {
 #[derive(Debug)]
 struct Source {
     folder: PathBuf,
+    /// The folder with its manifest.
+    manifest_folder: PathBuf,
     /// The path below the stage: `tools/files`, or `hostile` for a test guest.
     place: PathBuf,
     name: String,
@@ -109,7 +113,7 @@ impl Source {
     fn stage(&self, stage: &Path, built: &[Artifact]) -> Result<usize> {
         let place = stage.join(&self.place);
         fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
-        let manifest = replace(&self.folder.join(MANIFEST), &place.join(MANIFEST))?;
+        let manifest = replace(&self.manifest_folder.join(MANIFEST), &place.join(MANIFEST))?;
         let staged = place.join(format!("{}.wasm", self.name));
         let component = replace(self.component(built)?, &staged)?;
         if component {
@@ -149,6 +153,23 @@ fn test_guests(repository: &Repository) -> Result<Vec<Source>> {
     sources_in(&repository.root().join("tests/guests"), Path::new(""))
 }
 
+/// The plugins in Rust that the pages of `docs/kinds` show. Their manifest is that of the plugin in the other language, too.
+fn kinds(repository: &Repository) -> Result<Vec<Source>> {
+    let pages = repository.root().join("docs/kinds");
+    let entries = fs::read_dir(&pages).with_context(|| format!("cannot read {}", pages.display()))?;
+    let mut sources = Vec::new();
+    for entry in entries {
+        let kind = entry.with_context(|| format!("cannot read {}", pages.display()))?;
+        let (manifest_folder, folder) = (kind.path(), kind.path().join("rust"));
+        if folder.join("Cargo.toml").is_file() {
+            let name = kind.file_name().to_string_lossy().into_owned();
+            sources.push(Source { place: PathBuf::from(&name), name, manifest_folder, folder });
+        }
+    }
+    sources.sort_by(|left, right| left.place.cmp(&right.place));
+    Ok(sources)
+}
+
 /// The folders that contain a plugin, sorted by name; empty if the parent folder does not exist.
 fn sources_in(folder: &Path, place: &Path) -> Result<Vec<Source>> {
     let entries = match fs::read_dir(folder) {
@@ -163,7 +184,8 @@ fn sources_in(folder: &Path, place: &Path) -> Result<Vec<Source>> {
             && folder.join("Cargo.toml").is_file()
             && let Some(name) = folder.file_name().and_then(|name| name.to_str())
         {
-            sources.push(Source { place: place.join(name), name: name.to_owned(), folder });
+            let (place, name) = (place.join(name), name.to_owned());
+            sources.push(Source { place, name, manifest_folder: folder.clone(), folder });
         }
     }
     sources.sort_by(|left, right| left.place.cmp(&right.place));
@@ -223,7 +245,7 @@ mod tests {
             fs::write(folder.join(file), place).unwrap();
         }
         let name = place.rsplit('/').next().unwrap().to_owned();
-        Source { folder, place: place.into(), name }
+        Source { manifest_folder: folder.clone(), folder, place: place.into(), name }
     }
 
     fn built(source: &Source) -> Artifact {

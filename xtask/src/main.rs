@@ -27,10 +27,9 @@ usage: cargo xtask COMMAND
   demo          build Hermes and demonstrate it, without a key or a network
   test [ARGS]   run all tests; missing test data is a failure; ARGS go to cargo nextest, or to cargo test if nextest
                 is not installed
-  examples      build the engines of sdk/examples in C and Python, and test them; needs their compilers
-  languages [rust|python|javascript|c|go …]
+  languages [rust|python|javascript|c|go|kept …]
                 build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
-                their compilers, and downloads packages
+                their compilers, and downloads packages; `kept` builds the components in docs/kinds from JavaScript
   verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
   chaos migration [MESSAGES] [--old BINARY]
                 migrate a store of an older version with so many messages (1000000): kill the process at 50 moments, fill the
@@ -80,7 +79,6 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["verify"] => checks::verify(&repository, "1000000"),
         ["verify", conversations] => checks::verify(&repository, conversations),
-        ["examples"] => checks::examples(&repository),
         ["languages", languages @ ..] => checks::languages(&repository, languages),
         ["chaos"] => checks::chaos(&repository, "2000"),
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),

@@ -13,6 +13,7 @@ use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::{Value, json};
 
 use crate::fixtures::journal::long_text;
+use crate::kinds;
 
 /// Two projects that are built at once would measure each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -251,4 +252,24 @@ fn go() {
         build: "go run build.go",
         edit: ("plugin/plugin.go", "instead of counting yourself", "and never count yourself"),
     });
+}
+
+/// Builds the plugins in JavaScript that `docs/kinds` shows, uses each in a session, and keeps them for the tests that have no compiler.
+#[test]
+fn kept() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for kind in kinds::KINDS {
+        let home = Home::new();
+        home.hermes(&["plugins", "new", "kept", "--kind", "tools", "--lang", "javascript"]).run().success();
+        let folder = home.workspace().join("kept");
+        let package = fs::read_to_string(folder.join("package.json")).unwrap();
+        fs::write(folder.join("package.json"), package.replace("tools-plugin", &format!("{kind}-plugin"))).unwrap();
+        fs::copy(kinds::pages().join(kind).join("javascript/plugin.js"), folder.join("src/plugin.js")).unwrap();
+        run(&folder, "npm install --no-audit --no-fund");
+        run(&folder, "npm run build");
+        let component = fs::read(folder.join("build/kept.wasm")).unwrap();
+        kinds::run(kind, &component);
+        kinds::kept::keep(kind, &component);
+        println!("kept the {kind} in JavaScript, {} KB", component.len() >> 10);
+    }
 }
