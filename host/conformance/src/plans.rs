@@ -190,6 +190,7 @@ pub(crate) fn losslessness(
                 conversations: settings.conversations,
                 turns: settings.turns,
                 jobs: settings.jobs,
+                trace: false,
                 scratch: bench.folders.path(),
             };
             match verify::verify(&trial, &|_| ()).map_err(ConformanceError::Surroundings)? {

@@ -208,13 +208,15 @@ fn publication(done: &[Compacted]) -> Option<Publication> {
     Some(Publication {
         prepared: done.iter().all(is_prepared),
         by_rule: done.iter().any(|compacted| compacted.by == "host"),
-        compactions: done.iter().cloned().map(compaction).collect(),
+        compactions: done.iter().cloned().map(Compaction::from).collect(),
     })
 }
 
-fn compaction(compacted: Compacted) -> Compaction {
-    let Compacted { reason, by, before, after, extra } = compacted;
-    Compaction { by, reason, before: Some(before), after: Some(after), extra: extra.into_iter().collect() }
+impl From<Compacted> for Compaction {
+    fn from(compacted: Compacted) -> Self {
+        let Compacted { reason, by, before, after, extra } = compacted;
+        Self { by, reason, before: Some(before), after: Some(after), extra: extra.into_iter().collect() }
+    }
 }
 
 impl Column for Engine {

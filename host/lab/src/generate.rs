@@ -65,6 +65,22 @@ pub enum Event {
     SwitchEngine,
 }
 
+impl Event {
+    /// The kind of the event, in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Said(_) => "message",
+            Self::Request { .. } => "request",
+            Self::Rewind(_) => "rewind",
+            Self::Branch => "branch",
+            Self::Restart => "restart",
+            Self::Kill => "kill",
+            Self::Model(_) => "model",
+            Self::SwitchEngine => "engine",
+        }
+    }
+}
+
 /// A generated conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {

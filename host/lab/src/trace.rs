@@ -1,4 +1,4 @@
-//! The trace of a replay: what happened at each request, for authors of engines.
+//! The trace of a replay or a verification: what happened at each request, for authors of engines.
 //!
 //! Tokens are not rounded, so that sums over a trace are the figures of the report.
 
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use hermes_agent::compaction::Deferral;
 use serde::Serialize;
 
-use crate::context::Publication;
+use crate::context::{Compaction, Publication};
 
 /// A line of the trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -143,6 +143,38 @@ impl From<Deferral> for Deferred {
             surcharge: payoff.surcharge(read_price, write_price),
         }
     }
+}
+
+/// An event of a generated conversation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct EventRow {
+    /// The seed of the conversation.
+    pub seed: u64,
+    /// The number of the event, starting at 1.
+    pub event: usize,
+    /// What happened, such as `request` or `kill`.
+    pub kind: &'static str,
+    /// The tokens of the request, without system prompt and tools.
+    pub tokens: Option<u32>,
+    /// The compactions before the request.
+    pub compactions: Vec<Compaction>,
+    /// What became of the engine's plans since the previous request.
+    pub plans: Option<Plans>,
+    /// Why the conversation failed here.
+    pub error: Option<String>,
+}
+
+/// Writes rows as JSON lines.
+///
+/// # Errors
+///
+/// When the lines cannot be written.
+pub fn write_events(out: &mut dyn Write, rows: &[EventRow]) -> io::Result<()> {
+    for row in rows {
+        serde_json::to_writer(&mut *out, row)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
 }
 
 /// Writes the trace of a column as JSON lines.

@@ -19,9 +19,11 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use self::judge::Judge;
+use crate::context::Compaction;
 use crate::engine::bench::{Bench, Setting};
 use crate::engine::recall::EngineTools;
 use crate::generate::{Dice, Event, Scenario};
+use crate::trace::EventRow;
 use crate::{FaultMode, StandIn, Terms, engine, needles};
 
 /// How many failures a report describes.
@@ -43,6 +45,8 @@ pub struct Trial<'a> {
     pub turns: Option<u32>,
     /// The number of threads.
     pub jobs: usize,
+    /// Whether to record every event.
+    pub trace: bool,
     /// A folder for temporary search indexes.
     pub scratch: &'a Path,
 }
@@ -61,7 +65,7 @@ pub struct Failure {
 }
 
 /// The result of a verification. It is deterministic, except for the number of failures if there are many.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Proof {
     /// How often each event or check occurred.
     pub counts: BTreeMap<&'static str, u64>,
@@ -69,6 +73,9 @@ pub struct Proof {
     pub failed: u64,
     /// The first failures, by seed.
     pub failures: Vec<Failure>,
+    /// Every event, by seed, if the trial records them.
+    #[serde(skip)]
+    pub trace: Vec<EventRow>,
 }
 
 impl Proof {
@@ -84,6 +91,7 @@ impl Proof {
         self.failures.extend(other.failures);
         self.failures.sort_by_key(|failure| failure.seed);
         self.failures.truncate(NAMED);
+        self.trace.extend(other.trace);
     }
 }
 
@@ -119,6 +127,8 @@ pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proo
     for proof in proofs {
         all.add(proof?);
     }
+    // The sort keeps the order of a conversation's events.
+    all.trace.sort_by_key(|row| row.seed);
     Ok(all)
 }
 
@@ -150,7 +160,18 @@ fn attempt(
     let mut play = Play::begin(trial, runtime, &scenario).map_err(|why| (0, why))?;
     proof.count("conversations", 1);
     for (at, event) in scenario.events.iter().enumerate() {
-        match play.apply(event, proof) {
+        let outcome = play.apply(event, proof);
+        if trial.trace {
+            let error = outcome.as_ref().err().cloned();
+            proof.trace.push(EventRow {
+                seed,
+                event: at + 1,
+                kind: event.name(),
+                error,
+                ..std::mem::take(&mut play.row)
+            });
+        }
+        match outcome {
             Ok(true) => {}
             // The user's message exceeds the window: the host reports it, and nothing is lost.
             Ok(false) => {
@@ -182,6 +203,8 @@ struct Play<'a> {
     compacted: bool,
     next_id: u64,
     now_ms: u64,
+    /// What the trace shows of the present event.
+    row: EventRow,
 }
 
 impl<'a> Play<'a> {
@@ -211,6 +234,7 @@ impl<'a> Play<'a> {
             compacted: false,
             next_id: 1,
             now_ms: 0,
+            row: EventRow::default(),
         };
         play.resume(Start::Fresh, Conversation::default(), Vec::new())?;
         Ok(play)
@@ -333,10 +357,13 @@ impl<'a> Play<'a> {
         proof.count("publications by the host's last resort", by_rule);
         proof.count("publications", done.len() as u64);
         self.compacted |= !done.is_empty();
+        self.row.compactions = done.iter().cloned().map(Compaction::from).collect();
+        self.row.plans = Some(bench.watched.take_plans());
         let tokens = {
             let conversation = bench.log.conversation();
             self.judge.request(&conversation, &bench.target.view, &bench.target.views, !done.is_empty())?
         };
+        self.row.tokens = Some(tokens);
         bench.counted(Usage { input: tokens, ..Usage::default() });
         Ok(true)
     }

@@ -362,6 +362,7 @@ fn conversations_with_pictures_and_files_lose_none_of_them() {
             conversations: 30,
             turns: Some(8),
             jobs: 2,
+            trace: false,
             scratch: scratch.path(),
         };
         let proof = verify(&trial, &|_| ()).unwrap();

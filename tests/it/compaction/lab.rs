@@ -263,8 +263,22 @@ fn an_engine_that_is_not_installed_is_verified() {
     let Some(folder) = hermes_test_data::staged("bundled/context_engine/compressor") else { return };
     let arguments = ["lab", "verify", "--conversations", "10", "--jobs", "1", "--json"];
     let run = |engine: &[&str]| home.hermes(&[&arguments, engine].concat()).run().success().stdout;
-    let by_path = run(&["--engine", folder.to_str().unwrap()]);
+    let by_path = run(&["--engine", folder.to_str().unwrap(), "--trace", "trace.jsonl"]);
     assert_eq!(by_path, run(&["compressor"]), "it is the bundled engine");
+
+    let proof: Value = serde_json::from_str(&by_path).unwrap();
+    let trace = fs::read_to_string(home.workspace().join("trace.jsonl")).unwrap();
+    let rows: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |is: &dyn Fn(&Value) -> usize| rows.iter().map(is).sum::<usize>();
+    for (what, sum) in [
+        ("requests", count(&|row| usize::from(row["tokens"].is_u64()))),
+        ("messages", count(&|row| usize::from(row["kind"] == "message"))),
+        ("kills", count(&|row| usize::from(row["kind"] == "kill"))),
+        ("publications", count(&|row| row["compactions"].as_array().unwrap().len())),
+    ] {
+        assert_eq!(proof["counts"][what], json!(sum), "{what}");
+    }
+    assert!(rows.is_sorted_by_key(|row| (row["seed"].as_u64(), row["event"].as_u64())));
 }
 
 /// A small part of what `cargo xtask verify` runs.

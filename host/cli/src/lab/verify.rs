@@ -1,14 +1,16 @@
 //! `hermes lab verify`: tests an engine on generated conversations.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
 use clap::Args;
+use hermes_lab::trace;
 use hermes_lab::verify::{self, Proof, Trial};
 
-use super::NONE;
 use super::choice::EngineChoice;
-use super::scratch;
+use super::{NONE, can_be_written, scratch, unwritten};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
@@ -37,6 +39,9 @@ pub(crate) struct VerifyArguments {
     /// Number of threads [default: number of cores]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
+    /// Write every event of the conversations to this file, as JSON lines; choose few conversations
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -73,6 +78,9 @@ impl Engines {
 
 pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Failure> {
     let engines = Engines::of(arguments)?;
+    if let Some(path) = &arguments.trace {
+        can_be_written(path).map_err(|error| unwritten("trace", path, &error))?;
+    }
     let setup = launch::read()?;
     let runtime = setup.runtime();
     let plugins = engines.tested.load(false, &runtime, &setup, console)?;
@@ -86,6 +94,7 @@ pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitC
         conversations: arguments.conversations,
         turns: arguments.turns,
         jobs,
+        trace: arguments.trace.is_some(),
         scratch: scratch.path(),
     };
     let step = (arguments.conversations / 20).max(5_000);
@@ -98,6 +107,11 @@ pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitC
         Failure::new(Kind::General, "the engine cannot be tested", why, "free some memory or disk space, and try again")
     })?;
     print(&if arguments.json { json(&proof)? } else { render(&proof, &engines) })?;
+    if let Some(path) = &arguments.trace {
+        let mut lines = Vec::new();
+        let written = trace::write_events(&mut lines, &proof.trace).and_then(|()| fs::write(path, lines));
+        written.map_err(|error| unwritten("trace", path, &error))?;
+    }
     Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 
