@@ -109,6 +109,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-plugin-host",
         &[
+            "hermes-zoo",
             "hermes-test-data",
             "hermes-runtime",
             "hermes-capabilities",

@@ -14,6 +14,7 @@ mod fixtures;
 mod install;
 mod kinds;
 mod plugins;
+mod promises;
 mod prompt;
 mod screen;
 mod sessions;

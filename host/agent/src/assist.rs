@@ -267,7 +267,10 @@ mod tests {
         });
         let mut assistant = Assistant::new(Some(Arc::new(Silent)), notify);
         for count in 1..=5 {
+            let begun = tokio::time::Instant::now();
             assistant.consult(|| AssistDraft::User("hi".to_owned()), 100).await;
+            let waits = if count <= 3 { Duration::from_millis(300) } else { Duration::ZERO };
+            assert_eq!(begun.elapsed(), waits, "{count}");
             assert_eq!(notices.lock().map_or(0, |notices| notices.len()), usize::from(count >= 3), "{count}");
         }
     }

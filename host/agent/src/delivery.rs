@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::backlog::Waiting;
-use self::courier::{Courier, Progress};
+use self::courier::{Courier, Progress, Untold};
 use crate::clock::Clock;
 use crate::memory_extras::Prefetches;
 use crate::report::NoticeSender;
@@ -55,8 +55,10 @@ pub(crate) struct Deliveries {
     memories: Vec<Arc<dyn MemoryProvider>>,
     /// The providers that want to know about rewinds.
     rewinds: Vec<Arc<dyn MemoryRewind>>,
-    /// The earliest message of rewinds that the providers do not know of.
+    /// The earliest message of rewinds since the deliveries were paused.
     rewound: Option<MessageId>,
+    /// Earlier rewinds that providers do not know of.
+    untold: Vec<Untold>,
     tasks: Vec<Task>,
     /// The deliveries of turns of other sessions, one task for each provider.
     backlog: JoinSet<()>,
@@ -68,6 +70,7 @@ struct Task {
     queued: watch::Sender<u64>,
     progress: watch::Receiver<Progress>,
     ended: JoinHandle<()>,
+    rewind: Option<Untold>,
     _cancel: DropGuard,
 }
 
@@ -78,7 +81,15 @@ impl Deliveries {
         memories: Vec<Arc<dyn MemoryProvider>>,
         rewinds: Vec<Arc<dyn MemoryRewind>>,
     ) -> Self {
-        Self { deliverer, memories, rewinds, rewound: None, tasks: Vec::new(), backlog: JoinSet::new() }
+        Self {
+            deliverer,
+            memories,
+            rewinds,
+            rewound: None,
+            untold: Vec::new(),
+            tasks: Vec::new(),
+            backlog: JoinSet::new(),
+        }
     }
 
     /// Notes that this message and all later ones are gone. The providers learn it before they get later turns.
@@ -112,10 +123,13 @@ impl Deliveries {
     pub(crate) fn resume(&mut self) {
         if self.tasks.is_empty() {
             let rewound = self.rewound.take();
+            let untold = std::mem::take(&mut self.untold);
             let start = |memory: &Arc<dyn MemoryProvider>| {
                 let rewind = self.rewinds.iter().find(|rewind| rewind.name() == memory.name());
-                let rewind = rewind.cloned().zip(rewound);
-                Task::start(Courier::new(self.deliverer.clone(), Arc::clone(memory), rewind))
+                let earlier = untold.iter().find(|untold| untold.memory.name() == memory.name());
+                let first = earlier.and_then(Untold::first).into_iter().chain(rewound).min();
+                let rewind = rewind.zip(first).map(|(rewind, first)| Untold::new(Arc::clone(rewind), first));
+                Task::start(Courier::new(self.deliverer.clone(), Arc::clone(memory), rewind.clone()), rewind)
             };
             self.tasks = self.memories.iter().map(start).collect();
         }
@@ -131,6 +145,13 @@ impl Deliveries {
     pub(crate) async fn stop(&mut self, patience: Duration) {
         let begun = Instant::now();
         self.pause(patience).await;
+        // Turns before a rewind still wait. The next process does not know of the rewind.
+        let told = async {
+            for untold in std::mem::take(&mut self.untold) {
+                untold.tell(&self.deliverer).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience.saturating_sub(begun.elapsed()), told).await;
         let others = async { while self.backlog.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(patience.saturating_sub(begun.elapsed()), others).await;
         self.backlog.shutdown().await;
@@ -145,10 +166,11 @@ impl Deliveries {
         };
         // Turns that are not stored by then stay in the outbox.
         let _ = tokio::time::timeout(patience, settled).await;
-        for Task { ended, _cancel: cancel, .. } in self.tasks.drain(..) {
+        for Task { ended, rewind, _cancel: cancel, .. } in self.tasks.drain(..) {
             drop(cancel);
             // A cancelled task ends at once: dropping the call cancels it in the plugin.
             let _ = ended.await;
+            self.untold.extend(rewind.filter(|rewind| rewind.first().is_some()));
         }
     }
 }
@@ -172,7 +194,7 @@ pub(crate) async fn unstored(store: &dyn SessionStore, providers: &[String]) -> 
 }
 
 impl Task {
-    fn start(courier: Courier) -> Self {
+    fn start(courier: Courier, rewind: Option<Untold>) -> Self {
         let (queued, signals) = watch::channel(1);
         let (sender, progress) = watch::channel(Progress::default());
         let cancel = CancellationToken::new();
@@ -184,7 +206,7 @@ impl Task {
                 () = courier.run(signals, sender) => {}
             }
         });
-        Self { queued, progress, ended, _cancel: cancel.drop_guard() }
+        Self { queued, progress, ended, rewind, _cancel: cancel.drop_guard() }
     }
 
     fn has_settled(&self) -> bool {

@@ -140,3 +140,6 @@ fn event(call: &ToolCall, owner: &str) -> ToolEvent {
 fn short(milliseconds: u64) -> u32 {
     u32::try_from(milliseconds).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

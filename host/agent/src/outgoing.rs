@@ -299,12 +299,15 @@ impl Outgoing {
         let kept = self.before.as_ref().map(|before| (before, before.sent_at.saturating_add(lifetime)));
         let warm = kept.filter(|(before, until)| *until > now && before.identity == self.terms.identity());
         let anew = frozen.number != self.built.prompt || journal.stored_view().id != self.built.view;
+        let is_other_model = self.before.as_ref().is_some_and(|before| before.identity != self.terms.identity());
         CacheState {
             warm_tokens: warm.map_or(0, |(before, _)| before.tokens()),
             warm_until: warm.map(|(_, until)| until),
             read_price: read_price as f32,
             write_price: write_price as f32,
-            breaking: anew || warm.is_some_and(|(before, _)| !matches!(before.bytes, Bytes::Prefix { .. })),
+            breaking: anew
+                || is_other_model
+                || warm.is_some_and(|(before, _)| !matches!(before.bytes, Bytes::Prefix { .. })),
         }
     }
 }

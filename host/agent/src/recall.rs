@@ -144,7 +144,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use hermes_plugin_host::TurnRecord;
+    use hermes_plugin_host::{MemoryPrefetch, Outlook, TurnRecord};
 
     use super::*;
 
@@ -229,6 +229,34 @@ mod tests {
         scene.ask("tea without sugar").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(scene.ask("tea with sugar").await.0, ["tea with sugar"]);
+    }
+
+    #[async_trait]
+    impl MemoryPrefetch for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        async fn prefetch(&self, outlook: Outlook) -> Result<Vec<Recollection>, CallError> {
+            let found = |key: &str| Recollection {
+                key: key.to_owned(),
+                text: format!("{key} after {}", outlook.text),
+                extra: Vec::new(),
+            };
+            Ok(vec![found("s"), found("t")])
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_recalled_ahead_follows_the_answer_and_yields_to_it_under_the_same_key() {
+        let mut scene = Scene::new(&[]);
+        let prefetches = Prefetches::new(vec![Arc::clone(&scene.0) as Arc<dyn MemoryPrefetch>]);
+        scene.1 = Recalls::new(HashMap::new(), prefetches.clone());
+        let outlook = Outlook { turn: 1, author: None, text: "first".to_owned(), budget: 100, extra: Vec::new() };
+        prefetches.start("slow", outlook);
+        tokio::task::yield_now().await;
+        // The key of an answer is its first letter.
+        assert_eq!(scene.ask("second").await.0, ["second", "t after first"]);
     }
 
     #[tokio::test(start_paused = true)]

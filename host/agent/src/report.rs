@@ -55,9 +55,7 @@ impl Reporter for PluginLog {
                 _ => Notice::from(text),
             });
         }
-        if level >= Level::Info
-            && let Err(error) = self.write(level, text)
-        {
+        if let Err(error) = self.write(level, text) {
             let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             tracing::warn!(path = %file.path().display(), %error, "a plugin's log cannot be written");
         }
@@ -97,6 +95,43 @@ fn line(level: Level, text: &str, session: &str, time: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::FeedLimits;
+
+    #[test]
+    fn every_line_is_logged_and_warnings_are_notices_with_the_plugins_name() {
+        let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let feed = Feed::new(FeedLimits::SHARED);
+        let mut events = feed.subscribe(None);
+        let log = NoticeSender::new(home.path(), "s", feed.clone()).for_plugin("mine");
+        for level in [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error, Level::Warn] {
+            log.log(level, level.as_str());
+        }
+        let file = std::fs::read_to_string(home.path().join("logs/mine.jsonl")).unwrap_or_default();
+        let levels: Vec<Value> = file.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let levels: Vec<&str> = levels.iter().filter_map(|line| line["level"].as_str()).collect();
+        assert_eq!(levels, ["trace", "debug", "info", "warn", "error", "warn"]);
+        // The user sees the same warning once.
+        let notices: Vec<String> = events.notices().iter().map(ToString::to_string).collect();
+        assert_eq!(notices.len(), 2, "{notices:?}");
+        assert!(
+            notices[0].contains("plugin `mine`: warn") && notices[1].contains("plugin `mine`: error"),
+            "{notices:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn progress_is_shown_with_the_plugins_name() {
+        let feed = Feed::new(FeedLimits::SHARED);
+        let mut events = feed.subscribe(None);
+        NoticeSender::new(Path::new("/nowhere"), "s", feed.clone()).for_plugin("mine").progress("halfway");
+        while let Some(event) = events.try_next() {
+            if let EventKind::Progress { text } = &event.kind {
+                assert_eq!(text, "mine: halfway");
+                return;
+            }
+        }
+        panic!("no progress");
+    }
 
     #[test]
     fn an_object_adds_its_fields_and_cannot_overwrite_the_hosts_fields() {

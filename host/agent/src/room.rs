@@ -49,7 +49,10 @@ pub(crate) async fn make_room(
 /// Lets the engine prepare after a turn, while the user reads.
 pub(crate) async fn turn_ended(host: &Host, live: &mut Live) -> Result<(), AgentError> {
     let (compactor, mut target) = live.compactor(host);
-    compactor.turn_ended(&mut target).await
+    match host.settings.one_shot {
+        true => compactor.single_turn_ended(&mut target).await,
+        false => compactor.turn_ended(&mut target).await,
+    }
 }
 
 /// Why `/compress` and its preview do not consult the engine, if there is a reason.

@@ -4,6 +4,8 @@
 //! arrives. Front ends communicate with it only through commands, events and queries of its state.
 
 mod actor;
+#[cfg(test)]
+mod contract_tests;
 mod core;
 #[cfg(test)]
 mod delivery_tests;

@@ -143,6 +143,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_skill_of_another_system_is_left_out() {
+        let skill = |platforms: &[&str]| Skill {
+            name: "search".to_owned(),
+            description: String::new(),
+            category: String::new(),
+            tags: Vec::new(),
+            platforms: platforms.iter().map(|name| (*name).to_owned()).collect(),
+            requires_toolsets: Vec::new(),
+            fallback_for_toolsets: Vec::new(),
+            extra: Vec::new(),
+        };
+        let [here, elsewhere] = if cfg!(target_os = "linux") { ["linux", "macos"] } else { ["macos", "linux"] };
+        assert!(supports_this_platform(&skill(&[])) && supports_this_platform(&skill(&[elsewhere, here])));
+        assert!(!supports_this_platform(&skill(&[elsewhere, "windows"])));
+    }
+
+    #[test]
     fn a_skill_appears_only_with_its_toolsets_and_not_beside_those_it_stands_in_for() {
         let skill = |requires: &[&str], fallback: &[&str]| {
             let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

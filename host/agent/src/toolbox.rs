@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, Media, Part, ToolCall, ToolResult, ToolSchema, tokens};
+use hermes_conversation::{Draft, Media, MessageId, Part, ToolCall, ToolResult, ToolSchema, tokens};
 use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Output, Tool, Tools};
 
 use crate::answer::Answer;
@@ -109,7 +109,7 @@ impl Toolbox {
 
     /// Splits calls into runs. Adjacent parallel calls form one run; every other call is a run of its own.
     pub(crate) fn runs<'c>(&self, calls: &'c [ToolCall]) -> Vec<&'c [ToolCall]> {
-        calls.chunk_by(|a, b| self.is_parallel(&a.name) && self.is_parallel(&b.name)).collect()
+        runs(calls, |name| self.is_parallel(name))
     }
 
     fn is_parallel(&self, name: &str) -> bool {
@@ -119,14 +119,19 @@ impl Toolbox {
         }
     }
 
-    /// Starts the calls of a run together and returns the answers in the order of the calls.
+    /// Starts the calls of a run together and returns the answers in the order of the calls. The run belongs to this reply, where
+    /// `earlier` calls precede it.
     pub(crate) fn start<'a>(
         &'a self,
         run: &'a [ToolCall],
+        reply: MessageId,
+        earlier: usize,
     ) -> impl futures_util::Stream<Item = (&'a ToolCall, Answer)> + 'a {
         // More calls at once would only compete for the processor.
         const MAX_PARALLEL: usize = 8;
-        let calls = run.iter().map(move |call| async move { (call, self.call(call).await) });
+        // Some models use the ids of calls again, so plugins get ids of the host.
+        let calls = run.iter().zip(earlier..);
+        let calls = calls.map(move |(call, at)| async move { (call, self.call(call, format!("{reply}.{at}")).await) });
         futures_util::stream::iter(calls).buffered(MAX_PARALLEL)
     }
 
@@ -135,9 +140,9 @@ impl Toolbox {
         self.offered.get(&call.name).map_or("hermes", |offered| offered.plugin.name())
     }
 
-    async fn call(&self, call: &ToolCall) -> Answer {
+    async fn call(&self, call: &ToolCall, id: String) -> Answer {
         let begun = Instant::now();
-        let result = self.carry_out(call).await;
+        let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
         let Content { text, images, structured } = result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
@@ -146,7 +151,7 @@ impl Toolbox {
         answer
     }
 
-    async fn carry_out(&self, call: &ToolCall) -> Result<Content, String> {
+    async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, String> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
             return Err(format!(
                 "`{}` was not run, because its arguments are not a JSON object: write them again",
@@ -166,16 +171,16 @@ impl Toolbox {
         let Some(offered) = offered else {
             return self.skills.call(&call.name, &call.arguments).await.map(Content::text);
         };
-        let invocation = Invocation {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            extra: Vec::new(),
-        };
+        let invocation =
+            Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra: Vec::new() };
         let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
         self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))
     }
+}
+
+fn runs(calls: &[ToolCall], is_parallel: impl Fn(&str) -> bool) -> Vec<&[ToolCall]> {
+    calls.chunk_by(|a, b| is_parallel(&a.name) && is_parallel(&b.name)).collect()
 }
 
 /// What a tool returned.
@@ -310,6 +315,14 @@ fn cut(text: &str, budget: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tool_that_is_not_parallel_runs_alone() {
+        let call = |name: &str| ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
+        let calls = ["read", "read", "ask", "read", "ask", "ask"].map(call);
+        let runs = runs(&calls, |name| name == "read");
+        assert_eq!(runs.iter().map(|run| run.len()).collect::<Vec<_>>(), [2, 1, 1, 1, 1]);
+    }
 
     #[test]
     fn a_long_result_is_stored_in_full_and_sent_without_its_middle() {

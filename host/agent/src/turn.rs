@@ -67,9 +67,7 @@ pub(crate) async fn run(
     let end = answer(host, live, first, stop).await?;
     if matches!(end, TurnEnd::Answered { .. }) {
         live.plugins.deliveries.queued();
-        if !host.settings.one_shot {
-            room::turn_ended(host, live).await?;
-        }
+        room::turn_ended(host, live).await?;
     }
     Ok(end)
 }
@@ -158,7 +156,7 @@ async fn answer(
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
-        if !run_tools(host, live, &calls, stop).await? {
+        if !run_tools(host, live, &calls, stored[0].id, stop).await? {
             live.log.close_open_turn().await?;
             return Ok(TurnEnd::Interrupted);
         }
@@ -369,6 +367,7 @@ async fn run_tools(
     host: &Host,
     live: &mut Live,
     calls: &[ToolCall],
+    reply: MessageId,
     stop: &CancellationToken,
 ) -> Result<bool, AgentError> {
     let window = host.model.context_length;
@@ -376,12 +375,14 @@ async fn run_tools(
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugins.toolbox;
+    let mut started = 0;
     for run in toolbox.runs(calls) {
         for call in run {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
             front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
         }
-        let mut answers = std::pin::pin!(toolbox.start(run));
+        let mut answers = std::pin::pin!(toolbox.start(run, reply, started));
+        started += run.len();
         loop {
             let next = tokio::select! {
                 biased;

@@ -28,7 +28,7 @@ impl Conversation {
             (Role::Tool, Some(last)) => last.group,
             _ => message.id.0,
         };
-        let arguments: usize = message.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
         self.headers.push(Header {
             id: message.id,
             role: message.role,
@@ -163,7 +163,7 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Draft;
+    use crate::{Draft, ToolCall};
 
     #[test]
     fn messages_are_read_until_the_bytes_are_used_up_but_at_least_one() {
@@ -178,6 +178,30 @@ mod tests {
         assert_eq!(read(2, 4, 10), (vec![2, 3], Some(4)));
         assert_eq!(read(3, 4, 0), (vec![3], Some(4)));
         assert_eq!(read(7, 9, 100), (vec![], None));
+    }
+
+    #[test]
+    fn a_turn_begins_with_the_user_and_a_call_forms_a_group_with_its_results() {
+        let call =
+            |id: &str| ToolCall { id: id.to_owned(), name: "read".to_owned(), arguments: "{\"a\":1}".to_owned() };
+        let drafts = [
+            Draft::user("one", 1),
+            Draft::assistant("", vec![call("a"), call("b")], 2),
+            Draft::result(&call("a"), "first", 3),
+            Draft::result(&call("b"), "second", 4),
+            Draft::assistant("done", Vec::new(), 5),
+            Draft::user("two", 6),
+        ];
+        // The ids of other conversations lie in between.
+        let conversation = Conversation::new(
+            drafts.into_iter().zip((3..).step_by(2)).map(|(draft, id)| draft.numbered(MessageId(id))),
+        );
+        let headers = conversation.headers();
+        let seen: Vec<(u64, u32, u64)> =
+            headers.iter().map(|header| (header.id.0, header.turn, header.group)).collect();
+        assert_eq!(seen, [(3, 1, 3), (5, 1, 5), (7, 1, 5), (9, 1, 5), (11, 1, 11), (13, 2, 13)]);
+        assert_eq!((headers[1].bytes, headers[2].bytes), (14, 5));
+        assert_eq!(headers[2].tool_name.as_deref(), Some("read"));
     }
 
     #[test]

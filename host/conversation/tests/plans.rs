@@ -284,6 +284,35 @@ fn each_rule_is_refused_by_its_name() {
 }
 
 #[test]
+fn an_excerpt_replaces_words_or_arguments_and_nothing_else() {
+    let conversation = small();
+    let caller = conversation.messages().iter().find(|message| !message.tool_calls.is_empty()).unwrap();
+    let call = caller.tool_calls[0].clone();
+    let excerpt = |content: Option<&str>, arguments: &str| Excerpt {
+        id: caller.id,
+        content: content.map(str::to_owned),
+        arguments: vec![(call.id.clone(), arguments.to_owned())],
+        keep_images: false,
+    };
+    let rest: Vec<u64> = conversation.messages().iter().map(|message| message.id.0).collect();
+    let last = *rest.last().unwrap();
+    let segments = |excerpt| vec![keep(3, 3), Segment::Excerpt(excerpt), keep(9, last)];
+    for arguments in ["[]", "{\"path\"", "7"] {
+        assert_eq!(refusal(segments(excerpt(None, arguments))).code(), "excerpt", "{arguments}");
+    }
+    let (view, summaries) = (View::default(), HashMap::new());
+    let ground =
+        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
+    let plan = Plan { segments: segments(excerpt(None, "{}")), reason: String::new(), extra: Vec::new() };
+    let shorter = render::render(&conversation, &verify(&plan, &ground).unwrap());
+    let whole = render::render(&conversation, &View::default());
+    let differ: Vec<_> = whole.iter().zip(&shorter).filter(|(whole, shorter)| whole != shorter).collect();
+    let [(whole, shorter)] = &differ[..] else { panic!("{differ:?}") };
+    let expected = format!("{whole:?}").replace(&format!("{:?}", call.arguments), "\"{}\"");
+    assert_eq!(format!("{shorter:?}"), expected, "only the arguments differ");
+}
+
+#[test]
 fn a_key_means_one_text_for_ever() {
     let conversation = small();
     let known = Summary {

@@ -41,20 +41,24 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
+    /// Both learn of it, also if one fails.
     async fn model_changed(self, model: &Model) -> Result<(), CallError> {
-        self.foreground.model_changed(model).await?;
-        match self.background {
+        let foreground = self.foreground.model_changed(model).await;
+        let background = match self.background {
             Some(background) => background.model_changed(model).await,
             None => Ok(()),
-        }
+        };
+        foreground.and(background)
     }
 
+    /// Both learn of it, also if one fails.
     async fn rewound(self, first: MessageId) -> Result<(), CallError> {
-        self.foreground.rewound(first).await?;
-        match self.background {
+        let foreground = self.foreground.rewound(first).await;
+        let background = match self.background {
             Some(background) => background.rewound(first).await,
             None => Ok(()),
-        }
+        };
+        foreground.and(background)
     }
 }
 
@@ -117,18 +121,18 @@ impl SessionComponent {
     }
 
     fn background(&self) -> &Instance {
-        self.background.get_or_init(|| self.unattended())
+        self.background.get_or_init(|| Instance::new(self.unattended()))
     }
 
     fn vectors(&self) -> &Instance {
-        self.vectors.get_or_init(|| self.unattended())
+        self.vectors.get_or_init(|| Instance::without_session_end(self.unattended()))
     }
 
-    /// Another instance. It cannot ask the user to approve a program.
-    fn unattended(&self) -> Instance {
+    /// The recipe of another instance. It cannot ask the user to approve a program.
+    fn unattended(&self) -> Arc<Recipe> {
         let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
         recipe.services.programs = recipe.services.programs.map(Programs::unattended);
-        Instance::new(Arc::new(recipe))
+        Arc::new(recipe)
     }
 
     /// The instances that have been created.
@@ -208,3 +212,6 @@ macro_rules! serve_by_instances {
 }
 
 for_each_kind!(serve_by_instances);
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,50 @@ fn fault(error: CallError) -> Fault {
     };
     Fault::new(kind, "embedder", error.to_string())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Mutex;
+
+    use hermes_runtime::services::Purpose;
+
+    use super::*;
+
+    /// Computes vectors of two numbers.
+    #[derive(Default)]
+    struct Scripted(Mutex<Vec<&'static str>>);
+
+    #[async_trait]
+    impl Embedder for Scripted {
+        fn name(&self) -> &str {
+            "mapper"
+        }
+
+        async fn describe(&self) -> Result<EmbeddingModel, CallError> {
+            self.0.lock().unwrap().push("describe");
+            Ok(EmbeddingModel { provider: "mapper".to_owned(), name: "words".to_owned(), dimensions: Some(2) })
+        }
+
+        async fn embed(&self, request: EmbeddingRequest) -> Result<Vec<Vec<f32>>, CallError> {
+            self.0.lock().unwrap().push("embed");
+            Ok(vec![vec![0.0, 1.0]; request.texts.len()])
+        }
+    }
+
+    #[tokio::test]
+    async fn an_embedder_is_described_before_it_computes() {
+        let plugin = Arc::new(Scripted::default());
+        let selected = SelectedEmbedder { name: Some("mapper".to_owned()), plugin: Arc::default() };
+        assert!(selected.plugin.set(plugin.clone()).is_ok());
+        let outside: Arc<dyn Embeddings> = Arc::new(OfTheEmbedder);
+        let embeddings = selected.for_plugin("mine", &outside);
+        let request = || EmbeddingRequest { texts: vec!["a".to_owned(), String::new()], purpose: Purpose::Document };
+        let vectors = embeddings.embed(request()).await.unwrap();
+        assert_eq!((vectors.model.as_str(), vectors.vectors.len()), ("mapper/words", 2));
+        assert_eq!(*plugin.0.lock().unwrap(), ["describe", "embed"]);
+        // Its calls would come back to it.
+        let own = selected.for_plugin("mapper", &outside).embed(request()).await.unwrap_err();
+        assert_eq!(own.kind, FaultKind::Denied);
+    }
+}

@@ -75,6 +75,13 @@ mod tests {
     }
 
     #[test]
+    fn the_first_256_recollections_are_used() {
+        let recollection = |at: usize| Recollection { key: at.to_string(), text: String::new(), extra: Vec::new() };
+        let used = recollections((0..300).map(recollection).collect());
+        assert_eq!((used.len(), used[0].key.as_str(), used[255].key.as_str()), (256, "0", "255"));
+    }
+
+    #[test]
     fn a_description_that_is_too_long_is_cut_between_characters() {
         let skill = |name: &str| Skill {
             name: name.to_owned(),

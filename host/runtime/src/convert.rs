@@ -342,3 +342,6 @@ fn beginning(mut text: String, bytes: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes));
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,7 +136,7 @@ pub(crate) type Work<'a, R> = Pin<Box<dyn Future<Output = wasmtime::Result<R>> +
 
 /// A lasting instance of a plugin: calls are queued and carried out in order.
 ///
-/// It is created at its first call. When it is dropped, the plugin gets `session-end`.
+/// It is created at its first call. When an instance from [`Instance::new`] is dropped, the plugin gets `session-end`.
 pub struct Instance {
     recipe: Arc<Recipe>,
     jobs: mpsc::UnboundedSender<Box<dyn Job>>,
@@ -145,13 +145,24 @@ pub struct Instance {
 impl Instance {
     /// Queues calls for an instance; no code of the plugin runs before the first call.
     pub fn new(recipe: Arc<Recipe>) -> Self {
+        Self::queue(recipe, true)
+    }
+
+    /// The same for an instance that serves other plugins: it does not get `session-end`.
+    pub fn without_session_end(recipe: Arc<Recipe>) -> Self {
+        Self::queue(recipe, false)
+    }
+
+    fn queue(recipe: Arc<Recipe>, gets_end: bool) -> Self {
         let (jobs, mut queue) = mpsc::unbounded_channel::<Box<dyn Job>>();
         let mut slot = Slot { start: recipe.start.clone(), live: None, recipe: Arc::clone(&recipe) };
         tokio::spawn(async move {
             while let Some(job) = queue.recv().await {
                 job.run(&mut slot).await;
             }
-            slot.leave().await;
+            if gets_end {
+                slot.leave().await;
+            }
         });
         Self { recipe, jobs }
     }

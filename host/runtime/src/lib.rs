@@ -19,6 +19,8 @@ mod engine;
 mod error;
 mod heap;
 mod imports;
+#[cfg(test)]
+mod imports_tests;
 mod instance;
 mod interfaces;
 #[cfg(any(test, fuzzing))]

@@ -311,6 +311,24 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_are_those_that_the_contract_states() {
+        let page = include_str!("../../../wit/README.md");
+        let (_, table) = page.split_once("| limit | tools, skills, hooks | engine, memory, embedder | of |").unwrap();
+        let mut stated = 0;
+        for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+            for name in cells[0].split(", ").map(|name| name.trim_matches('`')) {
+                let limit = Limit::named(name).unwrap();
+                let Definition { tools, session, .. } = *limit.definition();
+                let plain = |cell: &str| cell.replace([' ', ','], "");
+                assert_eq!((plain(cells[1]), plain(cells[2])), (limit.show(tools), limit.show(session)), "{name}");
+                stated += 1;
+            }
+        }
+        assert_eq!(stated, 10);
+    }
+
+    #[test]
     fn the_documentation_of_limits_has_the_table() {
         let page = include_str!("../../../docs/plugins-limits.md");
         assert!(page.contains(&documentation()), "docs/plugins-limits.md lacks the table\n{}", documentation());

@@ -202,6 +202,29 @@ fn a_plugin_that_does_not_start_is_reported_and_skipped() {
 }
 
 #[test]
+fn a_section_reaches_its_plugin_without_the_defaults_of_the_schema() {
+    let server = Server::answering(|_, _| Reply::text("Fine."));
+    let home = Home::with(&server);
+    let log = "(call $log/write (i32.const 2) (local.get $p0) (local.get $p1)) (i32.const 1024)";
+    let shell = Shell::with_tool("nop").import("log", "write").body("lifecycle/configure", log);
+    keep(&home, "beast", &shell.build());
+    let schema = "config: {type: object, properties: {region: {type: string}, count: {type: integer, default: 7}}}\n";
+    let manifest = home.read("plugins/beast/plugin.yaml") + schema;
+    home.write("plugins/beast/plugin.yaml", manifest);
+    home.grant("beast");
+    home.set("plugins.entries.beast", json!({"region": "eu"}));
+    home.hermes(&["-z", "hi"]).run().success();
+    // A text that is a JSON object becomes the fields of its line.
+    let log = home.read("logs/beast.jsonl");
+    let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["region"], &line["count"], &line["level"]),
+        (&json!("eu"), &Value::Null, &json!("info")),
+        "{log}"
+    );
+}
+
+#[test]
 fn an_engine_that_crashes_anywhere_is_named_and_the_turn_goes_on() {
     for function in ["observe", "assess", "propose", "status"] {
         let server = Server::answering(|_, _| Reply::text("Fine."));

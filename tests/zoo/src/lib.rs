@@ -17,7 +17,7 @@ use std::path::Path;
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::abi::{AbiVariant, WasmSignature, WasmType};
-use wit_parser::{Function, FunctionKind, InterfaceId, Resolve, WorldId, WorldItem};
+use wit_parser::{Function, FunctionKind, Int, InterfaceId, Resolve, SizeAlign, Type, TypeDefKind, WorldId, WorldItem};
 
 pub use memory::{Memory, Offered};
 pub use plugins::*;
@@ -162,6 +162,18 @@ impl Shell {
             .collect()
     }
 
+    /// The offset of a parameter of an exported function, among parameters that are passed in memory at `$p0`.
+    pub fn parameter(&self, function: &str, at: usize) -> usize {
+        let (resolve, world) = self.contract();
+        let mut sizes = SizeAlign::default();
+        sizes.fill(&resolve).unwrap();
+        let (interface, name) = function.split_once('/').unwrap();
+        let all = functions(&resolve, world);
+        let is_meant = |id: InterfaceId| resolve.interfaces[id].name.as_deref() == Some(interface);
+        let (_, found) = all.iter().find(|(id, function)| function.name == name && is_meant(*id)).unwrap();
+        sizes.field_offsets(found.params.iter().map(|param| &param.ty))[at].0.size_wasm32()
+    }
+
     /// The functions of the contract that the plugin can import, as interface and function; without methods.
     pub fn importable(&self) -> Vec<(String, String)> {
         let (resolve, world) = self.contract();
@@ -189,6 +201,25 @@ impl Shell {
         }
         let call = format!("(call ${interface}/{function} {})", arguments.join(" "));
         if signature.results.is_empty() { call } else { format!("(drop {call})") }
+    }
+
+    /// WAT that calls an import with zeros and crashes unless it answers with an error of the kind `denied`. None for a function that
+    /// returns no `result`.
+    pub fn call_denied(&self, interface: &str, function: &str) -> Option<String> {
+        const DENIED: u32 = 2;
+        let (resolve, world) = self.contract();
+        let interfaces = resolve.worlds[world].imports.values().filter_map(interface_of);
+        let mut named = interfaces.filter(|id| resolve.interfaces[*id].name.as_deref() == Some(interface));
+        let Some(Type::Id(id)) = resolve.interfaces[named.next()?].functions[function].result else { return None };
+        let TypeDefKind::Result(result) = &resolve.types[id].kind else { return None };
+        let mut sizes = SizeAlign::default();
+        sizes.fill(&resolve).unwrap();
+        let payload = sizes.payload_offset(Int::U8, [result.ok.as_ref(), result.err.as_ref()]).size_wasm32();
+        let kind = 4096 + u32::try_from(payload).expect("a small offset");
+        let byte_is = |at: u32, value: u32| {
+            format!("(if (i32.ne (i32.load8_u (i32.const {at})) (i32.const {value})) (then unreachable))")
+        };
+        Some(format!("{} {} {}", self.call_with_nothing(interface, function), byte_is(4096, 1), byte_is(kind, DENIED)))
     }
 
     /// Builds the component.
@@ -319,5 +350,51 @@ fn wasm(ty: WasmType) -> &'static str {
         WasmType::F32 => "f32",
         WasmType::F64 => "f64",
         WasmType::I32 | WasmType::Pointer | WasmType::Length => "i32",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Adds the names of the enums that a type contains.
+    fn enums(resolve: &Resolve, ty: &Type, found: &mut BTreeSet<String>) {
+        let Type::Id(id) = ty else { return };
+        let definition = &resolve.types[*id];
+        let mut inside: Vec<Type> = Vec::new();
+        match &definition.kind {
+            TypeDefKind::Enum(_) => drop(found.insert(definition.name.clone().unwrap())),
+            TypeDefKind::Record(record) => inside.extend(record.fields.iter().map(|field| field.ty)),
+            TypeDefKind::Variant(variant) => inside.extend(variant.cases.iter().filter_map(|case| case.ty)),
+            TypeDefKind::Tuple(tuple) => inside.extend(&tuple.types),
+            TypeDefKind::Result(result) => inside.extend(result.ok.into_iter().chain(result.err)),
+            TypeDefKind::List(ty) | TypeDefKind::Option(ty) | TypeDefKind::Type(ty) => inside.push(*ty),
+            TypeDefKind::Resource | TypeDefKind::Handle(_) => {}
+            other => panic!("a new kind of types: {other:?}"),
+        }
+        inside.iter().for_each(|ty| enums(resolve, ty, found));
+    }
+
+    #[test]
+    fn enums_go_from_the_plugin_to_the_host_only() {
+        let (resolve, world) = Shell::of("everything").contract();
+        let world = &resolve.worlds[world];
+        let functions = |items: &mut dyn Iterator<Item = &WorldItem>| -> Vec<Function> {
+            let interfaces = items.filter_map(interface_of);
+            interfaces.flat_map(|id| resolve.interfaces[id].functions.values().cloned()).collect()
+        };
+        let (mut to_plugin, mut to_host) = (BTreeSet::new(), BTreeSet::new());
+        for function in functions(&mut world.exports.values()) {
+            function.params.iter().for_each(|param| enums(&resolve, &param.ty, &mut to_plugin));
+            function.result.iter().for_each(|ty| enums(&resolve, ty, &mut to_host));
+        }
+        for function in functions(&mut world.imports.values()) {
+            function.params.iter().for_each(|param| enums(&resolve, &param.ty, &mut to_host));
+            function.result.iter().for_each(|ty| enums(&resolve, ty, &mut to_plugin));
+        }
+        assert_eq!(to_plugin, BTreeSet::new());
+        assert_eq!(to_host.into_iter().collect::<Vec<_>>(), ["effect", "level", "matching", "progress", "timing"]);
     }
 }

@@ -274,8 +274,17 @@ impl Compactor {
         Ok(())
     }
 
-    /// Lets the engine prepare after a turn, while the user reads.
+    /// Lets the engine assess the conversation after a turn, and prepare while the user reads.
     pub async fn turn_ended(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
+        self.assess_end(target, true).await
+    }
+
+    /// The same after the only turn of a process: nothing is prepared.
+    pub async fn single_turn_ended(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
+        self.assess_end(target, false).await
+    }
+
+    async fn assess_end(&mut self, target: &mut dyn CompactionTarget, prepares: bool) -> Result<(), AgentError> {
         self.finish_preparation(target).await?;
         if !self.rules.enabled || self.is_proposing() || !self.is_available(target) {
             return Ok(());
@@ -283,7 +292,7 @@ impl Compactor {
         let pressure = self.pressure(target, Moment::TurnEnd);
         let plugin = Arc::clone(&self.plugin);
         match plugin.assess(&pressure).await {
-            Ok(advice) if advice.prepare => self.prepare(target, pressure),
+            Ok(advice) if advice.prepare && prepares => self.prepare(target, pressure),
             Ok(_) => {}
             Err(error) => self.engine_failed(target, &error).await?,
         }

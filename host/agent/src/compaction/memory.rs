@@ -58,7 +58,45 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use hermes_conversation::MessageId;
+    use hermes_plugin_host::{CallError, Cause};
+
     use super::*;
+
+    struct Scripted(Result<&'static str, Cause>);
+
+    #[async_trait]
+    impl MemoryEvents for Scripted {
+        fn name(&self) -> &str {
+            "scripted"
+        }
+
+        async fn before_compact(&self, _: MessageRange) -> Result<String, CallError> {
+            let (plugin, version) = ("scripted".to_owned(), "1.0.0".to_owned());
+            let failed = |cause| CallError { plugin, version, call: "before-compact", cause };
+            self.0.clone().map(str::to_owned).map_err(failed)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_memory_that_fails_is_left_out_of_the_summary_with_a_notice() {
+        let answers = [Ok("tea"), Err(Cause::Trap { why: "unreachable".to_owned() }), Ok(""), Ok("milk")];
+        let memories = answers.map(|answer| Arc::new(Scripted(answer)) as Arc<dyn MemoryEvents>);
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&notices);
+        let notify: Notify = Arc::new(move |notice| {
+            if let Ok(mut notices) = sink.lock() {
+                notices.push(notice.to_string());
+            }
+        });
+        let range = MessageRange::new(MessageId(1), MessageId(2));
+        assert_eq!(texts_to_keep(&memories, Some(range), &notify).await, "tea\n\nmilk");
+        let notices = notices.lock().map(|notices| notices.clone()).unwrap_or_default();
+        assert!(notices.len() == 1 && notices[0].contains("unreachable"), "{notices:?}");
+    }
 
     #[test]
     fn a_long_text_keeps_its_head_and_tail() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_conversation::{
-    Conversation, Draft, Item, Message, MessageId, MessageRange, Model, Plan, Segment, Summary, View,
+    Conversation, Draft, Item, Message, MessageId, MessageRange, Model, Plan, Segment, Summary, Usage, View,
 };
 use hermes_plugin_host::{
     Advice, CacheState, CallError, Cause, ContextEngine, Fault, FaultKind, Moment, Outcome, PlanRequest, Pressure,
@@ -97,6 +97,12 @@ struct Scripted {
     prepared: AtomicUsize,
     proposed: AtomicUsize,
     hangs_at_settled: bool,
+    pressures: Mutex<Vec<Pressure>>,
+    /// What it says about plans, how long it takes for one, what it was asked for, and what became of its plans.
+    timing: Timing,
+    takes: Duration,
+    asked: Mutex<Vec<(Moment, Option<String>)>>,
+    outcomes: Mutex<Vec<Outcome>>,
 }
 
 impl Scripted {
@@ -107,6 +113,11 @@ impl Scripted {
             prepared: AtomicUsize::new(0),
             proposed: AtomicUsize::new(0),
             hangs_at_settled: false,
+            pressures: Mutex::default(),
+            timing: Timing::NotNow,
+            takes: Duration::ZERO,
+            asked: Mutex::default(),
+            outcomes: Mutex::default(),
         }
     }
 }
@@ -140,8 +151,9 @@ impl ContextEngine for Scripted {
         Ok(())
     }
 
-    async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
-        Ok(Advice { prepare: true, propose: Timing::NotNow, extra: Vec::new() })
+    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
+        self.pressures.lock().unwrap().push(pressure.clone());
+        Ok(Advice { prepare: true, propose: self.timing, extra: Vec::new() })
     }
 
     async fn prepare(&self, _: &PlanRequest) -> Result<Progress, CallError> {
@@ -160,6 +172,8 @@ impl ContextEngine for Scripted {
 
     async fn propose(&self, request: &PlanRequest) -> Result<Option<Plan>, CallError> {
         let count = self.proposed.fetch_add(1, Ordering::Relaxed);
+        self.asked.lock().unwrap().push((request.pressure.moment, request.focus.clone()));
+        tokio::time::sleep(self.takes).await;
         let Some(last) = self.folds.lock().unwrap().pop_front() else { return Ok(None) };
         let Some((Item::Messages(tail), _)) = request.view.last() else { return Ok(None) };
         let covers = vec![MessageRange::new(MessageId(1), MessageId(last))];
@@ -169,7 +183,8 @@ impl ContextEngine for Scripted {
         Ok(Some(Plan { segments, reason: "folded".to_owned(), extra: Vec::new() }))
     }
 
-    async fn settled(&self, _: &Outcome) -> Result<(), CallError> {
+    async fn settled(&self, outcome: &Outcome) -> Result<(), CallError> {
+        self.outcomes.lock().unwrap().push(outcome.clone());
         match self.hangs_at_settled {
             true => std::future::pending().await,
             false => Ok(()),
@@ -306,4 +321,54 @@ async fn a_view_adopted_before_a_stop_is_reported() {
     assert!(outcome.is_none());
     assert_eq!(done.len(), 1);
     assert_eq!(target.view.summaries().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_learns_the_size_of_the_next_request() {
+    let mut target = MemoryTarget::of(5, 10, 700);
+    let (mut compactor, engine, _) = compactor(Scripted::new(Work::Done, &[]), 200_000);
+    compactor.make_room(&mut target, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+    let usage = Usage { input: 900, output: 7, ..Usage::default() };
+    compactor.counted(compactor.estimate(&target), Some(usage));
+    compactor.turn_ended(&mut target).await.unwrap();
+    let pressures = engine.pressures.lock().unwrap();
+    let [before, after] = &pressures[..] else { panic!("{pressures:?}") };
+    let estimate = 700 + target.conversation().view_tokens(target.view());
+    assert_eq!((before.prompt_tokens, before.estimated, before.last), (estimate, true, None));
+    assert_eq!((before.fixed_tokens, before.context_length, before.reserve), (700, 200_000, 8_192));
+    assert_eq!((after.estimated, after.last), (false, Some(usage)));
+    assert!(before.expected_requests > after.expected_requests);
+    assert_eq!((before.moment, after.moment), (Moment::TurnStart, Moment::TurnEnd));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_for_a_view_that_was_replaced_is_stale() {
+    let mut target = MemoryTarget::of(20, 100, 0);
+    let engine =
+        Scripted { timing: Timing::Boundary, takes: Duration::from_secs(1), ..Scripted::new(Work::Done, &[11]) };
+    let (mut compactor, engine, _) = compactor(engine, 200_000);
+    let mut done = Vec::new();
+    compactor.make_room(&mut target, Moment::TurnStart, &mut done).await.unwrap();
+    assert!(compactor.is_proposing());
+    let covers = vec![MessageRange::new(MessageId(1), MessageId(5))];
+    let summary = Summary { key: "other".to_owned(), content: "short".to_owned(), covers };
+    let other = View { items: vec![Item::Summary(summary)], through: Some(MessageId(5)) };
+    target.view = other.clone();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    compactor.make_room(&mut target, Moment::MidTurn, &mut done).await.unwrap();
+    assert!(matches!(engine.outcomes.lock().unwrap()[..], [Outcome::Stale]), "{:?}", engine.outcomes);
+    assert_eq!((done.len(), target.view), (0, other));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_plan_is_reported_with_the_rule_that_it_breaks() {
+    let mut target = MemoryTarget::of(20, 100, 0);
+    // A plan of its own needs more messages than there are.
+    let (mut compactor, engine, _) = compactor(Scripted::new(Work::Done, &[40]), 200_000);
+    compactor.compress(&mut target, Some("the harbour"), &mut Vec::new()).await.unwrap();
+    assert_eq!(*engine.asked.lock().unwrap(), [(Moment::Manual, Some("the harbour".to_owned()))]);
+    let outcomes = engine.outcomes.lock().unwrap();
+    let [Outcome::Refused(refusal)] = &outcomes[..] else { panic!("{outcomes:?}") };
+    assert!(!refusal.code().is_empty(), "{refusal}");
+    assert_eq!(target.view, View::default());
 }

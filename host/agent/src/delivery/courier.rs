@@ -1,7 +1,7 @@
 //! Delivers the waiting turns of one session to one memory provider.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, MessageRange};
@@ -55,32 +55,54 @@ enum Reading {
     Gone,
 }
 
+/// A rewind that a provider does not know of yet.
+#[derive(Clone)]
+pub(super) struct Untold {
+    pub(super) memory: Arc<dyn MemoryRewind>,
+    /// The first message that is gone.
+    first: Arc<Mutex<Option<MessageId>>>,
+}
+
+impl Untold {
+    pub(super) fn new(memory: Arc<dyn MemoryRewind>, first: MessageId) -> Self {
+        Self { memory, first: Arc::new(Mutex::new(Some(first))) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<MessageId>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first message that is gone, as long as the provider does not know it.
+    pub(super) fn first(&self) -> Option<MessageId> {
+        *self.lock()
+    }
+
+    /// Tells the provider. An error is for the user; the host does not repeat the call.
+    pub(super) async fn tell(&self, deliverer: &Deliverer) {
+        let Some(first) = self.first() else { return };
+        if let Err(error) = self.memory.turns_rewound(deliverer.session.to_string(), first).await {
+            deliverer.notices.notice(format!("{error}; this memory still has what was taken back"));
+        }
+        *self.lock() = None;
+    }
+}
+
 pub(super) struct Courier {
     deliverer: Deliverer,
     memory: Arc<dyn MemoryProvider>,
-    /// A rewind that the provider learns of first.
-    rewind: Option<(Arc<dyn MemoryRewind>, MessageId)>,
+    /// A rewind that the provider learns of between the turns before it and after it.
+    rewind: Option<Untold>,
     /// Whether the user has seen that the provider fails.
     was_reported: AtomicBool,
 }
 
 impl Courier {
-    pub(super) fn new(
-        deliverer: Deliverer,
-        memory: Arc<dyn MemoryProvider>,
-        rewind: Option<(Arc<dyn MemoryRewind>, MessageId)>,
-    ) -> Self {
+    pub(super) fn new(deliverer: Deliverer, memory: Arc<dyn MemoryProvider>, rewind: Option<Untold>) -> Self {
         Self { deliverer, memory, rewind, was_reported: AtomicBool::new(false) }
     }
 
     /// Delivers turns until it is dropped.
-    pub(super) async fn run(mut self, mut signals: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
-        if let Some((rewind, first)) = self.rewind.take() {
-            let Deliverer { session, notices, .. } = &self.deliverer;
-            if let Err(error) = rewind.turns_rewound(session.to_string(), first).await {
-                notices.notice(format!("{error}; this memory still has what was taken back"));
-            }
-        }
+    pub(super) async fn run(self, mut signals: watch::Receiver<u64>, progress: watch::Sender<Progress>) {
         // Kept between two passes: as long as the session is awake, no other process delivers its turns.
         let mut lease = None;
         // The opening of a session tries every turn at once, also one that waits for a later moment.
@@ -115,7 +137,15 @@ impl Courier {
         let Deliverer { store, session, clock, history, .. } = &self.deliverer;
         let mut last = None;
         loop {
-            let Some(turn) = store.next_turn(session, self.memory.name()).await? else {
+            let next = store.next_turn(session, self.memory.name()).await?;
+            if let Some(rewind) = &self.rewind
+                && let Some(gone) = rewind.first()
+                && next.as_ref().is_none_or(|turn| turn.messages.first >= gone)
+            {
+                rewind.tell(&self.deliverer).await;
+                continue;
+            }
+            let Some(turn) = next else {
                 // At an opening the next message is already there.
                 if let Some(TurnRecord { number, author, user, .. }) = last.filter(|_| !is_opening) {
                     self.deliverer.prefetch(self.memory.name(), number, author, user);

@@ -155,10 +155,11 @@ pub(crate) fn surroundings(
     notices: &NoticeSender,
     gate: &Arc<Gate>,
 ) -> Surroundings {
-    let parent = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate);
+    let parent = session.parent.as_ref();
+    let is_delegate = parent.is_some_and(|parent| parent.kind == ParentKind::Delegate);
     let start = match parent {
-        Some(parent) if fresh => Start::Continued(parent.id.to_string()),
-        None if fresh => Start::Fresh,
+        Some(parent) if fresh && !is_delegate => Start::Continued(parent.id.to_string()),
+        _ if fresh => Start::Fresh,
         _ => Start::Resumed,
     };
     let (reporters, gate) = (notices.clone(), Arc::clone(gate));
@@ -167,7 +168,7 @@ pub(crate) fn surroundings(
             id: session.id.to_string(),
             parent: parent.map(|parent| parent.id.to_string()),
             platform: host.settings.platform.clone(),
-            purpose: "primary".to_owned(),
+            purpose: if is_delegate { "subagent" } else { "primary" }.to_owned(),
             profile: "default".to_owned(),
             workspace: Some(session.workspace.display().to_string()),
             model: host.model.clone(),

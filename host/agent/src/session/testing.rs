@@ -1,7 +1,9 @@
 //! Sessions for tests: a scripted model, scripted plugins, and a store in a temporary folder.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::{HashMap, VecDeque};
+mod memory;
+
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,9 +14,9 @@ use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
 use hermes_plugin_host::{
-    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryExtras,
-    MemoryProvider, OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Query,
-    Recollection, SessionPlugins, Surroundings, Timing, Tool, Tools, TurnRecord,
+    Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
+    OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,
+    SessionPlugins, Start, Surroundings, Timing, Tool, Tools,
 };
 use hermes_store::{SqliteSessions, Store};
 
@@ -31,6 +33,8 @@ use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
 use crate::problem::Problem;
 use crate::session::{Begin, SessionHandle, SessionRules};
+
+pub(super) use memory::ScriptedMemory;
 
 /// A model that reacts to words in the newest message of the user.
 ///
@@ -135,7 +139,19 @@ struct ScriptedPlugin {
     name: String,
     models: Arc<Mutex<Vec<String>>>,
     rewound: Arc<Mutex<Vec<MessageId>>>,
+    seen: Arc<Seen>,
     memory: Option<Arc<ScriptedMemory>>,
+}
+
+/// What a plugin saw.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// What the engine assessed.
+    pub(super) pressures: Mutex<Vec<Pressure>>,
+    /// The sessions that it was started for, and how.
+    pub(super) sessions: Mutex<Vec<(SessionInfo, Start)>>,
+    /// The ids of tool calls.
+    pub(super) invocations: Mutex<Vec<String>>,
 }
 
 impl ScriptedPlugin {
@@ -164,7 +180,8 @@ impl ContextEngine for ScriptedPlugin {
         Ok(())
     }
 
-    async fn assess(&self, _: &Pressure) -> Result<Advice, CallError> {
+    async fn assess(&self, pressure: &Pressure) -> Result<Advice, CallError> {
+        self.seen.pressures.lock().unwrap().push(pressure.clone());
         Ok(Advice { prepare: false, propose: Timing::NotNow, extra: Vec::new() })
     }
 
@@ -212,6 +229,7 @@ impl Tools for ScriptedPlugin {
     }
 
     async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
+        self.seen.invocations.lock().unwrap().push(invocation.id.clone());
         if invocation.name == "stuck" {
             // The runtime ends a call at its deadline.
             tokio::time::sleep(DEADLINE).await;
@@ -219,73 +237,6 @@ impl Tools for ScriptedPlugin {
         }
         let content = format!("{} did it", invocation.name);
         Ok(Output { content, ..Output::default() })
-    }
-}
-
-/// A slow memory provider that records its calls and the engine's rewinds.
-pub(super) struct ScriptedMemory {
-    /// How long it takes to store a turn.
-    pub(super) takes: Duration,
-    pub(super) notes: Mutex<Vec<String>>,
-    /// The causes with which the next calls of `sync-turn` fail.
-    failures: Mutex<VecDeque<Cause>>,
-}
-
-impl ScriptedMemory {
-    pub(super) fn new(takes: Duration) -> Arc<Self> {
-        Arc::new(Self { takes, notes: Mutex::default(), failures: Mutex::default() })
-    }
-
-    /// A fast provider that fails with these causes and then works.
-    pub(super) fn failing(causes: impl IntoIterator<Item = Cause>) -> Arc<Self> {
-        let failures = Mutex::new(causes.into_iter().collect());
-        Arc::new(Self { takes: Duration::ZERO, notes: Mutex::default(), failures })
-    }
-
-    fn note(&self, note: String) {
-        self.notes.lock().unwrap().push(note);
-    }
-
-    pub(super) fn notes(&self) -> Vec<String> {
-        self.notes.lock().unwrap().clone()
-    }
-}
-
-/// Records whether a call ended or was dropped.
-struct SyncGuard<'a>(&'a ScriptedMemory, u32, bool);
-
-impl Drop for SyncGuard<'_> {
-    fn drop(&mut self) {
-        let Self(memory, turn, finished) = self;
-        memory.note(format!("{} {turn}", if *finished { "stored" } else { "cancelled" }));
-    }
-}
-
-#[async_trait]
-impl MemoryProvider for ScriptedMemory {
-    fn name(&self) -> &str {
-        "memory"
-    }
-
-    async fn system_prompt(&self) -> Result<String, CallError> {
-        Ok(String::new())
-    }
-
-    async fn recall(&self, _: Query) -> Result<Vec<Recollection>, CallError> {
-        Ok(Vec::new())
-    }
-
-    async fn sync_turn(&self, turn: &TurnRecord) -> Result<(), CallError> {
-        if let Some(cause) = self.failures.lock().unwrap().pop_front() {
-            self.note(format!("failed {}", turn.number));
-            let (plugin, version) = ("memory".to_owned(), "1.0.0".to_owned());
-            return Err(CallError { plugin, version, call: "sync-turn", cause });
-        }
-        self.note(format!("storing {}", turn.number));
-        let mut call = SyncGuard(self, turn.number, false);
-        tokio::time::sleep(self.takes).await;
-        call.2 = true;
-        Ok(())
     }
 }
 
@@ -297,16 +248,20 @@ struct ScriptedPlugins {
     started: Arc<AtomicUsize>,
     models: Arc<Mutex<Vec<String>>>,
     rewound: Arc<Mutex<Vec<MessageId>>>,
+    seen: Arc<Seen>,
     memory: Option<Arc<ScriptedMemory>>,
 }
 
 #[async_trait]
 impl PluginSet for ScriptedPlugins {
-    fn start(&self, _: &Surroundings) -> Result<SessionPlugins, PluginsError> {
+    fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError> {
+        self.seen.sessions.lock().unwrap().push((surroundings.session.clone(), surroundings.start.clone()));
         self.started.fetch_add(1, Ordering::SeqCst);
         let (name, models) = (self.engine.clone(), Arc::clone(&self.models));
         let rewound = Arc::clone(&self.rewound);
-        let plugin = Arc::new(ScriptedPlugin { name, models, rewound, memory: self.memory.clone() });
+        let plugin =
+            Arc::new(ScriptedPlugin { name, models, rewound, seen: self.seen.clone(), memory: self.memory.clone() });
+        let complete = self.memory.as_ref().filter(|memory| memory.is_complete);
         let memory = self.memory.iter().map(|memory| Arc::clone(memory) as Arc<dyn MemoryProvider>);
         let halt = Halt::default();
         Ok(SessionPlugins {
@@ -315,7 +270,7 @@ impl PluginSet for ScriptedPlugins {
             memories: memory.collect(),
             recall_times: HashMap::new(),
             memory_events: Vec::new(),
-            memory_extras: MemoryExtras::default(),
+            memory_extras: complete.map(ScriptedMemory::extras).unwrap_or_default(),
             tools: vec![plugin],
             skills: Vec::new(),
             hooks: Vec::new(),
@@ -361,25 +316,32 @@ pub(super) struct Process {
     pub(super) models: Arc<Mutex<Vec<String>>>,
     /// The first removed message of each rewind that running engines received.
     pub(super) rewound: Arc<Mutex<Vec<MessageId>>>,
+    pub(super) seen: Arc<Seen>,
     /// The memory provider of all sessions.
     memory: Option<Arc<ScriptedMemory>>,
+    /// Whether the process serves a single turn.
+    is_single: bool,
 }
 
 impl Process {
     pub(super) fn new() -> Arc<Self> {
-        Self::with(None)
+        Self::with(None, false)
+    }
+
+    pub(super) fn with_single_turns() -> Arc<Self> {
+        Self::with(None, true)
     }
 
     pub(super) fn with_memory(memory: &Arc<ScriptedMemory>) -> Arc<Self> {
-        Self::with(Some(Arc::clone(memory)))
+        Self::with(Some(Arc::clone(memory)), false)
     }
 
-    fn with(memory: Option<Arc<ScriptedMemory>>) -> Arc<Self> {
+    fn with(memory: Option<Arc<ScriptedMemory>>, is_single: bool) -> Arc<Self> {
         let home = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(home.path()).unwrap());
         let model = Arc::new(ScriptedModel::new());
         let (started, models, rewound) = (Arc::default(), Arc::default(), Arc::default());
-        Arc::new(Self { home, store, model, started, models, rewound, memory })
+        Arc::new(Self { home, store, model, started, models, rewound, seen: Arc::default(), memory, is_single })
     }
 
     pub(super) async fn open(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> SessionHandle {
@@ -422,6 +384,7 @@ impl HostSource for Process {
                 started: Arc::clone(&self.started),
                 models: Arc::clone(&self.models),
                 rewound: Arc::clone(&self.rewound),
+                seen: Arc::clone(&self.seen),
                 memory: self.memory.clone(),
             }),
             provider: self.model.clone(),
@@ -432,7 +395,7 @@ impl HostSource for Process {
                 tool_owners: std::collections::BTreeMap::new(),
                 compression: true,
                 platform: "test".to_owned(),
-                one_shot: false,
+                one_shot: self.is_single,
                 auxiliary_models: AuxiliaryModels::new(0),
                 embeddings: EmbeddingSource::none("no embedding model is configured"),
                 prompt: PromptSettings::default(),

@@ -133,7 +133,7 @@ impl Http {
 
     /// Sends a request and returns the answer, whatever its status.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
-        let allowed = request.timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into())).min(LONGEST);
+        let allowed = allowed(request.timeout_ms);
         self.refresh().await;
         let hop = self.first(request)?;
         let answer = tokio::time::timeout(allowed, self.follow(hop)).await;
@@ -142,6 +142,11 @@ impl Http {
 
     /// Makes all checks that are possible before anything is sent.
     fn first(&self, request: Request) -> Result<Hop, HttpError> {
+        if !self.is_granted() {
+            let url = Url::parse(&request.url).map_or_else(|_| "an address".to_owned(), |url| self.told(&url));
+            let denial = self.rights().denial.clone();
+            return Err(HttpError::NotGranted { denial, method: shown(&request.method), url });
+        }
         if !is_method(&request.method) {
             return Err(HttpError::Method(shown(&request.method)));
         }
@@ -401,4 +406,21 @@ fn next(hop: &Hop, response: &Answer) -> Result<Option<Url>, HttpError> {
 
 fn lossy(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// The time of a request.
+fn allowed(timeout_ms: Option<u32>) -> Duration {
+    timeout_ms.map_or(TIMEOUT, |ms| Duration::from_millis(ms.into())).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_30_seconds_unless_it_asks_for_up_to_120() {
+        for (timeout_ms, seconds) in [(None, 30), (Some(2_000), 2), (Some(120_000), 120), (Some(u32::MAX), 120)] {
+            assert_eq!(allowed(timeout_ms), Duration::from_secs(seconds), "{timeout_ms:?}");
+        }
+    }
 }

@@ -89,6 +89,7 @@ struct State {
     /// Bytes of input that the program has not taken.
     waiting: usize,
     end: Option<End>,
+    ended_at: Option<Instant>,
 }
 
 /// One of the two outputs.
@@ -115,7 +116,9 @@ impl Program {
     }
 
     fn ended(&self, end: End) {
-        self.state().end = Some(end);
+        let mut state = self.state();
+        (state.end, state.ended_at) = (Some(end), Some(Instant::now()));
+        drop(state);
         self.changed.notify_waiters();
     }
 
@@ -240,7 +243,9 @@ impl Background {
             let end = entry.program.state().end;
             Listed { id: *id, program: name.clone(), arguments: arguments.clone(), started_at: *started_at, end }
         };
-        self.table().programs.iter().map(listed).collect()
+        let mut table = self.table();
+        table.forget();
+        table.programs.iter().map(listed).collect()
     }
 
     /// Ends the programs that are no longer granted.
@@ -271,9 +276,10 @@ impl Background {
 impl Table {
     /// Forgets the programs that ended first.
     fn forget(&mut self) {
-        let ended = |entry: &Entry| entry.program.state().end.is_some();
-        let ids: Vec<ProgramId> = self.programs.iter().filter(|(_, entry)| ended(entry)).map(|(id, _)| *id).collect();
-        for id in &ids[..ids.len().saturating_sub(MAX_ENDED)] {
+        let ended = |(id, entry): (&ProgramId, &Entry)| Some((entry.program.state().ended_at?, *id));
+        let mut ended: Vec<(Instant, ProgramId)> = self.programs.iter().filter_map(ended).collect();
+        ended.sort();
+        for (_, id) in &ended[..ended.len().saturating_sub(MAX_ENDED)] {
             self.programs.remove(id);
         }
     }

@@ -104,13 +104,18 @@ async fn a_ninth_program_is_refused_until_one_ends() {
 #[tokio::test]
 async fn programs_that_ended_are_forgotten_in_order() {
     let fixture = Fixture::new();
-    for _ in 0..40 {
+    let first = fixture.start("exec sleep 600");
+    for _ in 1..40 {
         let id = fixture.start("true");
         fixture.background.wait(id, LONG).await.unwrap().unwrap();
     }
     let ids: Vec<u32> = fixture.background.list().iter().map(|listed| listed.id.0).collect();
-    assert_eq!((ids.len(), ids.last()), (MAX_ENDED + 1, Some(&40)));
-    assert_eq!(fixture.background.wait(ProgramId(1), LONG).await.unwrap_err().code, "unknown");
+    assert_eq!((ids.len(), ids[0], ids[1], ids[16]), (1 + 16, first.0, 25, 40));
+    // Now the oldest program is the one that ended last.
+    fixture.background.stop(first).await.unwrap();
+    let ids: Vec<u32> = fixture.background.list().iter().map(|listed| listed.id.0).collect();
+    assert_eq!((ids.len(), ids[0], ids[1], ids[15]), (16, first.0, 26, 40));
+    assert_eq!(fixture.background.wait(ProgramId(2), LONG).await.unwrap_err().code, "unknown");
     assert_eq!(fixture.background.write(ProgramId(0), Vec::new()).unwrap_err().code, "unknown");
 }
 

@@ -182,6 +182,12 @@ fn a_folder_never_leaves_its_root() {
 }
 
 #[test]
+fn the_limits_of_programs_are_those_of_the_contract() {
+    assert_eq!((MAX_ARGUMENTS, MAX_ARGUMENT_BYTES, MAX_INPUT, MAX_OUTPUT), (1_000, 128 << 10, 8 << 20, 1 << 20));
+    assert_eq!((MAX_BACKGROUND, MAX_ENDED, GRACE), (8, 16, Duration::from_millis(250)));
+}
+
+#[test]
 fn invalid_arguments_and_input_are_refused_before_the_user_is_asked() {
     let fixture = Fixture::new();
     let long = "x".repeat(MAX_ARGUMENT_BYTES);

@@ -315,6 +315,19 @@ const GREEDY: &[(&str, IsExpected)] = &[
 ];
 
 #[test]
+fn a_database_has_the_size_of_the_contract() {
+    assert_eq!(Quota::standard().bytes, 1 << 30);
+    let database = Database::in_memory_with(Quota::standard());
+    execute(&database, &["CREATE TABLE kept (x)"]).unwrap();
+    let insert = |bytes: usize| execute(&database, &[&format!("INSERT INTO kept VALUES (zeroblob({bytes}))")]);
+    insert((1 << 20) - 100).unwrap();
+    insert((1 << 20) + 1).unwrap_err();
+    let long = |bytes: usize| format!("SELECT '{}'", "x".repeat(bytes));
+    query(&database, &long((1 << 20) - 100)).unwrap();
+    query(&database, &long(1 << 20)).unwrap_err();
+}
+
+#[test]
 fn an_excessive_statement_is_stopped_and_the_next_call_works() {
     let database = Database::in_memory_with(Quota { bytes: 4 << 20, ..Quota::standard() });
     execute(&database, &["CREATE TABLE kept (x)"]).unwrap();

@@ -514,6 +514,24 @@ async fn a_response_is_limited_in_size_and_must_be_complete() {
 }
 
 #[tokio::test]
+async fn no_cookie_is_kept_and_nothing_is_compressed() {
+    let server = Server::new(|received| match received.path() {
+        "/moved" => answer(302, &[("set-cookie", "a=1; Path=/"), ("location", "/end")], ""),
+        _ => answer(200, &[("set-cookie", "b=2; Path=/")], ""),
+    })
+    .await;
+    let http = http(&[(&server.url("/"), ALL)], &[]);
+    for path in ["/moved", "/again"] {
+        http.send(get(server.url(path))).await.unwrap();
+    }
+    let received = server.received();
+    assert_eq!(received.len(), 3);
+    for request in received {
+        assert_eq!((request.header("cookie"), request.header("accept-encoding")), (None, Some("identity")));
+    }
+}
+
+#[tokio::test]
 async fn a_slow_server_runs_into_the_timeout() {
     let server = Server::new(|received| match received.path() {
         "/silent" => HANG.to_vec(),
@@ -526,6 +544,6 @@ async fn a_slow_server_runs_into_the_timeout() {
     for path in ["/silent", "/head", "/body", "/redirect"] {
         let request = Request { timeout_ms: Some(200), ..get(server.url(path)) };
         let answer = tokio::time::timeout(Duration::from_secs(30), http.send(request)).await.unwrap();
-        assert_eq!(class(answer.unwrap_err()).0, FaultKind::Timeout, "{path}");
+        assert_eq!(class(answer.unwrap_err()), (FaultKind::Timeout, String::new()), "{path}");
     }
 }

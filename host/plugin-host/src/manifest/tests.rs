@@ -130,6 +130,8 @@ fn invalid_manifests_are_refused_with_a_position() {
     for (text, line, part) in [
         ("version: 1.0.0\n", None, "name"),
         ("name: ../evil\n", Some(1), "../evil"),
+        ("name: Mine\n", Some(1), "Mine"),
+        ("name: my.own\n", Some(1), "my.own"),
         ("name: a\nversion: one\n", Some(2), "one"),
         ("name: a\ncomponent: ../x.wasm\n", Some(2), "x.wasm"),
         ("name: a\ncomponent: \"C:x.wasm\"\n", Some(2), "C:x.wasm"),

@@ -8,15 +8,24 @@ use imported::types::Error;
 
 use crate::context::Context;
 use crate::convert::fault;
+use crate::error::Fault;
 use hermes_capabilities::files::{Entry, FilesError, Kind, Pattern, Roots};
 
 impl Context {
+    fn may_use_files(&self) -> Result<(), Error> {
+        match self.services.files.roots().is_empty() {
+            true => Err(fault(Fault::denied("files"))),
+            false => Ok(()),
+        }
+    }
+
     /// Runs `work` on the folders. Its second argument returns whether the caller has stopped waiting.
     async fn on_files<T, F>(&mut self, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&Roots, &dyn Fn() -> bool) -> Result<T, FilesError> + Send + 'static,
     {
+        self.may_use_files()?;
         let roots = Arc::clone(&self.services.files);
         let call = self.call.clone();
         let work = move || Ok(work(&roots, &|| call.is_cancelled() || call.time_left().is_zero())?);
@@ -41,6 +50,7 @@ fn entry(entry: Entry) -> wit::Entry {
 
 impl wit::Host for Context {
     async fn roots(&mut self) -> Result<Vec<wit::Root>, Error> {
+        self.may_use_files()?;
         let roots = self.services.files.roots();
         Ok(roots
             .into_iter()

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use hermes_conversation::{MessageId, MessageRange, Model};
+use hermes_runtime::services::{EmbeddingRequest, Purpose};
 use hermes_runtime::{
-    AssistDraft, CacheState, CallError, Event, Instance, MemoryAction, MemoryWrite, Moment, Outcome, Outlook,
-    PlanRequest, Pressure, Query, Tier, TurnRecord,
+    AssistDraft, CacheState, CallError, Cause, Event, Instance, Invocation, Limit, LimitSet, MemoryAction, MemoryWrite,
+    Moment, Outcome, Outlook, PlanRequest, Pressure, Query, Tier, TurnRecord,
 };
-use hermes_zoo::Shell;
+use hermes_zoo::{LOOP, Shell};
 
 use crate::Fixture;
 
-fn pressure() -> Pressure {
+pub(crate) fn pressure() -> Pressure {
     Pressure {
         moment: Moment::TurnStart,
         prompt_tokens: 10,
@@ -25,7 +26,7 @@ fn pressure() -> Pressure {
     }
 }
 
-fn request() -> PlanRequest {
+pub(crate) fn request() -> PlanRequest {
     PlanRequest { pressure: pressure(), view: Vec::new(), focus: None, memory_context: String::new() }
 }
 
@@ -45,6 +46,7 @@ async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallErro
     let model = Model { provider: "p".into(), name: "m".into(), context_length: 9 };
     Some(match function {
         "context-engine/model-changed" => instance.model_changed(&model).await,
+        "context-engine/rewound" => instance.rewound(MessageId(1)).await,
         "context-engine/assess" => instance.assess(&pressure()).await.map(drop),
         "context-engine/prepare" => instance.prepare(&request()).await.map(drop),
         "context-engine/propose" => instance.propose(&request()).await.map(drop),
@@ -75,6 +77,15 @@ async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallErro
         "memory-rewind/rewound" => instance.turns_rewound("s".into(), MessageId(1)).await,
         "memory-upkeep/upkeep" => instance.recipe().upkeep().await.map(drop),
         "tools/catalog" => instance.catalog().await.map(drop),
+        "tools/call" => {
+            let (id, name, arguments) = ("c".into(), "t".into(), "{}".into());
+            instance.recipe().call_tool(Invocation { id, name, arguments, extra: Vec::new() }).await.map(drop)
+        }
+        "embedder/describe" => instance.describe().await.map(drop),
+        "embedder/embed" => {
+            let request = EmbeddingRequest { texts: vec!["t".into()], purpose: Purpose::Query };
+            instance.embed(request).await.map(drop)
+        }
         "skills/index" => instance.skills().await.map(drop),
         "skills/view" => instance.skill("s".into(), None).await.map(drop),
         "hooks/interests" => instance.interests().await.map(drop),
@@ -99,5 +110,54 @@ async fn a_crash_in_any_function_is_named_and_the_next_call_works() {
         let other = if function == "tools/catalog" { "skills/index" } else { "tools/catalog" };
         call(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
     }
-    assert_eq!(crashed, 20, "{all:?}");
+    assert_eq!(crashed, 24, "{all:?}");
+}
+
+/// The limits of time by function, as `wit/README.md` and the comments of the contract say. `turn_time` limits all others.
+const DEADLINES: [(&str, Limit); 11] = [
+    ("context-engine/prepare", Limit::BackgroundTime),
+    ("context-assist/assist", Limit::RecallTime),
+    ("memory-provider/recall", Limit::RecallTime),
+    ("memory-provider/sync-turn", Limit::BackgroundTime),
+    ("memory-events/before-compact", Limit::BackgroundTime),
+    ("memory-prefetch/prefetch", Limit::BackgroundTime),
+    ("memory-mirror/written", Limit::BackgroundTime),
+    ("memory-rewind/rewound", Limit::BackgroundTime),
+    ("memory-upkeep/upkeep", Limit::BackgroundTime),
+    ("tools/call", Limit::ToolTime),
+    ("embedder/embed", Limit::ToolTime),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_function_has_the_deadline_of_the_contract() {
+    let shell = Shell::of("everything");
+    let mut checked = 0;
+    let limits = LimitSet::default()
+        .and(Limit::Cpu, 60_000)
+        .and(Limit::TurnTime, 60)
+        .and(Limit::RecallTime, 70)
+        .and(Limit::ToolTime, 80)
+        .and(Limit::BackgroundTime, 90);
+    // One component for all: only the function under test loops.
+    let shell = shell
+        .exports()
+        .iter()
+        .filter(|function| !is_answered(function))
+        .fold(shell, |shell, function| shell.body(function, LOOP));
+    let component = shell.build();
+    for function in shell.exports().iter().filter(|function| !is_answered(function)) {
+        let fixture = Fixture::within(&component, Tier::Session, &limits);
+        let instance = Instance::new(Arc::clone(&fixture.recipe));
+        let Some(result) = call(&instance, function).await else { panic!("{function} is not called") };
+        let expected = DEADLINES.iter().find(|(name, _)| name == function).map_or(Limit::TurnTime, |(_, limit)| *limit);
+        let error = result.expect_err(function);
+        assert!(matches!(error.cause, Cause::Deadline { limit, .. } if limit == expected), "{function}: {error}");
+        checked += 1;
+    }
+    assert_eq!(checked, 24);
+}
+
+/// These answer before any other call: the host calls them by itself.
+fn is_answered(function: &str) -> bool {
+    function.starts_with("lifecycle/") || function == "context-engine/observe"
 }

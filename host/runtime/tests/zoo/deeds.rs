@@ -211,6 +211,31 @@ async fn no_import_traps_without_a_right_or_with_empty_arguments() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_import_that_needs_a_permission_is_denied_without_it() {
+    const FREE: [&str; 6] = ["info", "log", "task", "clock", "random", "documents"];
+    let mut denied = Vec::new();
+    for (interface, function) in Shell::of("tools-plugin").importable() {
+        if FREE.contains(&interface.as_str()) {
+            continue;
+        }
+        let Some(call) = Shell::of("tools-plugin").call_denied(&interface, &function) else { continue };
+        let fixture = Fixture::new(&Shell::with_tool(&call).import(&interface, &function).build(), Tier::Tools);
+        let recipe = hermes_runtime::Recipe {
+            services: hermes_runtime::Services::nothing(),
+            ..hermes_runtime::Recipe::clone(&fixture.recipe)
+        };
+        let fixture = Fixture { recipe: std::sync::Arc::new(recipe), ..fixture };
+        let answer = fixture.tool("bad").await;
+        assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{interface}/{function}: {answer:?}");
+        denied.push(interface);
+    }
+    denied.dedup();
+    let expected = ["llm", "llm-stream", "embeddings", "history", "sql", "files", "http", "process"];
+    assert_eq!(denied.iter().collect::<std::collections::BTreeSet<_>>().len(), expected.len(), "{denied:?}");
+    assert!(expected.iter().all(|interface| denied.iter().any(|known| known == interface)), "{denied:?}");
+}
+
 /// An import that returns an error of the contract cannot trap. This test looks for panics and trapping bindings.
 #[test]
 fn the_source_of_the_imports_has_no_panics_and_no_traps() {
@@ -330,4 +355,22 @@ async fn tool_calls_share_an_instance_until_it_fails_and_engine_calls_do_not() {
         }
         assert_eq!(seen, works);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_instance_serves_one_call_at_a_time_in_order() {
+    let busy = "(global.set $n (i32.const 4000000))
+                (loop $l (global.set $n (i32.sub (global.get $n) (i32.const 1))) (br_if $l (global.get $n)))";
+    let mut shell = Shell::of("everything").import("log", "write").fields("(global $n (mut i32) (i32.const 0))");
+    for (at, function) in ["tools/catalog", "skills/index", "hooks/interests"].iter().enumerate() {
+        let [begin, _] = shell.memory().bytes(&b"abcdef"[2 * at..]);
+        let log = |text: u32| format!("(call $log/write (i32.const 1) (i32.const {text}) (i32.const 1))");
+        shell = shell.body(function, &format!("{} {busy} {} (i32.const 1024)", log(begin), log(begin + 1)));
+    }
+    let fixture = Fixture::new(&shell.build(), Tier::Session);
+    let instance = hermes_runtime::Instance::new(std::sync::Arc::clone(&fixture.recipe));
+    let calls = tokio::join!(instance.catalog(), instance.skills(), instance.interests());
+    assert!(calls.0.is_ok() && calls.1.is_ok() && calls.2.is_ok());
+    let said: String = fixture.log_lines().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said, "abcdef");
 }

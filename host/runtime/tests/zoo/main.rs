@@ -7,6 +7,7 @@ mod contract;
 mod deeds;
 #[path = "../doubles/mod.rs"]
 mod doubles;
+mod engine;
 #[path = "../kept/mod.rs"]
 mod kept;
 mod starts;

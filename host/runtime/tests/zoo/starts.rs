@@ -75,3 +75,84 @@ async fn a_plugin_that_does_not_end_its_session_blocks_nothing() {
     drop(instance);
     assert!(Instance::new(fixture.recipe).catalog().await.unwrap().is_empty());
 }
+
+/// A global that says which calls an instance got, and WAT that crashes unless it has a value and then sets another.
+const STAGE: &str = "(global $stage (mut i32) (i32.const 0))";
+
+fn stage(from: u32, to: u32) -> String {
+    let is_other = format!("(i32.ne (global.get $stage) (i32.const {from}))");
+    format!("(if {is_other} (then unreachable)) (global.set $stage (i32.const {to})) (i32.const 1024)")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_instance_is_configured_and_started_once_before_its_calls() {
+    let shell = Shell::of("tools-plugin")
+        .fields(STAGE)
+        .body("lifecycle/configure", &stage(0, 1))
+        .body("lifecycle/session-start", &stage(1, 2))
+        .body("tools/catalog", &stage(2, 2))
+        .body("tools/call", &stage(2, 2));
+    let fixture = Fixture::new(&shell.build(), Tier::Tools);
+    let instance = Instance::new(Arc::clone(&fixture.recipe));
+    for _ in 0..3 {
+        instance.catalog().await.unwrap();
+        fixture.tool("any").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_end_is_the_last_call_of_an_instance_that_lives_and_tool_calls_do_not_get_it() {
+    // The last call of an instance decides which text its end logs.
+    let log = "(call $log/write (i32.const 1) (global.get $stage) (i32.const 1)) (i32.const 1024)";
+    let mut shell = Shell::of("everything").import("log", "write").fields(STAGE);
+    let [letters, _] = shell.memory().bytes(b"mc");
+    let mark = |at: u32| format!("(global.set $stage (i32.const {})) (i32.const 1024)", letters + at);
+    let shell = shell
+        .body("skills/index", &mark(0))
+        .body("tools/call", &mark(1))
+        .body("hooks/interests", "unreachable")
+        .body("lifecycle/session-end", log);
+    let fixture = Fixture::new(&shell.build(), Tier::Session);
+    for crashes in [false, true] {
+        let instance = Instance::new(Arc::clone(&fixture.recipe));
+        instance.skills().await.unwrap();
+        fixture.tool("any").await.unwrap();
+        if crashes {
+            instance.interests().await.unwrap_err();
+        }
+    }
+    let other = Instance::without_session_end(Arc::clone(&fixture.recipe));
+    other.skills().await.unwrap();
+    drop(other);
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let lines: Vec<String> = fixture.log_lines().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(lines, ["m"], "one end: the other instances crashed, served a call, or serve other plugins");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_first_instance_gets_the_start_of_the_session() {
+    use hermes_runtime::{Recipe, Start};
+    let mut shell = Shell::of("tools-plugin").import("log", "write");
+    let [letters, _] = shell.memory().bytes(b"frco");
+    let how = shell.parameter("lifecycle/session-start", 1);
+    let case = format!("(i32.load8_u (i32.add (local.get $p0) (i32.const {how})))");
+    let log = format!("(call $log/write (i32.const 1) (i32.add (i32.const {letters}) {case}) (i32.const 1))");
+    let shell =
+        shell.body("lifecycle/session-start", &format!("{log} (i32.const 1024)")).body("tools/call", "unreachable");
+    let component = shell.build();
+    for (start, expected) in
+        [(Start::Fresh, "frr"), (Start::Resumed, "rrr"), (Start::Continued("earlier".to_owned()), "crr")]
+    {
+        let fixture = Fixture::new(&component, Tier::Tools);
+        let recipe = Arc::new(Recipe { start, ..Recipe::clone(&fixture.recipe) });
+        let instance = Instance::new(Arc::clone(&recipe));
+        instance.catalog().await.unwrap();
+        // An instance for a tool call, and one after a crash.
+        for _ in 0..2 {
+            fixture.tool("any").await.unwrap_err();
+        }
+        instance.catalog().await.unwrap();
+        let said: String = fixture.log_lines().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(said, expected);
+    }
+}

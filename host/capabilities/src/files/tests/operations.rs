@@ -142,6 +142,11 @@ fn a_read_only_root_cannot_be_changed_and_an_unknown_root_is_named() {
 }
 
 #[test]
+fn the_limits_of_files_are_those_of_the_contract() {
+    assert_eq!((MAX_ENTRIES, MAX_READ), (10_000, 8 << 20));
+}
+
+#[test]
 fn a_listing_that_is_too_long_suggests_a_search() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.at("root/many")).unwrap();
