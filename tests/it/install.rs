@@ -11,3 +11,4 @@ mod publishing;
 mod screens;
 mod skills;
 mod toolchains;
+mod versions;

@@ -38,6 +38,9 @@ pub trait Consent {
     /// refuses returns it.
     fn accept_key(&self, changed: InstallError) -> Result<(), Self::Error>;
 
+    /// Whether the user allows draft interfaces of the contract.
+    fn allows_drafts(&self) -> bool;
+
     /// Decides what a plugin is granted; none if the user declines.
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Self::Error>;
 

@@ -46,6 +46,7 @@ fn action(action: &Action) -> String {
         Action::AcceptPublisherKey => "add --accept-key if you know why the key changed".to_owned(),
         Action::ReplaceInstalled => "add --replace to install it from the new source".to_owned(),
         Action::ChooseNative => "add --native if you trust its author".to_owned(),
+        Action::AllowDrafts => "add --allow-draft if you accept that the plugin may stop working".to_owned(),
         Action::ChooseComponent => "remove --native to run its component".to_owned(),
         Action::ListSessions => "choose a session of `hermes sessions list`".to_owned(),
         Action::ResumeListed => "resume a session of `hermes sessions list` with `--resume ID`".to_owned(),

@@ -74,6 +74,8 @@ pub enum Action {
     ReplaceInstalled,
     /// Install the native library instead of the component.
     ChooseNative,
+    /// Allow draft interfaces of the contract.
+    AllowDrafts,
     /// Install the component instead of the native library.
     ChooseComponent,
     /// List the sessions.
@@ -138,6 +140,7 @@ impl fmt::Display for Action {
             Self::AcceptPublisherKey => f.write_str("accept the new key if you know why it changed"),
             Self::ReplaceInstalled => f.write_str("replace the installed plugin"),
             Self::ChooseNative => f.write_str("allow native code if you trust its author"),
+            Self::AllowDrafts => f.write_str("allow draft interfaces if you accept that the plugin may stop working"),
             Self::ChooseComponent => f.write_str("use the component"),
             Self::ListSessions => f.write_str("list the sessions"),
             Self::ResumeListed => f.write_str("resume another session"),

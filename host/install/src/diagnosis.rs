@@ -17,6 +17,7 @@ hermes_diagnostic::codes! {
         KEY = "install.key", Category::Plugin, "the publisher's key has changed";
         BROKEN = "install.broken", Category::Plugin, "the plugin does not work here";
         NATIVE = "install.native", Category::Plugin, "the plugin is a native library, which runs outside the sandbox";
+        DRAFTS = "install.drafts", Category::Plugin, "the plugin uses draft interfaces of the contract";
         NO_LIBRARY = "install.no-library", Category::Plugin, "the plugin has no native library for this machine";
         INSTALLED = "install.installed", Category::Plugin, "a plugin of this name is installed from another source";
         UNKNOWN = "install.unknown", Category::General, "no installed plugin has this name";
@@ -65,6 +66,9 @@ impl Diagnose for InstallError {
             }
             Self::Broken { .. } => (codes::BROKEN, Fix::words("install another version").or("ask its author")),
             Self::Native(_) => (codes::NATIVE, Fix::words("ask its author for a component").or(Action::ChooseNative)),
+            Self::Drafts { .. } => {
+                (codes::DRAFTS, Fix::words("ask its author for a release without them").or(Action::AllowDrafts))
+            }
             Self::NoLibrary(_) => (codes::NO_LIBRARY, Action::ChooseComponent.into()),
             Self::Installed { name, .. } => (
                 codes::INSTALLED,
@@ -124,6 +128,7 @@ mod tests {
             InstallError::Key { name: text(), pinned: text(), now: None },
             InstallError::Broken { name: text(), version: text(), why: text() },
             InstallError::Native(text()),
+            InstallError::Drafts { name: text(), version: text(), drafts: vec![text()] },
             InstallError::NoLibrary(text()),
             InstallError::Installed { name: text(), version: text(), source_text: text() },
             InstallError::Unusable { name: text(), problem: Box::new(problem) },

@@ -118,6 +118,19 @@ pub enum InstallError {
     /// The plugin is a native library, and the user has not agreed to one.
     #[error("`{0}` is a native library, which runs outside the sandbox and can do everything that you can do")]
     Native(String),
+    /// The plugin uses draft interfaces of the contract, and the user has not allowed them.
+    #[error(
+        "`{name}` {version} uses draft interfaces of the contract, which a later version of Hermes may change or remove: {}",
+        listed(drafts)
+    )]
+    Drafts {
+        /// The plugin.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The interfaces with their versions.
+        drafts: Vec<String>,
+    },
     /// The user wants a native library, and the plugin has none.
     #[error(
         "`{0}` has no native library for this machine ({target})",

@@ -9,7 +9,7 @@ use hermes_plugin_host::{
 use serde::Serialize;
 
 use crate::error::{At, InstallError, Reason};
-use crate::installer::{Installer, exports_in};
+use crate::installer::{Installer, allow_drafts, drafts_in, exports_in};
 use crate::stage::has_leftovers;
 use crate::transaction::write_lock;
 
@@ -25,6 +25,13 @@ pub struct Granting {
     pub pin: Pin,
     /// Its current entry in the lock.
     pub before: Option<Entry>,
+}
+
+impl Granting {
+    /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them before.
+    pub fn allow_drafts(&self, allowed: bool) -> Result<(), InstallError> {
+        allow_drafts(&self.pin, self.before.as_ref().map(|before| &before.pin), &self.manifest.name, allowed)
+    }
 }
 
 /// How an installed plugin compares with the lock.
@@ -95,6 +102,7 @@ impl Installer {
             digest: now,
             signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
             exports: exports_in(&folder, &manifest),
+            drafts: drafts_in(&folder, &manifest),
             granted: None,
             limits: LimitSet::default(),
             native: native || unchanged.is_some_and(|entry| entry.pin.native),

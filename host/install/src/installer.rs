@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
 use crate::transaction::{Rewrite, Steps, Transaction, commit, recover};
 
-pub(crate) use prepared::exports_in;
+pub(crate) use prepared::{allow_drafts, drafts_in, exports_in};
 
 /// Installs plugins into one home folder.
 #[derive(Debug, Clone)]
@@ -100,6 +100,7 @@ impl Installer {
             digest: digest::of_folder(&folder).at(&folder)?,
             signer,
             exports: exports_in(&folder, &manifest),
+            drafts: drafts_in(&folder, &manifest),
             granted: None,
             limits: LimitSet::default(),
             native: false,

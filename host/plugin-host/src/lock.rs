@@ -59,6 +59,9 @@ pub struct Pin {
     /// The exports that the user saw when granting. None in a lock of a version that did not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exports: Option<Vec<String>>,
+    /// The draft interfaces of the contract that it uses. The user allowed them when granting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drafts: Vec<String>,
     /// The granted permissions; none if the plugin may not run.
     pub granted: Option<Permissions>,
     /// The limits that were raised for the plugin.
@@ -190,6 +193,7 @@ mod tests {
             digest: Digest::of(b"f"),
             signer: None,
             exports: None,
+            drafts: Vec::new(),
             granted: Some(Permissions { history: true, ..Permissions::default() }),
             limits: LimitSet::default(),
             native: false,

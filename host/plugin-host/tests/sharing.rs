@@ -77,6 +77,7 @@ impl Process {
             digest: digest::of_folder(&folder).unwrap(),
             signer: None,
             exports: None,
+            drafts: Vec::new(),
             granted: granted.then(Permissions::default),
             limits: LimitSet::default(),
             native: false,

@@ -16,6 +16,9 @@ const CHANGING: &[&str] = if cfg!(feature = "draft") { &[CONTRACT, "1.0.0-rc.1"]
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
 
+/// The pre-release of versions whose interfaces may still change or disappear.
+const DRAFT: &str = "draft";
+
 /// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
 /// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
 const SERVED: &[(&str, &[&str])] = &[
@@ -143,6 +146,11 @@ fn version_to_link(versions: &'static [&'static str], version: &str) -> Option<&
     (fits && version != newest && (is_pre_release(version) || is_pre_release(newest))).then_some(newest)
 }
 
+/// Whether interfaces of this version are drafts.
+pub(crate) fn is_draft(version: &str) -> bool {
+    Version::parse(version).is_ok_and(|version| version.pre.split('.').next() == Some(DRAFT))
+}
+
 /// Identifies what the host serves: code that was adapted for another host is not used.
 pub(crate) fn fingerprint() -> String {
     format!("{SERVED:?}")
@@ -239,6 +247,20 @@ mod tests {
             ("1.1.0", DRAFT, ahead(DRAFT)),
         ] {
             assert_eq!(fit_to(served, version), expected, "{version} on a host that serves {served:?}");
+        }
+    }
+
+    #[test]
+    fn a_draft_is_a_version_with_the_pre_release_draft() {
+        for (version, expected) in [
+            ("1.1.0-draft", true),
+            ("1.1.0-draft.2", true),
+            ("1.1.0-drafts", false),
+            ("1.1.0-rc.1.draft", false),
+            ("1.1.0+draft", false),
+            ("draft", false),
+        ] {
+            assert_eq!(is_draft(version), expected, "{version}");
         }
     }
 

@@ -52,6 +52,6 @@ pub use loaded::{Exports, Loaded};
 pub use native::TARGET;
 pub use services::Services;
 pub use slots::{CALLS_PER_SESSION, SessionCalls};
-pub use stamp::exported_interfaces;
+pub use stamp::{draft_interfaces, exported_interfaces};
 pub use tally::{Figures, Tally};
 pub use types::*;

@@ -81,6 +81,23 @@ pub fn exported_interfaces(bytes: &[u8]) -> Result<Vec<String>, LoadError> {
     Ok(found)
 }
 
+/// The draft interfaces that a component imports or exports, in the order of their names: later versions of the host may
+/// change or remove them. Nothing is compiled.
+///
+/// # Errors
+///
+/// When the bytes are not a component that fits this host.
+pub fn draft_interfaces(bytes: &[u8], later: LaterVersions) -> Result<Vec<String>, LoadError> {
+    check(bytes, later)?;
+    let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
+    let names = read.imports.iter().chain(&read.exports);
+    let drafts = names.filter(|name| Name::parse(name).is_some_and(|name| contract::is_draft(name.version)));
+    let mut drafts: Vec<String> = drafts.map(|name| shown(name)).collect();
+    drafts.sort();
+    drafts.dedup();
+    Ok(drafts)
+}
+
 /// A text from an untrusted file, cut and escaped for a person.
 fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()

@@ -50,6 +50,7 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     let installer = setup.installer();
     let mut granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
     granting.manifest.permissions = granting.manifest.permissions_under(&setup.selection(&ModelChoice::default()));
+    granting.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
     let manifest = &granting.manifest;
     // An earlier grant counts only if the files are unchanged.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);

@@ -98,6 +98,7 @@ pub(super) async fn settle<C: Consent>(
         return Ok(InstallReport::Unchanged { name, version });
     }
     prepared.can_run().map_err(AppError::from)?;
+    prepared.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
     consent.present(&prepared.manifest, &prepared.pin, prepared.leaves_native());
     if let Err(changed) = prepared.same_key() {
         consent.accept_key(changed)?;
@@ -197,6 +198,9 @@ pub async fn install_pinned<C: Consent>(
     let exports = prepared.pin.exports.clone().unwrap_or_default();
     prepared.pin.source.clone_from(&pin.source);
     prepared.pin.exports.clone_from(&pin.exports);
+    // The lock records what the user allowed; one of an older version does not have the list.
+    let allowed = prepared.pin.drafts == pin.drafts || consent.allows_drafts();
+    prepared.allow_drafts(allowed).map_err(AppError::from)?;
     if pin.native {
         prepared.as_native().map_err(AppError::from)?;
     }

@@ -32,6 +32,10 @@ impl Consent for Answers {
         Err(changed.into())
     }
 
+    fn allows_drafts(&self) -> bool {
+        false
+    }
+
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, AppError> {
         self.asked.borrow_mut().push(format!("{:?}: {}", offer.purpose, offer.permissions.lines().join(", ")));
         Ok(self.yes.then(|| offer.on_yes.clone()))

@@ -53,6 +53,9 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     if pin.native {
         line("native", super::NATIVE);
     }
+    for draft in &pin.drafts {
+        line("draft", &format!("{draft}: a later version of Hermes may change or remove it"));
+    }
     for unknown in &manifest.unknown {
         console.warning(&format!("plugin.yaml has an unknown field, which is ignored: {unknown}"));
     }
@@ -125,13 +128,15 @@ pub(super) struct Terminal {
     pub(super) options: Consent,
     /// Whether a changed publisher's key is accepted without a question.
     pub(super) accept_key: bool,
+    /// Whether draft interfaces of the contract are allowed.
+    pub(super) allow_draft: bool,
     /// Whether to delete the data of a removed plugin. None asks the user.
     pub(super) purge: Option<bool>,
 }
 
 impl Terminal {
     pub(super) fn new(console: Console, options: Consent) -> Self {
-        Self { console, options, accept_key: false, purge: None }
+        Self { console, options, accept_key: false, allow_draft: false, purge: None }
     }
 }
 
@@ -159,6 +164,10 @@ impl operations::Consent for Terminal {
             Ok(false) => Err(changed.into()),
             Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
         }
+    }
+
+    fn allows_drafts(&self) -> bool {
+        self.allow_draft
     }
 
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {

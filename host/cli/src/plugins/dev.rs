@@ -37,6 +37,9 @@ pub(crate) struct DevArguments {
     /// Build with this command instead of the one of the language; it runs in the project folder, without a shell
     #[arg(long, value_name = "COMMAND", conflicts_with = "cargo")]
     build: Option<String>,
+    /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
+    #[arg(long)]
+    allow_draft: bool,
     /// Arguments for cargo
     #[arg(last = true, value_name = "CARGO ARGUMENTS")]
     cargo: Vec<String>,
@@ -54,6 +57,7 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
         project,
         slot,
         name,
+        allow_draft: arguments.allow_draft,
         console,
     };
     let folder = development.project.folder().display();
@@ -89,6 +93,7 @@ struct Development {
     project: Project,
     slot: Slot,
     name: String,
+    allow_draft: bool,
     runtime: Arc<Runtime>,
     tail: Tail,
     console: Console,
@@ -138,6 +143,7 @@ impl Development {
             return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix));
         }
         let Built { component, bytes } = self.project.build(&manifest).await?;
+        super::check_drafts(&manifest, &bytes, self.allow_draft, "the plugin cannot be reloaded")?;
         let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
         let (size, later) = (bytes.len(), manifest.later_versions());
         // Sessions use the compiled code from the cache, so they need not compile it.

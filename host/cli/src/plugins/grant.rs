@@ -24,6 +24,9 @@ pub(crate) struct GrantArguments {
     /// Allow its native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
     native: bool,
+    /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
+    #[arg(long)]
+    allow_draft: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
@@ -31,14 +34,14 @@ pub(crate) struct GrantArguments {
 
 pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let GrantArguments { name, permissions, none, native, yes } = arguments;
+    let GrantArguments { name, permissions, none, native, allow_draft, yes } = arguments;
     let wanted = match permissions.as_slice() {
         _ if *none => PermissionsRequest::None,
         [] => PermissionsRequest::All,
         named => PermissionsRequest::Named(named.to_vec()),
     };
     let request = GrantRequest { name: name.clone(), permissions: wanted, native: *native };
-    let consent = Terminal::new(console, Consent { yes: *yes, grant: None });
+    let consent = Terminal { allow_draft: *allow_draft, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
     match operations::grant(&request, &setup, &consent)? {
         GrantReport::Declined => {
             console.note("nothing was granted");

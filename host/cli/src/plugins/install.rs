@@ -38,6 +38,9 @@ pub(crate) struct InstallArguments {
     /// Use the plugin's native library, which runs outside the sandbox and can do everything that you can
     #[arg(long)]
     native: bool,
+    /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
+    #[arg(long)]
+    allow_draft: bool,
     /// Replace an installed plugin of this name from another source
     #[arg(long)]
     replace: bool,
@@ -65,8 +68,11 @@ async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: C
         key: arguments.key.clone(),
     };
     let request = InstallRequest { wanted, replace: arguments.replace, native: arguments.native };
-    let consent =
-        consent::Terminal { accept_key: arguments.accept_key, ..consent::Terminal::new(console, arguments.consent) };
+    let consent = consent::Terminal {
+        accept_key: arguments.accept_key,
+        allow_draft: arguments.allow_draft,
+        ..consent::Terminal::new(console, arguments.consent)
+    };
     let report = operations::install(&request, setup, &consent, &Terminal::new(console)).await?;
     Ok(show_report(&report, console))
 }
@@ -130,7 +136,8 @@ fn how_to_enable(name: &str, shown: &Shown) -> String {
 /// Installs the plugins of `plugins.lock` that are missing or changed.
 async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let pinned = operations::pinned_plugins(setup)?;
-    let consent = consent::Terminal::new(console, arguments.consent);
+    let allow_draft = arguments.allow_draft;
+    let consent = consent::Terminal { allow_draft, ..consent::Terminal::new(console, arguments.consent) };
     let mut failed = 0;
     for (name, entry) in &pinned.wanted {
         let reporter = Terminal::new(console);

@@ -24,8 +24,9 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
-use hermes_plugin_host::{Catalog, Found, PluginsError, Selection};
-use hermes_runtime::Runtime;
+use hermes_install::InstallError;
+use hermes_plugin_host::{Catalog, Found, Manifest, PluginsError, Selection};
+use hermes_runtime::{Runtime, draft_interfaces};
 use serde::Serialize;
 
 use crate::approval::listing;
@@ -198,6 +199,18 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
         print(&table(&listed, console))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a component with draft interfaces of the contract, unless the user allows them. `what` says what did not happen.
+fn check_drafts(manifest: &Manifest, component: &[u8], allowed: bool, what: &str) -> Result<(), Failure> {
+    // A component that does not fit this host is reported when it is loaded.
+    let drafts = draft_interfaces(component, manifest.later_versions()).unwrap_or_default();
+    if allowed || drafts.is_empty() {
+        return Ok(());
+    }
+    let (name, version) = (manifest.name.clone(), manifest.version.to_string());
+    let refused = InstallError::Drafts { name, version, drafts }.diagnose();
+    Err(Diagnostic { what: what.to_owned(), ..refused }.into())
 }
 
 /// A problem and its remedy in one line.

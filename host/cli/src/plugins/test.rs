@@ -6,6 +6,7 @@ use std::thread;
 
 use clap::Args;
 use hermes_conformance::{Check, FixtureUse, HttpFixtures, ModelFixtures, Report, Settings, Subject, examine};
+use hermes_plugin_host::Code;
 
 use crate::compile;
 use crate::console::{Console, Tone, print};
@@ -22,6 +23,9 @@ pub(crate) struct TestArguments {
     /// Test its native library instead of the component; it runs outside the sandbox
     #[arg(long)]
     native: bool,
+    /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
+    #[arg(long)]
+    allow_draft: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,6 +52,9 @@ pub(crate) struct TestArguments {
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
     let subject = if arguments.native { Subject::find_native(&arguments.path) } else { Subject::find(&arguments.path) };
     let subject = subject?;
+    if let Code::Component(bytes) = &subject.code {
+        super::check_drafts(&subject.manifest, bytes, arguments.allow_draft, "the plugin was not tested")?;
+    }
     let home = Home::locate()?;
     let code = CodeStorage::of(&home)?;
     let settings = Settings {
@@ -130,12 +137,13 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
         let path = arguments.path.display();
         let config = arguments.config.as_ref().map_or_else(String::new, |config| format!(" --config '{config}'"));
         let native = if arguments.native { " --native" } else { "" };
+        let draft = if arguments.allow_draft { " --allow-draft" } else { "" };
         let file = |name: &str, path: &Option<PathBuf>| {
             path.as_ref().map_or_else(String::new, |path| format!(" --{name} {}", path.display()))
         };
         let fixtures = file("http", &arguments.http) + &file("model", &arguments.model);
         line.push_str(&format!(
-            "      repeat: hermes plugins test {path}{native} --seed {seed} --conversations 1{config}{fixtures}\n"
+            "      repeat: hermes plugins test {path}{native}{draft} --seed {seed} --conversations 1{config}{fixtures}\n"
         ));
     }
     line
@@ -190,6 +198,7 @@ mod tests {
         let arguments = TestArguments {
             path: "./mine".into(),
             native: false,
+            allow_draft: false,
             json: false,
             conversations: 300,
             seed: 1,

@@ -32,6 +32,9 @@ pub(crate) struct UpdateArguments {
     /// Accept a publisher's key that differs from the one of the first installation
     #[arg(long)]
     accept_key: bool,
+    /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
+    #[arg(long)]
+    allow_draft: bool,
     /// Also run the new version's native library, outside the sandbox
     #[arg(long)]
     native: bool,
@@ -88,8 +91,11 @@ async fn one(name: &str, arguments: &UpdateArguments, setup: &Setup, console: Co
     if !prepared.is_installed() {
         console.note(summary(name, &prepared).trim_end());
     }
-    let consent =
-        consent::Terminal { accept_key: arguments.accept_key, ..consent::Terminal::new(console, arguments.consent) };
+    let consent = consent::Terminal {
+        accept_key: arguments.accept_key,
+        allow_draft: arguments.allow_draft,
+        ..consent::Terminal::new(console, arguments.consent)
+    };
     let report = operations::update(prepared, arguments.native, setup, &consent, &reporter).await?;
     Ok(Done::Updated(install::show_report(&report, console)))
 }

@@ -6,11 +6,28 @@ use std::sync::Arc;
 
 use hermes_plugin_host::rehearsal::{Shown, rehearse};
 use hermes_plugin_host::{CodeFiles, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
-use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, exported_interfaces};
+use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, draft_interfaces, exported_interfaces};
 
 use super::Prepared;
 use crate::error::{At, InstallError};
 use crate::grants::reason;
+
+/// The draft interfaces that a component uses. None for one that does not fit this host, which is reported when it is loaded.
+pub(crate) fn drafts_in(folder: &Path, manifest: &Manifest) -> Vec<String> {
+    let Ok(CodeFiles { component: Some(file), .. }) = code_in(folder, manifest) else { return Vec::new() };
+    let Ok(bytes) = fs::read(folder.join(file)) else { return Vec::new() };
+    draft_interfaces(&bytes, manifest.later_versions()).unwrap_or_default()
+}
+
+/// Refuses draft interfaces that the user has not allowed, for the earlier version or now.
+pub(crate) fn allow_drafts(pin: &Pin, before: Option<&Pin>, name: &str, allowed: bool) -> Result<(), InstallError> {
+    let known = |draft: &String| before.is_some_and(|pin| pin.granted.is_some() && pin.drafts.contains(draft));
+    let drafts: Vec<String> = pin.drafts.iter().filter(|draft| !known(draft)).cloned().collect();
+    if allowed || drafts.is_empty() {
+        return Ok(());
+    }
+    Err(InstallError::Drafts { name: name.to_owned(), version: pin.version.to_string(), drafts })
+}
 
 /// What a component exports; none if it cannot be read, or there is only a native library.
 pub(crate) fn exports_in(folder: &Path, manifest: &Manifest) -> Option<Vec<String>> {
@@ -59,6 +76,11 @@ impl Prepared {
             return Ok(());
         }
         Err(InstallError::Native(self.manifest.name.clone()))
+    }
+
+    /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them for the installed version.
+    pub fn allow_drafts(&self, allowed: bool) -> Result<(), InstallError> {
+        allow_drafts(&self.pin, self.before.as_ref().map(|before| &before.pin), &self.manifest.name, allowed)
     }
 
     /// Whether the installed version runs as a native library and this one does not.

@@ -24,6 +24,7 @@ fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
         digest: digest::of_folder(&folder).unwrap(),
         signer: None,
         exports: None,
+        drafts: Vec::new(),
         granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
         limits: LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 9_000),
         native: false,
