@@ -138,7 +138,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-precompile", &["hermes-runtime"]),
     (
         "hermes-runtime",
-        &["hermes-zoo", "hermes-bindings", "hermes-capabilities", "hermes-plugin-abi", "hermes-conversation"],
+        &[
+            "hermes-test-data",
+            "hermes-zoo",
+            "hermes-bindings",
+            "hermes-capabilities",
+            "hermes-plugin-abi",
+            "hermes-conversation",
+        ],
     ),
     // Where tests find their data.
     ("hermes-test-data", &[]),

@@ -146,6 +146,7 @@ fn write_length(length: usize, into: &mut Vec<u8>) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_zoo::Shell;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::stamp;
@@ -251,6 +252,30 @@ mod tests {
         }
         for length in 0..PREAMBLE {
             assert!(matches!(adapt(&ahead[..length]), Cow::Borrowed(_)));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// Damage at any place is copied or left to the compiler; no name is lost.
+        #[test]
+        fn a_damaged_component_is_adapted_or_left_as_it_is(
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut bytes = component(&[&imports(&["hermes:host/log@1.0.0-rc.2", "hermes:host/task@1.0.0"]), &section(0, b"\x01a")]);
+            for (at, byte) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            if let Cow::Owned(adapted) = adapt(&bytes) {
+                prop_assert_eq!(names(&adapted).len(), names(&bytes).len());
+                prop_assert!(matches!(adapt(&adapted), Cow::Borrowed(_)), "nothing is left to rename");
+            }
         }
     }
 

@@ -47,7 +47,8 @@ fn draft_interfaces_need_a_flag() {
     screens.error("an installation", &home, plugins(&["install", "./early", "--yes"]));
     screens.error("a test", &home, plugins(&["test", "./early"]));
     screens.success("an installation with the flag", &home, plugins(&["install", "./early", "--yes", "--allow-draft"]));
-    plugins(&["test", "./early", "--allow-draft"]).run().success();
+    let tested = plugins(&["test", "./early", "--allow-draft"]).run();
+    assert!(tested.stdout.contains("✓ loads, and exports"), "{tested}");
 
     source(&home, "early", &format!("version: 1.1.0\n{API}"), draft().build());
     screens.success("an update with the same drafts", &home, plugins(&["update", "early"]));

@@ -7,7 +7,9 @@ mod kept;
 use std::sync::{Arc, Mutex};
 
 use hermes_runtime::services::{Level, Reporter};
-use hermes_runtime::{CONTRACT, Instance, Invocation, Limits, Recipe, Runtime, Services, Tier, served_contracts};
+use hermes_runtime::{
+    CONTRACT, Instance, Invocation, LaterVersions, Limits, Recipe, Runtime, Services, Tier, served_contracts,
+};
 use hermes_zoo::Shell;
 
 /// The lines that plugins show.
@@ -33,6 +35,17 @@ async fn components_that_were_built_against_the_candidate_work() {
     for name in kept::KEPT {
         kept::works(name, &runtime).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_native_library_that_was_built_against_the_candidate_works() {
+    let Some(folder) = hermes_test_data::staged("test-natives/compressor-native") else { return };
+    let file = format!("{}compressor{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let code = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(code.path().join("code"));
+    let library = std::fs::read(folder.join(file)).unwrap();
+    let loaded = runtime.load_native(&library, LaterVersions::Refused).unwrap_or_else(|error| panic!("{error}"));
+    kept::serves("compressor-native", loaded).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,8 +11,8 @@ use hermes_capabilities::documents::Documents;
 use hermes_conversation::{Header, Item, Message, MessageId, MessageRange, Role};
 use hermes_runtime::services::{EmbeddingRequest, History, HistoryHit, HistoryQuery, Purpose};
 use hermes_runtime::{
-    CacheState, Event, Fault, Instance, Invocation, Limits, Moment, PlanRequest, Pressure, Query, Recipe, Runtime,
-    Services, ToolEvent, TurnRecord, Verdict,
+    CacheState, Event, Fault, Instance, Invocation, Limits, Loaded, Moment, PlanRequest, Pressure, Query, Recipe,
+    Runtime, Services, ToolEvent, TurnRecord, Verdict,
 };
 
 /// The plugins, by the names of their archives.
@@ -104,6 +104,11 @@ pub(crate) fn component(name: &str) -> Vec<u8> {
 /// Loads a kept plugin and calls what it exports.
 pub(crate) async fn works(name: &str, runtime: &Runtime) {
     let loaded = runtime.load(&component(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    serves(name, loaded).await;
+}
+
+/// Calls what a plugin exports.
+pub(crate) async fn serves(name: &str, loaded: Arc<Loaded>) {
     let exports = loaded.exports();
     let limits = Limits::of(exports.tier());
     let recipe = Arc::new(Recipe { services: services(), ..Recipe::alone(name, loaded, limits) });
