@@ -46,6 +46,10 @@ fn draft_interfaces_need_a_flag() {
     source(&home, "early", &format!("version: 1.0.0\n{API}"), draft().build());
     screens.error("an installation", &home, plugins(&["install", "./early", "--yes"]));
     screens.error("a test", &home, plugins(&["test", "./early"]));
+    let developer = plugins(&["dev", "./early", "--build", "true"]).spawn();
+    developer.wait_for_stderr("uses draft interfaces of the contract");
+    developer.interrupt();
+    developer.wait().success();
     screens.success("an installation with the flag", &home, plugins(&["install", "./early", "--yes", "--allow-draft"]));
     let tested = plugins(&["test", "./early", "--allow-draft"]).run();
     assert!(tested.stdout.contains("✓ loads, and exports"), "{tested}");
