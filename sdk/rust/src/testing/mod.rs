@@ -29,6 +29,8 @@ mod files;
 mod models;
 mod programs;
 mod settings;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod storage;
 mod web;
 

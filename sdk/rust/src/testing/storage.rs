@@ -1,4 +1,4 @@
-//! Documents, and an SQL database that the test answers for.
+//! Documents, and SQL: answered by the test, or by SQLite with the feature `sqlite`.
 
 use std::collections::BTreeMap;
 
@@ -53,20 +53,34 @@ impl Documents {
 type Answerer = Box<dyn FnMut(&sql::Statement) -> Result<sql::Rows, Error>>;
 
 #[derive(Default)]
-pub(crate) struct Database {
-    answerer: Option<Answerer>,
+pub(crate) enum Database {
+    #[default]
+    None,
+    Answerer(Answerer),
+    #[cfg(feature = "sqlite")]
+    Sqlite(super::sqlite::Sqlite),
 }
 
 impl Database {
     pub(crate) fn query(&mut self, statement: &sql::Statement) -> Result<sql::Rows, Error> {
-        match &mut self.answerer {
-            Some(answerer) => answerer(statement),
-            None => panic!("the test has no database for `{}`: add `.sql(|statement| …)` to its host", statement.sql),
+        match self {
+            Self::None => panic!(
+                "the test has no database for `{}`: add `.sql(|statement| …)` to its host, or `.database()` with the SDK's \
+                 feature `sqlite`",
+                statement.sql
+            ),
+            Self::Answerer(answerer) => answerer(statement),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.query(statement),
         }
     }
 
     pub(crate) fn execute(&mut self, statements: &[sql::Statement]) -> Result<Vec<u64>, Error> {
-        statements.iter().map(|statement| Ok(self.query(statement)?.rows.len() as u64)).collect()
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.execute(statements),
+            _ => statements.iter().map(|statement| Ok(self.query(statement)?.rows.len() as u64)).collect(),
+        }
     }
 }
 
@@ -84,7 +98,25 @@ impl Host {
 
     /// Answers the statements of [`sql`](crate::sql). For a statement that writes, the number of rows counts as the changed ones.
     pub fn sql(self, answerer: impl FnMut(&sql::Statement) -> Result<sql::Rows, Error> + 'static) -> Self {
-        self.state.sql.borrow_mut().answerer = Some(Box::new(answerer));
+        *self.state.sql.borrow_mut() = Database::Answerer(Box::new(answerer));
+        self
+    }
+
+    /// Gives the plugin an empty SQLite database in memory. Needs the feature `sqlite`:
+    ///
+    /// ```toml
+    /// [dev-dependencies]
+    /// hermes-plugin = { path = "vendor/hermes-plugin", features = ["sqlite"] }
+    /// ```
+    ///
+    /// The real host also has limits for time and size, and refuses `ATTACH`, most pragmas and temporary tables.
+    ///
+    /// # Panics
+    ///
+    /// If SQLite cannot be opened.
+    #[cfg(feature = "sqlite")]
+    pub fn database(self) -> Self {
+        *self.state.sql.borrow_mut() = Database::Sqlite(super::sqlite::Sqlite::new());
         self
     }
 }

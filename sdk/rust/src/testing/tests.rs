@@ -7,7 +7,7 @@ use crate::host::log::Level;
 use crate::process::{Command, End};
 use crate::{
     ErrorKind, Message, Part, Role, ToolCall, clock, documents, embeddings, files, history, http, info, llm, log,
-    process, random, task,
+    process, random, sql, task,
 };
 
 #[test]
@@ -163,6 +163,35 @@ fn documents_keep_the_changes_of_other_writers() {
     written.unwrap();
     assert_eq!(host.document_text("notes.md").as_deref(), Some("one\ntwo\nthree\n"));
     assert_eq!(documents::read("other.md").unwrap(), None);
+}
+
+#[test]
+fn statements_are_answered_by_the_test() {
+    let host = Host::new().sql(|statement| {
+        assert_eq!(statement.params, crate::params!["tea"]);
+        Ok(sql::Rows { columns: vec!["id".to_owned()], rows: vec![crate::params![7]] })
+    });
+    let statement = "SELECT id FROM notes WHERE text = ?1";
+    assert_eq!(sql::query_one::<(i64,)>(statement, crate::params!["tea"]).unwrap(), Some((7,)));
+    drop(host);
+    let _none = Host::new();
+    let panic = std::panic::catch_unwind(|| sql::query(statement, Vec::new())).unwrap_err();
+    assert!(panic.downcast_ref::<String>().unwrap().contains("no database for `SELECT id"));
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn statements_run_in_sqlite() {
+    let _host = Host::new().database();
+    let insert = |text: &str| sql::Statement::new("INSERT INTO notes (text) VALUES (?1)", crate::params![text]);
+    let table = sql::Statement::new("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)", Vec::new());
+    assert_eq!(sql::execute(&[table, insert("tea")]).unwrap(), [0, 1]);
+    let all = || sql::query_as::<(i64, String)>("SELECT id, text FROM notes ORDER BY id", Vec::new()).unwrap();
+    assert_eq!(all(), [(1, "tea".to_owned())]);
+    let broken = sql::Statement::new("INSERT INTO notes (text) VALUES (NULL)", Vec::new());
+    assert_eq!(sql::execute(&[insert("milk"), broken]).unwrap_err().code, "sql");
+    assert_eq!(all().len(), 1, "a failed transaction changes nothing");
+    assert_eq!(sql::query("DELETE FROM notes", Vec::new()).unwrap_err().code, "sql");
 }
 
 #[test]

@@ -145,6 +145,11 @@ mod tests {
             let requirement = requirement.replace(",optional=true", "");
             assert_eq!(Some(&requirement), workspace.get(name), "{name}");
         }
+        let native = "[target.'cfg(not(target_family = \"wasm\"))'.dependencies]";
+        let written = requirements(&files["vendor/hermes-plugin/Cargo.toml"], native);
+        assert_eq!(written.keys().collect::<Vec<_>>(), ["rusqlite"]);
+        let rusqlite = written["rusqlite"].replace(",optional=true", "");
+        assert_eq!(Some(&rusqlite), workspace.get("rusqlite"));
         let abi = requirements(&files["vendor/hermes-plugin-abi/Cargo.toml"], "[dependencies]");
         let host = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
         let host = requirements(&host, "[workspace.dependencies]");
