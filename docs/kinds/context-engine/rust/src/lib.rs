@@ -1,26 +1,30 @@
 //! Keeps the last turns in full, and folds each older message into its first line.
 
 use hermes_plugin::context_engine::{Advice, Item, Outcome, Plan, Pressure, Request, Segment, Summary, Timing};
-use hermes_plugin::{ContextEngine, Error, Header, Message, MessageId, MessageRange, Model, Plugin, history};
-use serde::Deserialize;
+use hermes_plugin::{
+    ContextEngine, Error, Header, Instance, Message, MessageId, MessageRange, Model, Setup, config, history,
+};
 
-/// The key must match plugin.yaml.
-#[derive(Deserialize)]
-struct Outline {
+/// The section `config` in plugin.yaml describes the same key and default.
+#[config]
+struct Config {
+    /// The number of turns that stay in full.
+    #[schemars(range(min = 1))]
     #[serde(default = "three")]
     keep_turns: u32,
-    /// Every message of the conversation, oldest first. A new instance gets all of them again.
-    #[serde(skip)]
-    headers: Vec<Header>,
-    /// The key of the last plan, and that of the last refused one.
-    #[serde(skip)]
-    proposed: String,
-    #[serde(skip)]
-    refused: String,
 }
 
 fn three() -> u32 {
     3
+}
+
+struct Outline {
+    config: Config,
+    /// Every message of the conversation, oldest first. A new instance gets all of them again.
+    headers: Vec<Header>,
+    /// The key of the last plan, and that of the last refused one.
+    proposed: String,
+    refused: String,
 }
 
 fn line(message: &Message) -> String {
@@ -29,9 +33,11 @@ fn line(message: &Message) -> String {
     format!("#{} {}{calls}", message.id, first.chars().take(100).collect::<String>())
 }
 
-impl Plugin for Outline {
-    fn configure(config: &str) -> Result<Self, Error> {
-        Ok(serde_json::from_str(config)?)
+impl Instance for Outline {
+    type Config = Config;
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config, headers: Vec::new(), proposed: String::new(), refused: String::new() })
     }
 }
 
@@ -64,7 +70,7 @@ impl ContextEngine for Outline {
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
         let Some(newest) = self.headers.last() else { return Ok(None) };
         // Whole turns are folded, so that no call loses its result.
-        let is_old = |header: &Header| header.turn + self.keep_turns <= newest.turn;
+        let is_old = |header: &Header| header.turn + self.config.keep_turns <= newest.turn;
         let (old, rest) = self.headers.split_at(self.headers.partition_point(is_old));
         let (Some(first), Some(last)) = (old.first(), old.last()) else { return Ok(None) };
         let covers = MessageRange::new(first.id, last.id);

@@ -1,14 +1,16 @@
 //! Computes vectors of texts from their words: texts that share words have similar vectors.
 
 use hermes_plugin::embedder::{Description, Request};
-use hermes_plugin::{Embedder, Error, Plugin};
+use hermes_plugin::{Embedder, Error, Instance, NoConfig, Setup};
 
 const DIMENSIONS: u32 = 256;
 
 struct WordVectors;
 
-impl Plugin for WordVectors {
-    fn configure(_config: &str) -> Result<Self, Error> {
+impl Instance for WordVectors {
+    type Config = NoConfig;
+
+    fn new(_: Setup<NoConfig>) -> Result<Self, Error> {
         Ok(Self)
     }
 }

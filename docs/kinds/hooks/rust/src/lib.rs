@@ -1,27 +1,37 @@
 //! Keeps tools away from private files, asks before some tools, and logs how long calls take.
 
 use hermes_plugin::hooks::{Event, Verdict, interest};
-use hermes_plugin::{Error, Hooks, Plugin, log};
-use serde::Deserialize;
+use hermes_plugin::{Error, Hooks, Instance, Setup, config, log};
 use serde_json::json;
 
-/// Keys and defaults must match plugin.yaml.
-#[derive(Deserialize)]
-#[serde(default)]
-struct Guard {
+/// The section `config` in plugin.yaml describes the same keys and defaults.
+#[config]
+struct Config {
+    /// Names that may not occur in the arguments of a call.
+    #[serde(default = "private")]
     private: Vec<String>,
+    /// Tools that run only after the user has agreed.
+    #[serde(default = "ask")]
     ask: Vec<String>,
 }
 
-impl Default for Guard {
-    fn default() -> Self {
-        Self { private: vec![".env".to_owned(), "id_rsa".to_owned()], ask: vec!["write_file".to_owned()] }
-    }
+fn private() -> Vec<String> {
+    vec![".env".to_owned(), "id_rsa".to_owned()]
 }
 
-impl Plugin for Guard {
-    fn configure(config: &str) -> Result<Self, Error> {
-        Ok(serde_json::from_str(config)?)
+fn ask() -> Vec<String> {
+    vec!["write_file".to_owned()]
+}
+
+struct Guard {
+    config: Config,
+}
+
+impl Instance for Guard {
+    type Config = Config;
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config })
     }
 }
 
@@ -34,10 +44,10 @@ impl Hooks for Guard {
         match event {
             Event::BeforeTool(call) => {
                 // The model reads why its call was blocked. The user reads the question.
-                if let Some(name) = self.private.iter().find(|name| call.arguments.contains(name.as_str())) {
+                if let Some(name) = self.config.private.iter().find(|name| call.arguments.contains(name.as_str())) {
                     return Verdict::Block(format!("`{name}` is private: do without it"));
                 }
-                if self.ask.contains(&call.name) {
+                if self.config.ask.contains(&call.name) {
                     return Verdict::Ask(format!("`{}` of `{}` wants to run", call.name, call.plugin));
                 }
             }

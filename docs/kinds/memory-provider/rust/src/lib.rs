@@ -4,21 +4,27 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use hermes_plugin::memory_provider::{Query, Recollection, Turn};
-use hermes_plugin::{Error, MemoryProvider, MessageId, Plugin, documents, llm};
+use hermes_plugin::{Error, Instance, MemoryProvider, MessageId, Setup, config, documents, llm};
 use serde::{Deserialize, Serialize};
 
 /// A document of the plugin's own, which needs no permission. All sessions share it.
 const DIARY: &str = "diary.jsonl";
 
-/// The key must match plugin.yaml.
-#[derive(Deserialize)]
-struct Diary {
+/// The section `config` in plugin.yaml describes the same key and default.
+#[config]
+struct Config {
+    /// The number of words that a memory must share with a message.
+    #[schemars(range(min = 1))]
     #[serde(default = "two")]
     shared: usize,
 }
 
 fn two() -> usize {
     2
+}
+
+struct Diary {
+    config: Config,
 }
 
 /// A line of the document. Session and first message name the turn.
@@ -38,9 +44,11 @@ fn words(text: &str) -> HashSet<String> {
     words.filter(|word| word.chars().count() > 3).map(str::to_lowercase).collect()
 }
 
-impl Plugin for Diary {
-    fn configure(config: &str) -> Result<Self, Error> {
-        Ok(serde_json::from_str(config)?)
+impl Instance for Diary {
+    type Config = Config;
+
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { config: setup.config })
     }
 }
 
@@ -50,7 +58,7 @@ impl MemoryProvider for Diary {
         let diary = documents::read(DIARY)?.map(|document| document.content).unwrap_or_default();
         let shared = |entry: Entry| (words(&entry.text).intersection(&asked).count(), entry);
         let mut found: Vec<_> = entries(&diary).into_iter().map(shared).collect();
-        found.retain(|(shared, _)| *shared >= self.shared);
+        found.retain(|(shared, _)| *shared >= self.config.shared);
         found.sort_by_key(|(shared, _)| Reverse(*shared));
         let mut left = query.budget;
         found.retain(|(_, entry)| {

@@ -3,26 +3,30 @@
 use std::collections::BTreeMap;
 
 use hermes_plugin::skills::{Document, Skill};
-use hermes_plugin::{Error, Plugin, Skills};
-use serde::Deserialize;
+use hermes_plugin::{Error, Instance, Setup, Skills, config};
 
-/// Keys and defaults must match plugin.yaml.
-#[derive(Deserialize)]
-#[serde(default)]
+/// The section `config` in plugin.yaml describes the same keys and defaults.
+#[config]
+struct Config {
+    /// The steps of each checklist, by its name.
+    #[serde(default = "lists")]
+    lists: BTreeMap<String, Vec<String>>,
+}
+
+fn lists() -> BTreeMap<String, Vec<String>> {
+    let steps = ["Run the tests.", "Update the changelog.", "Tag the commit."].map(str::to_owned);
+    BTreeMap::from([("release".to_owned(), steps.to_vec())])
+}
+
 struct Checklists {
     lists: BTreeMap<String, Vec<String>>,
 }
 
-impl Default for Checklists {
-    fn default() -> Self {
-        let steps = ["Run the tests.", "Update the changelog.", "Tag the commit."].map(str::to_owned);
-        Self { lists: BTreeMap::from([("release".to_owned(), steps.to_vec())]) }
-    }
-}
+impl Instance for Checklists {
+    type Config = Config;
 
-impl Plugin for Checklists {
-    fn configure(config: &str) -> Result<Self, Error> {
-        Ok(serde_json::from_str(config)?)
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self { lists: setup.config.lists })
     }
 }
 

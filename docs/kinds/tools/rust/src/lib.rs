@@ -1,15 +1,17 @@
 //! Counts the days between two dates, which models often get wrong.
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, Plugin, Toolbox, Tools, arguments};
+use hermes_plugin::{Error, Instance, NoConfig, Setup, Toolbox, Tools, arguments};
 
 /// Day 0 of `day` is a Tuesday.
 const WEEKDAYS: [&str; 7] = ["Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Monday"];
 
 struct Calendar;
 
-impl Plugin for Calendar {
-    fn configure(_config: &str) -> Result<Self, Error> {
+impl Instance for Calendar {
+    type Config = NoConfig;
+
+    fn new(_: Setup<NoConfig>) -> Result<Self, Error> {
         Ok(Self)
     }
 }
