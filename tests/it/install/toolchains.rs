@@ -33,7 +33,7 @@ struct Language {
     edit: (&'static str, &'static str, &'static str),
 }
 
-const ALL: &[&str] = &["tools", "context-engine", "memory-provider", "skills", "hooks"];
+const ALL: &[&str] = &["tools", "context-engine", "memory-provider", "skills", "hooks", "embedder"];
 const TWO: &[&str] = &["tools", "context-engine"];
 
 fn run(folder: &Path, command: &str) -> Duration {
@@ -130,6 +130,7 @@ pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) 
             home.set("model.context_length", json!(12_000));
         }
         "memory-provider" => home.set("memory.provider", json!(name)),
+        "embedder" => home.set("auxiliary.embeddings.plugin", json!(name)),
         _ => home.set("plugins.enabled", json!([name])),
     }
     let say = |text: &str, more: &[&str]| {
@@ -154,6 +155,8 @@ pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) 
             say("When does the ferry leave?", &[]);
             assert!(server.last_turn().body.to_string().contains("<memory-context>"), "{}", server.last_turn().body);
         }
+        // No bundled plugin asks for vectors: the session loads the component.
+        "embedder" => drop(say("Hello.", &[])),
         "skills" => {
             say("Hello.", &[]);
             assert!(server.last_turn().body.to_string().contains("Brewing tea"), "{}", server.last_turn().body);

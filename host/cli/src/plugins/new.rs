@@ -76,13 +76,7 @@ impl Lang {
     /// The kinds with a template.
     fn kinds(self) -> &'static [Kind] {
         match self {
-            Self::Rust => {
-                use Kind::{ContextEngine, Embedder, Hooks, MemoryProvider, Skills, Tools};
-                &[ContextEngine, MemoryProvider, Tools, Skills, Hooks, Embedder]
-            }
-            Self::Python | Self::JavaScript => {
-                &[Kind::ContextEngine, Kind::MemoryProvider, Kind::Tools, Kind::Skills, Kind::Hooks]
-            }
+            Self::Rust | Self::Python | Self::JavaScript => Kind::value_variants(),
             Self::C | Self::Go => &[Kind::ContextEngine, Kind::Tools],
         }
     }
