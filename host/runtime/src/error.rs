@@ -36,15 +36,14 @@ pub enum LoadError {
     },
     /// The component imports an interface in two versions, and the host serves both under one name.
     #[error(
-        "it imports `{interface}` in the versions {} and {}, of which this version of Hermes can serve only one: build it again \
-         with one version of the contract",
-        versions[0], versions[1]
+        "it imports `{interface}` in the versions {versions}, and this version of Hermes can serve only one of them: build it again \
+         with one version of the contract"
     )]
     TwoVersions {
         /// The interface without its version.
         interface: String,
-        /// The two versions.
-        versions: [String; 2],
+        /// The two versions, as a person reads them.
+        versions: String,
     },
     /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
     #[error("it neither imports nor exports an interface of the contract, so it is not a plugin")]

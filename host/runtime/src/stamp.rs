@@ -60,7 +60,8 @@ fn check_twins(imports: &[String]) -> Result<(), LoadError> {
         let target = contract::adapted(&name).map_or(Cow::Borrowed(import.as_str()), Cow::Owned);
         if let Some(other) = linked.insert(target, name.version) {
             let interface = shown(&format!("{}/{}", name.package, name.interface));
-            return Err(LoadError::TwoVersions { interface, versions: [shown(other), shown(name.version)] });
+            let versions = format!("{} and {}", shown(other), shown(name.version));
+            return Err(LoadError::TwoVersions { interface, versions });
         }
     }
     Ok(())
