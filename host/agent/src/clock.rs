@@ -1,7 +1,7 @@
 //! The clock of the agent loop.
 
 use hermes_plugin_host::services;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 /// The system's clock, optionally shifted by a constant offset.
@@ -38,13 +38,25 @@ impl services::Clock for Clock {
     }
 
     fn utc_offset(&self) -> i32 {
-        self.local().offset().seconds() / 60
+        minutes_east(self.local().offset())
     }
+}
+
+fn minutes_east(offset: Offset) -> i32 {
+    offset.seconds() / 60
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_zone_is_given_in_minutes_east_of_utc() {
+        for (seconds, minutes) in [(0, 0), (20_700, 345), (-12_600, -210)] {
+            let offset = Offset::from_seconds(seconds).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(minutes_east(offset), minutes);
+        }
+    }
 
     #[test]
     fn a_shifted_clock_keeps_running() {

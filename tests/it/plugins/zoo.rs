@@ -225,6 +225,23 @@ fn a_section_reaches_its_plugin_without_the_defaults_of_the_schema() {
 }
 
 #[test]
+fn links_and_pictures_of_a_result_are_not_fetched() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = format!("https://{}/lamp.png", listener.local_addr().unwrap());
+    let mut shell = Shell::with_tool("nop");
+    let links = shell.memory().links(&address);
+    let server = calling(&["good"]);
+    let home = Home::with(&server);
+    keep(&home, "beast", &shell.body("tools/call", &format!("(i32.const {links})")).build());
+    home.hermes(&["-z", "Go."]).run().success();
+    let sent = server.last_turn().body.to_string();
+    assert!(sent.matches(&address).count() >= 2, "{sent}");
+    let fetched = listener.accept().map(|(_, from)| from);
+    assert!(fetched.is_err(), "{fetched:?}");
+}
+
+#[test]
 fn an_engine_that_crashes_anywhere_is_named_and_the_turn_goes_on() {
     for function in ["observe", "assess", "propose", "status"] {
         let server = Server::answering(|_, _| Reply::text("Fine."));

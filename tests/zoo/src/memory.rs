@@ -98,6 +98,15 @@ impl Memory {
         self.words(&[0, text, 1, 0, 0, 0, 0, 0])
     }
 
+    /// Stores a successful result of `call`: a link and a picture at this address.
+    pub fn links(&mut self, address: &str) -> u32 {
+        let [at, length] = self.bytes(address.as_bytes());
+        let link = [2, at, length, 0, 0, 0, 0, 0, 0, 0, 0];
+        let picture = [1, 0, at, length, 0, 0, 0, 0, 0, 0, 0];
+        let content = self.words(&[link, picture].concat());
+        self.words(&[0, content, 2, 0, 0, 0, 0, 0])
+    }
+
     /// Stores an error as the result of any function: kind, code and message.
     pub fn error(&mut self, kind: u8, message: [u32; 2]) -> u32 {
         // The case of `kind` without a text, no code, the message, no time for a retry, and no `extra`.

@@ -132,25 +132,28 @@ async fn session_end_is_the_last_call_of_an_instance_that_lives_and_tool_calls_d
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_first_instance_gets_the_start_of_the_session() {
     use hermes_runtime::{Recipe, Start};
-    let mut shell = Shell::of("tools-plugin").import("log", "write");
+    let mut shell = Shell::of("everything").import("log", "write");
     let [letters, _] = shell.memory().bytes(b"frco");
     let how = shell.parameter("lifecycle/session-start", 1);
     let case = format!("(i32.load8_u (i32.add (local.get $p0) (i32.const {how})))");
     let log = format!("(call $log/write (i32.const 1) (i32.add (i32.const {letters}) {case}) (i32.const 1))");
-    let shell =
-        shell.body("lifecycle/session-start", &format!("{log} (i32.const 1024)")).body("tools/call", "unreachable");
+    let shell = shell
+        .body("lifecycle/session-start", &format!("{log} (i32.const 1024)"))
+        .body("skills/index", "unreachable")
+        .body("tools/call", "unreachable");
     let component = shell.build();
     for (start, expected) in
-        [(Start::Fresh, "frr"), (Start::Resumed, "rrr"), (Start::Continued("earlier".to_owned()), "crr")]
+        [(Start::Fresh, "frrr"), (Start::Resumed, "rrrr"), (Start::Continued("earlier".to_owned()), "crrr")]
     {
         let fixture = Fixture::new(&component, Tier::Tools);
         let recipe = Arc::new(Recipe { start, ..Recipe::clone(&fixture.recipe) });
         let instance = Instance::new(Arc::clone(&recipe));
         instance.catalog().await.unwrap();
-        // An instance for a tool call, and one after a crash.
+        // Two instances for tool calls, and one after a crash.
         for _ in 0..2 {
             fixture.tool("any").await.unwrap_err();
         }
+        instance.skills().await.unwrap_err();
         instance.catalog().await.unwrap();
         let said: String = fixture.log_lines().into_iter().map(|(_, text)| text).collect();
         assert_eq!(said, expected);
