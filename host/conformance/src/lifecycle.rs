@@ -61,7 +61,8 @@ async fn configured(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, 
     };
     let fix = "write `config` in plugin.yaml as a JSON Schema of an object, its defaults within it";
     checks.add(GROUP, "has a valid schema of its configuration", fix, is_one);
-    if works {
+    // Without a value for each required key, the defaults are no section that the host would pass on.
+    if works && bench.subject.schema.as_ref().is_some_and(|schema| schema::fits(schema, &defaults)) {
         let setup = Setup { config: defaults.to_string(), ..bench.setup() };
         let verdict = bench.open(&setup)?.start().await;
         let fix = "the defaults in the manifest's `config` must be values that `configure` takes";
@@ -83,7 +84,8 @@ async fn wrong_configuration(bench: &TestBench<'_>) -> Result<Verdict, Conforman
     }
     let tried = wrong.len();
     for config in wrong {
-        let shown: String = config.chars().take(60).collect();
+        let shown: String =
+            if config.is_empty() { "an empty text".to_owned() } else { config.chars().take(60).collect() };
         let setup = Setup { config, ..bench.setup() };
         if let Err(crash) = ignore_errors(bench.open(&setup)?.start().await) {
             return Ok(Err(format!("configured with {shown}: {crash}").into()));

@@ -20,6 +20,11 @@ pub(crate) fn of_configuration(schema: &Value) -> Verdict {
     Ok(String::new())
 }
 
+/// Whether a value fits a schema.
+pub(crate) fn fits(schema: &Value, value: &Value) -> bool {
+    hermes_plugin_host::json_schema(schema).is_ok_and(|validator| validator.is_valid(value))
+}
+
 /// Checks that it is a schema of an object that requires only properties which it defines.
 pub(crate) fn of_object(schema: &Value) -> Result<(), String> {
     hermes_plugin_host::json_schema(schema)?;
@@ -43,6 +48,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_value_fits_a_schema_that_requires_nothing_else() {
+        let schema = json!({ "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"] });
+        assert!(fits(&schema, &json!({ "url": "x" })));
+        assert!(!fits(&schema, &json!({})) && !fits(&json!({ "type": "thing" }), &json!({})));
+    }
 
     #[test]
     fn an_invalid_object_schema_is_reported_with_the_path() {

@@ -93,6 +93,10 @@ fn schemas(tools: &[Tool]) -> Verdict {
         let parameters: Value = serde_json::from_str(&tool.schema.parameters)
             .map_err(|error| format!("the parameters of `{name}` are not JSON: {error}"))?;
         schema::of_object(&parameters).map_err(|why| format!("the parameters of `{name}`: {why}"))?;
+        let Some(output) = &tool.output_schema else { continue };
+        let output: Value = serde_json::from_str(output)
+            .map_err(|error| format!("the output schema of `{name}` is not JSON: {error}"))?;
+        hermes_plugin_host::json_schema(&output).map_err(|why| format!("the output schema of `{name}`: {why}"))?;
     }
     passed()
 }
@@ -117,7 +121,8 @@ async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
         for arguments in arguments::invalid_arguments(&schema) {
             tried += 1;
             ignore_errors(session.call_tool(&tool.schema.name, &arguments).await).map_err(|crash| {
-                let shown: String = arguments.chars().take(120).collect();
+                let shown: String =
+                    if arguments.is_empty() { "an empty text".to_owned() } else { arguments.chars().take(120).collect() };
                 Fail::from(format!("`{}` with {shown}: {crash}", tool.schema.name))
             })?;
         }

@@ -51,6 +51,10 @@ const MAX_STDERR: u64 = 64 << 10;
 const CPU_SECONDS: u64 = 600;
 /// How often the host checks whether a child has ended.
 const POLL: Duration = Duration::from_millis(10);
+/// A part of the engine's message for a component with async functions.
+const ASYNC: &str = "requires the component model async feature";
+const SYNCHRONOUS: &str = "it has async functions, and those of the contract are synchronous: build it without them, with jco by \
+                           `--backend qjs --backend-qjs-disable-async`";
 /// How often progress is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -77,8 +81,10 @@ impl Compiler {
 
 /// Compiles a component, with the names of its imports and exports as the host has them.
 pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
-    engine.precompile_component(&adapter::adapt(bytes)).map_err(|error| LoadError::NotAComponent {
-        why: error.chain().last().map_or_else(|| error.to_string(), ToString::to_string),
+    engine.precompile_component(&adapter::adapt(bytes)).map_err(|error| {
+        let why = error.chain().last().map_or_else(|| error.to_string(), ToString::to_string);
+        let why = if why.contains(ASYNC) { format!("{SYNCHRONOUS} ({why})") } else { why };
+        LoadError::NotAComponent { why }
     })
 }
 
@@ -300,6 +306,13 @@ mod tests {
         });
         assert!(matches!(stopped, Err(LoadError::Cancelled)));
         assert_eq!(reports.get(), 3);
+    }
+
+    #[test]
+    fn a_component_with_async_functions_is_refused_with_the_way_out() {
+        let text = "(component (core func (canon task.cancel)))";
+        let error = precompile(&engine::engine(), &wat::parse_str(text).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("has async functions") && error.contains("--backend-qjs-disable-async"), "{error}");
     }
 
     #[test]

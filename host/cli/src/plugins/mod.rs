@@ -176,16 +176,19 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
     }
 }
 
+fn warn_of_unknown_fields(manifest: &Manifest, console: Console) {
+    for field in &manifest.unknown {
+        console.warning(&format!("plugin.yaml of `{}` has an unknown field: {field}", manifest.name));
+    }
+}
+
 fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let inventory = Inventory::read(console)?;
     for problem in inventory.catalog.problems() {
         console.warning(&problem_line(&problem.error));
     }
     for found in inventory.catalog.all() {
-        for field in &found.manifest.unknown {
-            let name = &found.manifest.name;
-            console.warning(&format!("plugin.yaml of `{name}` has an unknown field: {field}"));
-        }
+        warn_of_unknown_fields(&found.manifest, console);
     }
     for missing in missing_plugins(&inventory.selection, &inventory.catalog) {
         let text = format!("{} names the plugin `{}`, which does not exist", missing.key, missing.name);

@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
     if let Code::Component(bytes) = &subject.code {
         super::check_drafts(&subject.manifest, bytes, arguments.allow_draft, "the plugin was not tested")?;
     }
+    super::warn_of_unknown_fields(&subject.manifest, console);
     let home = Home::locate()?;
     let code = CodeStorage::of(&home)?;
     let settings = Settings {

@@ -208,7 +208,11 @@ fn syntax(error: &serde_saphyr::Error) -> ManifestError {
     // The position is already at the front of the message.
     let text = text.split(" at line ").next().unwrap_or(&text);
     let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let why = if why == "expected string scalar" { "the value must be a text".to_owned() } else { why };
+    let why = match why.as_str() {
+        "expected string scalar" => "the value must be a text".to_owned(),
+        "expected sequence start" => "the value must be a list, such as [NAME]".to_owned(),
+        _ => why,
+    };
     ManifestError { line, column, why: Wrong::Syntax(why) }
 }
 

@@ -146,6 +146,7 @@ fn invalid_manifests_are_refused_with_a_position() {
             None,
             "KEY",
         ),
+        ("name: a\npermissions:\n  env: true\n", Some(3), "a list"),
         ("name: a\nconfig: [1]\n", Some(2), "config"),
         ("name: a\nconfig: {type: nonsense}\n", Some(2), "config"),
         ("name: a\nconfig: {$ref: \"https://example.org/x.json\"}\n", Some(2), "config"),
