@@ -3,9 +3,11 @@
 //! Matching takes time linear in the text: the regex engine does not backtrack, and spans are limited by words or by the end of a
 //! line.
 
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
+use std::sync::{LazyLock, OnceLock};
 
-use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use aho_corasick::AhoCorasick;
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::Scope;
 use super::folding::{Folded, Form};
@@ -21,9 +23,12 @@ pub(super) struct Pattern {
     pub(super) id: &'static str,
     scope: Scope,
     on: On,
-    regex: Regex,
+    /// Words in lower case. Every match contains one of them.
+    words: &'static [&'static str],
+    source: &'static str,
     /// Must also match within the found stretch.
-    holding: Option<Regex>,
+    holding: Option<&'static str>,
+    compiled: OnceLock<(Regex, Option<Regex>)>,
 }
 
 /// For patterns on words: up to eight words between two significant ones. Punctuation ends the phrase.
@@ -34,85 +39,78 @@ const SECRET: &str = r"\$\{?[a-z0-9_]*(?:key|token|secret|password|credential|ap
 use On::{Lines, Words};
 use Scope::{All, Context, Strict};
 
-/// Id, scope, form, a word that every match contains, and the pattern.
-type Row = (&'static str, Scope, On, &'static str, &'static str);
+const fn row(id: &'static str, scope: Scope, on: On, words: &'static [&'static str], source: &'static str) -> Pattern {
+    Pattern { id, scope, on, words, source, holding: None, compiled: OnceLock::new() }
+}
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
-    ("prompt_injection", All, Words, "ignore", r"\bignore FILL(?:previous|all|above|prior) FILLinstructions\b"),
-    ("sys_prompt_override", All, Words, "override", r"\bsystem prompt override\b"),
-    ("disregard_rules", All, Words, "disregard", r"\bdisregard FILL(?:your|all|any) FILL(?:instructions|rules|guidelines)\b"),
-    ("bypass_restrictions", All, Words, "act", r"\bact as (?:if|though) FILLyou FILL(?:have no|don'?t have|do not have) FILL(?:restrictions|limits|rules)\b"),
-    ("html_comment_injection", All, Lines, "<!--", r"(?s)<!--.*?-->"),
-    ("hidden_div", All, Lines, "display", r"<\s*div\b[^>]*\bdisplay\s*:\s*none"),
-    ("translate_execute", All, Words, "translate", r"\btranslate FILLinto FILLand FILL(?:execute|run|eval)\b"),
-    ("deception_hide", All, Words, "tell", r"\b(?:do not|don'?t) FILLtell FILLthe user\b"),
-    ("exfil_curl", All, Lines, "curl", r"\bcurl\b[^\n]*?SECRET"),
-    ("exfil_wget", All, Lines, "wget", r"\bwget\b[^\n]*?SECRET"),
-    ("read_secrets", All, Lines, "cat", r"\bcat\s[^\n]*?(?:\.env\b|\bcredentials\b|\.netrc\b|\.pgpass\b|\.npmrc\b|\.pypirc\b)"),
+static TABLE: [Pattern; 36] = [
+    row("prompt_injection", All, Words, &["ignore"], r"\bignore FILL(?:previous|all|above|prior) FILLinstructions\b"),
+    row("sys_prompt_override", All, Words, &["override"], r"\bsystem prompt override\b"),
+    row("disregard_rules", All, Words, &["disregard"], r"\bdisregard FILL(?:your|all|any) FILL(?:instructions|rules|guidelines)\b"),
+    row("bypass_restrictions", All, Words, &["restrictions", "limits", "rules"], r"\bact as (?:if|though) FILLyou FILL(?:have no|don'?t have|do not have) FILL(?:restrictions|limits|rules)\b"),
+    Pattern { id: "html_comment_injection", scope: All, on: Lines, words: &["<!--"], source: r"(?s)<!--.*?-->", holding: Some(IN_COMMENT), compiled: OnceLock::new() },
+    row("hidden_div", All, Lines, &["display"], r"<\s*div\b[^>]*\bdisplay\s*:\s*none"),
+    row("translate_execute", All, Words, &["translate"], r"\btranslate FILLinto FILLand FILL(?:execute|run|eval)\b"),
+    row("deception_hide", All, Words, &["tell"], r"\b(?:do not|don'?t) FILLtell FILLthe user\b"),
+    row("exfil_curl", All, Lines, &["curl"], r"\bcurl\b[^\n]*?SECRET"),
+    row("exfil_wget", All, Lines, &["wget"], r"\bwget\b[^\n]*?SECRET"),
+    row("read_secrets", All, Lines, &[".env", "credentials", ".netrc", ".pgpass", ".npmrc", ".pypirc"], r"\bcat\s[^\n]*?(?:\.env\b|\bcredentials\b|\.netrc\b|\.pgpass\b|\.npmrc\b|\.pypirc\b)"),
 
-    ("role_hijack", Context, Words, "now", r"\byou are now (?:a|an|the)\b"),
-    ("role_pretend", Context, Words, "pretend", r"\bpretend FILL(?:you are|to be)\b"),
-    ("leak_system_prompt", Context, Words, "output", r"\boutput FILL(?:system|initial) prompt\b"),
-    ("remove_filters", Context, Words, "without", r"\b(?:respond|answer|reply) FILLwithout FILL(?:restrictions|limitations|filters|safety)\b"),
-    ("fake_update", Context, Words, "updated|upgraded|patched", r"\byou have been FILL(?:updated|upgraded|patched) to\b"),
-    ("identity_override", Context, Words, "yourself", r"\bname yourself [a-z0-9\x80-\xff]"),
-    ("c2_node_registration", Context, Words, "node", r"\bregister (?:as )?(?:a )?node\b"),
-    ("c2_heartbeat", Context, Words, "heartbeat|beacon|check-in", r"\b(?:heartbeat|beacon|check-in) (?:to|with)\b"),
-    ("c2_task_pull", Context, Words, "pull", r"\bpull (?:down )?(?:new )?task(?:s|ing)?\b"),
-    ("c2_network_connect", Context, Words, "network", r"\bconnect to the network\b"),
-    ("forced_action", Context, Words, "must", r"\byou must (?:[a-z0-9\x80-\xff][^ .,;:!?]* ){0,3}(?:register|connect|report|beacon)\b"),
-    ("anti_forensic_oneliner", Context, Words, "liners", r"\bonly use one[- ]?liners\b"),
-    ("anti_forensic_disk", Context, Words, "disk", r"\bnever (?:create|write) FILL(?:script|file)s? FILLdisk\b"),
-    ("env_var_unset_agent", Context, Lines, "unset", r"\bunset\s+(?:-[a-z]+\s+)*[a-z0-9_]*(?:claude|codex|hermes|agent|openai|anthropic)"),
-    ("known_c2_framework", Context, Words, "cobalt|sliver|havoc|mythic|metasploit|brainworm", r"\b(?:cobalt strike|sliver|havoc|mythic|metasploit|brainworm)\b"),
-    ("c2_explicit", Context, Words, "c2", r"\bc2 (?:server|channel|infrastructure|beacon)s?\b"),
-    ("c2_explicit_long", Context, Words, "command", r"\bcommand[- ]and[- ]control\b"),
+    row("role_hijack", Context, Words, &["now"], r"\byou are now (?:a|an|the)\b"),
+    row("role_pretend", Context, Words, &["pretend"], r"\bpretend FILL(?:you are|to be)\b"),
+    row("leak_system_prompt", Context, Words, &["output"], r"\boutput FILL(?:system|initial) prompt\b"),
+    row("remove_filters", Context, Words, &["without"], r"\b(?:respond|answer|reply) FILLwithout FILL(?:restrictions|limitations|filters|safety)\b"),
+    row("fake_update", Context, Words, &["updated", "upgraded", "patched"], r"\byou have been FILL(?:updated|upgraded|patched) to\b"),
+    row("identity_override", Context, Words, &["yourself"], r"\bname yourself [a-z0-9\x80-\xff]"),
+    row("c2_node_registration", Context, Words, &["node"], r"\bregister (?:as )?(?:a )?node\b"),
+    row("c2_heartbeat", Context, Words, &["heartbeat", "beacon", "check-in"], r"\b(?:heartbeat|beacon|check-in) (?:to|with)\b"),
+    row("c2_task_pull", Context, Words, &["pull"], r"\bpull (?:down )?(?:new )?task(?:s|ing)?\b"),
+    row("c2_network_connect", Context, Words, &["network"], r"\bconnect to the network\b"),
+    row("forced_action", Context, Words, &["must"], r"\byou must (?:[a-z0-9\x80-\xff][^ .,;:!?]* ){0,3}(?:register|connect|report|beacon)\b"),
+    row("anti_forensic_oneliner", Context, Words, &["liners"], r"\bonly use one[- ]?liners\b"),
+    row("anti_forensic_disk", Context, Words, &["disk"], r"\bnever (?:create|write) FILL(?:script|file)s? FILLdisk\b"),
+    row("env_var_unset_agent", Context, Lines, &["unset"], r"\bunset\s+(?:-[a-z]+\s+)*[a-z0-9_]*(?:claude|codex|hermes|agent|openai|anthropic)"),
+    row("known_c2_framework", Context, Words, &["cobalt", "sliver", "havoc", "mythic", "metasploit", "brainworm"], r"\b(?:cobalt strike|sliver|havoc|mythic|metasploit|brainworm)\b"),
+    row("c2_explicit", Context, Words, &["c2"], r"\bc2 (?:server|channel|infrastructure|beacon)s?\b"),
+    row("c2_explicit_long", Context, Words, &["command"], r"\bcommand[- ]and[- ]control\b"),
 
-    ("send_to_url", Strict, Words, "https?://", r"\b(?:send|post|upload|transmit) FILL(?:to|at) https?://"),
-    ("context_exfil", Strict, Words, "include|output|print|share", r"\b(?:include|output|print|share) FILL(?:conversation|chat history|previous messages|full context|entire context)\b"),
-    ("ssh_backdoor", Strict, Lines, "authorized_keys", r"authorized_keys"),
-    ("ssh_access", Strict, Lines, r"/\.ssh", r"(?:~|\$home|\$\{home\})/\.ssh\b"),
-    ("hermes_env", Strict, Lines, r"/\.env", r"(?:(?:~|\$home|\$\{home\})/\.hermes|\$hermes_home|\$\{hermes_home\})/\.env\b"),
-    ("agent_config_mod", Strict, Words, "agents|claude|rules", r"\b(?:update|modify|edit|write|change|append|add to) FILL(?:[^ ]*/)?(?:agents\.md|claude\.md|\.cursorrules|\.clinerules)\b"),
-    ("hermes_config_mod", Strict, Words, "hermes|soul", r"\b(?:update|modify|edit|write|change|append|add to) FILL[^ ]*(?:\.hermes/config\.yaml|\bsoul\.md)\b"),
-    ("hardcoded_secret", Strict, Lines, "key|token|secret|password", r#"(?:api[ _-]?key|token|secret|password)["']?\s*[=:]\s*["'][a-z0-9+/=_-]{20,}["']"#),
+    row("send_to_url", Strict, Words, &["http://", "https://"], r"\b(?:send|post|upload|transmit) FILL(?:to|at) https?://"),
+    row("context_exfil", Strict, Words, &["include", "output", "print", "share"], r"\b(?:include|output|print|share) FILL(?:conversation|chat history|previous messages|full context|entire context)\b"),
+    row("ssh_backdoor", Strict, Lines, &["authorized_keys"], r"authorized_keys"),
+    row("ssh_access", Strict, Lines, &["/.ssh"], r"(?:~|\$home|\$\{home\})/\.ssh\b"),
+    row("hermes_env", Strict, Lines, &["/.env"], r"(?:(?:~|\$home|\$\{home\})/\.hermes|\$hermes_home|\$\{hermes_home\})/\.env\b"),
+    row("agent_config_mod", Strict, Words, &["agents", "claude", "rules"], r"\b(?:update|modify|edit|write|change|append|add to) FILL(?:[^ ]*/)?(?:agents\.md|claude\.md|\.cursorrules|\.clinerules)\b"),
+    row("hermes_config_mod", Strict, Words, &["hermes", "soul"], r"\b(?:update|modify|edit|write|change|append|add to) FILL[^ ]*(?:\.hermes/config\.yaml|\bsoul\.md)\b"),
+    row("hardcoded_secret", Strict, Lines, &["key", "token", "secret", "password"], r#"(?:api[ _-]?key|token|secret|password)["']?\s*[=:]\s*["'][a-z0-9+/=_-]{20,}["']"#),
 ];
 
 /// Matches whole words only: `prettier-ignore` is not an instruction to a model.
 const IN_COMMENT: &str = r"(?:<!--|[^a-z0-9_-])(?:ignore|override|system|secret|hidden)(?:-->|[^a-z0-9_-])";
 
-/// Searches for the words of all patterns in one pass. Most texts contain hardly any, and a pattern whose word is missing needs no
-/// pass of its own.
-static WORDS: LazyLock<RegexSet> = LazyLock::new(|| {
-    let words = TABLE.iter().map(|row| row.3);
-    RegexSetBuilder::new(words).unicode(false).build().expect("the words of the table are valid, as a test checks")
+/// Finds the words of all patterns in one pass. Most texts contain hardly any, and a pattern whose word is missing is not even
+/// compiled: a process that answers one message compiles none.
+static WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words = TABLE.iter().flat_map(|pattern| pattern.words);
+    AhoCorasick::new(words).expect("the words of the table are few and short")
 });
 
-static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-    let made = TABLE.iter().map(|&(id, scope, on, _, regex)| Pattern {
-        id,
-        scope,
-        on,
-        regex: compiled(&regex.replace("FILL", FILL).replace("SECRET", SECRET)),
-        holding: (id == "html_comment_injection").then(|| compiled(IN_COMMENT)),
-    });
-    made.collect()
+/// The row of the table to which each word belongs, in the order of [`WORDS`].
+static ROWS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    TABLE.iter().enumerate().flat_map(|(row, pattern)| pattern.words.iter().map(move |_| row)).collect()
 });
 
 fn compiled(pattern: &str) -> Regex {
+    let pattern = pattern.replace("FILL", FILL).replace("SECRET", SECRET);
     // Byte matching is enough: the patterns are ASCII and the text is normalised.
-    RegexBuilder::new(pattern).unicode(false).build().expect("a pattern of the table is valid, as a test checks")
+    RegexBuilder::new(&pattern).unicode(false).build().expect("a pattern of the table is valid, as a test checks")
 }
 
 /// The patterns of a scope that can match the text at all.
 pub(super) fn of(scope: Scope, folded: &Folded) -> impl Iterator<Item = &'static Pattern> {
-    let there = WORDS.matches(&folded.lines.bytes);
-    PATTERNS
-        .iter()
-        .enumerate()
-        .filter(move |(row, pattern)| pattern.scope <= scope && there.matched(*row))
-        .map(|(_, p)| p)
+    let found = WORDS.find_overlapping_iter(&folded.lines.bytes).map(|found| ROWS[found.pattern().as_usize()]);
+    let rows: BTreeSet<usize> = found.collect();
+    rows.into_iter().map(|row| &TABLE[row]).filter(move |pattern| pattern.scope <= scope)
 }
 
 impl Pattern {
@@ -122,8 +120,9 @@ impl Pattern {
             On::Words => &folded.words,
             On::Lines => &folded.lines,
         };
-        for found in self.regex.find_iter(&form.bytes) {
-            if self.holding.as_ref().is_none_or(|holding| holding.is_match(found.as_bytes())) {
+        let (regex, holding) = self.compiled.get_or_init(|| (compiled(self.source), self.holding.map(compiled)));
+        for found in regex.find_iter(&form.bytes) {
+            if holding.as_ref().is_none_or(|holding| holding.is_match(found.as_bytes())) {
                 matched(form.passage_at(found.start()), form.passage_at(found.end() - 1));
             }
         }
@@ -133,8 +132,6 @@ impl Pattern {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::scan::findings;
 
@@ -182,11 +179,11 @@ mod tests {
     fn each_pattern_matches_its_text_in_its_scope_and_above() {
         assert_eq!(
             HOSTILE.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
-            TABLE.iter().map(|row| row.0).collect::<Vec<_>>()
+            TABLE.iter().map(|row| row.id).collect::<Vec<_>>()
         );
-        for ((id, text), row) in HOSTILE.iter().zip(TABLE) {
+        for ((id, text), row) in HOSTILE.iter().zip(&TABLE) {
             for scope in [All, Context, Strict] {
-                let expected: BTreeSet<String> = (row.1 <= scope).then(|| (*id).to_owned()).into_iter().collect();
+                let expected: BTreeSet<String> = (row.scope <= scope).then(|| (*id).to_owned()).into_iter().collect();
                 assert_eq!(findings(text, scope), expected, "{text:?} in {scope:?}");
             }
         }
