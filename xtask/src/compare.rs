@@ -48,7 +48,11 @@ impl Options {
 
 /// Builds both sides, measures them in turns, and prints a table with a ratio for each figure.
 pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
-    let sides = [Side::checked_out(repository, &options.base)?, Side::here(repository)?];
+    let mut sides = [Side::checked_out(repository, &options.base)?, Side::here(repository)?];
+    let copies = tempfile::tempdir().context("cannot make a temporary folder")?;
+    for side in &mut sides {
+        side.copy_binary(copies.path())?;
+    }
     let server = Responder::start()?;
     let mut tables = [Table::default(), Table::default()];
     for round in 1..=options.rounds {
