@@ -23,9 +23,10 @@ fn main() {
         }
         writeln!(
             table,
-            "    hermes_plugin_host::Bundled {{ manifest: include_str!({:?}), component: include_bytes!({:?}) }},",
+            "    hermes_plugin_host::Bundled {{ manifest: include_str!({:?}), component: include_bytes!({:?}), digest: {:?} }},",
             absolute(&manifest),
-            absolute(&component)
+            absolute(&component),
+            blake3::hash(&fs::read(&component).expect("a staged file can be read")).as_bytes()
         )
         .expect("a string takes what is written to it");
         // The runtime checks that this code belongs to the component and to this compiler.

@@ -16,3 +16,16 @@ pub fn runtime(code: CodeFolder, compiler: Compiler) -> Runtime {
 
 /// Text files by folder and path: the templates, the sources of the SDK, the contract.
 pub const SCAFFOLD: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
+
+#[cfg(test)]
+mod tests {
+    use super::BUNDLED;
+
+    #[test]
+    fn the_build_computes_the_digests_of_the_bundled_components() {
+        for plugin in BUNDLED {
+            let computed = hermes_plugin_host::Bundled::new(plugin.manifest, plugin.component);
+            assert_eq!(plugin.digest, computed.digest, "{}", plugin.manifest);
+        }
+    }
+}

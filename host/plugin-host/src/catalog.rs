@@ -4,7 +4,6 @@
 mod folder;
 mod found;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
@@ -147,7 +146,7 @@ impl Catalog {
                     manifest,
                     origin: Origin::Bundled,
                     status: GrantStatus::Trusted,
-                    location: CodeLocation::Memory(Code::Component(Cow::Borrowed(plugin.component))),
+                    location: CodeLocation::Bundled(*plugin),
                     reader: None,
                 }),
                 Err(source) => {

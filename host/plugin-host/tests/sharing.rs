@@ -35,12 +35,11 @@ impl Process {
         let guests = hermes_test_data::staged("test-guests")?;
         let component = |guest: &str| fs::read(guests.join(guest).join(format!("{guest}.wasm"))).unwrap();
         let courier = component("courier");
-        let mut bundled =
-            vec![Bundled { manifest: "name: planner\nversion: 1.0.0\n", component: component("planner").leak() }];
+        let mut bundled = vec![Bundled::new("name: planner\nversion: 1.0.0\n", component("planner").leak())];
         for (name, permissions) in couriers {
             let manifest = json!({ "name": name, "version": "1.0.0", "permissions": permissions });
             // JSON is YAML.
-            bundled.push(Bundled { manifest: manifest.to_string().leak(), component: courier.clone().leak() });
+            bundled.push(Bundled::new(manifest.to_string().leak(), courier.clone().leak()));
         }
         let home = tempfile::tempdir().unwrap();
         let code = Path::new(env!("CARGO_TARGET_TMPDIR")).join("code");

@@ -84,8 +84,23 @@ impl Runtime {
         later: LaterVersions,
         progress: Progress<'_>,
     ) -> Result<Arc<Loaded>, LoadError> {
-        let source = Source::new(bytes, later);
-        let key = (source.digest, later);
+        self.load_source(Source::new(bytes, later), progress)
+    }
+
+    /// Like [`Runtime::load_watched`], for a component with a known BLAKE3 digest: its bytes are read only if it was not
+    /// compiled before.
+    pub fn load_known(
+        &self,
+        bytes: &[u8],
+        digest: [u8; 32],
+        later: LaterVersions,
+        progress: Progress<'_>,
+    ) -> Result<Arc<Loaded>, LoadError> {
+        self.load_source(Source { bytes, digest: digest.into(), later }, progress)
+    }
+
+    fn load_source(&self, source: Source<'_>, progress: Progress<'_>) -> Result<Arc<Loaded>, LoadError> {
+        let key = (source.digest, source.later);
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = known().get(&key).and_then(Weak::upgrade) {
             return Ok(loaded);

@@ -21,6 +21,15 @@ pub struct Bundled {
     pub manifest: &'static str,
     /// The bytes of its component.
     pub component: &'static [u8],
+    /// The BLAKE3 digest of these bytes. With it, a start reads none of them if the component was compiled before.
+    pub digest: [u8; 32],
+}
+
+impl Bundled {
+    /// A bundled plugin with the digest of its component.
+    pub fn new(manifest: &'static str, component: &'static [u8]) -> Self {
+        Self { manifest, component, digest: *blake3::hash(component).as_bytes() }
+    }
 }
 
 /// Where a plugin comes from.
@@ -107,6 +116,7 @@ pub struct Found {
 /// Where its code is.
 #[derive(Debug, Clone)]
 pub(super) enum CodeLocation {
+    Bundled(Bundled),
     Memory(Code),
     Folder(PathBuf, CodeFiles),
 }
@@ -155,6 +165,7 @@ impl Found {
     /// Its code, if it may run. The bytes that are compared with the grant are the bytes that are returned.
     pub fn code(&self) -> Result<Code, PluginsError> {
         let (folder, files) = match &self.location {
+            CodeLocation::Bundled(plugin) => return Ok(Code::Component(Cow::Borrowed(plugin.component))),
             CodeLocation::Memory(code) => return Ok(code.clone()),
             CodeLocation::Folder(folder, files) => (folder, files),
         };
@@ -222,9 +233,13 @@ impl Found {
     /// Prepares its code for instances. `compiling` is called while the code is compiled.
     pub fn load(&self, runtime: &Runtime, compiling: CompileProgress<'_>) -> Result<Arc<Loaded>, PluginsError> {
         let later = self.manifest.later_versions();
-        let loaded = match self.code()? {
-            Code::Component(bytes) => runtime.load_watched(&bytes, later, compiling),
-            Code::Native(bytes) => runtime.load_native(&bytes, later),
+        let loaded = if let CodeLocation::Bundled(plugin) = &self.location {
+            runtime.load_known(plugin.component, plugin.digest, later, compiling)
+        } else {
+            match self.code()? {
+                Code::Component(bytes) => runtime.load_watched(&bytes, later, compiling),
+                Code::Native(bytes) => runtime.load_native(&bytes, later),
+            }
         };
         let (name, place) = (&self.manifest.name, &self.origin);
         loaded.map_err(|source| PluginsError::Load { name: name.clone(), place: place.to_string(), source })

@@ -136,14 +136,14 @@ fn a_folder_without_a_usable_plugin_is_reported_by_name_with_a_remedy() {
 
 #[test]
 fn a_bundled_plugin_has_precedence_unless_the_user_chooses_the_installed_one() {
-    const OURS: Bundled = Bundled { manifest: "name: mine\nversion: 2.0.0\n", component: b"ours" };
+    let ours = Bundled::new("name: mine\nversion: 2.0.0\n", b"ours");
     let set = |source| {
         let settings = PluginSettings { source, ..PluginSettings::default() };
         HashMap::from([("mine".to_owned(), settings)])
     };
     let home = tempfile::tempdir().unwrap();
     let find = |bundled: &[Bundled], source| Catalog::find(bundled, &home.path().join("plugins"), &set(source));
-    let only_installed = find(&[OURS], Some(PreferredSource::Installed));
+    let only_installed = find(&[ours], Some(PreferredSource::Installed));
     assert!(only_installed.get("mine").is_none(), "the bundled plugin is not used instead");
     assert!(only_installed.problem_with("mine").unwrap().sentence().contains("install one"));
 
@@ -151,12 +151,12 @@ fn a_bundled_plugin_has_precedence_unless_the_user_chooses_the_installed_one() {
     for (source, is_bundled, problems) in
         [(None, true, 1), (Some(PreferredSource::Bundled), true, 0), (Some(PreferredSource::Installed), false, 0)]
     {
-        let catalog = find(&[OURS], source);
+        let catalog = find(&[ours], source);
         let found = catalog.get("mine").unwrap();
         assert_eq!((found.origin == Origin::Bundled, catalog.problems().len()), (is_bundled, problems), "{source:?}");
         assert_eq!(found.code().is_ok(), is_bundled, "an installed plugin runs only with a grant");
     }
-    let twice = find(&[OURS], None).problem_with("mine").unwrap().sentence();
+    let twice = find(&[ours], None).problem_with("mine").unwrap().sentence();
     assert!(twice.contains("plugins.settings.mine.source: installed"), "{twice}");
     assert!(find(&[], Some(PreferredSource::Bundled)).get("mine").is_none());
 }
