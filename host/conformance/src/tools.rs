@@ -121,8 +121,11 @@ async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
         for arguments in arguments::invalid_arguments(&schema) {
             tried += 1;
             ignore_errors(session.call_tool(&tool.schema.name, &arguments).await).map_err(|crash| {
-                let shown: String =
-                    if arguments.is_empty() { "an empty text".to_owned() } else { arguments.chars().take(120).collect() };
+                let shown: String = if arguments.is_empty() {
+                    "an empty text".to_owned()
+                } else {
+                    arguments.chars().take(120).collect()
+                };
                 Fail::from(format!("`{}` with {shown}: {crash}", tool.schema.name))
             })?;
         }
