@@ -310,8 +310,9 @@ mod tests {
 
     #[test]
     fn a_component_with_async_functions_is_refused_with_the_way_out() {
-        let text = "(component (core func (canon task.cancel)))";
-        let error = precompile(&engine::engine(), &wat::parse_str(text).unwrap()).unwrap_err().to_string();
+        // A section of canonical functions with `task.cancel`.
+        let cancels = b"\0asm\x0d\0\x01\0\x08\x02\x01\x05";
+        let error = precompile(&engine::engine(), cancels).unwrap_err().to_string();
         assert!(error.contains("has async functions") && error.contains("--backend-qjs-disable-async"), "{error}");
     }
 
