@@ -120,7 +120,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
 
     let mut host = repository.cargo();
     if nextest {
-        host.args(["nextest", "run", "--workspace"]);
+        host.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
     } else {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
