@@ -111,7 +111,7 @@ pub(crate) fn fit(package: &str, version: &str) -> Fit {
     versions(package).map_or(Fit::Unknown, |versions| fit_to(versions, version))
 }
 
-/// How a version fits these versions, the newest of which comes first.
+/// How a version fits the versions that the host serves. They begin with the newest.
 fn fit_to(versions: &'static [&'static str], version: &str) -> Fit {
     let served = versions.first().copied().unwrap_or_default();
     if versions.contains(&version) {

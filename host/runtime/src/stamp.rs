@@ -52,7 +52,7 @@ pub(crate) fn check(bytes: &[u8], later: LaterVersions) -> Result<Coverage, Load
     Ok(coverage)
 }
 
-/// Refuses a component that imports an interface in two versions, of which the host can serve only one by its name.
+/// Refuses a component that imports an interface in two versions if the host has one name for both.
 fn check_twins(imports: &[String]) -> Result<(), LoadError> {
     let mut linked: HashMap<Cow<'_, str>, &str> = HashMap::new();
     for import in imports {

@@ -181,7 +181,7 @@ async fn memory(name: &str, instance: &Instance) {
     assert!(recalled.iter().any(|note| note.text.contains("green")), "{name}: {recalled:?}");
 }
 
-fn pressure() -> Pressure {
+pub(crate) fn pressure() -> Pressure {
     Pressure {
         moment: Moment::TurnStart,
         prompt_tokens: 10,

@@ -5,26 +5,13 @@ use std::sync::Arc;
 use hermes_conversation::{MessageId, MessageRange, Model};
 use hermes_runtime::services::{EmbeddingRequest, Purpose};
 use hermes_runtime::{
-    AssistDraft, CacheState, CallError, Cause, Event, Instance, Invocation, Limit, LimitSet, MemoryAction, MemoryWrite,
-    Moment, Outcome, Outlook, PlanRequest, Pressure, Query, Tier, TurnRecord,
+    AssistDraft, CallError, Cause, Event, Instance, Invocation, Limit, LimitSet, MemoryAction, MemoryWrite, Outcome,
+    Outlook, PlanRequest, Query, Tier, TurnRecord,
 };
 use hermes_zoo::{LOOP, Shell};
 
 use crate::Fixture;
-
-pub(crate) fn pressure() -> Pressure {
-    Pressure {
-        moment: Moment::TurnStart,
-        prompt_tokens: 10,
-        estimated: true,
-        fixed_tokens: 1,
-        context_length: 1_000,
-        reserve: 10,
-        expected_requests: 1,
-        cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.0, breaking: false },
-        last: None,
-    }
-}
+use crate::kept::pressure;
 
 pub(crate) fn request() -> PlanRequest {
     PlanRequest { pressure: pressure(), view: Vec::new(), focus: None, memory_context: String::new() }

@@ -9,7 +9,8 @@ use hermes_runtime::{Fault, Instance, Recipe, Services, Tier};
 use hermes_zoo::Shell;
 
 use crate::Fixture;
-use crate::answers::{pressure, request};
+use crate::answers::request;
+use crate::kept::pressure;
 
 /// A conversation that grows and is cut off.
 #[derive(Default)]
