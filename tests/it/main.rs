@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrows;
+mod attack;
 mod cache;
 mod chaos;
 mod compaction;

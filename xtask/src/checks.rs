@@ -108,16 +108,38 @@ pub(crate) fn languages(repository: &Repository, languages: &[&str]) -> Result<(
     must(tests)
 }
 
+/// Tests that attack Hermes are in a module of this name, in whichever crate.
+const ATTACK: &str = "attack::";
+/// Makes the tests that attack Hermes use every input, not only those that fit into a usual run.
+const ATTACK_ALL: &str = "HERMES_ATTACK_ALL";
+
+/// Runs the tests that attack Hermes, also the inputs that take long.
+pub(crate) fn attack(repository: &Repository, passed_on: &[&str]) -> Result<()> {
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    if has_nextest(repository) {
+        tests.args(["nextest", "run", "--workspace", "--no-fail-fast", ATTACK]);
+    } else {
+        tests.args(["test", "--workspace", "--no-fail-fast", ATTACK]);
+    }
+    tests.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1").env(ATTACK_ALL, "1");
+    must(tests)
+}
+
+fn has_nextest(repository: &Repository) -> bool {
+    let mut nextest = repository.cargo();
+    nextest.args(["nextest", "--version"]);
+    succeeds(nextest)
+}
+
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     print!("{}", guests::build(repository)?);
     // The end-to-end tests run the binary; no package may depend on it, so cargo would not build it for them.
     let binary = repository.build_hermes(Profile::Dev)?;
 
-    let mut nextest = repository.cargo();
-    nextest.args(["nextest", "--version"]);
-    let nextest = succeeds(nextest);
-
+    let nextest = has_nextest(repository);
     let mut host = repository.cargo();
     if nextest {
         host.args(["nextest", "run", "--workspace", "--no-fail-fast"]);

@@ -37,6 +37,7 @@ usage: cargo xtask COMMAND
   chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
                 fuzz each target for N seconds (600); needs cargo-fuzz
+  attack [ARGS] run the tests that attack Hermes, the slow ones too; ARGS go to cargo nextest or cargo test
   sdk-check     record the requests of whole conversations and check them against the types of the official Python
                 SDKs; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
@@ -84,6 +85,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
+        ["attack", passed_on @ ..] => checks::attack(&repository, passed_on),
         ["sdk-check"] => sdk_check::run(&repository),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
