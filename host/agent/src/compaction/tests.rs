@@ -342,6 +342,41 @@ async fn an_engine_learns_the_size_of_the_next_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_engine_is_not_asked_while_it_plans_or_after_a_failure_or_if_compaction_is_off() {
+    let asked = |engine: &Scripted| engine.pressures.lock().unwrap().len();
+
+    // It plans for a second.
+    let mut target = MemoryTarget::of(20, 100, 0);
+    let engine = Scripted { timing: Timing::Boundary, takes: Duration::from_secs(1), ..Scripted::new(Work::Done, &[]) };
+    let (mut compactor, engine, _) = self::compactor(engine, 200_000);
+    compactor.make_room(&mut target, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+    assert!(compactor.is_proposing());
+    compactor.make_room(&mut target, Moment::MidTurn, &mut Vec::new()).await.unwrap();
+    compactor.turn_ended(&mut target).await.unwrap();
+    assert_eq!(asked(&engine), 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    compactor.make_room(&mut target, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+    assert_eq!(asked(&engine), 2);
+
+    // Each preparation crashes.
+    let crash = Cause::Trap { why: "unreachable".to_owned() };
+    let (mut compactor, engine, _) = self::compactor(Scripted::new(Work::Fail(crash), &[]), 200_000);
+    for expected in [1, 2, 3, 3, 3] {
+        compactor.turn_begins();
+        compactor.make_room(&mut target, Moment::TurnStart, &mut Vec::new()).await.unwrap();
+        wait_for_preparation(&compactor).await;
+        compactor.make_room(&mut target, Moment::MidTurn, &mut Vec::new()).await.unwrap();
+        assert_eq!(asked(&engine), expected);
+    }
+
+    let engine = Arc::new(Scripted::new(Work::Done, &[]));
+    let rules = Rules { enabled: false, window: 200_000, patience: PLAN_TIMEOUT };
+    let mut compactor = Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), Arc::new(|_| ()));
+    compactor.make_room(&mut MemoryTarget::of(20, 100, 0), Moment::TurnStart, &mut Vec::new()).await.unwrap();
+    assert_eq!(asked(&engine), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_for_a_view_that_was_replaced_is_stale() {
     let mut target = MemoryTarget::of(20, 100, 0);
     let engine =

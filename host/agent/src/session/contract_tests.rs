@@ -169,6 +169,18 @@ async fn a_memory_recalls_ahead_once_all_turns_are_stored() {
 }
 
 #[tokio::test]
+async fn a_memory_recalls_ahead_also_after_a_turn_was_set_aside() {
+    let memory = ScriptedMemory::complete([Cause::Fault(Box::new(Fault::new(FaultKind::Failed, "", "too rude")))]);
+    let process = Process::with_memory(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    until_noted(&memory, "failed 1").await;
+    say(&session, "second").await;
+    until_noted(&memory, "ahead of second").await;
+    assert_eq!(memory.notes(), ["failed 1", "storing 2", "stored 2", "ahead of second"]);
+}
+
+#[tokio::test]
 async fn a_memory_learns_of_a_rewind_between_the_turns_around_it_and_only_once() {
     let memory = ScriptedMemory::complete([away(1_000), away(1_000)]);
     let process = Process::with_memory(&memory);
