@@ -9,7 +9,7 @@ pub(crate) const UNICODE: &str = "é\u{0}\u{202e}語😀\u{feff}\u{fffd}\n\r\t\"
 /// How many nested schemas are followed.
 const DEPTH: usize = 8;
 
-/// A value that the schema admits. Understands only simple schemas.
+/// A value that the schema admits: its first example, if it has any. Understands only simple schemas.
 pub(crate) fn valid(schema: &Value) -> Value {
     valid_at(schema, schema, 0)
 }
@@ -19,7 +19,8 @@ fn valid_at(schema: &Value, root: &Value, depth: usize) -> Value {
     if depth > DEPTH {
         return Value::Null;
     }
-    if let Some(given) = schema.get("const").or_else(|| schema.get("default")) {
+    let example = || schema.get("examples").and_then(|all| all.get(0));
+    if let Some(given) = schema.get("const").or_else(example).or_else(|| schema.get("default")) {
         return given.clone();
     }
     if let Some(first) = schema.get("enum").and_then(|all| all.get(0)) {
@@ -126,6 +127,7 @@ mod tests {
                 "count": { "type": "integer", "minimum": 3, "maximum": 5 },
                 "share": { "type": ["number", "null"], "maximum": 0.5 },
                 "order": { "enum": ["asc", "desc"] },
+                "city": { "type": "string", "examples": ["Oslo", "Bergen"], "default": "Rome" },
                 "items": { "type": "array", "items": { "$ref": "#/$defs/item" }, "minItems": 1 },
                 "deep": { "anyOf": [{ "type": "object", "properties": { "on": { "type": "boolean" } } }] },
             },
@@ -137,6 +139,7 @@ mod tests {
             "count": 3,
             "share": 0.5,
             "order": "asc",
+            "city": "Oslo",
             "items": [{ "id": 7 }],
             "deep": { "on": true },
         });

@@ -8,7 +8,7 @@ use std::time::Instant;
 use hermes_capabilities::files::{Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{
-    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, Permissions, SessionInfo, Start,
+    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, Permissions, SKILLS, SessionInfo, Start,
     scripted_web,
 };
 use hermes_runtime::services::{Models, NoSession, SystemRandom};
@@ -171,6 +171,10 @@ impl<'a> TestBench<'a> {
         for request in permissions.files.iter().filter(|_| granted) {
             let path = self.folders.of(&request.root);
             let root = Root::open(&request.root, path, request.access == Access::Write, Vec::new());
+            roots.push(root.map_err(|error| ConformanceError::Surroundings(error.to_string()))?);
+        }
+        if let Some(folder) = &self.subject.skills {
+            let root = Root::open(SKILLS, folder.join(SKILLS), false, Vec::new());
             roots.push(root.map_err(|error| ConformanceError::Surroundings(error.to_string()))?);
         }
         Ok(Services {

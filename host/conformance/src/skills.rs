@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugin_host::{Skill, SkillDocument};
+use hermes_plugin_host::{Skill, SkillDocument, skills_in};
 
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
@@ -25,6 +25,10 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     checks.add(GROUP, "has the same index each time it is asked", fix, verdict);
     let Ok(skills) = first else { return Ok(()) };
 
+    if let Some(folder) = &bench.subject.skills {
+        let fix = "give each SKILL.md a `name` of its own, and keep it below 1 MiB";
+        checks.add(GROUP, "lists each skill in its folder", fix, listed(&skills, &skills_in(folder)));
+    }
     let fix = "give each skill a name of its own and one line that says when it helps";
     checks.add(GROUP, "names and describes its skills", fix, named(&skills));
     let fix = "what the index names must be there, and what a document lists under `files` too";
@@ -52,6 +56,16 @@ async fn index(session: &Session<'_>) -> Result<Vec<Skill>, CallFailure> {
 
 async fn view(session: &Session<'_>, name: &str, path: Option<&str>) -> Result<SkillDocument, CallFailure> {
     session.call("view", session.instance.skill(name.to_owned(), path.map(str::to_owned))).await
+}
+
+/// Whether the index has as many skills as there are folders with a `SKILL.md`.
+fn listed(skills: &[Skill], folders: &[String]) -> Verdict {
+    if skills.len() < folders.len() {
+        let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+        let (found, listed) = (folders.join(", "), names.join(", "));
+        return Err(format!("there are the folders {found}, and the index has only: {listed}").into());
+    }
+    passed()
 }
 
 fn named(skills: &[Skill]) -> Verdict {

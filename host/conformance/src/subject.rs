@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::{self, ArtifactError, Place};
-use hermes_plugin_host::{Code, Language, Manifest};
+use hermes_plugin_host::{Code, Language, Manifest, SKILLS, skills_in};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub struct Subject {
     pub path: PathBuf,
     /// The language that it is written in, for hints.
     pub(crate) language: Language,
+    /// The plugin's folder, if it consists of skills alone and the code only reads them.
+    pub(crate) skills: Option<PathBuf>,
 }
 
 /// The part of a manifest about the configuration.
@@ -58,12 +60,32 @@ impl Subject {
         Self::new(manifest, &text, Code::Native(bytes), file, Some(folder))
     }
 
+    /// Finds a plugin: what [`Subject::find_component`] finds, or a folder with a manifest and skills, which `reader` reads.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if neither is found, if there are several components, or if the manifest is invalid.
+    pub fn find(path: &Path, reader: Option<&'static [u8]>) -> Result<Self, ConformanceError> {
+        match (Self::find_component(path), reader) {
+            (Err(ConformanceError::NoBuild { folder, error: ArtifactError::NoComponent }), Some(reader))
+                if !skills_in(&folder).is_empty() =>
+            {
+                let (manifest, text) = manifest_in(&folder)?
+                    .ok_or(ConformanceError::NoBuild { folder: folder.clone(), error: ArtifactError::NoComponent })?;
+                let path = folder.join(SKILLS);
+                let subject = Self::new(manifest, &text, Code::Component(reader.into()), path, Some(&folder))?;
+                Ok(Self { skills: Some(folder), ..subject })
+            }
+            (found, _) => found,
+        }
+    }
+
     /// Finds a component: a `.wasm` file with or without a `plugin.yaml` beside it, a folder with both, or a Rust project.
     ///
     /// # Errors
     ///
     /// Returns an error if no component or several are found, or if the manifest is invalid.
-    pub fn find(path: &Path) -> Result<Self, ConformanceError> {
+    pub fn find_component(path: &Path) -> Result<Self, ConformanceError> {
         if !path.exists() {
             return Err(ConformanceError::Missing(path.to_owned()));
         }
@@ -111,7 +133,7 @@ impl Subject {
         let configured: Configured = serde_saphyr::from_str(text)
             .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
         let language = Language::detect(folder, code.bytes());
-        Ok(Self { manifest, schema: configured.config, code, path, language })
+        Ok(Self { manifest, schema: configured.config, code, path, language, skills: None })
     }
 
     /// The configuration with all defaults of the schema; `None` without a schema.
@@ -204,7 +226,7 @@ mod tests {
             (vec![("plugin.yaml", "name: mine\ncomponent: b.wasm\n"), ("a.wasm", "x"), ("b.wasm", "x")], "", "b.wasm"),
         ] {
             let folder = folder(&files);
-            let subject = Subject::find(&folder.path().join(path)).unwrap();
+            let subject = Subject::find_component(&folder.path().join(path)).unwrap();
             assert_eq!((subject.manifest.name.as_str(), subject.code.bytes()), ("mine", &b"x"[..]));
             assert!(subject.path.ends_with(expected), "{}", subject.path.display());
         }
@@ -213,7 +235,7 @@ mod tests {
     #[test]
     fn a_bare_component_is_named_after_its_file_and_requests_nothing() {
         let folder = folder(&[("My Plugin.wasm", "x")]);
-        let subject = Subject::find(&folder.path().join("My Plugin.wasm")).unwrap();
+        let subject = Subject::find_component(&folder.path().join("My Plugin.wasm")).unwrap();
         assert_eq!(subject.manifest.name, "my-plugin");
         assert!(subject.schema.is_none());
     }
@@ -229,7 +251,7 @@ mod tests {
             (two.path().to_owned(), "a.wasm, b.wasm"),
             (wrong.path().to_owned(), "No Name"),
         ] {
-            let error = Subject::find(&path).unwrap_err().sentence();
+            let error = Subject::find_component(&path).unwrap_err().sentence();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -12,7 +12,12 @@ use hermes_runtime::Runtime;
 fn staged(place: &str) -> Option<Subject> {
     let folder = hermes_test_data::staged(place)?;
     Some(
-        if place.starts_with("test-natives") { Subject::find_native(&folder) } else { Subject::find(&folder) }.unwrap(),
+        if place.starts_with("test-natives") {
+            Subject::find_native(&folder)
+        } else {
+            Subject::find_component(&folder)
+        }
+        .unwrap(),
     )
 }
 
@@ -83,7 +88,7 @@ fn a_plugin_is_tested_within_the_limits_that_it_has_in_a_session() {
     let folder = tempfile::tempdir().unwrap();
     let write = |limits: &str| {
         std::fs::write(folder.path().join("plugin.yaml"), format!("name: large\n{limits}")).unwrap();
-        let subject = Subject::find(folder.path()).unwrap();
+        let subject = Subject::find_component(folder.path()).unwrap();
         examine(&subject, &runtime(), &settings(None), &|_| ()).unwrap()
     };
     let pages_of_120_mib = 120 * 16;

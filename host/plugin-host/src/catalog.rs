@@ -77,7 +77,8 @@ pub struct Catalog {
 /// The first line in the manifest of the bundled plugin that reads folders of skills.
 const READER: &str = "name: local";
 
-fn reader(bundled: &[Bundled]) -> Option<&'static [u8]> {
+/// The component among the bundled plugins that reads folders of skills.
+pub fn skill_reader(bundled: &[Bundled]) -> Option<&'static [u8]> {
     let reads = |plugin: &&Bundled| plugin.manifest.lines().any(|line| line == READER);
     bundled.iter().find(reads).map(|plugin| plugin.component)
 }
@@ -131,7 +132,7 @@ impl Catalog {
     }
 
     fn under_development(bundled: &[Bundled], folder: &Path) -> Self {
-        let (found, problems, reader) = (Vec::new(), Vec::new(), reader(bundled));
+        let (found, problems, reader) = (Vec::new(), Vec::new(), skill_reader(bundled));
         let mut catalog = Self { found, problems, folder: folder.to_owned(), reader };
         catalog.look_into_slots(&folder.join(SLOTS));
         catalog

@@ -50,7 +50,7 @@ mod web;
 pub use addresses::ClosedAddress;
 pub use catalog::{
     Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, Ungranted,
-    code_in, manifest_in, skills_in,
+    code_in, manifest_in, skill_reader, skills_in,
 };
 pub use diagnosis::codes;
 pub use digest::Digest;

@@ -146,6 +146,12 @@ impl Supervisor {
             self.reporter.log(Level::Info, &format!("{error}; retrying"));
             result = ask().await;
         }
+        if let Err(error) = &result
+            && was_made(&error.cause)
+        {
+            // Only for the plugin's log: the caller decides what the user sees.
+            self.reporter.log(Level::Info, &error.to_string());
+        }
         match &result {
             Err(error) if error.cause.is_failure() => self.failed(error, retry),
             Err(error) if !has_worked(&error.cause) => {}
@@ -229,6 +235,11 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         self.recorder.write();
     }
+}
+
+/// Whether the call reached the plugin.
+fn was_made(cause: &Cause) -> bool {
+    !matches!(cause, Cause::Suspended { .. } | Cause::Revoked | Cause::Cancelled | Cause::NotExported(_))
 }
 
 /// Whether a plugin that answered an error has worked. `invalid-input` is the caller's mistake; with any other error the plugin

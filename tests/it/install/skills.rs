@@ -105,3 +105,18 @@ fn a_plugin_with_code_has_skills_beside_it() {
     assert!(results(&server)[0].contains("75 degrees"), "{:?}", results(&server));
     assert!(server.last_turn().tool_names().contains(&"query"), "its tools are offered");
 }
+
+#[test]
+fn skills_without_code_are_tested_and_a_folder_that_is_not_listed_is_named() {
+    let home = Home::new();
+    home.write_workspace("teas/plugin.yaml", MANIFEST);
+    write_skills(&home, "teas");
+    let tested = home.hermes(&["plugins", "test", "./teas"]).run().success();
+    assert!(tested.stdout.contains("lists each skill in its folder"), "{tested}");
+    assert!(tested.stdout.contains("2 documents") && tested.stdout.contains("checks passed"), "{tested}");
+
+    home.write_workspace("teas/skills/pour/SKILL.md", BREW);
+    let tested = home.hermes(&["plugins", "test", "./teas"]).run();
+    assert_eq!(tested.status.code(), Some(1), "{tested}");
+    assert!(tested.stdout.contains("brew, pour") && tested.stdout.contains("a `name` of its own"), "{tested}");
+}

@@ -91,6 +91,8 @@ fn a_rejected_turn_is_set_aside_and_named_and_later_turns_go_on() {
         let home = home(&server, json!({"sync": kind, "only": "rude"}));
         let output = say(&home, "a rude word", &[]).says(&["scribe", "the archive is closed", "set aside", remedy]);
         assert!(!output.stderr.contains("waits"), "{output}");
+        let log = home.hermes(&["plugins", "logs", "scribe"]).run().success();
+        assert!(log.stdout.contains("the archive is closed"), "{log}");
         say(&home, "a kind word", &["--continue"]);
         assert_eq!(stored(&home), ["a kind word"]);
         let info = home.hermes(&["plugins", "info", "scribe", "--json"]).run().success();

@@ -90,7 +90,7 @@ impl EngineChoice {
         let (name, catalog) = match &self.source {
             Source::Named(name) => (name.clone(), setup.catalog()),
             Source::At(path) => {
-                let Subject { manifest, code, .. } = Subject::find(path).map_err(|error| {
+                let Subject { manifest, code, .. } = Subject::find_component(path).map_err(|error| {
                     let found = Failure::from(error);
                     Failure { what: "the engine cannot be used".to_owned(), ..found }
                 })?;

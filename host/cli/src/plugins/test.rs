@@ -15,9 +15,27 @@ use crate::table::{Align, Table};
 use crate::text;
 use hermes_app::{CodeStorage, Home};
 
+/// The form of the files of `--http` and `--model`, for `--help`.
+const FIXTURES: &str = "\
+Fixtures are YAML or JSON. The first rule that fits a request answers it:
+
+  # --http
+  - request: POST https://api.example.org/v1/items
+    answer: {status: 201, json: {id: 1}}
+  - request: GET https://api.example.org/*
+    answer: [503, {text: found, delay: 300ms}]
+
+  # --model
+  - contains: ferry
+    reply: The ferry leaves at 07:45.
+  - reply: {error: unavailable, message: busy, retry_after: 2s}
+
+A list of answers is given in turn, and the last one repeats. docs/testing-plugins.md lists all fields.";
+
 #[derive(Debug, Args)]
+#[command(after_long_help = FIXTURES)]
 pub(crate) struct TestArguments {
-    /// A component, a plugin's folder, or a Rust project that has been built
+    /// A component, a plugin's folder, or a project that has been built
     #[arg(default_value = ".")]
     path: PathBuf,
     /// Test its native library instead of the component; it runs outside the sandbox
@@ -41,7 +59,7 @@ pub(crate) struct TestArguments {
     /// The plugin's configuration, as a JSON object
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
-    /// Answer its HTTP requests from this file of fixtures (docs/testing-plugins.md); without it, every request fails with 503
+    /// Answer its HTTP requests from this file of fixtures; without it, every request fails with 503
     #[arg(long, value_name = "FIXTURES")]
     http: Option<PathBuf>,
     /// Answer its requests to models from this file of fixtures; without it, a stand-in picks lines of the request
@@ -50,8 +68,10 @@ pub(crate) struct TestArguments {
 }
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
-    let subject = if arguments.native { Subject::find_native(&arguments.path) } else { Subject::find(&arguments.path) };
-    let subject = subject?;
+    let subject = match arguments.native {
+        true => Subject::find_native(&arguments.path)?,
+        false => Subject::find(&arguments.path, hermes_plugin_host::skill_reader(hermes_app::BUNDLED))?,
+    };
     if let Code::Component(bytes) = &subject.code {
         super::check_drafts(&subject.manifest, bytes, arguments.allow_draft, "the plugin was not tested")?;
     }

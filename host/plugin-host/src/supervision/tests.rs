@@ -114,6 +114,20 @@ async fn a_read_is_retried_unless_its_time_was_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_failed_is_logged_once_and_a_cancelled_one_is_not() {
+    for (cause, logged) in [(fault(), 1), (trap(), 1), (Cause::Cancelled, 0)] {
+        let scene = Scene::new(OnFailure::Fallback);
+        scene.call(RetryPolicy::WRITE, std::slice::from_ref(&cause)).await.unwrap_err();
+        let heard = scene.heard.0.lock().unwrap().clone();
+        assert_eq!(heard.len(), logged, "{heard:?}");
+        assert!(
+            heard.iter().all(|(level, text)| *level == Level::Info && text.contains(&cause.to_string())),
+            "{heard:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn three_failures_in_a_row_suspend_a_plugin_with_one_line_and_a_record() {
     let scene = Scene::new(OnFailure::Fallback);
     for _ in 0..3 {
