@@ -22,7 +22,7 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
     let (store, session) = find(&setup, id)?;
     let requests = store.requests(&session.id)?;
     if json {
-        print(&format!("{:#}\n", as_json(&session, &requests)))?;
+        print(&text::json(&as_json(&session, &requests)))?;
         return Ok(ExitCode::SUCCESS);
     }
     if requests.is_empty() {

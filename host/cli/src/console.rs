@@ -1,5 +1,6 @@
 //! Output to standard output and standard error: colour only on a terminal, and no error if the reader closes the pipe.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::failure::{Failure, Kind};
@@ -107,13 +108,18 @@ impl Console {
         let _ = io::stderr().write_all(report.as_bytes());
     }
 
-    /// Foreign text for standard output. On a terminal, control sequences are removed.
+    /// Foreign text for standard output: cleaned for a terminal, unchanged for a script.
     pub(crate) fn shown(self, text: &str) -> String {
-        if self.screen { text::Cleaner::default().clean(text) } else { text.to_owned() }
+        if self.screen { text::lines(text) } else { text.to_owned() }
     }
 }
 
 const END: &str = "\u{1b}[0m";
+
+/// A text for a terminal, in which of all sequences only the colours of Hermes remain.
+pub(crate) fn checked(text: &str) -> Cow<'_, str> {
+    Cow::Owned(text::Cleaner::keeping_colours().clean(text))
+}
 
 fn begin(tone: Tone) -> String {
     format!("\u{1b}[{}m", tone.code())
@@ -123,9 +129,11 @@ fn painted(colour: bool, tone: Tone, text: &str) -> String {
     if colour && tone != Tone::Plain { format!("{}{text}{END}", begin(tone)) } else { text.to_owned() }
 }
 
-/// Writes to standard output, and flushes it.
+/// Writes to standard output, and flushes it. On a terminal only the colours of Hermes pass, even if a caller forgot to
+/// clean foreign text.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { checked(text) } else { Cow::Borrowed(text) };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::from)
 }
 

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::launch;
 use crate::sessions::local;
 use crate::table::{Align, Table};
-use crate::text::{counted, grouped, line, shortened};
+use crate::text::{self, counted, grouped, line, shortened};
 
 /// Columns of the bar.
 const WIDTH: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Resul
     let store = SqliteSessions::new(Arc::new(store));
     let context = Context::read(&store, &session).await?;
     if json {
-        print(&format!("{:#}\n", as_json(&context)))?;
+        print(&text::json(&as_json(&context)))?;
     } else {
         print(&shown(&context, console))?;
     }

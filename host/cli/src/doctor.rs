@@ -20,7 +20,7 @@ pub(crate) async fn run(model: &ModelArguments, json: bool, console: Console) ->
             .iter()
             .map(|check| json!({"finding": check.outcome, "of": check.subject, "found": check.found, "fix": fix(&check.fix)}))
             .collect();
-        print(&format!("{:#}\n", json!(checks)))?;
+        print(&text::json(&json!(checks)))?;
     } else {
         print(&checks.iter().map(|check| line(check, console)).collect::<String>())?;
     }

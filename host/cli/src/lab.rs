@@ -24,6 +24,7 @@ use self::verify::VerifyArguments;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
+use crate::text;
 
 /// The name of the column without compaction.
 const NONE: &str = "none";
@@ -164,7 +165,7 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     }
     let report = Report::new(terms, fault_mode, compared);
     // Print the report first, so that it is not lost if a file cannot be written.
-    print(&if arguments.json { report.to_json() + "\n" } else { report.to_text() })?;
+    print(&if arguments.json { text::escaped(&report.to_json()) + "\n" } else { report.to_text() })?;
     if let Some(path) = &arguments.plot {
         let svg = plot::svg(&report.recordings, &report.terms);
         fs::write(path, svg).map_err(|error| unwritten("plot", path, &error))?;

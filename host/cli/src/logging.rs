@@ -1,7 +1,7 @@
 //! Logging to `$HERMES_HOME/logs/hermes.log`, and with `-v` to standard error.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Mutex;
 
 use tracing::level_filters::LevelFilter;
@@ -11,6 +11,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::text;
 use hermes_app::Home;
 use hermes_private_files::{append_file, create_folder};
 
@@ -38,7 +39,7 @@ pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
     let file = file.map(|file| {
         fmt::layer()
             .with_ansi(false)
-            .with_writer(Mutex::new(file))
+            .with_writer(Mutex::new(Cleaned(file)))
             .with_filter(filter(level.unwrap_or(LevelFilter::WARN)))
     });
     let stderr = level.map(|level| {
@@ -46,12 +47,27 @@ pub(crate) fn start(verbose: u8, home: Option<&Home>) -> io::Result<()> {
             .with_ansi(false)
             .with_target(false)
             .without_time()
-            .with_writer(io::stderr)
+            .with_writer(|| Cleaned(io::stderr()))
             .with_filter(filter(level))
     });
     // A second start, as in tests, changes nothing.
     let _ = tracing_subscriber::registry().with(file).with(stderr).try_init();
     result
+}
+
+/// Cleans log lines: an error may quote a plugin or a server, and the log is read on a terminal. Each event arrives in one
+/// piece.
+struct Cleaned<W>(W);
+
+impl<W: Write> Write for Cleaned<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(text::lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn open(home: &Home) -> io::Result<fs::File> {

@@ -62,6 +62,7 @@ impl Reporter for Terminal {
     }
 
     fn compiling(&self, plugin: &str, elapsed: Duration) -> ControlFlow<()> {
+        let plugin = &text::line(plugin);
         let mut shown = self.shown();
         let is_new = shown.plugin.replace(plugin.to_owned()).as_deref() != Some(plugin);
         if self.console.can_overwrite_stderr() {

@@ -48,7 +48,7 @@ pub(crate) async fn run(
         (None, None) => &openings.now,
     };
     if arguments.json {
-        print(&format!("{:#}\n", as_json(&shown.prompt, &shown.tools)))?;
+        print(&text::json(&as_json(&shown.prompt, &shown.tools)))?;
     } else if arguments.text {
         print(&format!("{}\n", shown.prompt.text()))?;
     } else {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use hermes_agent::{CallId, Event, EventKind, Snapshot};
 
-use crate::console::{Console, Tone};
+use crate::console::{self, Console, Tone};
 use crate::signals::StopSwitch;
 use crate::text::{self, Cleaner};
 use crate::wording;
@@ -83,7 +83,8 @@ impl<W: Write + Send> Screen<W> {
     /// Writes a separate line.
     pub(crate) fn line(&mut self, tone: Tone, text: &str) {
         self.end_line();
-        let text = self.console.paint(tone, text);
+        let text = if self.console.screen { console::checked(text) } else { text.into() };
+        let text = self.console.paint(tone, &text);
         self.write(&format!("{text}\n"));
     }
 

@@ -18,6 +18,7 @@ use crate::arguments::SessionsCommand;
 use crate::console::{Console, print};
 use crate::failure::Failure;
 use crate::launch::{self, Setup};
+use crate::text;
 
 pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
     if let SessionsCommand::Search(arguments) = command {
@@ -86,7 +87,7 @@ fn printed(text: &str) -> Result<ExitCode, Failure> {
 }
 
 fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
-    printed(&format!("{:#}\n", serde_json::json!(value)))
+    printed(&text::json(&serde_json::json!(value)))
 }
 
 /// Unix time in milliseconds.

@@ -8,6 +8,7 @@ use crate::arguments::ConfigCommand;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::text;
 use hermes_app::Home;
 use hermes_config::nearest;
 
@@ -15,14 +16,14 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
     // These two also work with a broken file: they help to correct it.
     match command {
         ConfigCommand::Path => return printed(&format!("{}\n", Home::locate()?.config().display())),
-        ConfigCommand::Schema => return printed(&format!("{:#}\n", hermes_config::schema())),
+        ConfigCommand::Schema => return printed(&text::json(&hermes_config::schema())),
         ConfigCommand::Show { .. } | ConfigCommand::Get { .. } => {}
     }
     let setup = launch::setup(console)?;
     let config = &setup.config;
     match command {
         ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
-        ConfigCommand::Show { json: true } => printed(&format!("{:#}\n", config.shown())),
+        ConfigCommand::Show { json: true } => printed(&text::json(&config.shown())),
         ConfigCommand::Show { json: false } => {
             let origin = if config.exists() { "" } else { " (does not exist; these are the defaults)" };
             printed(&format!("# {}{origin}\n{}", config.file().display(), yaml(config.shown())?))

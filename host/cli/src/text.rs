@@ -1,62 +1,23 @@
-//! Makes foreign text safe for a terminal, and formats numbers and times.
+//! Makes foreign text safe for a terminal and for scripts, and formats numbers and times.
 
+pub(crate) mod characters;
+mod cleaner;
+mod json;
+
+pub(crate) use cleaner::Cleaner;
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
+pub(crate) use json::{EscapedJson, escaped, json};
 use serde_json::Value;
 
-/// Removes escape sequences and control characters from a text that arrives in pieces. Line feeds and tabs stay.
-#[derive(Default)]
-pub(crate) struct Cleaner {
-    parser: vte::Parser,
-}
-
-impl Cleaner {
-    /// Cleans the next piece.
-    pub(crate) fn clean(&mut self, piece: &str) -> String {
-        let mut shown = Shown(String::with_capacity(piece.len()));
-        for character in piece.chars() {
-            let mut bytes = [0; 4];
-            match character {
-                // A line feed ends an unfinished sequence. Otherwise one character could hide everything after it.
-                '\n' => {
-                    self.parser = vte::Parser::default();
-                    shown.0.push('\n');
-                }
-                // A control character of the second set is short for ESC and a letter.
-                '\u{80}'..='\u{9f}' => self.parser.advance(&mut shown, &[0x1b, character as u8 - 0x40]),
-                _ => self.parser.advance(&mut shown, character.encode_utf8(&mut bytes).as_bytes()),
-            }
-        }
-        shown.0
-    }
-}
-
-/// Collects what the parser prints. All other actions of a terminal are ignored.
-struct Shown(String);
-
-impl vte::Perform for Shown {
-    fn print(&mut self, character: char) {
-        if !character.is_control() {
-            self.0.push(character);
-        }
-    }
-
-    fn execute(&mut self, byte: u8) {
-        if byte == b'\t' {
-            self.0.push('\t');
-        }
-    }
-}
-
-/// A text on one line, without anything that controls the terminal or changes the direction of writing.
+/// A text on one line, without escape sequences. Characters that change the direction of writing are made visible.
 pub(crate) fn line(text: &str) -> String {
-    let clean = Cleaner::default().clean(text);
-    let plain: String = clean.chars().filter(|character| !changes_direction(*character)).collect();
-    one_line(&plain)
+    one_line(&Cleaner::default().clean(text))
 }
 
-fn changes_direction(character: char) -> bool {
-    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+/// A text with its lines, cleaned like [`line()`].
+pub(crate) fn lines(text: &str) -> String {
+    Cleaner::default().clean(text)
 }
 
 /// A number of bytes for people.
@@ -127,35 +88,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_and_control_characters_are_removed() {
-        for (text, shown) in [
-            ("plain\ttext\nnext", "plain\ttext\nnext"),
-            ("a\u{1b}[31mred\u{1b}[0m", "ared"),
-            ("a\u{1b}]0;title\u{7}b", "ab"),
-            ("a\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\b", "alinkb"),
-            ("a\u{9b}2Jb", "ab"),
-            ("a\u{1b}Pq#0\u{9c}b", "ab"),
-            ("over\rwritten\u{8}\u{0}\u{7f}", "overwritten"),
-            ("a\u{1b}(Bb\u{1b}c", "ab"),
-            ("\u{1b}]0;never closed\nstill seen", "\nstill seen"),
-            ("\u{1b}[12;\nseen", "\nseen"),
-            ("äöü 漢字 🙂", "äöü 漢字 🙂"),
-        ] {
-            assert_eq!(Cleaner::default().clean(text), shown, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_sequence_in_two_pieces_is_removed() {
-        let text = "a\u{1b}[1;31mb\u{1b}]0;t\u{1b}\\c";
-        for (cut, _) in text.char_indices() {
-            let mut cleaner = Cleaner::default();
-            let shown = cleaner.clean(&text[..cut]) + &cleaner.clean(&text[cut..]);
-            assert_eq!(shown, "abc", "cut at {cut}");
-        }
-    }
-
-    #[test]
     fn a_call_is_shown_on_one_short_line() {
         for (name, json, failure, expected) in [
             ("read_file", r#"{"path":"notes.txt"}"#, None, "· read_file notes.txt … 12 ms"),
@@ -168,7 +100,7 @@ mod tests {
             ("skills_list", "{}", None, "· skills_list … 12 ms"),
             ("search", r#"{"pattern":"x","limit":5,"deep":true,"more":[1]}"#, None, "· search x 5 true … 12 ms"),
             ("read_file", r#"{"path":"x"}"#, Some("no such\nfile"), "× read_file x … failed after 12 ms: no such file"),
-            ("e\u{1b}[31mvil", "\u{202e}not json", None, "· evil not json … 12 ms"),
+            ("e\u{1b}[31mvil", "\u{202e}not json", None, r"· evil \u{202e}not json … 12 ms"),
         ] {
             assert_eq!(call(name, json, failure, 12), expected);
         }

@@ -15,7 +15,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
     if let Some(plugin) = forget {
         let count = kept.forget(plugin)?;
         if as_json {
-            print(&format!("{:#}\n", json!({ "forgotten": count })))?;
+            print(&text::json(&json!({ "forgotten": count })))?;
         } else {
             print(&format!("{} of `{plugin}` forgotten\n", text::counted(count as u64, "approval")))?;
         }
@@ -23,7 +23,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
     }
     let approvals = kept.all()?;
     if as_json {
-        print(&format!("{:#}\n", json!(approvals)))?;
+        print(&text::json(&json!(approvals)))?;
     } else if approvals.is_empty() {
         console.note("no action is approved permanently");
     } else {

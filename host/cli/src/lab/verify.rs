@@ -14,6 +14,7 @@ use super::{NONE, can_be_written, scratch, unwritten};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::text;
 
 /// The engine and the conversations to generate.
 #[derive(Debug, Clone, Args)]
@@ -106,20 +107,13 @@ pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitC
     let proof = verify::verify(&trial, &progress).map_err(|why| {
         Failure::new(Kind::General, "the engine cannot be tested", why, "free some memory or disk space, and try again")
     })?;
-    print(&if arguments.json { json(&proof)? } else { render(&proof, &engines) })?;
+    print(&if arguments.json { text::json(&proof) } else { render(&proof, &engines) })?;
     if let Some(path) = &arguments.trace {
         let mut lines = Vec::new();
         let written = trace::write_events(&mut lines, &proof.trace).and_then(|()| fs::write(path, lines));
         written.map_err(|error| unwritten("trace", path, &error))?;
     }
     Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
-}
-
-fn json(proof: &Proof) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(proof);
-    text.map(|text| text + "\n").map_err(|error| {
-        Failure::new(Kind::General, "the result cannot be written", error.to_string(), "remove --json")
-    })
 }
 
 fn render(proof: &Proof, engines: &Engines) -> String {

@@ -22,7 +22,7 @@ pub(super) async fn run(json: bool, console: Console) -> Result<ExitCode, Failur
     if json {
         let value =
             json!({ "problems": problems, "notes": notes, "plugins": examined.iter().map(plugin).collect::<Vec<_>>() });
-        print(&format!("{value:#}\n"))?;
+        print(&text::json(&value))?;
     } else {
         let blocks: String = examined.iter().map(|examined| block(examined, console)).collect();
         let counted = |number: usize, thing: &str| text::counted(number as u64, thing);

@@ -28,7 +28,7 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
     let granted = found.permissions_in(&inventory.selection);
     let details = Details { found, requested, granted, record, undelivered, trial, listed };
     if json {
-        print(&format!("{:#}\n", details.json()))?;
+        print(&text::json(&details.json()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let shown = |(label, line): &(&str, String)| {
@@ -191,7 +191,7 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
         names.map(|name| record(&inventory, &name).map(|record| (name, record))).collect::<Result<_, _>>()?;
     if json {
         let all = records.iter().map(|(name, record)| (name.clone(), json!(record)));
-        print(&format!("{:#}\n", Value::Object(all.collect())))?;
+        print(&text::json(&Value::Object(all.collect())))?;
         return Ok(ExitCode::SUCCESS);
     }
     use Align::{Left, Right};

@@ -111,7 +111,7 @@ fn next(file: &mut BufReader<File>) -> std::io::Result<Option<String>> {
 
 fn shown(line: &str, json: bool, console: Console) -> String {
     if json {
-        return format!("{}\n", console.shown(line));
+        return text::escaped(line) + "\n";
     }
     let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(line) else {
         return format!("{}\n", text::line(line));

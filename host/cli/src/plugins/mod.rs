@@ -197,7 +197,7 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let listed = inventory.list();
     if json {
         let value = serde_json::json!(listed);
-        print(&format!("{value:#}\n"))?;
+        print(&text::json(&value))?;
     } else {
         print(&table(&listed, console))?;
     }

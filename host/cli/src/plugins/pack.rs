@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &PackArguments, console: Console) -> Result<ExitCod
         let value = json!({
             "file": out, "bytes": package.archive.len(), "sha256": package.sha256, "files": files,
         });
-        print(&format!("{value:#}\n"))?;
+        print(&text::json(&value))?;
     } else {
         print(&shown(&out, &package))?;
         if !has_licence(&package) {

@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
         let value = serde_json::to_value(&report).map_err(|error| {
             Failure::new(Kind::General, "the report cannot be written", error.to_string(), "remove --json")
         })?;
-        print(&format!("{value:#}\n"))?;
+        print(&text::json(&value))?;
     } else {
         print(&render(&report, arguments, console))?;
     }

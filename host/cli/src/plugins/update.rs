@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &UpdateArguments, console: Console) -> Result<ExitC
             }
         }
         if arguments.json {
-            print(&format!("{:#}\n", json!(checked)))?;
+            print(&text::json(&json!(checked)))?;
         }
         match failed {
             0 => Ok(code),

@@ -20,7 +20,7 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
         console.warning(&super::problem_line(&problem.error));
     }
     if json {
-        print(&format!("{:#}\n", json!(findings)))?;
+        print(&text::json(&json!(findings)))?;
     } else if findings.is_empty() {
         console.note("no plugins are installed");
     } else {

@@ -211,7 +211,7 @@ fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
     }
     let mut err = io::stderr();
     // If the question cannot be shown, the command fails instead of waiting for an answer.
-    write!(err, "{question} [y/N] ").and_then(|()| err.flush())?;
+    write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(is_yes(&answer))

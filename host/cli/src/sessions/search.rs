@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
         (None, None) => Vec::new(),
     };
     if arguments.json {
-        print(&format!("{:#}\n", json!(hits)))?;
+        print(&text::json(&json!(hits)))?;
     } else {
         if hits.is_empty() {
             console.note("no messages found");

@@ -14,7 +14,7 @@ use super::{failed, printed_json, to_read, with_session};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text;
+use crate::text::{self, EscapedJson};
 
 /// The sessions to export, and the file to write.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -64,7 +64,9 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         Format::Json => Layout::Array,
     };
     let done = match &arguments.output {
-        None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
+        None => {
+            store.export(which, layout, &mut EscapedJson::new(BufWriter::new(io::stdout().lock()))).map_err(failed)?
+        }
         Some(path) => to_file(&store, which, layout, path)?,
     };
     let (sessions, messages) = (text::counted(done.sessions, "session"), text::counted(done.messages, "message"));

@@ -92,7 +92,7 @@ pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, 
     };
     let health = store.check(if quick { Depth::Quick } else { Depth::Full }).map_err(failed)?;
     if json {
-        print(&format!("{:#}\n", json!(health)))?;
+        print(&text::json(&json!(health)))?;
     }
     if health.problems.is_empty() {
         if !json {
