@@ -7,6 +7,10 @@ use std::path::Path;
 
 use wasmparser::{KnownCustom, Parser, Payload};
 
+/// The start of names in components that `jco` links with QuickJS. Their `producers` sections name only the runtime's
+/// language, which is Rust.
+const QUICKJS: &str = "componentize_qjs";
+
 /// A language with hints of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -154,6 +158,12 @@ impl Language {
         for payload in Parser::new(0).parse_all(bytes) {
             let section = match payload {
                 Ok(Payload::CustomSection(section)) => section,
+                Ok(Payload::ExportSection(exports)) => {
+                    if exports.into_iter().flatten().any(|export| export.name.starts_with(QUICKJS)) {
+                        return Some(Self::JavaScript);
+                    }
+                    continue;
+                }
                 Ok(_) => continue,
                 // What is behind an error cannot be read.
                 Err(_) => break,
@@ -280,6 +290,10 @@ mod tests {
         ] {
             assert_eq!(Language::of_component(&module(fields)), expected, "{fields:?}");
         }
+        let export = b"\x18componentize_qjs_runtime";
+        let export = [b"\x07\x1c\x01".as_slice(), export, &[3, 0]].concat();
+        let linked = [module(&[("language", "Rust")]), export].concat();
+        assert_eq!(Language::of_component(&linked), Some(Language::JavaScript));
         assert_eq!(Language::of_component(b"no wasm"), None);
         let rust = module(&[("language", "Rust")]);
         for cut in 0..rust.len() {

@@ -7,7 +7,7 @@ use hermes_app::{Undelivered, mishap};
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, Permissions, PluginsError, Trial, try_out};
-use hermes_runtime::Tier;
+use hermes_runtime::{Tier, draft_interfaces};
 use serde_json::{Value, json};
 
 use super::{Inventory, Listed, NATIVE, consent, inspect};
@@ -75,6 +75,16 @@ impl Details<'_> {
         Some((form, code.bytes().len() as u64, Digest::of(code.bytes()).to_string()))
     }
 
+    /// The draft interfaces of the contract that its component uses.
+    fn drafts(&self) -> Vec<String> {
+        match self.found.code() {
+            Ok(Code::Component(bytes)) => {
+                draft_interfaces(&bytes, self.found.manifest.later_versions()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn json(&self) -> Value {
         let Self { found, record, listed, .. } = self;
         let code = self.code();
@@ -87,7 +97,8 @@ impl Details<'_> {
             "plugin": listed, "author": found.manifest.author, "license": found.manifest.license,
             "repository": found.manifest.repository, "bytes": code.as_ref().map(|(_, bytes, _)| bytes),
             "digest": code.as_ref().map(|(_, _, digest)| digest),
-            "native": code.as_ref().map(|(form, ..)| *form == "library"), "exports": listed.kinds, "tools": self.tools(),
+            "native": code.as_ref().map(|(form, ..)| *form == "library"), "exports": listed.kinds,
+            "drafts": self.drafts(), "tools": self.tools(),
             "skills": self.shown().map(|shown| &shown.skills), "events": self.shown().map(|shown| &shown.events),
             "permissions": { "asked": found.manifest.permissions, "granted": self.granted },
             "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
@@ -123,6 +134,10 @@ impl Details<'_> {
             if form == "library" {
                 lines.push(("native", NATIVE.to_owned()));
             }
+        }
+        let drafts = self.drafts();
+        if !drafts.is_empty() {
+            lines.push(("drafts", drafts.join(", ")));
         }
         if listed.kinds.contains(&"tools") {
             lines.push(("tools", or_none(&self.tools())));
