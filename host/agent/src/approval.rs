@@ -1,7 +1,7 @@
 //! Approvals: actions of plugins that need the user's permission.
 //!
-//! The gate checks every call of a dangerous tool, every call that a hook objects to, and every program that a plugin
-//! runs. The configuration decides first, then earlier answers, then the user. The user gets one question at a time: an
+//! The gate checks every call of a dangerous tool, every call that a hook objects to, every program that a plugin
+//! runs, and changes of files that start programs or were not read. The configuration decides first, then earlier answers, then the user. The user gets one question at a time: an
 //! event asks it, and a command answers it. Any failure on the way denies the call.
 
 mod gate;
@@ -14,6 +14,7 @@ mod tests;
 
 pub use gate::Approvals;
 pub(crate) use gate::{Gate, PluginGate, SessionRights};
+pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
-pub use question::{Decision, Objection, ProgramRun, Question, Subject};
+pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, Subject};
 pub use rules::{ApprovalRules, RuleError};

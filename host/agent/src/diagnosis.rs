@@ -97,7 +97,8 @@ impl Diagnose for KeptError {
 
 impl Diagnose for RuleError {
     fn parts(&self) -> Parts {
-        let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`";
+        let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM` or \
+                   `PLUGIN/files:PATTERN`";
         (codes::RULE, "the rules for approvals cannot be used".into(), Fix::words(fix))
     }
 }

@@ -29,6 +29,11 @@ impl Diagnose for AppError {
                 (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder by its full path"))
             }
             Self::Rule { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
+            Self::Protected { file, .. } => (
+                codes::SETTING,
+                unusable(file).into(),
+                Fix::words("write patterns as in .gitignore, such as `deploy/**` or `*.tf`"),
+            ),
             Self::CacheTtl { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
             Self::Dotenv { names, .. } => (
                 codes::DOTENV,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use hermes_agent::AgentError;
-use hermes_agent::approval::RuleError;
+use hermes_agent::approval::{PatternError, RuleError};
 use hermes_diagnostic::Diagnostic;
 use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError, UnknownTtl};
@@ -63,6 +63,14 @@ pub enum AppError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// An entry below `approvals.protect` is not a pattern.
+    #[error("approvals.protect: {source}")]
+    Protected {
+        /// `config.yaml`.
+        file: PathBuf,
+        /// Why.
+        source: PatternError,
     },
     /// An entry below `approvals` is not a rule.
     #[error("{source}")]

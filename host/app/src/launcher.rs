@@ -96,7 +96,8 @@ impl Launcher {
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
-        let approvals = Approvals { rules: setup.approval_rules()?, can_ask: false };
+        let approvals =
+            Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
         // A refused setting makes this note useless, so the settings are read first.
         if route.is_offline() && route.source == Source::Nothing {
             reporter.note(

@@ -1,6 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
-use hermes_agent::approval::ApprovalRules;
+use hermes_agent::approval::{ApprovalRules, Listed};
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, Settings, TaskModels};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Embeddings, Environment};
@@ -194,6 +194,17 @@ impl Setup {
         let approvals = &self.config.settings().approvals;
         let rules = ApprovalRules::parse(&approvals.allow, &approvals.deny);
         rules.map_err(|source| AppError::Rule { file: self.config.file().to_owned(), source })
+    }
+
+    /// The files that change only with approval.
+    ///
+    /// # Errors
+    ///
+    /// When an entry below `approvals.protect` is not a pattern.
+    pub fn listed_files(&self) -> Result<Listed, AppError> {
+        let further = &self.config.settings().approvals.protect;
+        let listed = Listed::new(further, std::env::home_dir().as_deref());
+        listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })
     }
 
     fn cache_ttl(&self) -> Result<Ttl, AppError> {

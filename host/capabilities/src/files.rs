@@ -4,7 +4,12 @@
 //! stay closed also below a root. This module does not know plugins or grants: the caller that creates [`Roots`] decides
 //! who may use which root.
 
+#[cfg(test)]
+mod attack;
 mod error;
+mod guard;
+mod moving;
+mod refusal;
 pub(crate) mod replace;
 mod search;
 #[cfg(test)]
@@ -13,13 +18,14 @@ mod walk;
 
 use std::ffi::OsStr;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
 
 pub use error::FilesError;
+pub use guard::{Agreed, BUILT_IN, Change, Concern, Deed, Guard, Listed, ListedFile, PatternError, Seen};
 use replace::Mode;
 pub use search::{Findings, Found, MAX_FOUND, Pattern};
 use walk::{Leaf, Place, Request, Way};
@@ -134,12 +140,15 @@ pub struct Slice {
 
 /// The roots of one plugin.
 #[derive(Debug)]
-pub struct Roots(Vec<Root>);
+pub struct Roots {
+    roots: Vec<Root>,
+    guard: Guard,
+}
 
 impl Roots {
-    /// Creates a set of roots. Of two roots with one name, the first counts.
-    pub fn new(roots: Vec<Root>) -> Self {
-        Self(roots)
+    /// Creates a set of roots with the rules for changes. Of two roots with one name, the first counts.
+    pub fn new(roots: Vec<Root>, guard: Guard) -> Self {
+        Self { roots, guard }
     }
 
     /// All roots, in the order of their grants.
@@ -149,7 +158,7 @@ impl Roots {
             path: root.path.display().to_string(),
             writable: root.writable,
         };
-        self.0.iter().map(info).collect()
+        self.roots.iter().map(info).collect()
     }
 
     /// The entry at `path`. A link is followed, so that the version is that of the file that a read returns.
@@ -161,7 +170,7 @@ impl Roots {
     pub fn stat(&self, root: &str, path: &str) -> Result<Entry, FilesError> {
         let mut request = self.request(root, path)?;
         let name = plain(path);
-        match request.follow(Leaf::Followed, Way::MustExist)? {
+        match request.follow(Leaf::Followed, Way::MustExist, &anything)? {
             Place::Directory(dir) => {
                 let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
                 Ok(entry(name, &meta, directory_version(&meta)))
@@ -182,7 +191,7 @@ impl Roots {
     /// [`FilesError::TooMany`] above [`MAX_ENTRIES`].
     pub fn entries(&self, root: &str, path: &str) -> Result<Vec<Entry>, FilesError> {
         let mut request = self.request(root, path)?;
-        let dir = match request.follow(Leaf::Followed, Way::MustExist)? {
+        let dir = match request.follow(Leaf::Followed, Way::MustExist, &anything)? {
             Place::Directory(dir) => dir,
             Place::Slot(slot) => request.open_dir(&slot.parent, &slot.name)?,
         };
@@ -228,7 +237,7 @@ impl Roots {
     /// [`FilesError::NotAFile`] for anything but a regular file; pipes and devices are not even opened.
     pub fn read(&self, root: &str, path: &str, offset: u64, limit: u32) -> Result<Slice, FilesError> {
         let mut request = self.request(root, path)?;
-        let slot = match request.follow(Leaf::Followed, Way::MustExist)? {
+        let slot = match request.follow(Leaf::Followed, Way::MustExist, &anything)? {
             Place::Directory(dir) => {
                 let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
                 return Err(request.not_a_file(&meta));
@@ -238,21 +247,23 @@ impl Roots {
         let (mut file, meta) = request.open_file(&slot.parent, &slot.name)?;
         let limit = limit.min(MAX_READ) as usize;
         let failed = |e| request.io("read", e);
-        match whole(&mut file, &meta).map_err(failed)? {
+        let slice = match whole(&mut file, &meta).map_err(failed)? {
             Some(mut content) => {
                 let version = content_version(&content);
                 let total = content.len() as u64;
                 let from = usize::try_from(offset).map_or(content.len(), |offset| offset.min(content.len()));
                 content.truncate(from.saturating_add(limit).min(content.len()));
-                Ok(Slice { content: content.split_off(from), total, version })
+                Slice { content: content.split_off(from), total, version }
             }
             None => {
                 let mut content = Vec::new();
                 file.seek(SeekFrom::Start(offset.min(meta.len()))).map_err(failed)?;
                 file.take(limit as u64).read_to_end(&mut content).map_err(failed)?;
-                Ok(Slice { content, total: meta.len(), version: large_version(&meta) })
+                Slice { content, total: meta.len(), version: large_version(&meta) }
             }
-        }
+        };
+        self.guard.seen().read(&slot.path, &slice.version, slice.total, offset, slice.content.len() as u64);
+        Ok(slice)
     }
 
     /// Replaces the content of a file atomically, and returns its new version. A link is followed: it is kept, and its
@@ -265,14 +276,25 @@ impl Roots {
     /// # Errors
     ///
     /// [`FilesError::Conflict`] if the file is at another version or gone; [`FilesError::Protected`] if it is marked
-    /// read-only.
-    pub fn write(&self, root: &str, path: &str, content: &[u8], version: Option<&str>) -> Result<String, FilesError> {
-        let mut request = self.request_to_change(root, path)?;
+    /// read-only; [`FilesError::Approval`] if the user has to agree, which `agreed` then records.
+    pub fn write(
+        &self,
+        root: &str,
+        path: &str,
+        content: &[u8],
+        version: Option<&str>,
+        agreed: &Agreed,
+    ) -> Result<String, FilesError> {
+        let mut request = self.request(root, path)?.to_change()?;
         if content.len() > MAX_WRITE {
             return Err(request.too_large(content.len(), MAX_WRITE));
         }
         let way = if version.is_some() { Way::MustExist } else { Way::Made };
-        let slot = match request.follow(Leaf::Followed, way) {
+        let create = |request: &Request<'_>, target: &Path| {
+            let concerns = self.guard.of_file(target).into_iter().collect();
+            self.check(request, target, concerns, agreed, || Deed::Create(content.to_vec()))
+        };
+        let slot = match request.follow(Leaf::Followed, way, &create) {
             Ok(Place::Slot(slot)) => slot,
             Ok(Place::Directory(dir)) => {
                 let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
@@ -296,63 +318,79 @@ impl Roots {
                 Mode::New(0o666)
             }
         };
-        if let Some(known) = version {
-            let current = match &meta {
-                Some(meta) => Some(version_of(&request, &slot.parent, &slot.name, meta)?),
-                None => None,
-            };
-            if current.as_deref() != Some(known) {
-                return Err(request.conflict(current));
+        let current = match &meta {
+            Some(meta) => Some(version_of(&request, &slot.parent, &slot.name, meta)?),
+            None => None,
+        };
+        if let Some(known) = version
+            && current.as_deref() != Some(known)
+        {
+            return Err(request.conflict(current));
+        }
+        match &meta {
+            None => create(&request, &slot.path)?,
+            Some(meta) => {
+                let concerns = self.concerns(&slot.path, current.as_deref().unwrap_or_default(), meta.len());
+                let deed = || Deed::Replace { size: meta.len(), content: content.to_vec() };
+                self.check(&request, &slot.path, concerns, agreed, deed)?;
             }
         }
         replace::replace(&slot.parent, &handle, &slot.name, content, mode).map_err(|e| request.io("write", e))?;
-        if content.len() as u64 <= MAX_HASHED {
-            return Ok(content_version(content));
-        }
-        let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
-        Ok(large_version(&meta))
+        let version = if content.len() as u64 <= MAX_HASHED {
+            content_version(content)
+        } else {
+            let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
+            large_version(&meta)
+        };
+        self.guard.seen().wrote(&slot.path, &version);
+        Ok(version)
     }
 
-    /// Moves a file, a link or a directory to `to`, which must not exist. Missing directories of `to` are created.
-    ///
-    /// # Errors
-    ///
-    /// [`FilesError::Exists`] if `to` exists.
-    pub fn rename(&self, root: &str, path: &str, to: &str) -> Result<(), FilesError> {
-        let mut from = self.request_to_change(root, path)?;
-        let mut into = self.request_to_change(root, to)?;
-        let Place::Slot(source) = from.follow(Leaf::Itself, Way::MustExist)? else {
-            return Err(from.bad_path("it is the root itself"));
-        };
-        let meta = source.meta.as_ref().ok_or_else(|| from.not_found())?;
-        from.check_departure(meta)?;
-        let Place::Slot(target) = into.follow(Leaf::Itself, Way::Made)? else {
-            return Err(into.exists());
-        };
-        let handle = lock(&into, &target.parent)?;
-        if into.look(&target.parent, &target.name)?.is_some() {
-            return Err(into.exists());
+    /// Why replacing or removing the file at `path` needs approval.
+    fn concerns(&self, path: &Path, version: &str, size: u64) -> Vec<Concern> {
+        let unread = size > 0 && !self.guard.seen().has(path, version);
+        let unread = unread.then(|| Concern::Unread { path: path.to_owned(), version: version.to_owned() });
+        self.guard.of_file(path).into_iter().chain(unread).collect()
+    }
+
+    /// Stops a change that the user has not agreed to.
+    fn check(
+        &self,
+        request: &Request<'_>,
+        path: &Path,
+        concerns: Vec<Concern>,
+        agreed: &Agreed,
+        deed: impl FnOnce() -> Deed,
+    ) -> Result<(), FilesError> {
+        let concerns = agreed.open(concerns);
+        if concerns.is_empty() {
+            return Ok(());
         }
-        into.check_creation(&target)?;
-        source.parent.rename(&source.name, &target.parent, &target.name).map_err(|error| from.io("rename", error))?;
-        // As with writes: some file systems cannot sync a directory and persist it by themselves.
-        let _ = handle.sync_all();
-        Ok(())
+        Err(request.approval(Change { deed: deed(), path: path.to_owned(), concerns }))
     }
 
     /// Removes a file, a link (not its target) or an empty directory.
     ///
     /// # Errors
     ///
-    /// [`FilesError::NotEmpty`] for a directory that is not empty.
-    pub fn remove(&self, root: &str, path: &str) -> Result<(), FilesError> {
-        let mut request = self.request_to_change(root, path)?;
-        let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist)? else {
+    /// [`FilesError::NotEmpty`] for a directory that is not empty; [`FilesError::Approval`] as for writes.
+    pub fn remove(&self, root: &str, path: &str, agreed: &Agreed) -> Result<(), FilesError> {
+        let mut request = self.request(root, path)?.to_change()?;
+        let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist, &anything)? else {
             return Err(request.bad_path("it is the root itself"));
         };
         let handle = lock(&request, &slot.parent)?;
         let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
         request.check_departure(&meta)?;
+        let concerns = if meta.is_file() {
+            let version = version_of(&request, &slot.parent, &slot.name, &meta)?;
+            self.concerns(&slot.path, &version, meta.len())
+        } else if meta.is_symlink() {
+            self.guard.of_link(&slot.path).into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        self.check(&request, &slot.path, concerns, agreed, || Deed::Remove)?;
         let removed = if meta.is_dir() {
             slot.parent.remove_dir(&slot.name)
         } else if meta.is_symlink() {
@@ -373,23 +411,20 @@ impl Roots {
     }
 
     fn root(&self, name: &str) -> Result<&Root, FilesError> {
-        self.0.iter().find(|root| root.name == name).ok_or_else(|| FilesError::NoSuchRoot {
+        self.roots.iter().find(|root| root.name == name).ok_or_else(|| FilesError::NoSuchRoot {
             root: name.to_owned(),
-            known: self.0.iter().map(|root| root.name.clone()).collect(),
+            known: self.roots.iter().map(|root| root.name.clone()).collect(),
         })
     }
 
     fn request<'a>(&'a self, root: &str, path: &'a str) -> Result<Request<'a>, FilesError> {
         Request::new(self.root(root)?, path)
     }
+}
 
-    fn request_to_change<'a>(&'a self, root: &str, path: &'a str) -> Result<Request<'a>, FilesError> {
-        let request = self.request(root, path)?;
-        if !request.root.writable {
-            return Err(request.read_only());
-        }
-        Ok(request)
-    }
+/// For paths that are not to be changed, or must exist.
+fn anything(_: &Request<'_>, _: &Path) -> Result<(), FilesError> {
+    Ok(())
 }
 
 fn lock(request: &Request<'_>, parent: &Dir) -> Result<std::fs::File, FilesError> {

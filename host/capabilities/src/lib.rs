@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod approval;
 pub mod documents;
 mod fault;
 pub mod files;

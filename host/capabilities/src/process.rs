@@ -4,7 +4,6 @@
 //! and its process group end with the call that started them, or with the session if they run in the [`Background`]. A
 //! process that leaves the group on purpose is out of reach: a grant of a program includes everything that the program does.
 
-mod approval;
 mod background;
 #[cfg(all(test, target_os = "linux"))]
 mod background_tests;
@@ -23,9 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::approval::Approval;
 use crate::fault::{Fault, FaultKind};
 
-pub use approval::{Approval, Refusal};
 pub use background::{Background, Chunk, Listed, ProgramId};
 pub use child::run;
 pub use group::end_all;

@@ -146,10 +146,12 @@ impl PluginsSection {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ApprovalsSection {
-    /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL` or `PLUGIN/process:PROGRAM`.
+    /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM` or `PLUGIN/files:PATTERN`.
     pub allow: Vec<String>,
     /// What plugins may never do, in the same form. It overrides everything else.
     pub deny: Vec<String>,
+    /// Files that plugins change only with your approval, in addition to the built-in list: patterns such as `deploy/**`.
+    pub protect: Vec<String>,
 }
 
 /// `prompt`.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use hermes_capabilities::files::{Root, Roots};
+use hermes_capabilities::approval::ChangeApproval;
+use hermes_capabilities::files::{Guard, Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{
     Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, Permissions, SKILLS, SessionInfo, Start,
@@ -17,7 +18,7 @@ use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionC
 use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
-use crate::fixtures::{FixedClock, Folders, HashedVectors, ScriptedModel, Storage, model};
+use crate::fixtures::{AgreeingUser, FixedClock, Folders, HashedVectors, ScriptedModel, Storage, model};
 use crate::report::{Calls, Fail};
 use crate::rights::Rights;
 use crate::script::model::FixtureModel;
@@ -189,7 +190,8 @@ impl<'a> TestBench<'a> {
             may_read: granted && (permissions.history || selected),
             may_hook: granted && permissions.hooks,
             documents: if granted { vec![Arc::clone(&setup.storage.documents)] } else { Vec::new() },
-            files: Arc::new(Roots::new(roots)),
+            files: Arc::new(Roots::new(roots, Guard::default())),
+            changes: ChangeApproval::new(Arc::new(AgreeingUser)),
             database: (granted && permissions.sql).then(|| Arc::clone(&setup.storage.database)),
             http: Arc::new(match web.filter(|_| granted) {
                 Some(web) => scripted_web(&self.subject.manifest.name, permissions, web),

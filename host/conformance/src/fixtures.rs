@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hermes_capabilities::documents::Documents;
+use hermes_capabilities::files::Change;
+use hermes_capabilities::process::Run;
 use hermes_capabilities::sql::Database;
 use hermes_conversation::{Model, Usage, tokens};
 use hermes_lab::Terms;
 use hermes_plugin_host::services::{
-    Clock, EmbeddingModel, EmbeddingRequest, Embeddings, Finish, ModelReply, ModelRequest, Models, Pieces, Vectors,
+    Approval, Clock, EmbeddingModel, EmbeddingRequest, Embeddings, Finish, ModelReply, ModelRequest, Models, Pieces,
+    Refusal, Vectors,
 };
 use hermes_plugin_host::{Fault, FaultKind};
 use hermes_testkit::{FaultMode, StandIn};
@@ -23,6 +26,21 @@ pub(crate) const WINDOW: u32 = 32_000;
 
 pub(crate) fn model() -> Model {
     Model { provider: "conformance".to_owned(), name: "scripted".to_owned(), context_length: WINDOW }
+}
+
+/// A user who agrees to every change in the folders of the test.
+pub(crate) struct AgreeingUser;
+
+#[async_trait]
+impl Approval for AgreeingUser {
+    async fn process(&self, run: &Run, _: bool) -> Result<(), Fault> {
+        let why = format!("{:?} was not run: programs are not part of this test", run.program);
+        Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
+    }
+
+    async fn file(&self, _: &Change, _: bool) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 /// A model that picks lines of its input, or that is unavailable.

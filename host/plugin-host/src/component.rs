@@ -132,6 +132,7 @@ impl SessionComponent {
     fn unattended(&self) -> Arc<Recipe> {
         let mut recipe = Recipe { start: Start::Resumed, ..Recipe::clone(&self.recipe) };
         recipe.services.programs = recipe.services.programs.map(Programs::unattended);
+        recipe.services.changes = recipe.services.changes.unattended();
         Arc::new(recipe)
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::http::SecretStore;
@@ -167,6 +168,7 @@ impl Selected {
             may_hook: permissions.hooks || self.found.may_hook(),
             documents: self.documents(around),
             files: Arc::new(self.roots(around)?),
+            changes: ChangeApproval::new((around.approvals)(&self.identity())),
             // Selection alone does not give a database: a file that stays needs a permission.
             database: permissions.sql.then(|| match &around.storage {
                 Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
@@ -274,7 +276,7 @@ impl Selected {
             })?;
             roots.push(root);
         }
-        Ok(Roots::new(roots))
+        Ok(Roots::new(roots, around.files.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::services::{Approval, Clock, Embeddings, History, Models, Random, Reporter};
+use hermes_runtime::services::{Approval, Clock, Embeddings, FileGuard, History, Models, Random, Reporter};
 use hermes_runtime::{Exports, Limit, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
@@ -31,7 +31,7 @@ use crate::web::ConnectionPool;
 /// Creates the receiver of a plugin's log lines, by the plugin's name.
 pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
 
-/// Creates the check whether a plugin may run a program.
+/// Creates the check whether a plugin may run a program, or make a change that needs approval.
 pub type Approvals = Box<dyn Fn(&Identity) -> Arc<dyn Approval> + Send + Sync>;
 
 /// A session's side of its plugins: everything that they may get, each within its manifest.
@@ -60,8 +60,10 @@ pub struct Surroundings {
     pub history: Arc<dyn History>,
     /// Creates the receivers of log lines.
     pub reporters: Reporters,
-    /// Creates the checks of programs.
+    /// Creates the checks of programs and of changes.
     pub approvals: Approvals,
+    /// The rules for changes of files.
+    pub files: FileGuard,
 }
 
 /// The plugins that a configuration selects: found, compiled and checked, but not running.

@@ -110,6 +110,7 @@ impl Process {
             history: Arc::new(NoSession),
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),
+            files: hermes_runtime::services::FileGuard::default(),
         };
         plugins.start(&surroundings).unwrap()
     }

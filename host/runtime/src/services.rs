@@ -12,13 +12,15 @@ use async_trait::async_trait;
 use hermes_conversation::{Header, Message, MessageId, MessageRange, Role};
 
 use hermes_capabilities::Fault;
+use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::Roots;
 use hermes_capabilities::http::Http;
 use hermes_capabilities::process::Programs;
 use hermes_capabilities::sql::Database;
 
-pub use hermes_capabilities::process::{Approval, Refusal};
+pub use hermes_capabilities::approval::{Approval, Refusal};
+pub use hermes_capabilities::files::Guard as FileGuard;
 pub use no_session::NoSession;
 pub use prompt::{Finish, ModelReply, ModelRequest, Models, Piece, Pieces, PromptMessage, PromptPart};
 pub use vectors::{EmbeddingModel, EmbeddingRequest, Embeddings, Purpose, Vectors};
@@ -190,6 +192,8 @@ pub struct Services {
     pub documents: Vec<Arc<Documents>>,
     /// The folders that it may use.
     pub files: Arc<Roots>,
+    /// The approval of changes there.
+    pub changes: ChangeApproval,
     /// Its database, if it has the right to one.
     pub database: Option<Arc<Database>>,
     /// The web, within its grants.

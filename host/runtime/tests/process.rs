@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hermes_capabilities::files::Change;
 use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{Approval, Refusal};
 use hermes_runtime::{
@@ -46,6 +47,10 @@ impl Approval for User {
         let _settled = CountOnDrop(&self.settled);
         tokio::time::sleep(self.thinks).await;
         if self.agrees { Ok(()) } else { Err(Fault::new(FaultKind::Denied, Refusal::User.code(), "no")) }
+    }
+
+    async fn file(&self, change: &Change, _: bool) -> Result<(), Fault> {
+        panic!("{change:?} was asked about, and these tests change no file")
     }
 }
 

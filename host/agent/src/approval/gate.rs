@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use hermes_capabilities::files::{Change, Concern, Guard, Listed, Seen};
 use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
 use hermes_diagnostic::{Diagnose as _, Notice};
@@ -12,7 +13,7 @@ use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 
 use super::kept::Kept;
-use super::question::{Decision, Objection, ProgramRun, Question, Subject};
+use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
 use crate::questions::Questions;
@@ -23,6 +24,8 @@ use crate::report::NoticeSender;
 pub struct Approvals {
     /// `approvals.allow` and `approvals.deny`.
     pub rules: ApprovalRules,
+    /// The files that change only with approval.
+    pub listed: Arc<Listed>,
     /// Whether a front end of the session can answer questions.
     pub can_ask: bool,
 }
@@ -47,10 +50,13 @@ pub(crate) struct Gate {
     /// Held while the user is asked.
     asking: tokio::sync::Mutex<()>,
     pub(super) can_ask: bool,
+    files: Guard,
     notices: NoticeSender,
     questions: Questions,
 }
 
+/// The right to replace files that the session has not read.
+const UNREAD: &str = "unread";
 /// The owner of the host's own tools.
 const HOST: &str = "hermes";
 /// Without this instruction a model tries another way to the same end.
@@ -67,7 +73,7 @@ impl Gate {
         home: &Path,
         identities: impl IntoIterator<Item = Identity>,
         notices: NoticeSender,
-        (questions, for_session): (Questions, SessionRights),
+        (questions, for_session, seen): (Questions, SessionRights, Arc<Seen>),
     ) -> Self {
         Self {
             rules: approvals.rules.clone(),
@@ -76,6 +82,7 @@ impl Gate {
             identities: Mutex::new(by_name(identities)),
             asking: tokio::sync::Mutex::default(),
             can_ask: approvals.can_ask,
+            files: Guard::new(Arc::clone(&approvals.listed), seen),
             notices,
             questions,
         }
@@ -139,8 +146,41 @@ impl Gate {
         self.pass(question, vec![right], attended).await
     }
 
+    /// The rules for changes of files in this session.
+    pub(crate) fn files(&self) -> &Guard {
+        &self.files
+    }
+
+    /// Checks whether a plugin may make a change of a file that needs approval.
+    pub(super) async fn file(&self, plugin: &Identity, change: &Change, attended: bool) -> Result<(), Refused> {
+        let right = |concern: &Concern| {
+            let (of, pattern) = match concern {
+                Concern::Listed { path, pattern, .. } => (path, pattern.as_str()),
+                Concern::Unread { path, .. } => (path, UNREAD),
+            };
+            Right { plugin: plugin.clone(), what: format!("files:{pattern}"), of: of.display().to_string() }
+        };
+        let question = Question {
+            plugin: plugin.name.clone(),
+            version: plugin.version.clone(),
+            subject: Subject::File(Box::new(FileChange::from(change))),
+        };
+        let passed = self.pass(question, change.concerns.iter().map(right).collect(), attended).await;
+        passed.map_err(|mut refused| {
+            let only_unread = change.concerns.iter().all(|concern| matches!(concern, Concern::Unread { .. }));
+            if only_unread && refused.by == Refusal::Unattended {
+                refused.text = format!(
+                    "{} was not changed, because this session has not read what it contains now. Read the file, and then \
+                     change it.",
+                    change.path.display()
+                );
+            }
+            refused
+        })
+    }
+
     async fn pass(&self, question: Question, rights: Vec<Right>, attended: bool) -> Result<(), Refused> {
-        if let Some(refused) = rights.iter().find_map(|right| self.forbidden(right, question.subject.name())) {
+        if let Some(refused) = rights.iter().find_map(|right| self.forbidden_as(right, &question.subject)) {
             return Err(refused);
         }
         let missing =
@@ -161,7 +201,8 @@ impl Gate {
         match self.questions.approval(question.clone()).await {
             None => return Err(self.unattended(&question, &rights)),
             Some(Decision::Deny) => {
-                let text = format!("`{}` was not run: the user refused it. {NO_OTHER_WAY}", question.subject.name());
+                let (name, undone) = (question.subject.name(), question.subject.undone());
+                let text = format!("`{name}` {undone}: the user refused it. {NO_OTHER_WAY}");
                 return Err(Refused { by: Refusal::User, text });
             }
             Some(Decision::Once) => {}
@@ -209,8 +250,16 @@ impl Gate {
     }
 
     fn forbidden(&self, right: &Right, name: &str) -> Option<Refused> {
+        self.denied(right, name, "was not run")
+    }
+
+    fn forbidden_as(&self, right: &Right, subject: &Subject) -> Option<Refused> {
+        self.denied(right, subject.name(), subject.undone())
+    }
+
+    fn denied(&self, right: &Right, name: &str, undone: &str) -> Option<Refused> {
         let entry = self.rules.denies(right)?;
-        let text = format!("`{name}` was not run: `approvals.deny` has `{entry}`. {NO_OTHER_WAY}");
+        let text = format!("`{name}` {undone}: `approvals.deny` has `{entry}`. {NO_OTHER_WAY}");
         Some(Refused { by: Refusal::Configuration, text })
     }
 
@@ -218,20 +267,25 @@ impl Gate {
         let name = question.subject.name();
         let entries: Vec<String> = rights.iter().map(Right::entry).collect();
         let entries = entries.join(", ");
+        let deed = match question.subject {
+            Subject::File(_) => "change",
+            Subject::Tool { .. } | Subject::Program(_) => "run",
+        };
         self.notices.notice(format!(
-            "plugin `{}` was not allowed to run `{name}`: it needs approval, and this session cannot ask for approval; \
+            "plugin `{}` was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \
              `approvals.allow: [{entries}]` in config.yaml allows it",
             question.plugin
         ));
+        let undone = question.subject.undone();
         let text = format!(
-            "`{name}` was not run: it needs the user's approval, and this session cannot ask for approval. The user can \
+            "`{name}` {undone}: it needs the user's approval, and this session cannot ask for approval. The user can \
              allow it with `approvals.allow: [{entries}]` in config.yaml, or in a chat on a terminal. {NO_OTHER_WAY}"
         );
         Refused { by: Refusal::Unattended, text }
     }
 }
 
-/// The gate for the programs of one plugin.
+/// The gate for the programs and the changes of one plugin.
 pub(crate) struct PluginGate {
     pub(crate) gate: Arc<Gate>,
     pub(crate) plugin: Identity,
@@ -241,6 +295,11 @@ pub(crate) struct PluginGate {
 impl Approval for PluginGate {
     async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault> {
         let passed = self.gate.program(&self.plugin, run, attended).await;
+        passed.map_err(|refused| Fault::new(FaultKind::Denied, refused.by.code(), refused.text))
+    }
+
+    async fn file(&self, change: &Change, attended: bool) -> Result<(), Fault> {
+        let passed = self.gate.file(&self.plugin, change, attended).await;
         passed.map_err(|refused| Fault::new(FaultKind::Denied, refused.by.code(), refused.text))
     }
 }

@@ -1,5 +1,6 @@
 //! The question that a user answers before a plugin acts.
 
+use hermes_capabilities::files::{Change, Concern, Deed};
 use hermes_capabilities::process::Run;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,68 @@ pub enum Subject {
     },
     /// Run a program.
     Program(Box<ProgramRun>),
+    /// Change a file that starts programs or instructs agents, or whose content the session has not read.
+    File(Box<FileChange>),
+}
+
+/// A change of a file, as shown to the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The file, with links resolved.
+    pub path: String,
+    /// What happens to it.
+    pub deed: FileDeed,
+    /// Why the change needs approval.
+    pub because: Vec<String>,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "deed", rename_all = "kebab-case")]
+pub enum FileDeed {
+    /// It is created.
+    Create {
+        /// The number of bytes.
+        bytes: u64,
+        /// They, if they are valid UTF-8.
+        content: Option<String>,
+    },
+    /// Its content is replaced.
+    Replace {
+        /// The number of bytes before.
+        before: u64,
+        /// The number of bytes afterwards.
+        bytes: u64,
+        /// They, if they are valid UTF-8.
+        content: Option<String>,
+    },
+    /// It moves.
+    Rename {
+        /// Its new path.
+        to: String,
+    },
+    /// It is removed.
+    Remove,
+}
+
+impl From<&Change> for FileChange {
+    fn from(change: &Change) -> Self {
+        let text = |content: &[u8]| std::str::from_utf8(content).ok().map(str::to_owned);
+        let deed = match &change.deed {
+            Deed::Create(content) => FileDeed::Create { bytes: content.len() as u64, content: text(content) },
+            Deed::Replace { size, content } => {
+                FileDeed::Replace { before: *size, bytes: content.len() as u64, content: text(content) }
+            }
+            Deed::Rename(to) => FileDeed::Rename { to: to.display().to_string() },
+            Deed::Remove => FileDeed::Remove,
+        };
+        let because = |concern: &Concern| match concern {
+            Concern::Listed { path, pattern, reason } if *path == change.path => format!("{reason} ({pattern})"),
+            Concern::Listed { path, pattern, reason } => format!("{}: {reason} ({pattern})", path.display()),
+            Concern::Unread { .. } => "the session has not read what the file contains now".to_owned(),
+        };
+        Self { path: change.path.display().to_string(), deed, because: change.concerns.iter().map(because).collect() }
+    }
 }
 
 /// A program run, as shown to the user. Of the environment, it has only what the plugin sets: the rest may contain secrets.
@@ -98,11 +161,20 @@ pub enum Decision {
 }
 
 impl Subject {
-    /// The tool or the program.
+    /// The tool, the program or the file.
     pub fn name(&self) -> &str {
         match self {
             Self::Tool { name, .. } => name,
             Self::Program(run) => &run.program,
+            Self::File(change) => &change.path,
+        }
+    }
+
+    /// What a refusal says about it.
+    pub(super) fn undone(&self) -> &'static str {
+        match self {
+            Self::Tool { .. } | Self::Program(_) => "was not run",
+            Self::File(_) => "was not changed",
         }
     }
 }

@@ -6,9 +6,9 @@ use hermes_plugin_host::Identity;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Right {
     pub(crate) plugin: Identity,
-    /// The tool, or `process:` and the program.
+    /// The tool, `process:` and the program, or `files:` and the pattern of the list (`files:unread` for other files).
     pub(crate) what: String,
-    /// What else must match: the file behind the program's name, or the reason of a hook.
+    /// What else must match: the file behind the program's name, the changed file, or the reason of a hook.
     pub(crate) of: String,
 }
 

@@ -36,7 +36,7 @@ impl ApprovalRules {
         Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })
     }
 
-    /// Finds the entry of `approvals.deny` that covers an action: a tool's name, or `process:PROGRAM`.
+    /// Finds the entry of `approvals.deny` that covers an action: a tool's name, `process:PROGRAM` or `files:PATTERN`.
     pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
         let is_about = |entry: &&Entry| entry.is_about(plugin, what);
         self.deny.iter().find(is_about).map(Entry::written)
@@ -80,8 +80,8 @@ impl FromStr for Entry {
         };
         let is_valid = match what {
             None => true,
-            Some(what) => match what.strip_prefix("process:") {
-                Some(program) => !program.is_empty(),
+            Some(what) => match what.strip_prefix("process:").or_else(|| what.strip_prefix("files:")) {
+                Some(named) => !named.is_empty(),
                 None => plain(what, "-_"),
             },
         };

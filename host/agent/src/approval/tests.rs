@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_capabilities::process::Run;
@@ -55,13 +56,13 @@ impl Fixture {
     fn with(answers: &[Decision], allow: &[&str], deny: &[&str], home: tempfile::TempDir) -> Self {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
         let rules = ApprovalRules::parse(&list(allow), &list(deny)).unwrap();
-        let approvals = Approvals { rules, can_ask: true };
+        let approvals = Approvals { rules, can_ask: true, ..Approvals::default() };
         let feed = Feed::new(FeedLimits::SHARED);
         let events = feed.subscribe(None);
         let questions = Questions::new(feed.clone());
         let notices = NoticeSender::new(home.path(), "s", feed);
         let identities = ["runner", "guard"].map(identity);
-        let answered = (questions.clone(), SessionRights::default());
+        let answered = (questions.clone(), SessionRights::default(), Arc::default());
         let gate = Gate::new(&approvals, home.path(), identities, notices, answered);
         let answers = answers.iter().copied().collect();
         let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);

@@ -59,7 +59,7 @@ impl RunningPlugins {
         front: &Front,
     ) -> Result<Self, AgentError> {
         let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
-        let answers = (front.questions.clone(), front.rights.clone());
+        let answers = (front.questions.clone(), front.rights.clone(), Arc::clone(&front.seen));
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
         let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
@@ -162,7 +162,7 @@ pub(crate) fn surroundings(
         _ if fresh => Start::Fresh,
         _ => Start::Resumed,
     };
-    let (reporters, gate) = (notices.clone(), Arc::clone(gate));
+    let (reporters, gate, files) = (notices.clone(), Arc::clone(gate), gate.files().clone());
     Surroundings {
         session: SessionInfo {
             id: session.id.to_string(),
@@ -190,5 +190,6 @@ pub(crate) fn surroundings(
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
         approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
+        files,
     }
 }

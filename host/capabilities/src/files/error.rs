@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::guard::Change;
 use crate::fault::{Fault, FaultKind};
 
 /// An error below a root. Every message names the path, the root and the fix.
@@ -56,6 +57,48 @@ pub enum FilesError {
         root: String,
         /// The path as given.
         path: String,
+    },
+    /// The change would be in a folder of git.
+    #[error(
+        "`{path}` in the root `{root}` is part of git's own files, which can start programs: no file tool changes them; run \
+         git itself, or ask the user to"
+    )]
+    Repository {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The path leads to an interface of the kernel.
+    #[error("`{path}` in the root `{root}` is an interface of the system and not a file: plugins cannot use it")]
+    Kernel {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+    },
+    /// The change needs the user's approval.
+    #[error("`{path}` in the root `{root}` was not changed: the change needs the user's approval")]
+    Approval {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// The change.
+        change: Box<Change>,
+    },
+    /// The folder has too many entries to look at each before it moves.
+    #[error(
+        "the directory `{path}` in the root `{root}` has more than {limit} entries, too many to check before it moves: move \
+         smaller parts, or let the user move it"
+    )]
+    Unchecked {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// The limit.
+        limit: usize,
     },
     /// Nothing is at the path.
     #[error("there is no `{path}` in the root `{root}`: list its folder or search for it")]
@@ -200,10 +243,13 @@ impl FilesError {
             Self::NoSuchRoot { .. }
             | Self::Outside { .. }
             | Self::Denied { .. }
+            | Self::Repository { .. }
+            | Self::Kernel { .. }
+            | Self::Approval { .. }
             | Self::ReadOnly { .. }
             | Self::Protected { .. } => FaultKind::Denied,
             Self::Conflict { .. } | Self::Exists { .. } => FaultKind::Conflict,
-            Self::TooMany { .. } | Self::TooLarge { .. } => FaultKind::Exhausted,
+            Self::TooMany { .. } | Self::Unchecked { .. } | Self::TooLarge { .. } => FaultKind::Exhausted,
             Self::Busy { .. } => FaultKind::Unavailable,
             Self::Cancelled { .. } => FaultKind::Cancelled,
             Self::Io { source, .. } if is_full(source) => FaultKind::Exhausted,
@@ -219,6 +265,10 @@ impl FilesError {
             Self::BadPath { .. } => "bad-path",
             Self::Outside { .. } => "outside",
             Self::Denied { .. } => "closed",
+            Self::Repository { .. } => "git",
+            Self::Kernel { .. } => "kernel",
+            Self::Approval { .. } => "approval",
+            Self::Unchecked { .. } => "too-many",
             Self::NotFound { .. } => "not-found",
             Self::ReadOnly { .. } => "read-only",
             Self::Protected { .. } => "protected",

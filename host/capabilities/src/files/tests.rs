@@ -41,10 +41,13 @@ impl Fixture {
     }
 
     fn roots(path: &Path, denied: &[PathBuf]) -> Roots {
-        Roots::new(vec![
-            Root::open("workspace", path, true, denied.iter().cloned()).unwrap(),
-            Root::open("frozen", path, false, denied.iter().cloned()).unwrap(),
-        ])
+        Roots::new(
+            vec![
+                Root::open("workspace", path, true, denied.iter().cloned()).unwrap(),
+                Root::open("frozen", path, false, denied.iter().cloned()).unwrap(),
+            ],
+            Guard::default(),
+        )
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -61,7 +64,7 @@ impl Fixture {
     }
 
     fn write(&self, path: &str, content: &str, version: Option<&str>) -> Result<String, FilesError> {
-        self.roots.write("workspace", path, content.as_bytes(), version)
+        self.roots.write("workspace", path, content.as_bytes(), version, &Agreed::to_all())
     }
 
     fn names(&self, path: &str) -> Vec<String> {
@@ -87,7 +90,7 @@ impl Fixture {
             code(roots.stat("workspace", path).map(drop)),
             code(roots.entries("workspace", path).map(drop)),
             code(roots.read("workspace", path, 0, 100).map(drop)),
-            code(roots.write("workspace", path, b"pwned", None).map(drop)),
+            code(roots.write("workspace", path, b"pwned", None, &Agreed::to_all()).map(drop)),
         ]
     }
 
@@ -97,9 +100,9 @@ impl Fixture {
         let roots = &self.roots;
         let mut codes = self.follow(path);
         codes.extend([
-            code(roots.rename("workspace", path, "stolen")),
-            code(roots.rename("workspace", "src/main.rs", path)),
-            code(roots.remove("workspace", path)),
+            code(roots.rename("workspace", path, "stolen", &Agreed::to_all())),
+            code(roots.rename("workspace", "src/main.rs", path, &Agreed::to_all())),
+            code(roots.remove("workspace", path, &Agreed::to_all())),
         ]);
         codes
     }
@@ -134,8 +137,8 @@ fn an_invalid_path_is_refused_by_every_operation() {
     assert_eq!(fixture.read("src//./main.rs").unwrap(), "fn main() {}\n");
     assert_eq!(fixture.names("."), fixture.names(""));
     for path in ["", ".", "./"] {
-        assert_eq!(fixture.roots.remove("workspace", path).unwrap_err().code(), "bad-path");
-        assert_eq!(fixture.roots.rename("workspace", path, "x").unwrap_err().code(), "bad-path");
+        assert_eq!(fixture.roots.remove("workspace", path, &Agreed::to_all()).unwrap_err().code(), "bad-path");
+        assert_eq!(fixture.roots.rename("workspace", path, "x", &Agreed::to_all()).unwrap_err().code(), "bad-path");
     }
 }
 
@@ -195,9 +198,9 @@ fn links_inside_are_followed_and_stay_links() {
     assert_eq!(kinds, [link("coming"), link("main"), link("source"), ("src".to_owned(), Kind::Directory)]);
     assert_eq!(fixture.names("source"), ["source/main.rs", "source/new.rs", "source/round"]);
 
-    fixture.roots.rename("workspace", "main", "moved").unwrap();
+    fixture.roots.rename("workspace", "main", "moved", &Agreed::to_all()).unwrap();
     assert!(fixture.at("root/moved").is_symlink());
-    fixture.roots.remove("workspace", "source").unwrap();
+    fixture.roots.remove("workspace", "source", &Agreed::to_all()).unwrap();
     assert!(fixture.at("root/src/main.rs").is_file());
 }
 
@@ -222,7 +225,11 @@ fn denied_paths_below_a_root_cannot_be_reached_moved_or_seen() {
     fs::rename(fixture.at("root/home"), fixture.at("root/users/me/.hermes")).unwrap();
     fixture.link("users/me/.hermes", "home");
     for path in ["users", "users/me", "users/me/.hermes"] {
-        assert_eq!(fixture.roots.rename("workspace", path, "elsewhere").unwrap_err().code(), "closed", "{path}");
+        assert_eq!(
+            fixture.roots.rename("workspace", path, "elsewhere", &Agreed::to_all()).unwrap_err().code(),
+            "closed",
+            "{path}"
+        );
     }
     assert_eq!(fixture.read("users/me/.hermes/secret").unwrap_err().code(), "closed");
     fixture.write("users/me/notes", "fine", None).unwrap();
@@ -241,7 +248,7 @@ fn a_single_file_can_be_denied() {
     fixture.link("src/main.rs", "link");
     assert_eq!(fixture.everything("src/main.rs"), ["closed"; 7]);
     assert_eq!(fixture.read("link").unwrap_err().code(), "closed");
-    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
+    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere", &Agreed::to_all()).unwrap_err().code(), "closed");
 }
 
 #[test]
@@ -253,12 +260,16 @@ fn a_denied_path_that_does_not_exist_cannot_be_created() {
         ["me", "me/.hermes", "me/.hermes/config.yaml", "src/.hermes", "src/.HERMES", "src/.hermes/deep/config.yaml"]
     {
         assert_eq!(fixture.write(path, "pwned", None).unwrap_err().code(), "closed", "{path}");
-        fixture.roots.write("workspace", "evil/.hermes/config.yaml", b"pwned", None).unwrap();
-        assert_eq!(fixture.roots.rename("workspace", "evil", path).unwrap_err().code(), "closed", "{path}");
+        fixture.roots.write("workspace", "evil/.hermes/config.yaml", b"pwned", None, &Agreed::to_all()).unwrap();
+        assert_eq!(
+            fixture.roots.rename("workspace", "evil", path, &Agreed::to_all()).unwrap_err().code(),
+            "closed",
+            "{path}"
+        );
     }
     fixture.write("me/notes", "fine", None).unwrap();
     assert_eq!(fixture.write("me/.hermes", "pwned", None).unwrap_err().code(), "closed");
-    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere").unwrap_err().code(), "closed");
+    assert_eq!(fixture.roots.rename("workspace", "src", "elsewhere", &Agreed::to_all()).unwrap_err().code(), "closed");
     for path in ["root/me/.hermes", "root/src/.hermes", "root/src/.HERMES"] {
         assert!(!fixture.at(path).exists());
     }
@@ -326,8 +337,8 @@ fn swapping_a_directory_for_a_link_opens_no_way_out() {
         for _ in 0..200 {
             let _ = fixture.write("swap/secret", "harmless", None);
             let _ = fixture.write("swap/dir/secret", "harmless", None);
-            let _ = fixture.roots.remove("workspace", "swap/dir/secret");
-            let _ = fixture.roots.remove("workspace", "swap/dir");
+            let _ = fixture.roots.remove("workspace", "swap/dir/secret", &Agreed::to_all());
+            let _ = fixture.roots.remove("workspace", "swap/dir", &Agreed::to_all());
         }
         done.store(true, Ordering::Relaxed);
         assert!(reads > 0);
@@ -345,7 +356,7 @@ fn pipes_sockets_and_directories_are_not_files_and_never_block() {
         assert_eq!(fixture.read(path).unwrap_err().code(), "not-a-file", "{path}");
         assert_eq!(fixture.write(path, "x", None).unwrap_err().code(), "not-a-file", "{path}");
     }
-    assert_eq!(fixture.roots.remove("workspace", "pipe").unwrap_err().code(), "not-a-file");
+    assert_eq!(fixture.roots.remove("workspace", "pipe", &Agreed::to_all()).unwrap_err().code(), "not-a-file");
     assert_eq!(fixture.roots.stat("workspace", "pipe").unwrap().kind, Kind::Other);
     assert_eq!(fixture.roots.entries("workspace", "src/main.rs").unwrap_err().code(), "not-a-directory");
     assert_eq!(fixture.read("src/main.rs/deeper").unwrap_err().code(), "not-a-directory");
@@ -385,10 +396,10 @@ proptest! {
         if let Ok(findings) = roots.search("workspace", &path, None, 0, 100, &|| false) {
             prop_assert!(findings.found.iter().all(|found| !found.path.contains("secret")));
         }
-        let _ = roots.rename("workspace", &path, other);
-        let _ = roots.rename("workspace", other, &path);
-        let _ = roots.write("workspace", &path, b"pwned", None);
-        let _ = roots.remove("workspace", &path);
+        let _ = roots.rename("workspace", &path, other, &Agreed::to_all());
+        let _ = roots.rename("workspace", other, &path, &Agreed::to_all());
+        let _ = roots.write("workspace", &path, b"pwned", None, &Agreed::to_all());
+        let _ = roots.remove("workspace", &path, &Agreed::to_all());
         fixture.assert_untouched();
         let mut beside: Vec<_> = fixture.base.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         beside.sort();

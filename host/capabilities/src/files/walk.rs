@@ -8,10 +8,11 @@ use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
+use super::guard::{self, repository};
 use super::{FilesError, Root};
 
 /// The longest path in bytes; the system itself takes no longer ones.
@@ -133,6 +134,24 @@ pub(super) struct Slot {
     pub(super) parent: Dir,
     pub(super) name: OsString,
     pub(super) meta: Option<Metadata>,
+    /// Its absolute path, with links resolved.
+    pub(super) path: PathBuf,
+}
+
+/// A directory on the way.
+struct Passed {
+    dir: Dir,
+    /// Its absolute path, with links resolved.
+    path: PathBuf,
+    /// Whether its entries belong to git.
+    git: bool,
+}
+
+impl Passed {
+    fn slot(&self, name: OsString, meta: Option<Metadata>) -> io::Result<Place> {
+        let path = self.path.join(&name);
+        Ok(Place::Slot(Box::new(Slot { parent: self.dir.try_clone()?, name, meta, path })))
+    }
 }
 
 /// One path in one root.
@@ -140,22 +159,44 @@ pub(super) struct Request<'a> {
     pub(super) root: &'a Root,
     pub(super) path: &'a str,
     fence: Fence,
+    /// Whether something is to be changed.
+    changes: bool,
 }
 
 impl<'a> Request<'a> {
     pub(super) fn new(root: &'a Root, path: &'a str) -> Result<Self, FilesError> {
-        let request = Self { root, path, fence: Fence::around(root) };
+        let request = Self { root, path, fence: Fence::around(root), changes: false };
         let top = root.dir.dir_metadata().map_err(|e| request.io("look at", e))?;
         if request.fence.closes(identity(&top)) {
             return Err(request.denied());
         }
+        if guard::is_kernel_interface(&root.dir) {
+            return Err(request.kernel());
+        }
         Ok(request)
     }
 
-    pub(super) fn follow(&mut self, leaf: Leaf, way: Way) -> Result<Place, FilesError> {
+    /// The same path, to be changed: never in a folder of git.
+    pub(super) fn to_change(self) -> Result<Self, FilesError> {
+        if !self.root.writable {
+            return Err(self.read_only());
+        }
+        Ok(Self { changes: true, ..self })
+    }
+
+    /// Follows the path. `allowed` decides about the final path before a missing directory is made.
+    pub(super) fn follow(
+        &mut self,
+        leaf: Leaf,
+        way: Way,
+        allowed: &dyn Fn(&Self, &Path) -> Result<(), FilesError>,
+    ) -> Result<Place, FilesError> {
         let mut pending = self.steps()?;
-        let mut trail = vec![self.root.dir.try_clone().map_err(|e| self.io("open", e))?];
+        let dir = self.root.dir.try_clone().map_err(|e| self.io("open", e))?;
+        let git = self.changes && repository::surrounds(&self.root.real);
+        let mut trail = vec![Passed { dir, path: self.root.real.clone(), git }];
         let mut links = 0;
+        let mut checked = false;
         while let Some(step) = pending.pop_front() {
             if step == ".." {
                 if trail.len() == 1 {
@@ -164,15 +205,24 @@ impl<'a> Request<'a> {
                 trail.pop();
                 continue;
             }
-            let dir = trail.last().ok_or_else(|| self.outside())?;
+            let passed = trail.last().ok_or_else(|| self.outside())?;
+            let dir = &passed.dir;
             let last = pending.is_empty();
+            if self.changes && guard::is_git(&step) {
+                return Err(self.repository());
+            }
             let Some(meta) = self.look(dir, &step)? else {
                 if last {
-                    let parent = dir.try_clone().map_err(|e| self.io("open", e))?;
-                    return Ok(Place::Slot(Box::new(Slot { parent, name: step, meta: None })));
+                    self.check_git(passed)?;
+                    return passed.slot(step, None).map_err(|e| self.io("open", e));
                 }
                 if way == Way::MustExist {
                     return Err(self.not_found());
+                }
+                self.check_git(passed)?;
+                if !checked {
+                    allowed(self, &self.destination(&passed.path, &step, &pending)?)?;
+                    checked = true;
                 }
                 self.make_directory(dir, &step)?;
                 pending.push_front(step);
@@ -192,8 +242,8 @@ impl<'a> Request<'a> {
                 continue;
             }
             if last {
-                let parent = dir.try_clone().map_err(|e| self.io("open", e))?;
-                return Ok(Place::Slot(Box::new(Slot { parent, name: step, meta: Some(meta) })));
+                self.check_git(passed)?;
+                return passed.slot(step, Some(meta)).map_err(|e| self.io("open", e));
             }
             if !meta.is_dir() {
                 return Err(self.not_a_directory());
@@ -202,10 +252,33 @@ impl<'a> Request<'a> {
                 return Err(self.bad_path("it is nested too deep"));
             }
             let next = self.open_dir(dir, &step)?;
-            trail.push(next);
+            let git = self.changes && repository::covers(&next, passed.git);
+            let path = passed.path.join(&step);
+            trail.push(Passed { dir: next, path, git });
         }
-        let dir = trail.pop().ok_or_else(|| self.outside())?;
-        Ok(Place::Directory(dir))
+        let passed = trail.pop().ok_or_else(|| self.outside())?;
+        self.check_git(&passed)?;
+        Ok(Place::Directory(passed.dir))
+    }
+
+    /// Entries of git's folders do not change.
+    fn check_git(&self, passed: &Passed) -> Result<(), FilesError> {
+        if passed.git { Err(self.repository()) } else { Ok(()) }
+    }
+
+    /// Where a path ends of which nothing exists from `step` on.
+    fn destination(&self, parent: &Path, step: &OsStr, pending: &VecDeque<OsString>) -> Result<PathBuf, FilesError> {
+        let mut path = parent.join(step);
+        for step in pending {
+            if step == ".." {
+                path.pop();
+            } else if guard::is_git(step) {
+                return Err(self.repository());
+            } else {
+                path.push(step);
+            }
+        }
+        Ok(path)
     }
 
     /// The components of the path. Refuses a path that is not valid below any root.
@@ -288,6 +361,9 @@ impl<'a> Request<'a> {
         if self.fence.closes_new(identity(&meta), name, passing) {
             return Err(self.denied());
         }
+        if repository::would_become(parent, name) {
+            return Err(self.repository());
+        }
         Ok(())
     }
 
@@ -340,6 +416,9 @@ impl<'a> Request<'a> {
             Err(error) => return Err(self.io("open", error)),
         };
         let held = opened.dir_metadata().map_err(|e| self.io("look at", e))?;
+        if guard::is_kernel_interface(&opened) {
+            return Err(self.kernel());
+        }
         Ok((identity(&held) == identity(seen)).then_some(opened))
     }
 
@@ -353,98 +432,10 @@ impl<'a> Request<'a> {
             Err(error) => return Err(self.io("open", error)),
         };
         let held = opened.metadata().map_err(|e| self.io("look at", e))?;
-        Ok((identity(&held) == identity(seen)).then_some((opened, held)))
-    }
-
-    fn at(&self) -> (String, String) {
-        let path = if self.path.is_empty() { "." } else { self.path };
-        (self.root.name.clone(), path.to_owned())
-    }
-
-    pub(super) fn denied(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Denied { root, path }
-    }
-
-    pub(super) fn outside(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Outside { root, path }
-    }
-
-    pub(super) fn not_found(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::NotFound { root, path }
-    }
-
-    pub(super) fn not_a_directory(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::NotADirectory { root, path }
-    }
-
-    pub(super) fn not_a_file(&self, meta: &Metadata) -> FilesError {
-        let (root, path) = self.at();
-        let found = if meta.is_dir() {
-            "a directory"
-        } else if meta.is_symlink() {
-            "a link"
-        } else {
-            "a pipe, socket or device"
-        };
-        FilesError::NotAFile { root, path, found }
-    }
-
-    pub(super) fn read_only(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::ReadOnly { root, path }
-    }
-
-    pub(super) fn protected(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Protected { root, path }
-    }
-
-    pub(super) fn conflict(&self, current: Option<String>) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Conflict { root, path, current }
-    }
-
-    pub(super) fn exists(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Exists { root, path }
-    }
-
-    pub(super) fn not_empty(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::NotEmpty { root, path }
-    }
-
-    pub(super) fn too_many(&self, limit: usize) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::TooMany { root, path, limit }
-    }
-
-    pub(super) fn too_large(&self, size: usize, limit: usize) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::TooLarge { root, path, size, limit }
-    }
-
-    pub(super) fn busy(&self) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Busy { root, path }
-    }
-
-    pub(super) fn bad_path(&self, reason: &'static str) -> FilesError {
-        let (root, mut path) = self.at();
-        if let Some((cut, _)) = path.char_indices().nth(200) {
-            path.truncate(cut);
-            path.push('…');
+        if guard::is_kernel_interface(&opened) {
+            return Err(self.kernel());
         }
-        FilesError::BadPath { root, path, reason }
-    }
-
-    pub(super) fn io(&self, action: &'static str, source: io::Error) -> FilesError {
-        let (root, path) = self.at();
-        FilesError::Io { root, path, action, source }
+        Ok((identity(&held) == identity(seen)).then_some((opened, held)))
     }
 }
 

@@ -16,6 +16,10 @@ impl Approval for Yes {
     async fn process(&self, _: &Run, _: bool) -> Result<(), Fault> {
         Ok(())
     }
+
+    async fn file(&self, _: &crate::files::Change, _: bool) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 /// A workspace with a folder `sub`, a folder of programs, and an API key in the host's environment.

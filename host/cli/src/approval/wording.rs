@@ -1,7 +1,7 @@
 //! The text of a question. Foreign text is shown exactly: invisible characters are made visible, and omitted text is
 //! counted.
 
-use hermes_agent::approval::{Decision, ProgramRun, Question, Subject};
+use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
 
 use crate::text::{counted, grouped};
 
@@ -32,6 +32,11 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
             program(run),
             format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
         ),
+        Subject::File(change) => (
+            format!("approval: {plugin} wants to {} a file", deed(&change.deed)),
+            file(change),
+            "every change of this file by this plugin".to_owned(),
+        ),
         Subject::Tool { name, arguments, dangerous, objections } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
             if *dangerous {
@@ -50,6 +55,34 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
     let fields = fields.into_iter().map(|(label, text)| format!("  {label:width$}  {text}"));
     // Two of the answers allow more than the action that is shown.
     std::iter::once(title).chain(fields).chain([format!("  session and always allow {scope}")]).collect()
+}
+
+fn deed(deed: &FileDeed) -> &'static str {
+    match deed {
+        FileDeed::Create { .. } => "create",
+        FileDeed::Replace { .. } => "replace",
+        FileDeed::Rename { .. } => "move",
+        FileDeed::Remove => "remove",
+    }
+}
+
+fn file(change: &FileChange) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("file", word(&change.path))];
+    let content = |bytes: u64, content: &Option<String>| {
+        let text = content.as_ref().map_or_else(|| "binary data".to_owned(), |text| bounded(text, quoted));
+        format!("{}: {text}", counted(bytes, "byte"))
+    };
+    match &change.deed {
+        FileDeed::Create { bytes, content: text } => fields.push(("content", content(*bytes, text))),
+        FileDeed::Replace { before, bytes, content: text } => {
+            fields.push(("before", counted(*before, "byte")));
+            fields.push(("content", content(*bytes, text)));
+        }
+        FileDeed::Rename { to } => fields.push(("to", word(to))),
+        FileDeed::Remove => {}
+    }
+    fields.extend(change.because.iter().map(|why| ("because", visible(why))));
+    fields
 }
 
 fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {

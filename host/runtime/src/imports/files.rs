@@ -8,8 +8,9 @@ use imported::types::Error;
 
 use crate::context::Context;
 use crate::convert::fault;
-use crate::error::Fault;
-use hermes_capabilities::files::{Entry, FilesError, Kind, Pattern, Roots};
+use crate::error::{Fault, FaultKind};
+use crate::services::Refusal;
+use hermes_capabilities::files::{Agreed, Change, Entry, FilesError, Kind, Pattern, Roots};
 
 impl Context {
     fn may_use_files(&self) -> Result<(), Error> {
@@ -30,6 +31,55 @@ impl Context {
         let call = self.call.clone();
         let work = move || Ok(work(&roots, &|| call.is_cancelled() || call.time_left().is_zero())?);
         self.off_thread(work).await.map_err(fault)
+    }
+
+    /// Changes a file. If the change needs approval, the user is asked, and the change is tried again with it.
+    async fn change<T, F>(&mut self, work: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Fn(&Roots, &Agreed) -> Result<T, FilesError> + Clone + Send + 'static,
+    {
+        /// A file that changes meanwhile asks again, but not without end.
+        const MAX_QUESTIONS: usize = 3;
+        self.may_use_files()?;
+        let mut agreed = Agreed::to_nothing();
+        for _ in 0..MAX_QUESTIONS {
+            let (roots, work, so_far) = (Arc::clone(&self.services.files), work.clone(), agreed.clone());
+            // An approval is an answer of the work, not a failure: the plugin does not see it.
+            let tried = self
+                .off_thread(move || match work(&roots, &so_far) {
+                    Ok(done) => Ok(Ok(done)),
+                    Err(FilesError::Approval { change, .. }) => Ok(Err(change)),
+                    Err(error) => Err(error.into()),
+                })
+                .await
+                .map_err(fault)?;
+            match tried {
+                Ok(done) => return Ok(done),
+                Err(change) => {
+                    self.approve(&change).await.map_err(fault)?;
+                    agreed.add(&change);
+                }
+            }
+        }
+        let why = "the file changes while the user is asked: try again later";
+        Err(fault(Fault::new(FaultKind::Unavailable, "locked", why)))
+    }
+
+    async fn approve(&mut self, change: &Change) -> Result<(), Fault> {
+        let approval = self.services.changes.clone();
+        // Otherwise a plugin could repeat a refused question without end.
+        let may_ask = !self.call.refused;
+        let refusal = match self.call.ask_user(approval.approve(change, may_ask)).await {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusal,
+        };
+        if !may_ask && refusal.code == Refusal::Unattended.code() {
+            let why = "not changed: the user has refused this call something already, and is not asked again";
+            return Err(Fault::new(FaultKind::Denied, Refusal::User.code(), why));
+        }
+        self.call.refused |= refusal.code == Refusal::User.code();
+        Err(refusal)
     }
 }
 
@@ -79,15 +129,16 @@ impl wit::Host for Context {
         content: Vec<u8>,
         version: Option<String>,
     ) -> Result<String, Error> {
-        self.on_files(move |roots, _| roots.write(&root, &path, &content, version.as_deref())).await
+        let content = Arc::new(content);
+        self.change(move |roots, agreed| roots.write(&root, &path, &content, version.as_deref(), agreed)).await
     }
 
     async fn rename(&mut self, root: String, path: String, to: String) -> Result<(), Error> {
-        self.on_files(move |roots, _| roots.rename(&root, &path, &to)).await
+        self.change(move |roots, agreed| roots.rename(&root, &path, &to, agreed)).await
     }
 
     async fn remove(&mut self, root: String, path: String) -> Result<(), Error> {
-        self.on_files(move |roots, _| roots.remove(&root, &path)).await
+        self.change(move |roots, agreed| roots.remove(&root, &path, agreed)).await
     }
 
     async fn search(

@@ -16,8 +16,9 @@ use crate::limits::Limits;
 use crate::loaded::Loaded;
 use crate::slots::SessionCalls;
 use crate::types::{SessionInfo, Start};
+use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::documents::Documents;
-use hermes_capabilities::files::Roots;
+use hermes_capabilities::files::{Change, Guard, Roots};
 use hermes_capabilities::http::Http;
 use hermes_capabilities::process::Run;
 
@@ -116,6 +117,11 @@ impl Approval for NoSession {
         let why = format!("{:?} was not run: without a session, no user can approve it", run.program);
         Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
     }
+
+    async fn file(&self, change: &Change, _: bool) -> Result<(), Fault> {
+        let why = format!("{:?} was not changed: without a session, no user can approve it", change.path);
+        Err(Fault::new(FaultKind::Denied, Refusal::Unattended.code(), why))
+    }
 }
 
 impl Recipe {
@@ -159,7 +165,8 @@ impl Services {
             may_read: false,
             may_hook: false,
             documents: vec![Arc::new(Documents::in_memory())],
-            files: Arc::new(Roots::new(Vec::new())),
+            files: Arc::new(Roots::new(Vec::new(), Guard::default())),
+            changes: ChangeApproval::new(Arc::new(NoSession)),
             database: None,
             http: Arc::new(Http::closed()),
             programs: None,

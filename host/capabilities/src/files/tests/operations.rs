@@ -33,10 +33,11 @@ fn a_read_returns_a_slice_the_total_size_and_the_version_that_stat_and_entries_r
     let slice = fixture.roots.read("workspace", "large", MAX_HASHED + 5, 100).unwrap();
     assert_eq!(slice.content, [0; 5]);
     let body = vec![b'x'; MAX_HASHED as usize + 1];
-    let next = fixture.roots.write("workspace", "large", &body, Some(&slice.version)).unwrap();
+    let next = fixture.roots.write("workspace", "large", &body, Some(&slice.version), &Agreed::to_all()).unwrap();
     assert_ne!(next, slice.version);
     assert_eq!(fixture.roots.stat("workspace", "large").unwrap().version, next);
-    let conflict = fixture.roots.write("workspace", "large", b"x", Some(&slice.version)).unwrap_err();
+    let conflict =
+        fixture.roots.write("workspace", "large", b"x", Some(&slice.version), &Agreed::to_all()).unwrap_err();
     assert_eq!(conflict.kind(), FaultKind::Conflict);
 }
 
@@ -52,10 +53,13 @@ fn a_write_creates_directories_keeps_permissions_and_leaves_no_temporary_files()
 
     fs::set_permissions(fixture.at("root/a/b/run.sh"), fs::Permissions::from_mode(0o440)).unwrap();
     assert_eq!(fixture.write("a/b/run.sh", "three", None).unwrap_err().code(), "protected");
-    assert_eq!(fixture.roots.remove("workspace", "a/b/run.sh").unwrap_err().code(), "protected");
+    assert_eq!(fixture.roots.remove("workspace", "a/b/run.sh", &Agreed::to_all()).unwrap_err().code(), "protected");
     assert_eq!(fixture.names("a/b"), ["a/b/run.sh"]);
     let too_large = vec![0; MAX_WRITE + 1];
-    assert_eq!(fixture.roots.write("workspace", "x", &too_large, None).unwrap_err().kind(), FaultKind::Exhausted);
+    assert_eq!(
+        fixture.roots.write("workspace", "x", &too_large, None, &Agreed::to_all()).unwrap_err().kind(),
+        FaultKind::Exhausted
+    );
 }
 
 #[test]
@@ -105,8 +109,10 @@ fn a_rename_replaces_nothing_and_only_empty_directories_are_removed() {
     let fixture = Fixture::new();
     fixture.write("a/file", "a", None).unwrap();
     fixture.write("b/file", "b", None).unwrap();
-    let rename = |from: &str, to: &str| fixture.roots.rename("workspace", from, to).map_err(|error| error.code());
-    let remove = |path: &str| fixture.roots.remove("workspace", path).map_err(|error| error.code());
+    let rename = |from: &str, to: &str| {
+        fixture.roots.rename("workspace", from, to, &Agreed::to_all()).map_err(|error| error.code())
+    };
+    let remove = |path: &str| fixture.roots.remove("workspace", path, &Agreed::to_all()).map_err(|error| error.code());
     assert_eq!(rename("a/file", "b/file"), Err("exists"));
     assert_eq!(rename("a", "b"), Err("exists"));
     assert_eq!(rename("a/nothing", "c"), Err("not-found"));
@@ -125,9 +131,9 @@ fn a_read_only_root_cannot_be_changed_and_an_unknown_root_is_named() {
     let roots = &fixture.roots;
     assert_eq!(roots.read("frozen", "src/main.rs", 0, 100).unwrap().total, 13);
     for result in [
-        roots.write("frozen", "src/main.rs", b"x", None).map(drop),
-        roots.rename("frozen", "src/main.rs", "x"),
-        roots.remove("frozen", "src/main.rs"),
+        roots.write("frozen", "src/main.rs", b"x", None, &Agreed::to_all()).map(drop),
+        roots.rename("frozen", "src/main.rs", "x", &Agreed::to_all()),
+        roots.remove("frozen", "src/main.rs", &Agreed::to_all()),
     ] {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.code()), (FaultKind::Denied, "read-only"));

@@ -27,7 +27,9 @@ fn tree() -> Fixture {
         ("target/out.rs", "needle"),
         ("vendor/dep.rs", "needle"),
     ] {
-        fixture.roots.write("workspace", path, content.as_bytes(), None).unwrap();
+        let path = fixture.at("root").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
     }
     fs::write(fixture.at("root/binary.rs"), b"needle\0").unwrap();
     fs::write(fixture.at("root/latin.rs"), b"caf\xe9 needle\n").unwrap();

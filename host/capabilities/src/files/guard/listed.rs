@@ -1,0 +1,515 @@
+//! The files that start programs or instruct agents. Their changes need approval.
+//!
+//! The list has what runs, or is obeyed, without anyone asking for it: when a folder is entered or opened in an editor, at a
+//! login, at a commit, on a server after a push, when the next agent starts. What a person starts on purpose, such as a
+//! build script, a test or a Makefile, is source code like any other, and is not on the list.
+
+use std::borrow::Cow;
+use std::path::{Component, Path};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::name::folded;
+
+/// The built-in list: what the files do, and their patterns.
+///
+/// A pattern matches below every folder. One that begins with `/` is an absolute path, and one that begins with `~/` lies in
+/// the user's home folder. `*` does not match a `/`, `**` does, and upper and lower case are the same.
+pub const BUILT_IN: &[(&str, &[&str])] = &[
+    (
+        "agents follow it as instructions",
+        &[
+            "AGENTS.md",
+            "AGENTS.*.md",
+            "AGENT.md",
+            "CLAUDE.md",
+            "CLAUDE.*.md",
+            "GEMINI.md",
+            "HERMES.md",
+            ".hermes.md",
+            "SOUL.md",
+            "SKILL.md",
+            "QWEN.md",
+            "WARP.md",
+            ".cursorrules",
+            ".windsurfrules",
+            ".clinerules",
+            ".clinerules/**",
+            ".roorules*",
+            ".goosehints",
+            ".rules",
+            ".github/copilot-instructions.md",
+            ".github/instructions/**",
+            ".github/prompts/**",
+            ".github/agents/**",
+            ".github/chatmodes/**",
+        ],
+    ),
+    (
+        "configures an agent: its instructions, its hooks and the servers that it starts",
+        &[
+            ".agents/**",
+            ".aider.conf.yml",
+            ".amazonq/**",
+            ".augment/**",
+            ".claude/**",
+            ".claude.json",
+            ".codex/**",
+            ".continue/**",
+            ".cursor/**",
+            ".gemini/**",
+            ".junie/**",
+            ".kiro/**",
+            ".mcp.json",
+            "mcp.json",
+            ".opencode/**",
+            "opencode.json",
+            ".roo/**",
+            ".windsurf/**",
+        ],
+    ),
+    (
+        "a shell or a tool runs it when the folder is entered",
+        &[
+            ".envrc",
+            ".direnvrc",
+            ".config/direnv/**",
+            "mise.toml",
+            "mise.*.toml",
+            ".mise.toml",
+            ".mise.*.toml",
+            "mise/config.toml",
+            ".mise/**",
+            ".config/mise/**",
+            ".autoenv",
+            ".autoenv.zsh",
+            ".in",
+            "devbox.json",
+        ],
+    ),
+    (
+        "an editor runs commands that it names when the folder is opened",
+        &[
+            ".vscode/**",
+            "*.code-workspace",
+            ".devcontainer/**",
+            ".devcontainer.json",
+            ".gitpod.yml",
+            ".idea/**",
+            "*.iml",
+            ".fleet/**",
+            ".zed/**",
+            ".helix/**",
+            ".nova/**",
+            ".theia/**",
+            "*.sublime-project",
+            ".exrc",
+            ".vimrc",
+            ".lvimrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".vim/**",
+            ".config/nvim/**",
+            ".dir-locals.el",
+            ".dir-locals-2.el",
+            ".emacs",
+            ".emacs.d/**",
+            ".ycm_extra_conf.py",
+        ],
+    ),
+    (
+        "a tool loads it at its start, and runs programs or code that it names",
+        &[
+            ".cargo/config",
+            ".cargo/config.toml",
+            "rust-toolchain",
+            "rust-toolchain.toml",
+            ".npmrc",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".yarn/plugins/**",
+            ".yarn/releases/**",
+            ".pnpmfile.cjs",
+            ".pnp.cjs",
+            ".pip/pip.conf",
+            ".config/pip/**",
+            "site-packages/*.pth",
+            "sitecustomize.py",
+            "usercustomize.py",
+            ".pythonrc",
+            ".pythonrc.py",
+            ".irbrc",
+            ".pryrc",
+            ".Rprofile",
+            ".gdbinit",
+            ".lldbinit",
+            ".gradle/init.gradle",
+            ".gradle/init.gradle.kts",
+            ".gradle/init.d/**",
+            ".mvn/**",
+            ".bazelrc",
+            ".tmux.conf",
+            ".screenrc",
+        ],
+    ),
+    (
+        "a version control system runs commands that it names",
+        &[".gitconfig", ".config/git/**", ".hg/**", ".hgrc", ".jj/**", ".svn/**", ".bzr/**", ".config/jj/**"],
+    ),
+    (
+        "its commands run at a commit or a push",
+        &[
+            ".husky/**",
+            ".githooks/**",
+            ".git-hooks/**",
+            ".huskyrc*",
+            ".pre-commit-config.yaml",
+            ".pre-commit-config.yml",
+            ".pre-commit-hooks.yaml",
+            "prek.toml",
+            "lefthook.*",
+            ".lefthook.*",
+            "lefthook-local.*",
+            ".lefthook/**",
+            ".lefthook-local/**",
+            ".overcommit.yml",
+            ".simple-git-hooks.*",
+            "simple-git-hooks.*",
+            ".lintstagedrc*",
+            "lint-staged.config.*",
+        ],
+    ),
+    (
+        "a server runs it after a push, often with secrets",
+        &[
+            ".github/workflows/**",
+            ".github/actions/**",
+            ".gitlab-ci.yml",
+            ".gitlab-ci.yaml",
+            ".gitlab/ci/**",
+            ".gitea/workflows/**",
+            ".forgejo/workflows/**",
+            ".circleci/**",
+            ".travis.yml",
+            ".buildkite/**",
+            ".drone.yml",
+            ".woodpecker.yml",
+            ".woodpecker.yaml",
+            ".woodpecker/**",
+            ".cirrus.yml",
+            ".semaphore/**",
+            ".teamcity/**",
+            ".tekton/**",
+            ".appveyor.yml",
+            "appveyor.yml",
+            "azure-pipelines.yml",
+            ".azure-pipelines/**",
+            "bitbucket-pipelines.yml",
+            "buildspec.yml",
+            "cloudbuild.yaml",
+            "Jenkinsfile",
+        ],
+    ),
+    (
+        "a shell runs it at its start or end",
+        &[
+            ".profile",
+            ".bashrc",
+            ".bash_profile",
+            ".bash_login",
+            ".bash_logout",
+            ".bash_aliases",
+            ".bash_completion",
+            ".bashrc.d/**",
+            ".zshrc",
+            ".zshenv",
+            ".zprofile",
+            ".zlogin",
+            ".zlogout",
+            ".oh-my-zsh/**",
+            ".kshrc",
+            ".mkshrc",
+            ".cshrc",
+            ".tcshrc",
+            ".login",
+            ".logout",
+            ".config/fish/**",
+            ".config/nushell/**",
+            ".config/powershell/**",
+            ".xonshrc",
+            ".inputrc",
+            "profile.ps1",
+            "Microsoft.PowerShell_profile.ps1",
+        ],
+    ),
+    ("it decides who may log in, and what runs then", &[".ssh/**", ".rhosts", ".shosts", ".pam_environment"]),
+    (
+        "it starts programs at a login or at a certain time",
+        &[
+            ".config/autostart/**",
+            ".config/autostart-scripts/**",
+            ".config/plasma-workspace/**",
+            ".config/systemd/**",
+            ".local/share/systemd/**",
+            ".config/environment.d/**",
+            ".config/i3/**",
+            ".config/sway/**",
+            ".config/hypr/**",
+            ".local/share/applications/**",
+            ".local/share/dbus-1/**",
+            ".xprofile",
+            ".xinitrc",
+            ".xsession",
+            ".xsessionrc",
+            "Library/LaunchAgents/**",
+            "Library/LaunchDaemons/**",
+            "Start Menu/Programs/Startup/**",
+            "crontab",
+            "/var/spool/cron/**",
+            "/var/spool/at/**",
+            "/Library/StartupItems/**",
+        ],
+    ),
+    (
+        "it is in the place of a program that is found by its name",
+        &[".local/bin/**", ".cargo/bin/**", "~/bin/**", "~/go/bin/**"],
+    ),
+    (
+        "it is part of the system",
+        &[
+            "/bin/**",
+            "/boot/**",
+            "/etc/**",
+            "/lib/**",
+            "/lib64/**",
+            "/sbin/**",
+            "/usr/bin/**",
+            "/usr/lib/**",
+            "/usr/libexec/**",
+            "/usr/local/bin/**",
+            "/usr/local/lib/**",
+            "/usr/local/sbin/**",
+            "/usr/sbin/**",
+            "/System/**",
+        ],
+    ),
+];
+
+/// Why a file is listed that only the configuration lists.
+const CONFIGURED: &str = "your configuration lists it under `approvals.protect`";
+
+/// An entry of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Its pattern.
+    pub pattern: Cow<'static, str>,
+    /// What the file does.
+    pub reason: Cow<'static, str>,
+}
+
+/// A pattern of the configuration that is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is not a pattern of files: {why}")]
+pub struct PatternError {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The list of a session: the built-in one and the patterns of the configuration.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    files: Vec<ListedFile>,
+    exact: GlobSet,
+    /// Patterns of the folders that lead to a listed file, and of the file itself.
+    leading: GlobSet,
+    /// The entry of each pattern in `leading`.
+    of_leading: Vec<usize>,
+}
+
+impl Default for Listed {
+    fn default() -> Self {
+        // The built-in patterns are constants, and a test reads them.
+        Self::new(&[], None).unwrap_or_else(|error| unreachable!("{error}"))
+    }
+}
+
+impl Listed {
+    /// The built-in list with further patterns. Without a home folder, patterns that begin with `~/` match nothing.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern is not valid.
+    pub fn new(further: &[String], home: Option<&Path>) -> Result<Self, PatternError> {
+        let built_in = BUILT_IN.iter().flat_map(|(reason, patterns)| {
+            patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
+        });
+        let further = further
+            .iter()
+            .map(|pattern| ListedFile { pattern: pattern.trim().to_owned().into(), reason: CONFIGURED.into() });
+        let files: Vec<ListedFile> = built_in.chain(further).collect();
+        let (mut exact, mut leading, mut of_leading) = (GlobSetBuilder::new(), GlobSetBuilder::new(), Vec::new());
+        for (at, file) in files.iter().enumerate() {
+            let globs = Globs::of(&file.pattern, home)?;
+            exact.add(globs.exact);
+            for glob in globs.leading {
+                leading.add(glob);
+                of_leading.push(at);
+            }
+        }
+        let built = |set: GlobSetBuilder| {
+            set.build().map_err(|error| PatternError { pattern: String::new(), why: error.kind().to_string() })
+        };
+        Ok(Self { files, exact: built(exact)?, leading: built(leading)?, of_leading })
+    }
+
+    /// The patterns, in their order.
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| &*file.pattern)
+    }
+
+    /// The entry of a file at this absolute path. The configuration's entries count before the built-in ones.
+    pub fn of_file(&self, path: &Path) -> Option<&ListedFile> {
+        self.exact.matches(readable(path)).last().map(|at| &self.files[*at])
+    }
+
+    /// The entry of a file at this path or below it, if there were one.
+    pub fn of_link(&self, path: &Path) -> Option<&ListedFile> {
+        self.leading.matches(readable(path)).last().map(|at| &self.files[self.of_leading[*at]])
+    }
+}
+
+/// The path as the least strict file system reads it.
+fn readable(path: &Path) -> String {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(folded(name)),
+        _ => None,
+    });
+    names.fold(String::new(), |path, name| path + "/" + &name)
+}
+
+struct Globs {
+    exact: globset::Glob,
+    leading: Vec<globset::Glob>,
+}
+
+impl Globs {
+    fn of(pattern: &str, home: Option<&Path>) -> Result<Self, PatternError> {
+        let bad = |why: &str| PatternError { pattern: pattern.to_owned(), why: why.to_owned() };
+        if pattern.is_empty() || pattern.len() > 512 {
+            return Err(bad("it needs 1 to 512 characters"));
+        }
+        if pattern.starts_with('!') {
+            return Err(bad("a pattern cannot take files off the list; allow them under `approvals.allow`"));
+        }
+        let whole = match pattern.strip_suffix('/') {
+            Some(folder) => format!("{folder}/**"),
+            None => pattern.to_owned(),
+        };
+        let (base, rest) = match (whole.strip_prefix("~/"), whole.strip_prefix('/')) {
+            // Without a home folder nothing can lie in it.
+            (Some(rest), _) => (home.map_or("/\0".to_owned(), |home| globset::escape(&readable(home))), rest),
+            (_, Some(rest)) => (String::new(), rest),
+            _ => ("**".to_owned(), whole.as_str()),
+        };
+        let rest = rest.strip_prefix("./").unwrap_or(rest);
+        if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(bad("its parts are names and wildcards, without `.`, `..` and `//`"));
+        }
+        let glob = |text: &str| {
+            let text = format!("{base}/{text}");
+            GlobBuilder::new(&text)
+                .literal_separator(true)
+                .case_insensitive(true)
+                .build()
+                .map_err(|error| bad(&error.kind().to_string()))
+        };
+        let ends = rest.match_indices('/').map(|(at, _)| at).chain([rest.len()]);
+        let leading = ends.map(|end| &rest[..end]).filter(|part| *part != "**").map(glob).collect::<Result<_, _>>()?;
+        Ok(Self { exact: glob(rest)?, leading })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn pattern<'a>(listed: &'a Listed, path: &str) -> Option<&'a str> {
+        listed.of_file(Path::new(path)).map(|file| &*file.pattern)
+    }
+
+    #[test]
+    fn listed_files_are_found_below_every_folder_and_in_any_case() {
+        let listed = Listed::new(&[], Some(Path::new("/home/Me"))).unwrap();
+        for (path, expected) in [
+            ("/w/.envrc", ".envrc"),
+            ("/w/deep/down/.ENVRC", ".envrc"),
+            ("/w/agents.md", "AGENTS.md"),
+            ("/w/AGENTS.md.", "AGENTS.md"),
+            ("/w/.vscode/tasks.json", ".vscode/**"),
+            ("/w/.VSCode/sub/x", ".vscode/**"),
+            ("/w/.github/workflows/ci.yml", ".github/workflows/**"),
+            ("/home/me/.ssh/authorized_keys", ".ssh/**"),
+            ("/home/me/bin/ls", "~/bin/**"),
+            ("/etc/cron.d/x", "/etc/**"),
+            ("/w/.c\u{200c}argo/config.toml", ".cargo/config.toml"),
+            ("/w/venv/lib/python3/site-packages/x.pth", "site-packages/*.pth"),
+        ] {
+            assert_eq!(pattern(&listed, path), Some(expected), "{path}");
+        }
+        for path in [
+            "/w/src/main.rs",
+            "/w/build.rs",
+            "/w/Makefile",
+            "/w/package.json",
+            "/w/.github/CODEOWNERS",
+            "/w/.github/ISSUE_TEMPLATE/bug.md",
+            "/w/docs/agents.html",
+            "/w/etc/x",
+            "/w/bin/x",
+            "/w/.vscode",
+            "/w/x.pth",
+            "/usr/src/app/main.js",
+        ] {
+            assert_eq!(pattern(&listed, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_listed_if_files_below_it_would_be() {
+        let listed = Listed::default();
+        let of = |path: &str| listed.of_link(Path::new(path)).map(|file| &*file.pattern);
+        assert_eq!(of("/w/.envrc"), Some(".envrc"));
+        assert_eq!(of("/w/.husky"), Some(".husky/**"));
+        assert!(of("/w/.github").is_some() && of("/w/.github/workflows").is_some());
+        assert_eq!(of("/w/src"), None);
+    }
+
+    #[test]
+    fn the_configuration_adds_patterns_and_mistakes_are_named() {
+        let further = ["deploy/".to_owned(), "*.tf".to_owned(), "/srv/www/**".to_owned()];
+        let listed = Listed::new(&further, None).unwrap();
+        assert_eq!(pattern(&listed, "/w/a/deploy/run.sh"), Some("deploy/"));
+        assert_eq!(pattern(&listed, "/w/main.tf"), Some("*.tf"));
+        assert_eq!(pattern(&listed, "/srv/www/index.html"), Some("/srv/www/**"));
+        assert_eq!(pattern(&listed, "/w/srv/www/index.html"), None);
+        for wrong in ["", "a/../b", "!x", "a//b", "[", "{a"] {
+            let error = Listed::new(&[wrong.to_owned()], None).unwrap_err();
+            assert_eq!(error.pattern, wrong);
+        }
+    }
+
+    /// The table in `docs/approvals.md`.
+    #[test]
+    fn the_documentation_has_the_whole_list() {
+        let row = |(reason, patterns): &(&str, &[&str])| {
+            let patterns: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
+            format!("| {reason} | {} |\n", patterns.join(", "))
+        };
+        let table: String = BUILT_IN.iter().map(row).collect();
+        let page = include_str!("../../../../../docs/approvals.md");
+        assert!(page.contains(&table), "docs/approvals.md needs this table:\n{table}");
+    }
+}
