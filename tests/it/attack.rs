@@ -4,7 +4,10 @@
 //! `HERMES_ATTACK_ALL` set; a usual run of the tests leaves out inputs for which [`all`] is asked.
 //! `docs/security.md` lists the boundaries.
 
+mod archive;
+mod consent;
 mod file;
+mod signature;
 
 /// True if this run has time for every input.
 #[expect(dead_code, reason = "the first inputs all fit into a usual run")]

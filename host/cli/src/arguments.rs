@@ -310,6 +310,8 @@ pub(crate) enum PluginsCommand {
     Test(TestArguments),
     /// Pack a built project into NAME-VERSION.tar.gz, for publishing
     Pack(crate::plugins::pack::PackArguments),
+    /// Sign a built plugin with your minisign key, for publishing
+    Sign(crate::plugins::sign::SignArguments),
     /// Write the contract (the files of wit/) to a folder
     Wit(crate::plugins::wit::WitArguments),
     /// Write the contract as C or Go; projects of `plugins new` call it when they are built

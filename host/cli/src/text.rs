@@ -2,9 +2,11 @@
 
 pub(crate) mod characters;
 mod cleaner;
+mod exact;
 mod json;
 
 pub(crate) use cleaner::Cleaner;
+pub(crate) use exact::{exact, exact_within, is_deceptive};
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
 pub(crate) use json::{EscapedJson, escaped, json};

@@ -13,6 +13,8 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 use crate::error::InstallError;
 
+mod directory;
+
 /// The limits of an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
@@ -287,13 +289,17 @@ fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
     Ok(name)
 }
 
-fn zipped(file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
+fn zipped(mut file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
     const KIND: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     const FOLDER: u32 = 0o040_000;
 
     let damaged = |error: zip::result::ZipError| InstallError::Archive(format!("it is damaged: {error}"));
-    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
+    directory::check(&mut file, unpacker.caps)?;
+    let budget = directory::Budget::new(file);
+    let left = budget.left();
+    let mut archive = zip::ZipArchive::new(budget).map_err(damaged)?;
+    left.set(u64::MAX);
     if archive.len() > unpacker.caps.entries {
         return refuse(format!("it has more than {} entries", unpacker.caps.entries));
     }
@@ -315,6 +321,8 @@ fn zipped(file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), 
     Ok(())
 }
 
+#[cfg(test)]
+mod attack;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod invariants;
 #[cfg(test)]

@@ -15,6 +15,8 @@ hermes_diagnostic::codes! {
         MANIFEST = "install.manifest", Category::Plugin, "a `plugin.yaml` is invalid";
         SIGNATURE = "install.signature", Category::Plugin, "a signature is missing or wrong";
         KEY = "install.key", Category::Plugin, "the publisher's key has changed";
+        OLDER = "install.older", Category::Plugin, "a signed version is older than the installed one";
+        SIGNING_KEY = "install.signing-key", Category::General, "a plugin cannot be signed with this key";
         BROKEN = "install.broken", Category::Plugin, "the plugin does not work here";
         NATIVE = "install.native", Category::Plugin, "the plugin is a native library, which runs outside the sandbox";
         DRAFTS = "install.drafts", Category::Plugin, "the plugin uses draft interfaces of the contract";
@@ -61,6 +63,18 @@ impl Diagnose for InstallError {
                 let usual = Fix::words("ask the publisher for a correct signature").or(Action::StatePublisherKey);
                 (codes::SIGNATURE, reason.fix_or(usual))
             }
+            Self::SigningKey(reason) => {
+                (codes::SIGNING_KEY, reason.fix_or(Fix::words("check the file of the secret key")))
+            }
+            Self::Older { name, .. } => (
+                codes::OLDER,
+                Fix::words(format!("`hermes plugins rollback {name}` restores the version that was installed before"))
+                    .or(Action::RemovePlugin { plugin: name.clone() }),
+            ),
+            Self::Key { name, now: None, .. } => (
+                codes::KEY,
+                Fix::words("ask the publisher for the signed plugin").or(Action::RemovePlugin { plugin: name.clone() }),
+            ),
             Self::Key { .. } => {
                 (codes::KEY, Fix::words("ask the publisher why the key changed").or(Action::AcceptPublisherKey))
             }
@@ -126,6 +140,9 @@ mod tests {
             InstallError::Manifest { from: text(), source: Manifest::parse("name: [").expect_err("no YAML") },
             InstallError::Signature(reason()),
             InstallError::Key { name: text(), pinned: text(), now: None },
+            InstallError::Key { name: text(), pinned: text(), now: Some(text()) },
+            InstallError::Older { name: text(), installed: text(), found: text() },
+            InstallError::SigningKey(reason()),
             InstallError::Broken { name: text(), version: text(), why: text() },
             InstallError::Native(text()),
             InstallError::Drafts { name: text(), version: text(), drafts: vec![text()] },

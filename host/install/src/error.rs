@@ -92,6 +92,19 @@ pub enum InstallError {
     /// A signature that does not match.
     #[error("the signature cannot be accepted: {0}")]
     Signature(Reason),
+    /// The secret key cannot sign this plugin.
+    #[error("the plugin cannot be signed: {0}")]
+    SigningKey(Reason),
+    /// A signed version that is older than the installed one by the same key.
+    #[error("`{name}` {installed} by the same publisher is installed, and {found} is older")]
+    Older {
+        /// The plugin.
+        name: String,
+        /// The installed version.
+        installed: String,
+        /// The older version.
+        found: String,
+    },
     /// The publisher's key is not the pinned one.
     #[error(
         "the first installed version of `{name}` was signed by key {pinned}, and this version is {}",

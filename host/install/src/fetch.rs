@@ -11,6 +11,7 @@ use crate::archive::{Caps, unpack};
 use crate::error::{At, InstallError};
 use crate::project;
 use crate::source::Source;
+use crate::statement::{STATEMENT, STATEMENT_SIGNATURE};
 
 /// Receives the progress of a fetch.
 pub trait Progress: Send + Sync {
@@ -61,9 +62,9 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
             let beside = file.parent().unwrap_or(Path::new("/"));
             let name = file.file_name().unwrap_or_default();
             copy(file, &folder.join(name))?;
-            for companion in
-                [project::with_ending(file, SIGNATURE), beside.join("plugin.yaml"), beside.join(project::KEY)]
-            {
+            let signature = project::with_ending(file, SIGNATURE);
+            let others = ["plugin.yaml", project::KEY, STATEMENT, STATEMENT_SIGNATURE].map(|name| beside.join(name));
+            for companion in [signature].into_iter().chain(others) {
                 if companion.is_file() {
                     copy(&companion, &folder.join(companion.file_name().unwrap_or_default()))?;
                 }

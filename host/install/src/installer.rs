@@ -78,26 +78,34 @@ impl Installer {
         }
         let folder = stage.plugin();
         fs::create_dir(&folder).at(&folder)?;
-        project.copy_to(&folder)?;
+        let files = project.copy_to(&folder)?;
+        let digest = digest::of_folder(&folder).at(&folder)?;
 
-        let Project { manifest, code, .. } = project;
-        let code: Vec<&str> = code.iter().map(|file| file.name.as_str()).collect();
         let lock = Lock::read(&self.places.lock())?;
-        let before = lock.plugins.get(&manifest.name).cloned();
+        let before = lock.plugins.get(&project.manifest.name).cloned();
+        let asked_before = before.as_ref().and_then(|before| {
+            let folder = self.folder(before);
+            let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
+            if intact { manifest_in(&folder).ok() } else { None }
+        });
+        let is_installed = |before: &Entry| asked_before.is_some() && before.pin.digest == digest;
         let signer = check(&Evidence {
-            folder: &folder,
-            code: &code,
+            manifest: &project.manifest,
+            files: &files,
+            component: project.component_name(),
             archive: fetched.archive.as_deref(),
-            named: manifest.publisher_key.as_deref(),
             given: wanted.key.as_deref(),
             pinned: before.as_ref().and_then(|entry| entry.pin.signer.as_deref()),
+            unchanged: before.as_ref().is_some_and(is_installed),
         })?;
+        drop(files);
+        let manifest = project.manifest;
         let pin = Pin {
             source: from,
             resolved: fetched.resolved,
             folder: before.as_ref().map_or_else(|| manifest.name.clone(), |entry| entry.pin.folder.clone()),
             version: manifest.version.clone(),
-            digest: digest::of_folder(&folder).at(&folder)?,
+            digest,
             signer,
             exports: exports_in(&folder, &manifest),
             drafts: drafts_in(&folder, &manifest),
@@ -108,11 +116,6 @@ impl Installer {
         if before.is_none() {
             self.refuse_occupied(&pin.folder, &manifest.name)?;
         }
-        let asked_before = before.as_ref().and_then(|before| {
-            let folder = self.folder(before);
-            let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
-            if intact { manifest_in(&folder).ok() } else { None }
-        });
         // A lock of an older version does not have them, but the installed component does.
         let exported_before = before.as_ref().and_then(|before| {
             let read = || exports_in(&self.folder(before), asked_before.as_ref()?);

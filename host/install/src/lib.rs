@@ -17,9 +17,11 @@ mod installer;
 pub mod invariants;
 mod pack;
 mod project;
+mod sign;
 mod signature;
 mod source;
 mod stage;
+mod statement;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod testing;
@@ -31,6 +33,7 @@ pub use fetch::{Progress, Silent};
 pub use grants::{Finding, Granting, State, only};
 pub use installer::{Installer, Prepared, Wanted};
 pub use pack::{Package, pack};
+pub use sign::{Signed, SigningKey, sign};
 
 pub use source::{Image, Repository, Source};
 pub use transaction::{Rewrite, Steps};

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{At, InstallError};
 use crate::project::{Project, no_build};
+use crate::signature::{Evidence, check};
 
 /// The time of every file in an archive: the beginning of 1980, the first that all formats can express.
 const TIME: u64 = 315_532_800;
@@ -25,6 +26,8 @@ pub struct Package {
     pub archive: Vec<u8>,
     /// The SHA-256 of the archive, in hexadecimal digits.
     pub sha256: String,
+    /// The public key that signed the plugin; none if it is not signed.
+    pub signer: Option<String>,
     /// The files in it, sorted, with their sizes in bytes.
     pub files: Vec<(String, u64)>,
 }
@@ -33,19 +36,28 @@ pub struct Package {
 ///
 /// # Errors
 ///
-/// Returns an error if the project has no build, or one that is older than its sources.
+/// Returns an error if the project has no build, or one that is older than its sources, or if a signature in the folder does
+/// not belong to these files.
 pub fn pack(folder: &Path) -> Result<Package, InstallError> {
     let from = folder.display().to_string();
     let project = Project::find(folder, Place::Local, &from, None)?;
-    if let Some(error) = outdated(folder, &project) {
-        return Err(InstallError::NoPlugin { from, reason: no_build(&error, folder) });
-    }
+    up_to_date(folder, &project)?;
     let mut files = project.files()?;
     files.sort();
+    let signer = check(&Evidence {
+        manifest: &project.manifest,
+        files: &files,
+        component: project.component_name(),
+        archive: None,
+        given: None,
+        pinned: None,
+        unchanged: false,
+    })?;
     let archive = archive(&files).at(folder)?;
     let sha256 = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
     let Manifest { name, version, .. } = &project.manifest;
     Ok(Package {
+        signer,
         file_name: format!("{name}-{version}.tar.gz"),
         archive,
         sha256,
@@ -69,6 +81,17 @@ fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
     packed.finish()
 }
 
+/// Refuses a build that is older than a source.
+pub(crate) fn up_to_date(folder: &Path, project: &Project) -> Result<(), InstallError> {
+    match outdated(folder, project) {
+        None => Ok(()),
+        Some(error) => {
+            let from = folder.display().to_string();
+            Err(InstallError::NoPlugin { from, reason: no_build(&error, folder) })
+        }
+    }
+}
+
 /// A component beside plugin.yaml that is older than a source. The other places were checked when it was found.
 fn outdated(folder: &Path, project: &Project) -> Option<ArtifactError> {
     let artifact = project.component()?;
@@ -87,18 +110,36 @@ mod tests {
 
     use super::*;
     use crate::archive::{Caps, unpack};
+    use crate::sign::{SigningKey, sign};
     use crate::testing::folder;
+
+    #[test]
+    fn a_signature_over_earlier_files_is_not_packed() {
+        let from = folder(&FILES);
+        for (name, bytes) in sign(from.path(), None).unwrap().files {
+            fs::write(from.path().join(name), bytes).unwrap();
+        }
+        let refused = pack(from.path()).unwrap_err().sentence();
+        assert!(refused.contains("plugin.statement.minisig is missing"), "{refused}");
+        let key = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+        let text = key.sk.to_box(None).unwrap().into_string();
+        let signing = SigningKey::read::<InstallError>(&text, || panic!("there is no password")).unwrap();
+        for (name, bytes) in sign(from.path(), Some(&signing)).unwrap().files {
+            fs::write(from.path().join(name), bytes).unwrap();
+        }
+        fs::write(from.path().join("README.md"), "# Changed\n").unwrap();
+        let refused = pack(from.path()).unwrap_err().sentence();
+        assert!(refused.contains("README.md has other content"), "{refused}");
+    }
 
     fn set_time(path: &Path, ago: u64) {
         let time = SystemTime::now() - Duration::from_secs(ago);
         fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
     }
 
-    const FILES: [(&str, &str); 8] = [
+    const FILES: [(&str, &str); 6] = [
         ("plugin.yaml", "name: my-tool\nversion: 1.2.0\n"),
         ("my_tool.wasm", "\0asm"),
-        ("my_tool.wasm.minisig", "signature"),
-        ("minisign.pub", "key"),
         ("README.md", "# Mine\n"),
         ("LICENSE", "free"),
         (".env", "KEY=1"),
@@ -108,10 +149,25 @@ mod tests {
     #[test]
     fn an_archive_contains_exactly_what_an_installation_copies() {
         let from = folder(&FILES);
+        let key = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+        let text = key.sk.to_box(None).unwrap().into_string();
+        let signing = SigningKey::read::<InstallError>(&text, || panic!("there is no password")).unwrap();
+        for (name, bytes) in sign(from.path(), Some(&signing)).unwrap().files {
+            fs::write(from.path().join(name), bytes).unwrap();
+        }
         let package = pack(from.path()).unwrap();
+        assert_eq!(package.signer, Some(key.pk.to_base64()));
         assert_eq!(package.file_name, "my-tool-1.2.0.tar.gz");
         let names: Vec<&str> = package.files.iter().map(|(name, _)| name.as_str()).collect();
-        let expected = ["LICENSE", "README.md", "minisign.pub", "my-tool.wasm", "my-tool.wasm.minisig", "plugin.yaml"];
+        let expected = [
+            "LICENSE",
+            "README.md",
+            "minisign.pub",
+            "my-tool.wasm",
+            "plugin.statement",
+            "plugin.statement.minisig",
+            "plugin.yaml",
+        ];
         assert_eq!(names, expected);
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(&package.file_name);

@@ -10,6 +10,7 @@ use hermes_plugin_host::{MANIFEST, Manifest, SKILLS, skills_in};
 
 use crate::error::{At, InstallError, Reason};
 use crate::fetch::SIGNATURE;
+use crate::statement::{self, STATEMENT, STATEMENT_SIGNATURE};
 
 /// The file that contains the publisher's public key.
 pub(crate) const KEY: &str = "minisign.pub";
@@ -23,6 +24,8 @@ const MOST_DOCUMENT: u64 = 1 << 20;
 /// Most files of a plugin's skills, and their bytes.
 const MOST_SKILL_FILES: usize = 1_000;
 const MOST_SKILL_BYTES: u64 = 16 << 20;
+/// Most bytes of a signature.
+const MOST_SIGNATURE: u64 = 64 << 10;
 /// Most bytes of a component or a library.
 const MOST_CODE: u64 = 128 << 20;
 
@@ -33,6 +36,8 @@ pub(crate) struct Project {
     manifest_text: String,
     /// The component first, then all native libraries, so that the folder is the same on every machine.
     pub(crate) code: Vec<CodeFile>,
+    /// The signed statement and its signature, by their names.
+    statement: Vec<(String, PathBuf)>,
     documents: Vec<PathBuf>,
     /// The files of its skills, by their names below the plugin's folder.
     skills: Vec<(String, PathBuf)>,
@@ -44,7 +49,8 @@ pub(crate) struct CodeFile {
     path: PathBuf,
     /// Its name after the installation.
     pub(crate) name: String,
-    signature: Option<PathBuf>,
+    /// Its signatures of the old kind, by their names after the installation.
+    signatures: Vec<(String, PathBuf)>,
 }
 
 impl Project {
@@ -65,9 +71,11 @@ impl Project {
         match artifact::find_component(folder, Some(&manifest), place) {
             Ok(path) => {
                 let name = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
-                let beside = with_ending(&path, SIGNATURE);
-                let signature = [beside, folder.join(PLUGIN_SIGNATURE)].into_iter().find(|file| file.is_file());
-                code.push(CodeFile { path, name, signature });
+                let signatures = [
+                    (format!("{name}{SIGNATURE}"), with_ending(&path, SIGNATURE)),
+                    (PLUGIN_SIGNATURE.to_owned(), folder.join(PLUGIN_SIGNATURE)),
+                ];
+                code.push(CodeFile { path, name, signatures: existing(signatures)? });
             }
             Err(_) if manifest.component.is_none() && !manifest.native.is_empty() => {}
             Err(ArtifactError::NoComponent) if !skills_in(folder).is_empty() => {}
@@ -77,8 +85,8 @@ impl Project {
         for name in libraries {
             let library = artifact::find_library(folder, name, place);
             if let Some(path) = library.map_err(|error| no_plugin(no_build(&error, folder)))? {
-                let signature = Some(with_ending(&path, SIGNATURE)).filter(|file| file.is_file());
-                code.push(CodeFile { path, name: name.clone(), signature });
+                let signatures = existing([(format!("{name}{SIGNATURE}"), with_ending(&path, SIGNATURE))])?;
+                code.push(CodeFile { path, name: name.clone(), signatures });
             }
         }
         if code.is_empty() && skills_in(folder).is_empty() {
@@ -96,6 +104,7 @@ impl Project {
             manifest,
             manifest_text: text,
             code,
+            statement: existing([STATEMENT, STATEMENT_SIGNATURE].map(|name| (name.to_owned(), folder.join(name))))?,
             documents: documents(folder).at(folder)?,
             skills: skills(folder)?,
         })
@@ -107,14 +116,22 @@ impl Project {
         self.code.iter().find(is_component).map(|file| file.path.as_path())
     }
 
+    /// The name of the component after the installation, if the plugin has one.
+    pub(crate) fn component_name(&self) -> Option<&str> {
+        self.code.iter().map(|file| file.name.as_str()).find(|name| name.ends_with(".wasm"))
+    }
+
     /// The files of the plugin, by name.
     pub(crate) fn files(&self) -> Result<Vec<(String, Vec<u8>)>, InstallError> {
         let mut files = vec![(MANIFEST.to_owned(), self.manifest_text.clone().into_bytes())];
-        for CodeFile { path, name, signature } in &self.code {
+        for CodeFile { path, name, signatures } in &self.code {
             files.push((name.clone(), fs::read(path).at(path)?));
-            if let Some(signature) = signature {
-                files.push((format!("{name}{SIGNATURE}"), fs::read(signature).at(signature)?));
+            for (name, path) in signatures {
+                files.push((name.clone(), fs::read(path).at(path)?));
             }
+        }
+        for (name, path) in &self.statement {
+            files.push((name.clone(), fs::read(path).at(path)?));
         }
         for document in &self.documents {
             let name = document.file_name().unwrap_or_default().to_string_lossy();
@@ -128,18 +145,35 @@ impl Project {
         Ok(files)
     }
 
-    /// Copies the files of the plugin into an empty folder, and syncs them.
-    pub(crate) fn copy_to(&self, folder: &Path) -> Result<(), InstallError> {
-        for (name, bytes) in self.files()? {
+    /// Copies the files of the plugin into an empty folder, and syncs them. Returns exactly what was written.
+    pub(crate) fn copy_to(&self, folder: &Path) -> Result<Vec<(String, Vec<u8>)>, InstallError> {
+        let files = self.files()?;
+        for (name, bytes) in &files {
             let path = folder.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).at(parent)?;
             }
             let mut file = fs::File::create_new(&path).at(&path)?;
-            std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all()).at(&path)?;
+            std::io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()).at(&path)?;
         }
-        hermes_private_files::sync_folder(folder).at(folder)
+        hermes_private_files::sync_folder(folder).at(folder)?;
+        Ok(files)
     }
+}
+
+/// The signatures and statements among these that exist. One that is too large is an error: without it, a signed plugin would
+/// pass for an unsigned one.
+fn existing<const N: usize>(files: [(String, PathBuf); N]) -> Result<Vec<(String, PathBuf)>, InstallError> {
+    let mut found = Vec::new();
+    for (name, path) in files.into_iter().filter(|(_, path)| path.is_file()) {
+        let most = if name == STATEMENT { statement::MOST_BYTES } else { MOST_SIGNATURE };
+        if fs::metadata(&path).at(&path)?.len() > most {
+            let why = format!("{name} is larger than {} KiB", most >> 10);
+            return Err(InstallError::Signature(Reason::new(why, "get the plugin from its publisher again")));
+        }
+        found.push((name, path));
+    }
+    Ok(found)
 }
 
 /// The files of the plugin's skills. Hidden files and links are left out.

@@ -116,6 +116,9 @@ async fn refused(text: &str, insecure: bool) -> String {
     }
 }
 
+#[path = "sources/attack.rs"]
+mod attack;
+
 #[tokio::test]
 async fn every_kind_of_local_source_gives_the_same_plugin() {
     let folder = tempfile::tempdir().unwrap();

@@ -92,6 +92,11 @@ pub fn of_folder(folder: &Path) -> io::Result<Digest> {
     Ok(Contents::read(folder)?.digest())
 }
 
+/// The digest that [`of_folder`] gives a folder with exactly these files. The names are relative, with `/`, and sorted.
+pub fn of_files<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Digest {
+    sum(files.map(|(name, bytes)| (name, blake3::hash(bytes))))
+}
+
 fn sum<'a>(files: impl Iterator<Item = (&'a str, blake3::Hash)>) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("hermes 2026 plugin folder");
     for (name, content) in files {
@@ -160,6 +165,7 @@ mod tests {
         let with_empty = folder(&[("a", "x"), ("b/c", "y")]);
         fs::create_dir(with_empty.path().join("empty")).unwrap();
         assert_eq!(of_folder(with_empty.path()).unwrap(), one);
+        assert_eq!(of_files([("a", &b"x"[..]), ("b/c", b"y")].into_iter()), one);
     }
 
     #[cfg(unix)]

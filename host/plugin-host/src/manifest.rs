@@ -47,7 +47,7 @@ pub struct Manifest {
     pub limits: LimitSet,
     /// The kinds that it claims to export. The exports themselves determine its kinds.
     pub provides: Vec<String>,
-    /// The publisher's minisign key for the component's signature.
+    /// The publisher's minisign key for the signature of the plugin.
     pub publisher_key: Option<String>,
     /// Unknown fields, each with its line.
     pub unknown: Vec<String>,
@@ -245,5 +245,7 @@ impl Manifest {
     }
 }
 
+#[cfg(test)]
+mod attack;
 #[cfg(test)]
 mod tests;

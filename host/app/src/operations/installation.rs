@@ -97,6 +97,7 @@ pub(super) async fn settle<C: Consent>(
     if prepared.is_installed() && is_update {
         return Ok(InstallReport::Unchanged { name, version });
     }
+    prepared.not_older().map_err(AppError::from)?;
     prepared.can_run().map_err(AppError::from)?;
     prepared.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
     consent.present(&prepared.manifest, &prepared.pin, prepared.leaves_native());

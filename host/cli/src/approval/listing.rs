@@ -36,5 +36,5 @@ fn line(approval: &KeptApproval) -> String {
     let KeptApproval { plugin, version, what, of, at, .. } = approval;
     let of = if of.is_empty() { String::new() } else { format!(" ({of})") };
     let day = at.split('T').next().unwrap_or(at);
-    text::line(&format!("{plugin} {version} {what}{of} since {day}")) + "\n"
+    text::exact(&format!("{plugin} {version} {what}{of} since {day}")) + "\n"
 }

@@ -3,7 +3,7 @@
 
 use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
 
-use crate::text::{counted, grouped};
+use crate::text::{counted, grouped, is_deceptive};
 
 /// The possible answers, shown when a key counts.
 pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [d]eny (enter)? ";
@@ -150,6 +150,8 @@ fn visible(text: &str) -> String {
 fn push_visible(character: char, shown: &mut String) {
     match character {
         '"' | '\'' | '\\' => shown.push(character),
+        // Fillers and blanks, which Rust does not escape.
+        blank if is_deceptive(blank) && blank.escape_debug().len() == 1 => shown.extend(blank.escape_unicode()),
         other => shown.extend(other.escape_debug()),
     }
 }
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn control_invisible_and_direction_characters_are_escaped() {
-        let evil = "a\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f\u{e0041}g\u{7f}h\u{9b}i\u{2028}j\n[o]nce";
+        let evil = "\u{2800}\u{3164}a\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f\u{e0041}g\u{7f}h\u{9b}i\u{2028}j\n[o]nce";
         let tool = Question {
             plugin: "p".to_owned(),
             version: "1".to_owned(),
@@ -255,7 +257,11 @@ mod tests {
             assert!(odd.is_empty(), "{odd:?} in {line}");
             assert!(!line.contains("a\u{1b}") && !line.starts_with("[o]nce"));
         }
-        assert!(lines(&tool)[2].contains(r"\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f"), "{}", lines(&tool)[2]);
+        assert!(
+            lines(&tool)[2].contains(r"\u{2800}\u{3164}a\u{1b}[2Jb\rc\u{8}d\u{202e}e\u{200b}f"),
+            "{}",
+            lines(&tool)[2]
+        );
     }
 
     #[test]

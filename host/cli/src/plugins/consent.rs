@@ -1,16 +1,20 @@
 //! The consent screen: what a plugin is and which permissions it requests, and the questions about it.
 
+mod sheet;
+
+use std::cell::Cell;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use hermes_app::operations::{self, Granted, Offer, Purpose};
 use hermes_install::InstallError;
-use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, RequiredVariable};
-use rustix::termios::{QueueSelector, tcflush};
+use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+use sheet::{Sheet, Titles};
 
 use super::variables;
-use crate::console::{Console, Tone};
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
 
@@ -36,29 +40,24 @@ pub(crate) enum Grant {
 
 /// Shows on standard error what the plugin is, where it comes from and who signed it.
 fn show(manifest: &Manifest, pin: &Pin, console: Console) {
-    let line = |label: &str, text: &str| {
-        if !text.is_empty() {
-            console.line(&format!("{} {}", console.faint(&format!("{label:>11}")), text::line(text)));
-        }
-    };
-    console.line(&format!("{:>11} {}", text::line(&manifest.name), pin.version));
-    line("description", &manifest.description);
-    line("source", &pin.source);
-    line("resolved", pin.resolved.as_deref().unwrap_or_default());
-    line("author", &manifest.author);
-    line("license", &manifest.license);
-    line("repository", &manifest.repository);
-    line("digest", &pin.digest.to_string());
-    line("signed by", &signer(pin.signer.as_deref()));
+    let mut sheet = console.sheet();
+    sheet.row("plugin", &format!("{} {}", manifest.name, text::exact_within(&pin.version.to_string(), 60)));
+    sheet.row("description", &manifest.description);
+    sheet.row("source", &pin.source);
+    sheet.row("resolved", pin.resolved.as_deref().unwrap_or_default());
+    sheet.row("author", &manifest.author);
+    sheet.row("license", &manifest.license);
+    sheet.row("repository", &manifest.repository);
+    sheet.row("digest", &pin.digest.to_string());
+    sheet.row("signed by", &signer(pin.signer.as_deref()));
     if pin.native {
-        line("native", super::NATIVE);
+        sheet.row("native", super::NATIVE);
     }
-    for draft in &pin.drafts {
-        line("draft", &format!("{draft}: a later version of Hermes may change or remove it"));
-    }
-    for unknown in &manifest.unknown {
-        console.warning(&format!("plugin.yaml has an unknown field, which is ignored: {unknown}"));
-    }
+    let draft = |draft: &String| format!("{draft}: a later version of Hermes may change or remove it");
+    sheet.list("draft", &pin.drafts.iter().map(draft).collect::<Vec<_>>());
+    let unknown = |field: &String| format!("{field}: an unknown field of plugin.yaml");
+    sheet.list("ignored", &manifest.unknown.iter().map(unknown).collect::<Vec<_>>());
+    console.lines(sheet);
 }
 
 /// The key that signed a plugin, in words.
@@ -72,11 +71,11 @@ pub(super) fn signer(key: Option<&str>) -> String {
 /// Shows what the plugin adds to sessions; for an update, only what is new.
 fn show_exports(offer: &Offer<'_>, console: Console) {
     if !offer.exports.is_empty() {
-        let title = if offer.purpose == Purpose::Update { "new in this version:" } else { "what the plugin adds:" };
-        console.line(&format!("{} {title}", console.faint(&format!("{:>11}", "exports"))));
-        for export in offer.exports {
-            console.line(&format!("{:>11} {}", "-", text::line(&meaning(export))));
-        }
+        let title = if offer.purpose == Purpose::Update { "new in this version" } else { "what the plugin adds" };
+        let rows: Vec<String> = offer.exports.iter().map(|export| meaning(export)).collect();
+        let mut sheet = console.sheet();
+        sheet.numbered("exports", &format!("{title}: {}", rows.len()), &rows, 1);
+        console.lines(sheet);
     }
     if offer.exports.iter().any(|export| export == "hooks") && !offer.manifest.permissions.hooks {
         console.warning("the plugin does not request the permission `hooks`, so its hooks will not run");
@@ -104,22 +103,14 @@ fn meaning(export: &str) -> String {
 }
 
 /// Shows the permissions and limits to grant; for an update, only the new ones.
-fn show_permissions(requested: &Permissions, limits: &LimitSet, purpose: Purpose, console: Console) {
-    let limits = limits.iter().map(|(limit, value)| {
-        let (name, meaning) = (limit.name(), limit.definition().meaning);
-        format!("raise the limit `{name}` to {} ({meaning})", limit.show(value))
-    });
-    let lines: Vec<String> = requested.lines().into_iter().chain(limits).collect();
-    let title = match (purpose, lines.is_empty()) {
-        (Purpose::Update, true) => "no new ones",
-        (Purpose::Update, false) => "new in this version:",
-        (Purpose::Install | Purpose::Pinned | Purpose::Grant, true) => "none",
-        (Purpose::Install | Purpose::Pinned | Purpose::Grant, false) => "requested by the plugin:",
+fn show_permissions(offer: &Offer<'_>, native: bool, console: Console) {
+    let titles = match offer.purpose {
+        Purpose::Update => Titles { none: "no new ones", some: "new in this version" },
+        Purpose::Install | Purpose::Pinned | Purpose::Grant => Titles { none: "none", some: "requested by the plugin" },
     };
-    console.line(&format!("{} {title}", console.faint(&format!("{:>11}", "permissions"))));
-    for line in lines {
-        console.line(&format!("{:>11} {}", "-", console.warned(&text::line(&line))));
-    }
+    let mut sheet = console.sheet();
+    sheet.agreement(offer.permissions, offer.limits, native.then_some(super::NATIVE), titles);
+    console.lines(sheet);
 }
 
 /// Asks on the terminal, or answers from options without a question.
@@ -132,11 +123,13 @@ pub(super) struct Terminal {
     pub(super) allow_draft: bool,
     /// Whether to delete the data of a removed plugin. None asks the user.
     pub(super) purge: Option<bool>,
+    /// Whether the presented plugin would run as a native library, which the question repeats.
+    pub(super) native: Cell<bool>,
 }
 
 impl Terminal {
     pub(super) fn new(console: Console, options: Consent) -> Self {
-        Self { console, options, accept_key: false, allow_draft: false, purge: None }
+        Self { console, options, accept_key: false, allow_draft: false, purge: None, native: Cell::new(false) }
     }
 }
 
@@ -145,6 +138,7 @@ impl operations::Consent for Terminal {
 
     fn present(&self, manifest: &Manifest, pin: &Pin, leaves_native: bool) {
         show(manifest, pin, self.console);
+        self.native.set(pin.native);
         if leaves_native {
             self.console.warning(
                 "the installed version runs as a native library, and this version would run as a component in the \
@@ -173,7 +167,7 @@ impl operations::Consent for Terminal {
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
         let Consent { yes, grant } = self.options;
         show_exports(offer, self.console);
-        show_permissions(offer.permissions, offer.limits, offer.purpose, self.console);
+        show_permissions(offer, self.native.get(), self.console);
         let on_yes = || offer.on_yes.clone();
         let grants_nothing = offer.permissions.is_empty() && offer.limits.is_empty();
         let question = match (offer.purpose, grants_nothing) {
@@ -228,24 +222,29 @@ fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut err = io::stderr();
     // If the question cannot be shown, the operation fails instead of waiting for an answer.
-    write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
+    write!(err, "{} [y/N] ", text::exact(question)).and_then(|()| err.flush())?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 impl Console {
-    /// A line on standard error without a label.
-    fn line(self, text: &str) {
+    /// A sheet for standard error.
+    fn sheet(self) -> Sheet {
+        /// Columns of a terminal that does not know its size.
+        const USUAL: usize = 80;
+        let columns = io::stderr().is_terminal().then(|| {
+            let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+            if size == 0 { USUAL } else { size }
+        });
+        Sheet::new(self, columns)
+    }
+
+    /// Writes a sheet to standard error.
+    fn lines(self, sheet: Sheet) {
+        let mut text = sheet.lines().join("\n");
+        text.push('\n');
         // A closed standard error cannot be reported anywhere.
-        let _ = writeln!(io::stderr(), "{text}");
-    }
-
-    fn faint(self, text: &str) -> String {
-        self.tinted(Tone::Faint, text)
-    }
-
-    fn warned(self, text: &str) -> String {
-        self.tinted(Tone::Warning, text)
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 }

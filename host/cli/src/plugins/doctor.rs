@@ -55,9 +55,9 @@ fn block(examined: &ExaminedPlugin, console: Console) -> String {
     let name = examined.name.as_deref().unwrap_or("all plugins");
     let state = examined.name.as_ref().map(|_| if examined.is_on { "enabled" } else { "disabled" });
     let about: Vec<&str> = state.into_iter().chain(examined.source.as_deref()).collect();
-    let about = if about.is_empty() { String::new() } else { format!(" ({})", text::line(&about.join(", "))) };
+    let about = if about.is_empty() { String::new() } else { format!(" ({})", text::exact(&about.join(", "))) };
     let verdict = if examined.findings.is_empty() { ": ok" } else { "" };
-    let mut block = format!("{}{}{verdict}\n", text::line(name), console.paint(Tone::Faint, &about));
+    let mut block = format!("{}{}{verdict}\n", text::exact(name), console.paint(Tone::Faint, &about));
     for finding in &examined.findings {
         let (label, tone) = match finding.severity {
             Severity::Problem => ("problem", Tone::Bad),
@@ -66,7 +66,7 @@ fn block(examined: &ExaminedPlugin, console: Console) -> String {
         let fix = wording::fix(&finding.fix);
         let lines = [(label, tone, &finding.what), ("why", Tone::Faint, &finding.why), ("fix", Tone::Faint, &fix)];
         for (label, tone, line) in lines {
-            block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::line(line)));
+            block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::exact(line)));
         }
     }
     block

@@ -32,7 +32,7 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     let shown = |(label, line): &(&str, String)| {
-        format!("{} {}\n", console.paint(Tone::Faint, &format!("{label:<11}")), text::line(line))
+        format!("{} {}\n", console.paint(Tone::Faint, &format!("{label:<11}")), text::exact(line))
     };
     print(&details.lines().iter().map(shown).collect::<String>())?;
     Ok(ExitCode::SUCCESS)

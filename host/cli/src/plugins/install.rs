@@ -93,7 +93,7 @@ pub(super) fn show_report(report: &InstallReport, console: Console) -> ExitCode 
             if let Some(complaint) = &shown.complaint {
                 console.warning(&format!(
                     "`{name}` does not start with its current configuration: {}; set plugins.entries.{name} in config.yaml",
-                    text::line(complaint)
+                    text::exact_within(complaint, 1_000)
                 ));
             }
             if !is_update {
@@ -110,7 +110,7 @@ fn contents(shown: &Shown) -> String {
     let named = |what: &str, names: &[String]| {
         let most = 8;
         let more = names.len().saturating_sub(most);
-        let shown = names.iter().take(most).map(|name| text::line(name)).collect::<Vec<_>>().join(", ");
+        let shown = names.iter().take(most).map(|name| text::exact(name)).collect::<Vec<_>>().join(", ");
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!names.is_empty()).then(|| format!("{what} {shown}{rest}"))
     };

@@ -12,6 +12,7 @@ pub(crate) mod new;
 pub(crate) mod pack;
 mod pick;
 pub(crate) mod remove;
+pub(crate) mod sign;
 mod switch;
 pub(crate) mod test;
 pub(crate) mod update;
@@ -170,6 +171,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::New(arguments) => new::run(arguments, console),
         PluginsCommand::Test(arguments) => test::run(arguments, console),
         PluginsCommand::Pack(arguments) => pack::run(arguments, console),
+        PluginsCommand::Sign(arguments) => sign::run(arguments, console),
         PluginsCommand::Wit(arguments) => wit::run(arguments),
         PluginsCommand::Bindings(arguments) => bindings::generate(arguments),
         PluginsCommand::Component(arguments) => bindings::component(arguments),
@@ -267,7 +269,7 @@ fn table(plugins: &[Listed], console: Console) -> String {
         };
         let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
         let about = plugin.why.as_deref().unwrap_or(&plugin.description);
-        let plain = |text: &str| (Tone::Plain, text::line(text));
+        let plain = |text: &str| (Tone::Plain, text::exact(text));
         table.row([
             (tone, plugin.state.word().to_owned()),
             plain(&plugin.name),

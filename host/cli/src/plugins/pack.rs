@@ -36,7 +36,8 @@ pub(super) fn run(arguments: &PackArguments, console: Console) -> Result<ExitCod
     if arguments.json {
         let files: Vec<_> = package.files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
         let value = json!({
-            "file": out, "bytes": package.archive.len(), "sha256": package.sha256, "files": files,
+            "file": out, "bytes": package.archive.len(), "sha256": package.sha256, "signer": package.signer,
+            "files": files,
         });
         print(&text::json(&value))?;
     } else {
@@ -55,6 +56,10 @@ fn shown(out: &Path, package: &Package) -> String {
     for (name, bytes) in files {
         shown.push_str(&format!("  {} ({} bytes)\n", text::line(name), text::grouped(*bytes)));
     }
+    match &package.signer {
+        Some(key) => shown.push_str(&format!("  signed with key {key}\n")),
+        None => shown.push_str("  not signed; `hermes plugins sign` signs it before you pack\n"),
+    }
     shown
 }
 
@@ -65,7 +70,7 @@ fn has_licence(package: &Package) -> bool {
 }
 
 /// Writes a file as a whole, or not at all.
-fn write(out: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(super) fn write(out: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = out.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let mut written = tempfile::Builder::new().prefix(".hermes-pack-").tempfile_in(folder)?;
     written.write_all(bytes)?;

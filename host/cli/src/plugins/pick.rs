@@ -70,7 +70,7 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
 }
 
 fn item(plugin: &Listed) -> String {
-    format!("{:<14} {}", plugin.name, text::line(&plugin.description))
+    format!("{:<14} {}", plugin.name, text::exact(&plugin.description))
 }
 
 /// Asks for one item. None if the user pressed Esc.

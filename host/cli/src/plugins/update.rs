@@ -121,7 +121,7 @@ fn summary(name: &str, prepared: &Prepared) -> String {
     parts.extend((!exports.is_empty()).then(|| format!("new exports: {}", exports.join(", "))));
     let limits: Vec<&str> = prepared.wider_limits().iter().map(|(limit, _)| limit.name()).collect();
     parts.extend((!limits.is_empty()).then(|| format!("higher limits: {}", limits.join(", "))));
-    format!("{}\n", text::line(&parts.join("; ")))
+    format!("{}\n", text::exact_within(&parts.join("; "), 1_500))
 }
 
 /// The same for `--json`.

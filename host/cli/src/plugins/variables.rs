@@ -30,7 +30,7 @@ fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
     let prompt = if wanted.prompt.is_empty() { wanted.name.as_str() } else { &wanted.prompt };
     let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
     let hidden = if wanted.secret { ", hidden" } else { "" };
-    let question = text::line(&format!("{prompt}{place} [{}{hidden}; Enter to skip]:", wanted.name.as_str()));
+    let question = text::exact(&format!("{prompt}{place} [{}{hidden}; Enter to skip]:", wanted.name.as_str()));
     write!(err, "{question} ").and_then(|()| err.flush())?;
     let echo_off = wanted.secret.then(EchoOff::new).transpose()?;
     let mut line = String::new();
@@ -52,10 +52,10 @@ fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
 
 /// Turns the echo of the terminal off until it is dropped. Signals are off too: Ctrl-C would end the process and leave
 /// the echo off.
-struct EchoOff(rustix::termios::Termios);
+pub(super) struct EchoOff(rustix::termios::Termios);
 
 impl EchoOff {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let failed = |error: rustix::io::Errno| Failure::from(io::Error::from(error));
         let before = tcgetattr(io::stdin()).map_err(failed)?;

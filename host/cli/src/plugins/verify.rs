@@ -27,7 +27,7 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
         let mut table = Table::new(&[Align::Left; 4]);
         for found in &findings {
             let (word, tone) = word(found.state);
-            let plain = |text: &dyn std::fmt::Display| (Tone::Plain, text::line(&text.to_string()));
+            let plain = |text: &dyn std::fmt::Display| (Tone::Plain, text::exact(&text.to_string()));
             let about = wording::with_fix(&found.detail, &found.fix);
             table.row([(tone, word.to_owned()), plain(&found.name), plain(&found.version), plain(&about)]);
         }

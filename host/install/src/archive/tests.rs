@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use super::invariants::{self, unpacked};
 use super::*;
 
-fn small() -> Caps {
+pub(super) fn small() -> Caps {
     Caps { entries: 20, file: 1 << 20, total: 2 << 20, ratio: 100, depth: 4 }
 }
 
 /// A tar entry with an unchecked name: the crate's own writer refuses bad names.
-fn entry(kind: tar::EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
+pub(super) fn entry(kind: tar::EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(kind);
     header.as_mut_bytes()[..name.len()].copy_from_slice(name);
@@ -25,18 +25,18 @@ fn entry(kind: tar::EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn file(name: &str) -> Vec<u8> {
+pub(super) fn file(name: &str) -> Vec<u8> {
     entry(tar::EntryType::Regular, name.as_bytes(), b"x")
 }
 
-fn gz(entries: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn gz(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     entries.iter().for_each(|entry| encoder.write_all(entry).unwrap());
     encoder.write_all(&[0; 1024]).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(super) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
     for (name, content) in entries {
         let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);

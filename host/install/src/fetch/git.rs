@@ -1,11 +1,17 @@
 //! Repositories, fetched by the user's git: one commit goes into a bare repository and is read as an archive. There is
-//! never a working tree, so no hook, filter, link or submodule takes effect.
+//! never a working tree, so no hook, link or submodule takes effect.
+//!
+//! Only the transfer uses the user's configuration, which names proxies, credentials and keys. Commands that read what was
+//! fetched run without any configuration of the user or the system, so that none of it, such as a filter, applies to
+//! hostile content.
 
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::{Fetched, Fetching, made};
 use crate::archive::unpack_tar;
@@ -16,6 +22,8 @@ use crate::source::Repository;
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Most bytes of a repository at one commit, packed.
 const MOST_PACKED: u64 = 512 << 20;
+/// Most bytes that are kept of a stream of git; the rest is read and dropped.
+const MOST_OUTPUT: u64 = 64 << 10;
 /// How often size and time of a fetch are checked.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -30,11 +38,11 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
     let failed = |reason: Reason| InstallError::Fetch { from: from.clone(), reason };
     let git = Git { bare: &bare, insecure: how.insecure };
 
-    git.run(&["init", "--quiet", "--bare", "--template=", "."]).await.map_err(failed)?;
+    git.run(&["init", "--quiet", "--bare", "--template=", "."], Configuration::None).await.map_err(failed)?;
     let reference = repository.reference.as_deref().unwrap_or("HEAD");
     let arguments =
         ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &repository.url, reference];
-    git.run(&arguments).await.map_err(|reason| {
+    git.run(&arguments, Configuration::User).await.map_err(|reason| {
         let usual = match &repository.reference {
             Some(reference) => {
                 format!("check the address, and that `{reference}` is a branch, a tag or a whole commit id")
@@ -43,7 +51,8 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
         };
         failed(Reason { fix: reason.fix_or(usual.into()), ..reason })
     })?;
-    let commit = git.run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"]).await.map_err(failed)?.trim().to_owned();
+    let commit = git.run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"], Configuration::None).await;
+    let commit = commit.map_err(failed)?.trim().to_owned();
     how.progress.step("unpacking");
     let tree = match &repository.subfolder {
         Some(subfolder) => format!("{commit}:{subfolder}"),
@@ -59,16 +68,24 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
     Ok(Fetched { folder, resolved: Some(commit), archive: None })
 }
 
+/// Whose configuration a command uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Configuration {
+    /// That of the user and the system, for connections.
+    User,
+    /// None but the settings of this file.
+    None,
+}
+
 struct Git<'a> {
     bare: &'a Path,
     insecure: bool,
 }
 
 impl Git<'_> {
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: &[&str], configuration: Configuration) -> Command {
         let mut command = Command::new("git");
-        // The environment must not point to another repository or add settings. The user's own settings stay, since they
-        // name proxies and keys.
+        // The environment must not point to another repository or add settings.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
             if name_text.starts_with("GIT_") && !matches!(&*name_text, "GIT_SSH_COMMAND" | "GIT_SSH" | "GIT_SSL_CAINFO")
@@ -80,6 +97,13 @@ impl Git<'_> {
         command.env("GIT_ALLOW_PROTOCOL", if self.insecure { "https:ssh:file:http" } else { "https:ssh:file" });
         if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        }
+        command.env("GIT_ATTR_NOSYSTEM", "1");
+        if configuration == Configuration::None {
+            command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_SYSTEM", "/dev/null");
+            command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+            // Versions of git before 2.32 know only these.
+            command.env("HOME", self.bare).env("XDG_CONFIG_HOME", self.bare);
         }
         for setting in [
             "core.hooksPath=/dev/null",
@@ -103,23 +127,24 @@ impl Git<'_> {
         command
     }
 
-    /// Runs a command to its end. Returns its standard output, or the end of its standard error as the reason.
-    async fn run(&self, arguments: &[&str]) -> Result<String, Reason> {
-        let mut command = tokio::process::Command::from(self.command(arguments));
+    /// Runs a command to its end. Returns the beginning of its standard output, or the first error on its standard error.
+    async fn run(&self, arguments: &[&str], configuration: Configuration) -> Result<String, Reason> {
+        let mut command = tokio::process::Command::from(self.command(arguments, configuration));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let child = command.spawn().map_err(|error| {
+        let mut child = command.spawn().map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
                 Reason::new("`git` is not on the PATH", "install git, or install from an archive")
             } else {
                 format!("git cannot be started: {error}").into()
             }
         })?;
-        let output = child.wait_with_output();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let output = async { tokio::join!(beginning(stdout), beginning(stderr), child.wait()) };
         tokio::pin!(output);
         let begun = Instant::now();
-        let output = loop {
+        let (stdout, stderr, status) = loop {
             tokio::select! {
-                output = &mut output => break output.map_err(|error| error.to_string())?,
+                output = &mut output => break output,
                 () = tokio::time::sleep(POLL) => {
                     if size_of(self.bare) > MOST_PACKED {
                         return Err(format!("it is larger than {} MiB", MOST_PACKED >> 20).into());
@@ -130,17 +155,26 @@ impl Git<'_> {
                 }
             }
         };
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        if status.map_err(|error| error.to_string())?.success() {
+            return Ok(String::from_utf8_lossy(&stdout).into_owned());
         }
-        Err(first_error(&output.stderr).into())
+        Err(first_error(&stderr).into())
     }
 
     /// Passes a tree as a tar stream to the rules for archives.
     fn unpack(&self, tree: &str, packed: u64, into: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
-        let mut command = self.command(&["archive", "--format=tar", tree]);
+        let mut command = self.command(&["archive", "--format=tar", tree], Configuration::None);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().at(self.bare)?;
-        let stdout = child.stdout.take();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        // Both streams are read at once: git would wait forever for a reader of the other one.
+        let messages = std::thread::spawn(move || {
+            let mut messages = Vec::new();
+            if let Some(mut stderr) = stderr {
+                let _ = (&mut stderr).take(MOST_OUTPUT).read_to_end(&mut messages);
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            }
+            messages
+        });
         let unpacked = match stdout {
             Some(stdout) => unpack_tar(stdout, packed, into, how.caps),
             None => Ok(()),
@@ -149,17 +183,25 @@ impl Git<'_> {
             // It would wait for a reader forever.
             let _ = child.kill();
         }
-        let mut messages = Vec::new();
-        if let Some(stderr) = child.stderr.take() {
-            let _ = stderr.take(16 << 10).read_to_end(&mut messages);
-        }
         let status = child.wait().at(self.bare)?;
+        let messages = messages.join().unwrap_or_default();
         unpacked?;
         if status.success() {
             return Ok(());
         }
         Err(InstallError::Fetch { from: tree.to_owned(), reason: first_error(&messages).into() })
     }
+}
+
+/// The beginning of a stream. The rest is read, so that the program does not wait, and dropped.
+async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(mut stream) = stream {
+        // A stream that breaks ends; the exit status tells what happened.
+        let _ = (&mut stream).take(MOST_OUTPUT).read_to_end(&mut kept).await;
+        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+    }
+    kept
 }
 
 /// The first error message of git, without its label.

@@ -69,6 +69,10 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
             let why = "it is an index of several images, and none of them is for WebAssembly";
             wrong(Reason::new(why, "name one of them by its digest"))
         })?;
+        // A tag here would name content that the registry can change.
+        if sha256_of(&inner.digest).is_none() {
+            return Err(registry.unsupported(&inner.digest));
+        }
         (manifest, digest) = registry.manifest(&inner.digest.clone()).await?;
     }
     if INDEX.contains(&manifest.media_type.as_str())
@@ -135,14 +139,24 @@ impl Registry<'_> {
         InstallError::Fetch { from: self.image.to_string(), reason: reason.into() }
     }
 
+    fn unsupported(&self, digest: &str) -> InstallError {
+        let shown: String = digest.chars().take(100).collect();
+        let why = format!("its content is named by `{shown}`, which is not a sha256 digest, so it cannot be verified");
+        self.wrong(Reason::new(why, "ask its publisher for an image with sha256 digests"))
+    }
+
     async fn manifest(&mut self, reference: &str) -> Result<(Manifest, String), InstallError> {
+        // A tag has no colon. Only a digest that can be verified names content.
+        if reference.contains(':') && sha256_of(reference).is_none() {
+            return Err(self.unsupported(reference));
+        }
         let url = self.base.join(&format!("manifests/{}", reference.replace(':', "%3A")));
         let url = url.map_err(|error| self.wrong(error.to_string()))?;
         let accepted: Vec<&str> = MANIFESTS.iter().chain(INDEX).copied().collect();
         let response = self.get(&url, &accepted.join(", ")).await?;
         let bytes = limited(response, &url).await?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
-        if reference.starts_with("sha256:") && reference != digest {
+        if sha256_of(reference).is_some() && reference.to_lowercase() != digest {
             let why = format!("the registry sent an image with the digest {digest} instead of {reference}");
             return Err(self.wrong(Reason::new(why, "do not trust this registry")));
         }
@@ -152,13 +166,7 @@ impl Registry<'_> {
     }
 
     async fn blob(&mut self, layer: &Descriptor, file: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
-        let wanted = layer
-            .digest
-            .strip_prefix("sha256:")
-            .filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
-        let Some(wanted) = wanted else {
-            return Err(self.wrong(format!("`{}` is not a valid sha256 digest", layer.digest)));
-        };
+        let Some(wanted) = sha256_of(&layer.digest) else { return Err(self.unsupported(&layer.digest)) };
         let url = self.base.join(&format!("blobs/sha256%3A{wanted}")).map_err(|error| self.wrong(error.to_string()))?;
         let response = self.get(&url, "*/*").await?;
         save(response, &url, file, layer.size.min(how.caps.total), how).await?;
@@ -236,6 +244,12 @@ impl Registry<'_> {
             .map_err(|_| self.wrong("the registry's token cannot be read"))?;
         Ok(if answer.token.is_empty() { answer.access_token } else { answer.token })
     }
+}
+
+/// The hexadecimal digits of a digest `sha256:…`.
+fn sha256_of(digest: &str) -> Option<&str> {
+    let hex = digest.strip_prefix("sha256:")?;
+    (hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hex)
 }
 
 /// The value of a parameter of a challenge, such as `realm="https://…"`.

@@ -13,6 +13,7 @@ use url::Url;
 use super::{Fetched, Fetching, SIGNATURE, made, unpacked};
 use crate::error::{At, InstallError, Reason};
 use crate::project;
+use crate::statement::{STATEMENT, STATEMENT_SIGNATURE};
 
 const CONNECT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
@@ -149,14 +150,14 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
         let file = project::with_ending(&component, SIGNATURE);
         fs::write(&file, signature).at(&file)?;
     }
-    let manifest = url.join("plugin.yaml").map(|mut manifest| {
-        manifest.set_query(url.query());
-        manifest
-    });
-    if let Ok(manifest) = manifest
-        && let Some(text) = web.small(&manifest).await
-    {
-        let file = folder.join("plugin.yaml");
+    for name in ["plugin.yaml", project::KEY, STATEMENT, STATEMENT_SIGNATURE] {
+        let Ok(mut address) = url.join(name) else { break };
+        address.set_query(url.query());
+        let Some(text) = web.small(&address).await else {
+            // Only a manifest can have a signed statement.
+            if name == "plugin.yaml" { break } else { continue }
+        };
+        let file = folder.join(name);
         fs::write(&file, text).at(&file)?;
     }
     Ok(Fetched { folder, resolved: None, archive: None })

@@ -158,6 +158,20 @@ impl Prepared {
         }
     }
 
+    /// Refuses a signed version that is older than the installed one by the same key.
+    pub fn not_older(&self) -> Result<(), InstallError> {
+        let Some(before) = &self.before else { return Ok(()) };
+        let same_key = self.pin.signer.is_some() && self.pin.signer == before.pin.signer;
+        if !same_key || self.pin.version >= before.pin.version {
+            return Ok(());
+        }
+        Err(InstallError::Older {
+            name: self.manifest.name.clone(),
+            installed: before.pin.version.to_string(),
+            found: self.pin.version.to_string(),
+        })
+    }
+
     /// Refuses to replace a plugin from another source.
     pub fn same_source(&self) -> Result<(), InstallError> {
         match &self.before {

@@ -114,15 +114,15 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let unknown = unknown.map(|(name, line)| format!("`{name}` (line {line})")).collect();
 
     if !is_plugin_name(&raw.name.value) {
-        return Err(at(&raw.name, Wrong::Name(raw.name.value.clone())));
+        return Err(at(&raw.name, Wrong::Name(brief(&raw.name.value))));
     }
     let version = match &raw.version {
         None => semver::Version::new(0, 0, 0),
-        Some(text) => text.value.parse().map_err(|_| at(text, Wrong::Version(text.value.clone())))?,
+        Some(text) => text.value.parse().map_err(|_| at(text, Wrong::Version(brief(&text.value))))?,
     };
     for file in raw.component.iter().chain(raw.native.values()) {
         if !is_file_name(&file.value) {
-            return Err(at(file, Wrong::File(file.value.clone())));
+            return Err(at(file, Wrong::File(brief(&file.value))));
         }
     }
     if let (Some(_), Some(second)) = (&raw.license, &raw.licence) {
@@ -138,7 +138,7 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
         limits.set(name, &value.value).map_err(|why| at(value, Wrong::Limit(Box::new(why))))?;
     }
     if let Some(claim) = raw.provides.iter().find(|claim| !KINDS.contains(&claim.value.as_str())) {
-        return Err(at(claim, Wrong::Kind(claim.value.clone(), KINDS.join(", "))));
+        return Err(at(claim, Wrong::Kind(brief(&claim.value), KINDS.join(", "))));
     }
     let permissions = raw.permissions.unwrap_or_default();
     // Only a grant has them: a manifest that says where an address leads would answer the user's question.
@@ -168,14 +168,23 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     })
 }
 
+/// A value of the manifest for an error message, which must stay readable.
+fn brief(value: &str) -> String {
+    const MOST: usize = 200;
+    match value.char_indices().nth(MOST) {
+        None => value.to_owned(),
+        Some((at, _)) => format!("{}…", &value[..at]),
+    }
+}
+
 fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, ManifestError> {
     let Some(text) = api else { return Ok(None) };
-    let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(text.value.clone())))?;
+    let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(brief(&text.value))))?;
     let served = hermes_runtime::served_contracts().iter();
     let served: Vec<semver::Version> = served.map(|version| version.parse().expect("it is a version")).collect();
     if !served.iter().any(|version| range.matches(version)) {
         let is_later = served.first().is_some_and(|newest| begins_above(&range, newest));
-        return Err(at(text, Wrong::Contract { requested: text.value.clone(), is_later }));
+        return Err(at(text, Wrong::Contract { requested: brief(&text.value), is_later }));
     }
     Ok(Some(range))
 }

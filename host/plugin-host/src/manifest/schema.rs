@@ -86,7 +86,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "publisher_key",
         || json!({"type": "string"}),
-        "The minisign public key for the signature COMPONENT.minisig beside the component.",
+        "The minisign public key of the publisher, for the signature plugin.statement.minisig beside the manifest.",
     ),
 ];
 

@@ -126,6 +126,12 @@ impl Right {
         Definition { name, deed, meaning, form }
     }
 
+    /// Whether it reaches beyond the plugin's own data: the user's conversations, files, programs, secrets or the web. A consent
+    /// screen shows these last.
+    pub fn is_dangerous(self) -> bool {
+        !matches!(self, Self::Llm | Self::Embeddings | Self::Sql | Self::Documents)
+    }
+
     /// Its name in a manifest.
     pub fn name(self) -> &'static str {
         self.definition().name

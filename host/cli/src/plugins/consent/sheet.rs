@@ -1,0 +1,172 @@
+//! The layout of the consent screen: labels on the left, foreign text only on their right, and numbered rows.
+//!
+//! A plugin chooses most of the text here. So every row is wrapped by Hermes and never by the terminal: a continuation
+//! begins below the text and not below the labels. The dangerous permissions come last, after their number. If they do
+//! not fit on a screen, a short list with one line for each kind follows them, so that the question is always below it.
+
+use hermes_plugin_host::{LimitSet, Permissions, Right};
+
+use crate::console::{Console, Tone};
+use crate::text;
+
+/// Columns of the labels, with the space behind them.
+const MARGIN: usize = 12;
+/// The narrowest text beside the labels.
+const NARROWEST: usize = 24;
+/// Most lines of dangerous permissions above the question. More are repeated in short.
+const MOST_LINES: usize = 14;
+/// Most characters of a foreign text that is only a description.
+const MOST_TEXT: usize = 500;
+/// Most rows of a list that grants nothing, such as unknown fields.
+const MOST_LISTED: usize = 5;
+
+/// Lines for standard error.
+pub(super) struct Sheet {
+    console: Console,
+    /// Columns of the terminal. None for a file or a pipe, where nothing is wrapped.
+    columns: Option<usize>,
+    lines: Vec<String>,
+}
+
+impl Sheet {
+    pub(super) fn new(console: Console, columns: Option<usize>) -> Self {
+        Self { console, columns, lines: Vec::new() }
+    }
+
+    pub(super) fn lines(self) -> Vec<String> {
+        self.lines
+    }
+
+    /// A labelled text. An empty text has no row.
+    pub(super) fn row(&mut self, label: &str, text: &str) {
+        let text = text::exact_within(text, MOST_TEXT);
+        if !text.is_empty() {
+            self.push(label, &text, Tone::Plain);
+        }
+    }
+
+    /// A labelled text that may be cut after the first rows, with the number of the others.
+    pub(super) fn list(&mut self, label: &str, rows: &[String]) {
+        for row in rows.iter().take(MOST_LISTED) {
+            self.row(label, row);
+        }
+        if let Some(more) = rows.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+            self.row(label, &format!("and {more} more"));
+        }
+    }
+
+    /// A title with numbered rows below it. Returns the number for the next row.
+    pub(super) fn numbered(&mut self, label: &str, title: &str, rows: &[String], first: usize) -> usize {
+        self.push(label, title, Tone::Plain);
+        for (at, row) in rows.iter().enumerate() {
+            self.push(&format!("{}.", first + at), &text::exact(row), Tone::Warning);
+        }
+        first + rows.len()
+    }
+
+    fn width(&self) -> Option<usize> {
+        // The last column stays free: some terminals wrap as soon as it is used.
+        self.columns.map(|columns| columns.saturating_sub(MARGIN + 1).max(NARROWEST))
+    }
+
+    fn push(&mut self, label: &str, text: &str, tone: Tone) {
+        let label = self.console.tinted(Tone::Faint, &format!("{label:>11}"));
+        for (at, part) in wrapped(text, self.width()).into_iter().enumerate() {
+            let part = self.console.tinted(tone, &part);
+            self.lines.push(if at == 0 { format!("{label} {part}") } else { format!("{:MARGIN$}{part}", "") });
+        }
+    }
+
+    /// The permissions and limits that a yes grants, and native code: the dangerous ones last.
+    pub(super) fn agreement(
+        &mut self,
+        asked: &Permissions,
+        limits: &LimitSet,
+        native: Option<&str>,
+        titles: Titles<'_>,
+    ) {
+        let raised = limits.iter().map(|(limit, value)| {
+            let (name, meaning) = (limit.name(), limit.definition().meaning);
+            format!("raise the limit `{name}` to {} ({meaning})", limit.show(value))
+        });
+        let of = |dangerous: bool| Right::ALL.iter().filter(move |right| right.is_dangerous() == dangerous);
+        let ordinary: Vec<String> = of(false).flat_map(|right| right.lines(asked)).chain(raised).collect();
+        let mut kinds: Vec<(&str, Vec<String>)> = of(true).map(|right| (right.name(), right.lines(asked))).collect();
+        kinds.extend(native.map(|native| ("native", vec![format!("run as a native library: {native}")])));
+        kinds.retain(|(_, rows)| !rows.is_empty());
+        let dangerous: Vec<String> = kinds.iter().flat_map(|(_, rows)| rows).cloned().collect();
+        let count = ordinary.len() + dangerous.len();
+        if count == 0 {
+            return self.push("permissions", titles.none, Tone::Plain);
+        }
+        let title = match dangerous.len() {
+            0 => format!("{}: {count}", titles.some),
+            dangerous => format!("{}: {count}, {dangerous} of them dangerous", titles.some),
+        };
+        let next = self.numbered("permissions", &title, &ordinary, 1);
+        if dangerous.is_empty() {
+            return;
+        }
+        let reach = "with access to your conversations, files, programs, secrets or the web:";
+        let before = self.lines.len();
+        self.numbered("dangerous", &format!("{} {reach}", dangerous.len()), &dangerous, next);
+        if self.lines.len() - before > MOST_LINES {
+            self.in_short(&kinds, dangerous.len());
+        }
+    }
+
+    /// One line for each kind of permission, with the number of its rows.
+    fn in_short(&mut self, kinds: &[(&str, Vec<String>)], count: usize) {
+        self.push("in short", &format!("{count} dangerous permissions, which are listed above:"), Tone::Plain);
+        let width = self.width().unwrap_or(usize::MAX);
+        for (name, rows) in kinds {
+            let first = rows.first().map_or_else(String::new, |row| text::exact(row));
+            let head = format!("{} × {name}: ", text::grouped(rows.len() as u64));
+            let room = width.saturating_sub(columns(&head));
+            let parts = wrapped(&first, Some(room.saturating_sub(2).max(1)));
+            let more = if parts.len() > 1 || rows.len() > 1 { " …" } else { "" };
+            let first = parts.first().map_or("", String::as_str);
+            self.push("-", &format!("{head}{first}{more}"), Tone::Warning);
+        }
+    }
+}
+
+/// The words above the permissions.
+#[derive(Clone, Copy)]
+pub(super) struct Titles<'a> {
+    pub(super) none: &'a str,
+    pub(super) some: &'a str,
+}
+
+/// The columns of a text at most: characters outside of ASCII may be two columns wide.
+fn columns(text: &str) -> usize {
+    text.chars().map(|character| if character.is_ascii() { 1 } else { 2 }).sum()
+}
+
+/// The lines of a text within a width: broken at spaces, and within words that are too long.
+fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return vec![text.to_owned()] };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let space = usize::from(!line.is_empty());
+        if columns(&line) + space + columns(word) > width && !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        } else if space > 0 {
+            line.push(' ');
+        }
+        for character in word.chars() {
+            let wide = if character.is_ascii() { 1 } else { 2 };
+            if columns(&line) + wide > width && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(character);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+#[path = "attack.rs"]
+mod attack;

@@ -1,0 +1,107 @@
+//! `hermes plugins sign`: signs a built plugin with the publisher's minisign key.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_install::{Signed, SigningKey, sign};
+use serde_json::json;
+
+use super::pack::write;
+use super::variables::EchoOff;
+use crate::console::{Console, print};
+use crate::failure::{Failure, Kind};
+use crate::text;
+
+/// The project to sign, and the key.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct SignArguments {
+    /// The folder of the plugin, which has been built
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// The secret key file of `minisign -G`
+    #[arg(long, value_name = "FILE", required_unless_present = "statement_only")]
+    key: Option<PathBuf>,
+    /// Write plugin.statement without a signature, to sign it elsewhere with `minisign -S -m plugin.statement`
+    #[arg(long, conflicts_with = "key")]
+    statement_only: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &SignArguments, console: Console) -> Result<ExitCode, Failure> {
+    let key = arguments.key.as_deref().map(read_key).transpose()?;
+    let signed = sign(&arguments.folder, key.as_ref())?;
+    for (name, bytes) in &signed.files {
+        let file = arguments.folder.join(name);
+        write(&file, bytes).map_err(|error| {
+            let what = format!("{} cannot be written", file.display());
+            Failure::new(Kind::General, what, error.to_string(), "check the folder's permissions and sign again")
+        })?;
+    }
+    if arguments.json {
+        let written: Vec<&str> = signed.files.iter().map(|(name, _)| *name).collect();
+        let Signed { name, version, key, covered, .. } = &signed;
+        let value = json!({ "name": name, "version": version, "key": key, "covers": covered, "written": written });
+        print(&text::json(&value))?;
+    } else {
+        print(&shown(&signed))?;
+        if signed.key.is_none() {
+            console.note("the plugin is not signed yet: sign plugin.statement with `minisign -S -m plugin.statement`");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(signed: &Signed) -> String {
+    let Signed { name, version, key, covered, files } = signed;
+    let by = key.as_ref().map_or_else(String::new, |key| format!(" with key {key}"));
+    let did = if key.is_some() { "signed" } else { "described" };
+    let mut shown = format!("{did} {} {version}{by}\n", text::exact(name));
+    let names: Vec<String> = covered.iter().map(|name| text::exact(name)).collect();
+    shown.push_str(&format!("  covers {}: {}\n", text::counted(names.len() as u64, "file"), names.join(", ")));
+    let written: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    shown.push_str(&format!("  wrote {}\n", written.join(", ")));
+    shown
+}
+
+fn read_key(file: &Path) -> Result<SigningKey, Failure> {
+    /// Most bytes of a key file.
+    const MOST: u64 = 64 << 10;
+    let failed = |why: String| {
+        let what = format!("the key {} cannot be read", file.display());
+        Failure::new(Kind::General, what, why, "give the secret key file that `minisign -G` wrote")
+    };
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    opened.map_err(|error| failed(error.to_string()))?;
+    SigningKey::read(&text, || password(file))
+}
+
+/// The password of a key: from the terminal without echo, else the first line of standard input.
+fn password(file: &Path) -> Result<String, Failure> {
+    let interactive = io::stdin().is_terminal();
+    let mut line = String::new();
+    if interactive {
+        let mut err = io::stderr();
+        write!(err, "password of {} (hidden): ", text::exact(&file.display().to_string()))
+            .and_then(|()| err.flush())?;
+        let echo_off = EchoOff::new()?;
+        io::stdin().lock().read_line(&mut line)?;
+        writeln!(err)?;
+        drop(echo_off);
+        if line.contains('\u{3}') {
+            return Err(Failure::new(Kind::Interrupted, "nothing was signed", "you pressed ctrl-c", "try again"));
+        }
+    } else {
+        io::stdin().lock().take(4 << 10).read_line(&mut line)?;
+        if line.is_empty() {
+            let why = "the key has a password, and standard input is empty";
+            let fix = "run the command in a terminal, or pass the password on standard input";
+            return Err(Failure::new(Kind::Usage, "nothing was signed", why, fix));
+        }
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
