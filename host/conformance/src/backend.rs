@@ -79,11 +79,14 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     }
     let words = bench.subject.language.words();
     for failure in failures() {
-        let fix = format!(
-            "answer an error of the kind `unavailable` (with `retry-after-ms`, if the server names a time), so that the host tries \
-             again later and no memory is lost; {} is a crash",
-            words.crash
-        );
+        let advice = match bench.exports.memory_provider {
+            true => {
+                "answer an error of the kind `unavailable` (with `retry-after-ms`, if the server names a time), so that the host \
+                 tries again later and no memory is lost"
+            }
+            false => "answer an error or a result that says what happened: the model reads it",
+        };
+        let fix = format!("{advice}; {} is a crash", words.crash);
         let verdict = survives(bench, &failure).await?;
         checks.add(GROUP, failure.what, fix, verdict);
     }

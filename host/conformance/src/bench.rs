@@ -55,6 +55,9 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
 }
 
+/// How to fix an import that is denied although the test grants all that the manifest requests.
+const REQUEST: &str = "request what it needs below `permissions` in plugin.yaml";
+
 /// A call that failed.
 #[derive(Debug, Clone)]
 pub(crate) enum CallFailure {
@@ -80,6 +83,9 @@ impl From<CallFailure> for Fail {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Down(_) => Self::excused(failure.to_string()),
+            CallFailure::Returned(ref fault) if fault.kind == FaultKind::Denied => {
+                Self { fix: Some(REQUEST), ..failure.to_string().into() }
+            }
             CallFailure::Returned(_) | CallFailure::Crashed(_) => failure.to_string().into(),
         }
     }
@@ -328,6 +334,11 @@ impl Session<'_> {
             self.call("index", instance.skills()).await.map(drop)?;
         }
         Ok(())
+    }
+
+    /// Whether the plugin requests programs. None runs in a test, so its calls can be denied.
+    pub(crate) fn requests_programs(&self) -> bool {
+        !self.bench.subject.manifest.permissions.process.is_empty()
     }
 
     /// Calls a tool in an instance that serves no other call meanwhile, as the host does.

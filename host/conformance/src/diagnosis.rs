@@ -42,7 +42,9 @@ impl Diagnose for ConformanceError {
                 ),
             ),
             Self::Read { .. } => (codes::READ, "check its permissions".to_owned()),
-            Self::Manifest { .. } => (codes::MANIFEST, "correct it; docs/plugins.md lists its fields".to_owned()),
+            Self::Manifest { fix, .. } => {
+                (codes::MANIFEST, fix.unwrap_or("correct it; docs/plugins.md lists its fields").to_owned())
+            }
             Self::Fixtures { .. } => {
                 (codes::FIXTURES, "correct it; docs/testing-plugins.md describes the format".to_owned())
             }
@@ -69,7 +71,7 @@ mod tests {
             no_build(ArtifactError::Outdated { artifact: "a.wasm".into(), source_file: "lib.rs".into() }),
             ConformanceError::NoLibrary { folder: "/p".into() },
             ConformanceError::Read { path: "/p".into(), source: std::io::Error::other("refused") },
-            ConformanceError::Manifest { path: "/p".into(), why: "line 1".into() },
+            ConformanceError::Manifest { path: "/p".into(), why: "line 1".into(), fix: None },
             ConformanceError::Fixtures { path: "/p".into(), why: "line 1".into() },
             ConformanceError::Config("it is a list".into()),
             ConformanceError::Surroundings("the disk is full".into()),

@@ -39,6 +39,8 @@ pub enum ConformanceError {
         path: PathBuf,
         /// What is wrong with it.
         why: String,
+        /// What to write instead, if it follows from the problem.
+        fix: Option<&'static str>,
     },
     /// A file of fixtures is invalid.
     #[error("{}: {why}", .path.display())]

@@ -49,11 +49,25 @@ async fn configured(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, 
     let session = bench.open(&bench.setup())?;
     let answer = session.start().await;
     let works = matches!(answer, Ok(()) | Err(CallFailure::Down(_)));
-    let fix = "give every key a default, or name what is needed under `required` in the manifest's `config` and test \
-               with --config '{…}'";
+    let fix = match &answer {
+        Err(CallFailure::Crashed(_)) => format!(
+            "{} ends the instance; so does an answer that lacks a field of the contract or has a case that it does not know",
+            bench.subject.language.words().crash
+        ),
+        _ => "give every key a default, or name what is needed under `required` in the manifest's `config` and test with \
+              --config '{…}'"
+            .to_owned(),
+    };
     let what = if bench.config == "{}" { "is configured by an empty section" } else { "is configured as given" };
     checks.add(GROUP, what, fix, answer.map(|()| String::new()).map_err(Fail::from));
 
+    let undefined = bench.subject.manifest.undefined_keys();
+    if let Some(key) = undefined.first() {
+        let fix = "correct the key, or define it in the manifest's `config`";
+        let verdict =
+            Err(format!("`permissions` names the address ${{config.{key}}}, and `config` has no such key").into());
+        checks.add(GROUP, "takes addresses from keys of its configuration", fix, verdict);
+    }
     let (Some(is_one), Some(defaults)) =
         (bench.subject.schema.as_ref().map(schema::of_configuration), bench.subject.defaults())
     else {

@@ -95,21 +95,23 @@ pub(crate) struct Fail {
     pub(crate) seed: Option<u64>,
     /// Whether nothing else could be expected, because the plugin's backend is a stand-in that is always unavailable.
     pub(crate) is_excused: bool,
+    /// How to fix it, if the reason tells more than the check.
+    pub(crate) fix: Option<&'static str>,
 }
 
 impl Fail {
     pub(crate) fn excused(why: impl Into<String>) -> Self {
-        Self { why: why.into(), seed: None, is_excused: true }
+        Self { why: why.into(), seed: None, is_excused: true, fix: None }
     }
 
     pub(crate) fn of_seed(seed: u64, why: impl Into<String>) -> Self {
-        Self { why: why.into(), seed: Some(seed), is_excused: false }
+        Self { why: why.into(), seed: Some(seed), is_excused: false, fix: None }
     }
 }
 
 impl From<String> for Fail {
     fn from(why: String) -> Self {
-        Self { why, seed: None, is_excused: false }
+        Self { why, seed: None, is_excused: false, fix: None }
     }
 }
 
@@ -138,12 +140,13 @@ impl Checks {
         verdict: Verdict,
     ) {
         let passed = verdict.as_ref().map_or_else(|fail| fail.is_excused, |_| true);
-        let (seen, seed) = match verdict {
-            Ok(seen) => (seen, None),
-            Err(fail) if fail.is_excused => (shortened(&fail.why), None),
-            Err(fail) => (shortened(&fail.why), fail.seed),
+        let (seen, seed, own_fix) = match verdict {
+            Ok(seen) => (seen, None, None),
+            Err(fail) if fail.is_excused => (shortened(&fail.why), None, None),
+            Err(fail) => (shortened(&fail.why), fail.seed, fail.fix),
         };
-        self.0.push(Check { group, what, passed, seen, fix: (!passed).then(|| fix.into()), seed });
+        let fix = (!passed).then(|| own_fix.map_or_else(|| fix.into(), Cow::Borrowed));
+        self.0.push(Check { group, what, passed, seen, fix, seed });
     }
 }
 
@@ -179,6 +182,8 @@ mod tests {
         assert!(failed.seen.starts_with("a b ü") && failed.seen.len() <= REASON + '…'.len_utf8());
         assert_eq!((failed.fix.as_deref(), failed.seed), (Some("answer"), Some(7)));
         assert_eq!((passed.passed, passed.fix.as_deref()), (true, None));
+        checks.add("memory", "stores", "store", Err(Fail { fix: Some("ask for it"), ..Fail::from("it is denied") }));
+        assert_eq!(checks.0.pop().and_then(|check| check.fix).as_deref(), Some("ask for it"));
         checks.add("memory", "recalls", "recall", Err(Fail::excused("its backend is down")));
         assert!(checks.0[2].passed && checks.0[2].fix.is_none() && checks.0[2].seen == "its backend is down");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::{self, ArtifactError, Place};
-use hermes_plugin_host::{Code, Language, Manifest, SKILLS, skills_in};
+use hermes_plugin_host::{Code, Language, Manifest, ManifestError, SKILLS, skills_in};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -118,8 +118,7 @@ impl Subject {
     /// Returns an error if the manifest is invalid.
     pub fn of_parts(manifest: &str, component: &[u8]) -> Result<Self, ConformanceError> {
         let path = PathBuf::from(MANIFEST);
-        let parsed = Manifest::parse(manifest)
-            .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
+        let parsed = Manifest::parse(manifest).map_err(|error| invalid(&path, &error))?;
         Self::new(parsed, manifest, Code::Component(component.to_vec().into()), path, None)
     }
 
@@ -130,8 +129,11 @@ impl Subject {
         path: PathBuf,
         folder: Option<&Path>,
     ) -> Result<Self, ConformanceError> {
-        let configured: Configured = serde_saphyr::from_str(text)
-            .map_err(|error| ConformanceError::Manifest { path: path.clone(), why: error.to_string() })?;
+        let configured: Configured = serde_saphyr::from_str(text).map_err(|error| ConformanceError::Manifest {
+            path: path.clone(),
+            why: error.to_string(),
+            fix: None,
+        })?;
         let language = Language::detect(folder, code.bytes());
         Ok(Self { manifest, schema: configured.config, code, path, language, skills: None })
     }
@@ -152,14 +154,17 @@ fn read_error(path: &Path, source: std::io::Error) -> ConformanceError {
     ConformanceError::Read { path: path.to_owned(), source }
 }
 
+fn invalid(path: &Path, error: &ManifestError) -> ConformanceError {
+    ConformanceError::Manifest { path: path.to_owned(), why: error.to_string(), fix: error.why.fix() }
+}
+
 fn manifest_in(folder: &Path) -> Result<Option<(Manifest, String)>, ConformanceError> {
     let path = folder.join(MANIFEST);
     if !path.is_file() {
         return Ok(None);
     }
     let text = fs::read_to_string(&path).map_err(|source| read_error(&path, source))?;
-    let manifest =
-        Manifest::parse(&text).map_err(|error| ConformanceError::Manifest { path, why: error.to_string() })?;
+    let manifest = Manifest::parse(&text).map_err(|error| invalid(&path, &error))?;
     Ok(Some((manifest, text)))
 }
 
@@ -170,8 +175,7 @@ fn bare(component: &Path) -> Result<(Manifest, String), ConformanceError> {
     let name: String = stem.chars().map(kept).take(64).collect();
     let name = name.trim_matches('-');
     let text = format!("name: {}\nversion: 0.0.0\n", if name.is_empty() { "unnamed" } else { name });
-    let manifest = Manifest::parse(&text)
-        .map_err(|error| ConformanceError::Manifest { path: component.to_owned(), why: error.to_string() })?;
+    let manifest = Manifest::parse(&text).map_err(|error| invalid(component, &error))?;
     Ok((manifest, text))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugin_host::Tool;
+use hermes_plugin_host::{FaultKind, Tool};
 use serde_json::Value;
 
 use crate::arguments;
@@ -44,6 +44,13 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         "answers wrong, empty, huge and strange arguments",
         fix,
         invalid_arguments(&session, &tools).await,
+    );
+    let fix = "answer every tool, and structured results as JSON that fits the tool's `output-schema`";
+    checks.add(
+        GROUP,
+        "answers ordinary arguments as its manifest and schemas say",
+        fix,
+        ordinary(&session, &tools).await,
     );
     let fix = "say in one line what failed and how to do better: the model reads it";
     checks.add(GROUP, "explains its errors", fix, explains(&session, &tools).await);
@@ -131,6 +138,37 @@ async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
         }
     }
     Ok(counted(tried, "call"))
+}
+
+/// Calls each tool with arguments that fit. Whatever it answers, no import was denied, and a structured result is valid.
+async fn ordinary(session: &Session<'_>, tools: &[Tool]) -> Verdict {
+    let may_be_denied = session.requests_programs();
+    for tool in tools {
+        let name = &tool.schema.name;
+        let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
+        let arguments = arguments::valid(&schema).to_string();
+        let answer = session.until_answered(|| session.call_tool(name, &arguments)).await;
+        let shown: String = arguments.chars().take(120).collect();
+        let tried = format!("`{name}` with {shown}");
+        match answer {
+            Err(CallFailure::Returned(fault)) if fault.kind != FaultKind::Denied || may_be_denied => {}
+            Err(CallFailure::Down(_)) => {}
+            Err(failure) => return Err(failure.of(&tried)),
+            Ok(output) => {
+                let Some(structured) = &output.structured else { continue };
+                let value: Value = serde_json::from_str(structured)
+                    .map_err(|error| format!("{tried}: its structured result is not JSON: {error}"))?;
+                let schema = tool.output_schema.as_ref().and_then(|schema| serde_json::from_str(schema).ok());
+                if let Some(schema) = schema
+                    && !schema::fits(&schema, &value)
+                {
+                    let value: String = structured.chars().take(120).collect();
+                    return Err(format!("{tried}: its structured result does not fit `output-schema`: {value}").into());
+                }
+            }
+        }
+    }
+    passed()
 }
 
 async fn explains(session: &Session<'_>, tools: &[Tool]) -> Verdict {

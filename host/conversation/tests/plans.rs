@@ -313,6 +313,16 @@ fn an_excerpt_replaces_words_or_arguments_and_nothing_else() {
 }
 
 #[test]
+fn a_view_that_does_not_fit_the_window_is_refused() {
+    let conversation = small();
+    let (view, summaries) = (View::default(), HashMap::new());
+    let ground =
+        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 1, must_shrink: false };
+    let plan = Plan { segments: vec![summary("a", 3, 12), keep(15, 18)], reason: String::new(), extra: Vec::new() };
+    assert_eq!(verify(&plan, &ground).unwrap_err().code(), "too-large");
+}
+
+#[test]
 fn a_key_means_one_text_for_ever() {
     let conversation = small();
     let known = Summary {

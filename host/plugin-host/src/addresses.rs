@@ -54,6 +54,15 @@ fn value(manifest: &Manifest, section: &Value, path: &str) -> Option<String> {
 }
 
 impl Manifest {
+    /// The keys in its addresses that its schema does not define. Empty if the manifest has no schema.
+    pub fn undefined_keys(&self) -> Vec<&str> {
+        let Some(schema) = &self.config else { return Vec::new() };
+        let is_defined =
+            |path: &&str| path.split('.').try_fold(schema, |schema, key| schema.get("properties")?.get(key)).is_some();
+        let templates = self.permissions.addresses().filter_map(|address| address.template());
+        templates.flat_map(|template| template.keys()).filter(|path| !is_defined(path)).collect()
+    }
+
     /// The requested permissions with the addresses of this section, whose variables were replaced.
     fn under(&self, section: &Value, is_local: &dyn Fn(&str) -> bool) -> Permissions {
         self.permissions.clone().resolve(&|path| value(self, section, path), is_local)
@@ -154,6 +163,15 @@ config:
 
     fn manifest() -> Manifest {
         Manifest::parse(MANIFEST).unwrap()
+    }
+
+    #[test]
+    fn an_address_from_a_key_that_the_schema_does_not_define_is_found() {
+        assert!(manifest().undefined_keys().is_empty());
+        let wrong = Manifest::parse(&MANIFEST.replace("config.base_url}/v1", "config.base.url}/v1")).unwrap();
+        assert_eq!(wrong.undefined_keys(), ["base.url"]);
+        let (without, _) = MANIFEST.split_once("config:\n").unwrap();
+        assert!(Manifest::parse(without).unwrap().undefined_keys().is_empty());
     }
 
     /// The plugin with a grant, as the catalog finds it.

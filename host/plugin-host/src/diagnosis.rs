@@ -77,7 +77,11 @@ impl Diagnose for PluginsError {
             Self::Lock(error) => return error.parts(),
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
             Self::Manifest { path, source } => {
-                let code = if matches!(source.why, Wrong::Contract { .. }) { codes::CONTRACT } else { codes::MANIFEST };
+                let code = if matches!(source.why, Wrong::Contract { .. } | Wrong::Candidate { .. }) {
+                    codes::CONTRACT
+                } else {
+                    codes::MANIFEST
+                };
                 let correct = || format!("correct {}, or ask the plugin's author", path.display());
                 (code, Fix::words(source.why.fix().map_or_else(correct, str::to_owned)))
             }

@@ -151,6 +151,16 @@ pub enum Wrong {
         /// Whether the range begins above the host's version.
         is_later: bool,
     },
+    /// The range has a release that this host does not have, but not the candidate for it that the host has.
+    #[error(
+        "`api` is `{requested}`, which does not include {candidate}, the version of this Hermes: a range includes a pre-release only if it names one"
+    )]
+    Candidate {
+        /// The range in the manifest.
+        requested: String,
+        /// The version that the host has.
+        candidate: semver::Version,
+    },
     /// The component is not a plain file name.
     #[error("`{0}` is not the name of a file beside plugin.yaml")]
     File(String),
@@ -188,6 +198,9 @@ impl Wrong {
         Some(match self {
             Self::Version(_) => "write a version such as 1.2.0",
             Self::Range(_) => "write one such as \"^1.0.0-rc.1\"",
+            Self::Candidate { .. } => {
+                "build the plugin against the candidate and write its version, such as \"^1.0.0-rc.1\""
+            }
             Self::Contract { is_later: true, .. } => "update Hermes, or install an older release of the plugin",
             Self::Contract { is_later: false, .. } => "update the plugin",
             Self::File(_) => "write a file name without folders",

@@ -32,7 +32,7 @@ impl Language {
             Self::Python if has("build.py") => vec![&[PYTHON, "build.py"]],
             Self::JavaScript if has("package.json") => {
                 let install: &[&str] = &[NPM, "install", "--no-audit", "--no-fund"];
-                let build: &[&str] = &[NPM, "run", "--silent", "build"];
+                let build: &[&str] = &[NPM, "run", "--loglevel=error", "build"];
                 if has("node_modules") { vec![build] } else { vec![install, build] }
             }
             Self::Go if has("build.go") => vec![&["go", "run", "build.go"]],
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(commands(Language::Python, &[("build.py", "")]), [format!("{PYTHON} build.py")]);
         assert!(commands(Language::Python, &[("engine.py", ""), ("build.sh", "")]).is_empty());
         let new = commands(Language::JavaScript, &[("package.json", "{}")]);
-        assert!(new[0].contains("install") && new[1].contains("run --silent build"), "{new:?}");
+        assert!(new[0].contains("install") && new[1].contains("run --loglevel=error build"), "{new:?}");
         assert_eq!(commands(Language::JavaScript, &[("package.json", "{}"), ("node_modules/a", "")]), new[1..]);
         assert_eq!(commands(Language::C, &[("Makefile", "")]), ["make --silent"]);
         assert_eq!(commands(Language::Go, &[("go.mod", ""), ("build.go", "")]), ["go run build.go"]);

@@ -73,3 +73,14 @@ fn hooks_that_the_manifest_does_not_request_are_reported() {
     home.hermes(&["-z", "go"]).run().success().says(&["hooks of the plugin `runner` do not run", "hooks: true"]);
     assert!(!hook_is_asked(&home, &server));
 }
+
+#[test]
+fn hooks_hear_the_end_of_a_call_of_an_unknown_tool() {
+    let server =
+        Server::scripted([Reply::calls([Call::new("call_1", "no_such_tool", &json!({}))]), Reply::text("Done.")]);
+    let home = Home::with(&server);
+    home.set("plugins.enabled", json!(["audit"]));
+    home.hermes(&["-z", "go"]).run().success();
+    let log = home.hermes(&["plugins", "logs", "audit"]).run().success();
+    assert!(log.stdout.contains("no_such_tool"), "{log}");
+}

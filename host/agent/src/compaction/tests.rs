@@ -10,8 +10,8 @@ use hermes_conversation::{
     Conversation, Draft, Item, Message, MessageId, MessageRange, Model, Plan, Segment, Summary, Usage, View,
 };
 use hermes_plugin_host::{
-    Advice, CacheState, CallError, Cause, ContextEngine, Fault, FaultKind, Moment, Outcome, PlanRequest, Pressure,
-    Progress, Timing,
+    Advice, CacheState, CallError, Cause, ContextEngine, Fault, FaultKind, MemoryEvents, Moment, Outcome, PlanRequest,
+    Pressure, Progress, Timing,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -374,6 +374,38 @@ async fn an_engine_is_not_asked_while_it_plans_or_after_a_failure_or_if_compacti
     let mut compactor = Compactor::new(engine.clone(), Vec::new(), rules, Ruler::default(), Arc::new(|_| ()));
     compactor.make_room(&mut MemoryTarget::of(20, 100, 0), Moment::TurnStart, &mut Vec::new()).await.unwrap();
     assert_eq!(asked(&engine), 0);
+}
+
+/// A memory provider that counts how often it is asked.
+struct Asked(AtomicUsize);
+
+#[async_trait]
+impl MemoryEvents for Asked {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    async fn before_compact(&self, _: MessageRange) -> Result<String, CallError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok("tea".to_owned())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn memories_are_asked_before_preparations_and_not_before_a_plan_without_one() {
+    let memory = Arc::new(Asked(AtomicUsize::new(0)));
+    let engine = Arc::new(Scripted::new(Work::Done, &[11]));
+    let rules = Rules { enabled: true, window: 200_000, patience: PLAN_TIMEOUT };
+    let memories: Vec<Arc<dyn MemoryEvents>> = vec![memory.clone()];
+    let mut compactor = Compactor::new(engine.clone(), memories, rules, Ruler::default(), Arc::new(|_| ()));
+    let mut target = MemoryTarget::of(20, 100, 0);
+    let (mut done, asked) = (Vec::new(), || memory.0.load(Ordering::Relaxed));
+    compactor.make_room(&mut target, Moment::Overflow, &mut done).await.unwrap();
+    assert_eq!((done.len(), asked()), (1, 0));
+    wait_for_preparation(&compactor).await;
+    assert_eq!((engine.prepared.load(Ordering::Relaxed), asked()), (1, 1));
+    compactor.compress(&mut target, None, &mut done).await.unwrap();
+    assert_eq!(asked(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -184,6 +184,13 @@ fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, Ma
     let served: Vec<semver::Version> = served.map(|version| version.parse().expect("it is a version")).collect();
     if !served.iter().any(|version| range.matches(version)) {
         let is_later = served.first().is_some_and(|newest| begins_above(&range, newest));
+        let same = |version: &&semver::Version| {
+            let released = semver::Version::new(version.major, version.minor, version.patch);
+            !version.pre.is_empty() && range.matches(&released)
+        };
+        if let Some(candidate) = served.iter().find(same) {
+            return Err(at(text, Wrong::Candidate { requested: brief(&text.value), candidate: candidate.clone() }));
+        }
         return Err(at(text, Wrong::Contract { requested: brief(&text.value), is_later }));
     }
     Ok(Some(range))

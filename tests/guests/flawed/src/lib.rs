@@ -70,6 +70,7 @@ impl Tools for Flawed {
         }
         let description = format!("Says how long a text is.{}", self.whim("catalog-changes"));
         let tool = Tool::new("measure", description, parameters).effect(Effect::Reads);
+        let tool = tool.output_schema(json!({ "type": "object", "properties": { "bytes": { "type": "integer" } } }));
         Ok(if self.has("tool-twice") { vec![tool.clone(), tool] } else { vec![tool] })
     }
 
@@ -86,7 +87,16 @@ impl Tools for Flawed {
             return Ok(Output::text(&text[..1]));
         }
         let text = arguments["text"].as_str().ok_or_else(|| Error::invalid("text is missing: give a string"))?;
-        Ok(Output::text(text.len().to_string()))
+        if self.has("asks-for-more") {
+            hermes_plugin::sql::query("SELECT 1", Vec::new())?;
+        }
+        let bytes = text.len();
+        let structured = match () {
+            () if self.has("not-json") => format!("{{bytes: {bytes}"),
+            () if self.has("other-type") => json!({ "bytes": bytes.to_string() }).to_string(),
+            () => json!({ "bytes": bytes }).to_string(),
+        };
+        Ok(Output::text(bytes.to_string()).structured(structured))
     }
 }
 
