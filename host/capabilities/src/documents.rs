@@ -48,11 +48,29 @@ pub enum Written {
     Conflict(Document),
 }
 
+/// How much a plugin may store in documents of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentQuota {
+    /// The most documents.
+    pub count: u64,
+    /// The most bytes of all documents together.
+    pub bytes: u64,
+}
+
+impl DocumentQuota {
+    /// 1,000 documents with 64 MiB together.
+    pub fn standard() -> Self {
+        Self { count: 1_000, bytes: 64 << 20 }
+    }
+}
+
 /// The documents of one folder that one plugin may use.
 #[derive(Debug)]
 pub struct Documents {
     place: Place,
     allowed: Option<Vec<String>>,
+    /// None for documents that people keep, whose names are few.
+    quota: Option<DocumentQuota>,
     patience: Duration,
 }
 
@@ -66,12 +84,23 @@ impl Documents {
     /// Documents in `dir`. The folder is created, private to the user, when the first document is written. `allowed`
     /// restricts the names; `None` allows all.
     pub fn new(dir: impl Into<PathBuf>, allowed: Option<Vec<String>>) -> Self {
-        Self { place: Place::Folder(dir.into()), allowed, patience: replace::PATIENCE }
+        Self { place: Place::Folder(dir.into()), allowed, quota: None, patience: replace::PATIENCE }
     }
 
-    /// Documents in memory, for measurements and tests.
+    /// Documents of a plugin's own in `dir`, with any name. What is there above the quota can be read, shortened and removed.
+    pub fn within(dir: impl Into<PathBuf>, quota: DocumentQuota) -> Self {
+        Self { quota: Some(quota), ..Self::new(dir, None) }
+    }
+
+    /// Documents in memory, for measurements, rehearsals and tests.
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory(Mutex::default()), allowed: None, patience: replace::PATIENCE }
+        Self::in_memory_within(DocumentQuota::standard())
+    }
+
+    /// Like [`Documents::in_memory`], with another quota.
+    pub fn in_memory_within(quota: DocumentQuota) -> Self {
+        let place = Place::Memory(Mutex::default());
+        Self { place, allowed: None, quota: Some(quota), patience: replace::PATIENCE }
     }
 
     /// Whether a call may wait for a disk or a lock.
@@ -104,7 +133,8 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// Those of [`Documents::read`], and [`DocumentsError::Busy`] if the lock is not free within two seconds.
+    /// Those of [`Documents::read`], [`DocumentsError::Busy`] if the lock is not free within two seconds, and
+    /// [`DocumentsError::Full`] if the document would grow beyond the quota, whatever its version.
     /// After an error nothing was overwritten.
     pub fn write(&self, name: &str, content: &str, version: Option<&str>) -> Result<Written, DocumentsError> {
         self.check(name)?;
@@ -119,6 +149,9 @@ impl Documents {
             Place::Folder(dir) => self.write_file(name, content, version, dir),
             Place::Memory(documents) => {
                 let mut documents = whole(documents);
+                let before = documents.get(name).map(|document| document.content.len() as u64);
+                let others = documents.values().map(|document| document.content.len() as u64);
+                self.admit(name, content, before, others)?;
                 if let Some(conflict) = conflict(documents.get(name), version) {
                     return Ok(Written::Conflict(conflict));
                 }
@@ -141,6 +174,14 @@ impl Documents {
             let (name, path) = (name.to_owned(), path.to_owned());
             move |source| DocumentsError::Io { name, path, action, source }
         };
+        // Before the lock file is made, because a lock file is never removed: names must not fill the folder.
+        self.admit_file(name, content, dir)?;
+        if version.is_some_and(|version| !version.is_empty())
+            && let Err(error) = path.symlink_metadata()
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            return Ok(Written::Conflict(Document { content: String::new(), version: String::new() }));
+        }
         hermes_private_files::create_folder(dir).map_err(failed("make the folder", dir))?;
         // Both locks are held until the end of the function. The lock file is never removed, because waiting processes
         // have it open. The folder's lock also excludes writers that reach the same file in another way: through
@@ -155,11 +196,14 @@ impl Documents {
             let handle = replace::handle(&dir)?;
             Ok((lock_within(&handle, self.patience)?, dir, handle))
         };
+        let own_folder = dir;
         let (locked, dir, handle) = open().map_err(failed("lock", folder))?;
         if !locked {
             return Err(DocumentsError::Busy { name: name.to_owned(), lock: folder.to_owned() });
         }
 
+        // Other documents may have been written while this call waited for the locks.
+        self.admit_file(name, content, own_folder)?;
         let current = load(name, &target)?;
         if let Some(conflict) = conflict(current.as_ref().map(|(document, _)| document), version) {
             return Ok(Written::Conflict(conflict));
@@ -173,6 +217,48 @@ impl Documents {
         };
         replace::replace(&dir, &handle, file_name, content.as_bytes(), mode).map_err(failed("write", &target))?;
         Ok(Written::At(version_of(content)))
+    }
+
+    /// Whether the quota has room for a document of a folder.
+    fn admit_file(&self, name: &str, content: &str, dir: &Path) -> Result<(), DocumentsError> {
+        if self.quota.is_none() {
+            return Ok(());
+        }
+        let length = |path: &Path| path.metadata().or_else(|_| path.symlink_metadata()).ok().map(|meta| meta.len());
+        let others = match fs::read_dir(dir) {
+            Ok(entries) => entries,
+            // There is no document yet; what else is wrong with the folder is reported when it is used.
+            Err(_) => return self.admit(name, content, None, std::iter::empty()),
+        };
+        let others = others.flatten().filter(|entry| entry.path().extension().is_none_or(|end| end != "lock"));
+        self.admit(name, content, length(&dir.join(name)), others.filter_map(|entry| length(&entry.path())))
+    }
+
+    /// Whether the quota has room for a document that had `before` bytes, among all documents with these lengths. A
+    /// document that does not grow always has room.
+    fn admit(
+        &self,
+        name: &str,
+        content: &str,
+        before: Option<u64>,
+        lengths: impl Iterator<Item = u64>,
+    ) -> Result<(), DocumentsError> {
+        let Some(quota) = self.quota else { return Ok(()) };
+        let length = content.len() as u64;
+        if before.is_some_and(|before| length <= before) {
+            return Ok(());
+        }
+        // As many more as it adds.
+        let (mut count, mut bytes) = (u64::from(before.is_none()), length - before.unwrap_or_default());
+        let full = || DocumentsError::Full { name: name.to_owned(), quota };
+        for other in lengths {
+            count += 1;
+            bytes = bytes.saturating_add(other);
+            if count > quota.count && before.is_none() || bytes > quota.bytes {
+                return Err(full());
+            }
+        }
+        if count > quota.count && before.is_none() || bytes > quota.bytes { Err(full()) } else { Ok(()) }
     }
 
     fn check(&self, name: &str) -> Result<(), DocumentsError> {

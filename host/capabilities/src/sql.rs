@@ -1,16 +1,21 @@
 //! The service behind the import `sql`: a SQLite database of one plugin, shared by all its instances and by several
 //! processes.
 //!
-//! A plugin's SQL is untrusted. `guard` checks a statement while SQLite compiles it, `watch` limits it while it runs, and the
-//! size of the file limits what it stores. The caller that creates a [`Database`] chooses the file.
+//! A plugin's SQL is untrusted. `guard` checks a statement while SQLite compiles it, `watch` limits it while it runs, the
+//! size of the file limits what it stores, and `worker` runs it in a process that can be ended, with a limit of memory. The
+//! caller that creates a [`Database`] chooses the file.
 
+#[cfg(test)]
+mod attack;
 mod connection;
 mod error;
+mod functions;
 mod guard;
 mod statement;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod worker;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,9 +24,13 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 pub use self::error::SqlError;
+pub use self::worker::{WorkerProgram, run_in_workers, serve};
 pub use rusqlite::types::Value;
 
+use serde::{Deserialize, Serialize};
+
 use self::connection::Guarded;
+use self::worker::Remote;
 
 /// The most bytes of a statement's text, of one value, or of one row of a table.
 pub const MAX_VALUE: usize = 1 << 20;
@@ -57,7 +66,7 @@ pub struct Rows {
 }
 
 /// The limits of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// The most bytes of the database.
     pub bytes: u64,
@@ -65,12 +74,25 @@ pub struct Quota {
     pub rows: usize,
     /// The most bytes of one result.
     pub answer: usize,
+    /// The most bytes of memory that SQLite takes in a worker, for all statements together and, in memory, the database.
+    pub memory: u64,
 }
 
 impl Quota {
-    /// The limits of every plugin: 1 GiB, and 100,000 rows and 16 MiB for a query.
+    /// The limits of every plugin: 1 GiB, 100,000 rows and 16 MiB for a query, and 256 MiB of memory.
     pub fn standard() -> Self {
-        Self { bytes: 1 << 30, rows: 100_000, answer: 16 << 20 }
+        Self { bytes: 1 << 30, rows: 100_000, answer: 16 << 20, memory: 256 << 20 }
+    }
+
+    /// The same with another limit of memory.
+    #[must_use]
+    pub fn with_memory(self, memory: u64) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// For a database in memory that is thrown away: all of it counts towards this many bytes.
+    pub fn temporary(memory: u64) -> Self {
+        Self { bytes: memory / 2, memory, ..Self::standard() }
     }
 }
 
@@ -106,6 +128,10 @@ pub struct Database {
     returned: Condvar,
     /// Held while a connection is opened: see [`connection::create`].
     opening: Mutex<()>,
+    /// The worker that runs the statements, unless this process does.
+    remote: Option<Remote>,
+    /// Whether this process is a worker, with no other database.
+    is_worker: bool,
 }
 
 enum Place {
@@ -129,20 +155,27 @@ impl Database {
     /// The database in a file. The first use creates the file and its folder, for the owner alone. All callers in this process
     /// that name the same file share one database.
     pub fn at(path: impl Into<PathBuf>) -> Arc<Self> {
+        Self::at_with(path, Quota::standard())
+    }
+
+    /// Like [`Database::at`], with other limits. While the database is in use, those of its first caller count.
+    pub fn at_with(path: impl Into<PathBuf>, quota: Quota) -> Arc<Self> {
         let path = path.into();
         let mut files = lock(&FILES);
         files.retain(|_, database| database.strong_count() > 0);
         if let Some(database) = files.get(&path).and_then(Weak::upgrade) {
             return database;
         }
-        let database = Arc::new(Self::new(Place::File(path.clone()), Quota::standard()));
+        let database = Arc::new(Self::new(Place::File(path.clone()), quota));
         files.insert(path, Arc::downgrade(&database));
         database
     }
 
-    /// A database in memory, for measurements and tests. It costs nothing until it is used.
+    /// A database in memory, for measurements, rehearsals and tests. It costs nothing until it is used. A statement that ends
+    /// its worker takes the contents along.
     pub fn in_memory() -> Self {
-        Self::new(Place::Memory, Quota::standard())
+        let quota = Quota::standard();
+        Self::new(Place::Memory, quota.with_memory(quota.bytes + quota.memory))
     }
 
     /// Like [`Database::in_memory`], with other limits.
@@ -151,7 +184,21 @@ impl Database {
     }
 
     fn new(place: Place, quota: Quota) -> Self {
-        Self { place, quota, pool: Mutex::default(), returned: Condvar::new(), opening: Mutex::default() }
+        let path = if let Place::File(path) = &place { Some(path.clone()) } else { None };
+        Self { remote: Remote::new(path, quota), is_worker: false, ..Self::here(place, quota) }
+    }
+
+    /// A database whose statements run in this process, which is a worker.
+    fn here(place: Place, quota: Quota) -> Self {
+        Self {
+            place,
+            quota,
+            pool: Mutex::default(),
+            returned: Condvar::new(),
+            opening: Mutex::default(),
+            remote: None,
+            is_worker: true,
+        }
     }
 
     /// The path of the file; `None` for a database in memory.
@@ -168,6 +215,9 @@ impl Database {
     ///
     /// An error affects only this call: the next one works.
     pub fn query(&self, statement: &Statement, budget: &Budget) -> Result<Rows, SqlError> {
+        if let Some(remote) = &self.remote {
+            return remote.query(statement, budget);
+        }
         self.on_connection(budget, |connection| connection.query(statement, budget, &self.quota))
     }
 
@@ -177,6 +227,9 @@ impl Database {
     ///
     /// After an error, the call has had no effect.
     pub fn execute(&self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, SqlError> {
+        if let Some(remote) = &self.remote {
+            return remote.execute(statements, budget);
+        }
         self.on_connection(budget, |connection| connection.execute(statements, budget))
     }
 
@@ -236,7 +289,8 @@ impl Database {
                 connection::retry_while_busy(budget, || connection::open(path))
             }
         }?;
-        Guarded::new(connection, &self.quota, budget, generation)
+        let memory = self.is_worker.then_some(self.quota.memory);
+        Guarded::new(connection, &self.quota, memory, budget, generation)
     }
 }
 

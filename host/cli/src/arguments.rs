@@ -144,6 +144,9 @@ pub(crate) enum Command {
         #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
         memory: u64,
     },
+    /// Run the statements of a plugin's database (other Hermes processes run this)
+    #[command(hide = true)]
+    ServeSql,
     /// Check the installation and suggest fixes
     Doctor {
         #[command(flatten)]
@@ -456,6 +459,7 @@ impl Command {
             Self::Plugins { .. } => "plugins",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
+            Self::ServeSql => "serve-sql",
             Self::Doctor { .. } => "doctor",
         }
     }

@@ -29,6 +29,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod slash;
+mod sql;
 mod status;
 mod table;
 mod text;
@@ -60,6 +61,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         // Without a file to write, this cannot fail.
         let _ = logging::start(verbose, None);
     }
+    sql::use_workers();
     match command {
         None => match oneshot {
             Some(text) => wait(oneshot::answer(&text, &image, &session, verbose, console)),
@@ -79,6 +81,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Context { id, json }) => wait(context::run(id.as_deref(), json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
+        Some(Command::ServeSql) => sql::serve(),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
     }

@@ -1,10 +1,13 @@
 //! A plugin's first start, before it serves a session: without a conversation, models, files or network, and with temporary
-//! storage. A plugin that fails here would fail in a session.
+//! storage within the limits of a session. It has a database only with the right to one. A plugin that fails here would fail in a session.
 
 use std::sync::Arc;
 
-use hermes_capabilities::sql::Database;
-use hermes_runtime::{CallError, Cause, Exports, Instance, Limits, Loaded, Recipe, Services, Tool};
+use hermes_capabilities::documents::Documents;
+use hermes_capabilities::sql::{Database, Quota};
+use hermes_runtime::{CallError, Cause, Exports, Instance, Limit, Limits, Loaded, Recipe, Services, Tool};
+
+use crate::storage::document_quota;
 
 /// What a plugin offered in its rehearsal.
 #[derive(Debug, Clone)]
@@ -37,19 +40,25 @@ impl Shown {
     }
 }
 
-/// Starts a plugin once. An error that the plugin returns becomes a complaint; a crash or a limit is an error.
+/// Starts a plugin once, with a database if it `may_sql`. An error that the plugin returns becomes a complaint; a crash or a limit is an error.
 pub async fn rehearse(
     name: &str,
     version: &str,
     loaded: Arc<Loaded>,
     config: String,
     limits: Limits,
+    may_sql: bool,
 ) -> Result<Shown, CallError> {
     let exports = loaded.exports();
     let recipe = Recipe {
         version: version.to_owned(),
         config,
-        services: Services { database: Some(Arc::new(Database::in_memory())), ..Services::nothing() },
+        services: Services {
+            database: may_sql
+                .then(|| Arc::new(Database::in_memory_with(Quota::temporary(limits.get(Limit::SqlMemory))))),
+            documents: vec![Arc::new(Documents::in_memory_within(document_quota(&limits)))],
+            ..Services::nothing()
+        },
         ..Recipe::alone(name, loaded, limits)
     };
     let instance = Instance::new(Arc::new(recipe));

@@ -9,8 +9,8 @@ use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::http::SecretStore;
 use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs};
-use hermes_capabilities::sql::Database;
-use hermes_runtime::{Lanes, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
+use hermes_capabilities::sql::{Database, Quota};
+use hermes_runtime::{Lanes, Limit, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
 use crate::addresses::ClosedAddress;
 use crate::catalog::{Found, Origin, SKILLS, generation};
@@ -22,7 +22,7 @@ use crate::permission::{Access, Permissions};
 use crate::record::Recorder;
 use crate::session::Surroundings;
 use crate::settings::PluginSettings;
-use crate::storage::Storage;
+use crate::storage::{Storage, document_quota};
 use crate::supervision::{Halt, Supervisor};
 use crate::variables::{Unexpanded, Variables};
 use crate::web::ConnectionPool;
@@ -149,6 +149,7 @@ impl Selected {
         let serves_the_session = role == Role::Serves;
         let manifest = &self.found.manifest;
         let permissions = &self.permissions;
+        let limits = self.limits(&around.limits);
         let store = match &around.storage {
             Storage::Home => SecretStore::Folder(self.own(&around.home).join("secrets")),
             Storage::Memory(_) => SecretStore::in_memory(),
@@ -166,19 +167,22 @@ impl Selected {
             history: around.history.clone(),
             may_read: permissions.history || serves_the_session,
             may_hook: permissions.hooks || self.found.may_hook(),
-            documents: self.documents(around),
+            documents: self.documents(around, &limits),
             files: Arc::new(self.roots(around)?),
             changes: ChangeApproval::new((around.approvals)(&self.identity())),
             // Selection alone does not give a database: a file that stays needs a permission.
             database: permissions.sql.then(|| match &around.storage {
-                Storage::Home => Database::at(self.own(&around.home).join("plugin.db")),
-                Storage::Memory(memory) => memory.of(self.name()).1,
+                Storage::Home => {
+                    let quota = Quota::standard().with_memory(limits.get(Limit::SqlMemory));
+                    Database::at_with(self.own(&around.home).join("plugin.db"), quota)
+                }
+                Storage::Memory(memory) => memory.of(self.name(), &limits).1,
             }),
             http,
             programs: self.programs(around, background.of(&manifest.name)),
         };
         let version = manifest.version.to_string();
-        let (limits, tally) = (self.limits(&around.limits), Arc::<Tally>::default());
+        let tally = Arc::<Tally>::default();
         let home = match around.storage {
             Storage::Home => Some(around.home.as_path()),
             Storage::Memory(_) => None,
@@ -220,7 +224,7 @@ impl Selected {
     }
 
     /// The folder of its own documents, and the user's memories if a bundled plugin requests them by name.
-    fn documents(&self, around: &Surroundings) -> Vec<Arc<Documents>> {
+    fn documents(&self, around: &Surroundings, limits: &Limits) -> Vec<Arc<Documents>> {
         let home = &around.home;
         let asked = &self.permissions.documents;
         let mut documents = Vec::new();
@@ -228,8 +232,8 @@ impl Selected {
             documents.push(Arc::new(Documents::new(home.join("memories"), Some(asked.clone()))));
         }
         documents.push(match &around.storage {
-            Storage::Home => Arc::new(Documents::new(self.own(home).join("documents"), None)),
-            Storage::Memory(memory) => memory.of(self.name()).0,
+            Storage::Home => Arc::new(Documents::within(self.own(home).join("documents"), document_quota(limits))),
+            Storage::Memory(memory) => memory.of(self.name(), limits).0,
         });
         documents
     }

@@ -77,5 +77,6 @@ pub(crate) async fn rehearse(selected: &Selected) -> Result<Shown, CallError> {
     }
     let version = selected.found.manifest.version.to_string();
     let (loaded, limits) = (Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()));
-    rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits).await
+    let may_sql = selected.permissions.sql;
+    rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits, may_sql).await
 }

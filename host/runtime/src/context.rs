@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::engine::TICK;
 use crate::error::{Fault, FaultKind};
 use crate::imports::Generations;
 use crate::limits::{Limit, Limits, Meter};
+use crate::processor_time::ProcessorTime;
 use crate::services::{Level, Services};
 use crate::tally::Tally;
 use crate::wasi::{self, Output};
@@ -77,12 +77,8 @@ impl Context {
         if self.call.time_left().is_zero() {
             return true;
         }
-        // A tick during which an import waited counts as the host's time.
-        if !self.call.signals.waited.swap(false, Ordering::AcqRel) {
-            self.call.ticks += 1;
-        }
         let limits = self.meter.limits();
-        let computed = TICK * self.call.ticks;
+        let computed = self.call.computed();
         if self.call.host_calls > limits.get(Limit::HostCalls) {
             self.meter.refused = Some(Limit::HostCalls);
         } else if computed > limits.time(Limit::Cpu) {
@@ -102,9 +98,7 @@ impl Drop for Context {
 impl WasiView for Context {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.log_printed();
-        // Waiting inside WASI is not visible here, but every use is counted and limited.
         self.call.host_calls += 1;
-        self.call.signals.waited.store(true, Ordering::Release);
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
@@ -118,8 +112,10 @@ pub(crate) struct Call {
     signals: Arc<Signals>,
     /// Import calls so far.
     pub(crate) host_calls: u64,
-    /// Ticks during which the guest computed.
-    ticks: u32,
+    /// What the call and, before it, the start of its instance compute.
+    pub(crate) processor_time: Arc<ProcessorTime>,
+    /// The part of it before this call began.
+    computed_before: Duration,
     lines_left: u64,
     log_bytes_left: u64,
     /// The user has refused this call a program: it may not ask again.
@@ -143,8 +139,6 @@ impl Pause {
 struct Signals {
     cancelled: AtomicBool,
     notify: Notify,
-    /// Whether an import has waited since the last tick.
-    waited: AtomicBool,
 }
 
 /// What happens to a log line.
@@ -163,11 +157,23 @@ impl Call {
             pause: Arc::default(),
             signals: Arc::default(),
             host_calls: 0,
-            ticks: 0,
+            processor_time: Arc::default(),
+            computed_before: Duration::ZERO,
             lines_left: limits.get(Limit::LogLines),
             log_bytes_left: limits.get(Limit::LogBytes),
             refused: false,
         }
+    }
+
+    /// The processor time of this call, without the start of its instance.
+    fn computed(&self) -> Duration {
+        self.processor_time.total().saturating_sub(self.computed_before)
+    }
+
+    /// Begins with this deadline, after the instance has started: what it computed until now does not count.
+    pub(crate) fn restart(&mut self, until: Instant) {
+        self.until = until;
+        self.computed_before = self.processor_time.total();
     }
 
     /// Counts a line of this many bytes, and decides what happens to it.
@@ -234,7 +240,6 @@ impl Call {
         if self.is_cancelled() {
             return Err(cancelled_fault());
         }
-        self.signals.waited.store(true, Ordering::Release);
         self.pause().since = Some(Instant::now());
         let _resume = Resume(self);
         tokio::select! {
@@ -258,15 +263,12 @@ impl Call {
         if self.is_cancelled() {
             return Err(cancelled_fault());
         }
-        self.signals.waited.store(true, Ordering::Release);
-        let answer = tokio::select! {
+        tokio::select! {
             result = work => result,
             () = tokio::time::sleep(left.saturating_sub(margin)) =>
                 Err(Fault::new(FaultKind::Timeout, "", "the call's time is up")),
             () = cancelled => Err(cancelled_fault()),
-        };
-        self.signals.waited.store(true, Ordering::Release);
-        answer
+        }
     }
 }
 

@@ -253,6 +253,7 @@ impl Slot {
             }
         };
         let outcome = {
+            let attempt = state.processor_time.of(attempt);
             tokio::pin!(attempt);
             tokio::select! {
                 outcome = &mut attempt => Some(outcome),
@@ -285,7 +286,7 @@ impl Slot {
             let live = self.make(making).await?;
             self.live = Some(live);
             self.start = Start::Resumed;
-            state.until = Moment::now() + deadline;
+            state.restart(Moment::now() + deadline);
         }
         let live = self.live.as_mut().expect("made above");
         live.begin(state);
@@ -352,8 +353,10 @@ impl Slot {
         let Some(live) = &mut self.live else { return };
         let limits = self.recipe.limits;
         let deadline = limits.time(Limit::TurnTime);
-        live.begin(Call::new(deadline, &limits));
-        let ended = live.session_end(&Ending::Left);
+        let call = Call::new(deadline, &limits);
+        let processor_time = Arc::clone(&call.processor_time);
+        live.begin(call);
+        let ended = processor_time.of(live.session_end(&Ending::Left));
         match tokio::time::timeout(deadline, ended).await {
             Ok(Ok(Ok(()))) => {}
             other => tracing::debug!(plugin = self.recipe.plugin, ?other, "session-end"),

@@ -31,6 +31,7 @@ mod live;
 mod loaded;
 mod native;
 pub mod precompiled;
+mod processor_time;
 pub mod services;
 mod size;
 mod slots;

@@ -33,6 +33,9 @@ pub enum Limit {
     LogLines,
     LogBytes,
     ParallelCalls,
+    SqlMemory,
+    DocumentCount,
+    DocumentBytes,
 }
 
 /// The unit of a limit.
@@ -117,7 +120,7 @@ const fn define(
 }
 
 /// All limits, in the order of [`Limit`].
-pub const LIMITS: [Definition; 18] = [
+pub const LIMITS: [Definition; 21] = [
     bytes(
         Limit::Memory,
         "memory",
@@ -204,6 +207,21 @@ pub const LIMITS: [Definition; 18] = [
         (4, 4),
         (1, 32),
         "concurrent tool calls of the plugin; further ones wait",
+    ),
+    bytes(
+        Limit::SqlMemory,
+        "sql_memory",
+        (128 * MIB, 256 * MIB),
+        (8 * MIB, 4096 * MIB),
+        "memory of all SQL statements of the plugin in a process together",
+    ),
+    count(Limit::DocumentCount, "document_count", (1_000, 1_000), (1, 1_000_000), "documents of the plugin's own"),
+    bytes(
+        Limit::DocumentBytes,
+        "document_bytes",
+        (64 * MIB, 64 * MIB),
+        (64 * KIB, 65_536 * MIB),
+        "all documents of the plugin's own together",
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use hermes_install::{Installer, Prepared, Progress, Source, State, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Entry, LimitSet, RequiredVariable};
+use hermes_plugin_host::{Entry, LimitSet, Permissions, RequiredVariable};
 use serde_json::json;
 
 use super::{Consent, Granted, Offer, Purpose, keep_variables};
@@ -116,7 +116,7 @@ pub(super) async fn settle<C: Consent>(
         is_covered,
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(InstallReport::Declined) };
-    let shown = rehearse(prepared, &limits, setup, reporter).await?;
+    let shown = rehearse(prepared, (&granted, &limits), setup, reporter).await?;
     let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
     let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
     let entry = installer.commit(prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
@@ -128,7 +128,7 @@ pub(super) async fn settle<C: Consent>(
 /// Compiles the plugin, which may take a while, and starts it once.
 async fn rehearse(
     prepared: &Prepared,
-    limits: &LimitSet,
+    (granted, limits): (&Permissions, &LimitSet),
     setup: &Setup,
     reporter: &dyn Reporter,
 ) -> Result<Shown, AppError> {
@@ -143,7 +143,7 @@ async fn rehearse(
     reporter.compiled();
     let loaded = loaded?;
     reporter.note(&format!("starting `{name}` once as a test, without permissions"));
-    Ok(prepared.rehearse(loaded, limits, entries.get(name).unwrap_or(&nothing)).await?)
+    Ok(prepared.rehearse(loaded, granted, limits, entries.get(name).unwrap_or(&nothing)).await?)
 }
 
 /// The plugins of `plugins.lock`.
@@ -217,7 +217,7 @@ pub async fn install_pinned<C: Consent>(
         is_covered: false,
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(false) };
-    rehearse(&prepared, &limits, setup, reporter).await?;
+    rehearse(&prepared, (&granted, &limits), setup, reporter).await?;
     installer.commit(&prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
     Ok(true)
 }

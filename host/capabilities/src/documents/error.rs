@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::MAX_DOCUMENT;
+use super::{DocumentQuota, MAX_DOCUMENT};
 use crate::fault::{Fault, FaultKind};
 
 /// An error of a document. Every message names the document and the fix.
@@ -32,6 +32,14 @@ pub enum DocumentsError {
         name: String,
         /// Its file.
         path: PathBuf,
+    },
+    /// The plugin has as many documents, or as many bytes in them, as it may have.
+    #[error("the document `{name}` cannot be stored: this plugin may have {} documents with {} KiB together; it can shorten others, and the user can raise the limits `document_count` and `document_bytes`; nothing was overwritten", .quota.count, .quota.bytes >> 10)]
+    Full {
+        /// The name.
+        name: String,
+        /// The quota.
+        quota: DocumentQuota,
     },
     /// The file is not UTF-8 text.
     #[error("{} is not valid UTF-8, so the document `{name}` cannot be used: correct the file or move it away; nothing was overwritten", .path.display())]
@@ -85,7 +93,7 @@ impl DocumentsError {
         match self {
             Self::BadName { .. } => FaultKind::InvalidInput,
             Self::Denied { .. } | Self::Protected { .. } => FaultKind::Denied,
-            Self::TooLarge { .. } => FaultKind::Exhausted,
+            Self::TooLarge { .. } | Self::Full { .. } => FaultKind::Exhausted,
             Self::Busy { .. } => FaultKind::Unavailable,
             Self::NotText { .. } | Self::NotAFile { .. } | Self::Io { .. } => FaultKind::Failed,
         }
@@ -97,6 +105,7 @@ impl DocumentsError {
             Self::BadName { .. } => "bad-name",
             Self::Denied { .. } => "closed",
             Self::TooLarge { .. } => "too-large",
+            Self::Full { .. } => "quota",
             Self::NotText { .. } => "not-text",
             Self::NotAFile { .. } => "not-a-file",
             Self::Protected { .. } => "protected",

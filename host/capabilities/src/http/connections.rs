@@ -9,7 +9,7 @@ use url::Url;
 
 use super::error::HttpError;
 use super::redaction::Redaction;
-use super::resolver::{Checked, Resolver};
+use super::resolver::{Checked, Lookups, Resolver};
 use super::secret::Secret;
 use super::site::Site;
 use super::transport::Transport;
@@ -130,7 +130,11 @@ impl Connections {
             .referer(false)
             .no_proxy()
             .connect_timeout(CONNECT)
-            .dns_resolver(Arc::new(Checked { resolver: Arc::clone(resolver), local: self.local_hosts() }));
+            .dns_resolver(Arc::new(Checked {
+                resolver: Arc::clone(resolver),
+                lookups: Lookups::new(),
+                local: self.local_hosts(),
+            }));
         if !self.rights.grants.iter().any(|grant| grant.site.is_encrypted()) {
             // Loading the system's root certificates takes longer than everything else.
             builder = builder.tls_certs_only([]);

@@ -11,6 +11,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::Failure;
+use super::functions;
 use super::guard::Gate;
 use super::watch::{self, Watch};
 use super::{Budget, MAX_VALUE, Quota, SqlError};
@@ -50,14 +51,25 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Confines a connection before it runs a statement of the plugin.
+    /// Confines a connection before it runs a statement of the plugin. `memory` limits all connections of the process
+    /// together.
     pub(super) fn new(
         mut connection: Connection,
         quota: &Quota,
+        memory: Option<u64>,
         budget: &Budget,
         generation: u64,
     ) -> Result<Self, Failure> {
+        if let Some(memory) = memory {
+            connection.pragma_update_and_check(
+                None,
+                "hard_heap_limit",
+                i64::try_from(memory).unwrap_or(i64::MAX),
+                |_| Ok(()),
+            )?;
+        }
         retry_while_busy(budget, || settle(&connection, quota))?;
+        functions::replace_in(&connection)?;
         let (gate, watch) = (Arc::<Gate>::default(), Arc::<Watch>::default());
         let own = Arc::clone(&gate);
         connection.authorizer(Some(move |context: AuthContext<'_>| own.judge(&context)))?;

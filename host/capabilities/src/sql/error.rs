@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use serde::{Deserialize, Serialize};
 
 use super::{MAX_VALUE, Quota};
 use crate::fault::{Fault, FaultKind};
@@ -11,7 +12,7 @@ use crate::fault::{Fault, FaultKind};
 const BUSY: u32 = 100;
 
 /// Why a call had no effect. Kind and code are those of the contract.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum SqlError {
     /// The text is not a statement that works on this database.
     #[error("{0}")]
@@ -61,6 +62,22 @@ pub enum SqlError {
     /// Other processes are using the database.
     #[error("the database was in use by others all the time: try again in a moment")]
     Busy,
+    /// The process that runs the plugin's statements ended during the call.
+    #[error(
+        "the process of the plugin's database ended ({detail}), so the statements were not finished: try again in a moment"
+    )]
+    Ended {
+        /// How it ended.
+        detail: String,
+    },
+    /// The process that would run the plugin's statements does not start.
+    #[error(
+        "the process of the plugin's database cannot be started: {detail}; close other programs, or raise the limit of processes"
+    )]
+    NoWorker {
+        /// The system's error.
+        detail: String,
+    },
     /// The file is damaged.
     #[error(
         "the plugin's database {place} is damaged: {detail}; to begin with an empty one, end all sessions and move the file \
@@ -96,8 +113,8 @@ impl SqlError {
             }
             Self::Time => FaultKind::Timeout,
             Self::Cancelled => FaultKind::Cancelled,
-            Self::Busy => FaultKind::Unavailable,
-            Self::Damaged { .. } | Self::File { .. } => FaultKind::Failed,
+            Self::Busy | Self::Ended { .. } => FaultKind::Unavailable,
+            Self::Damaged { .. } | Self::File { .. } | Self::NoWorker { .. } => FaultKind::Failed,
         }
     }
 
@@ -109,9 +126,9 @@ impl SqlError {
                 "quota"
             }
             Self::Cancelled => "",
-            Self::Busy => "busy",
+            Self::Busy | Self::Ended { .. } => "busy",
             Self::Damaged { .. } => "damaged",
-            Self::File { .. } => "io",
+            Self::File { .. } | Self::NoWorker { .. } => "io",
         }
     }
 }
@@ -119,7 +136,8 @@ impl SqlError {
 impl From<SqlError> for Fault {
     fn from(error: SqlError) -> Self {
         let fault = Self::new(error.kind(), error.code(), error.to_string());
-        Self { retry_after_ms: (error == SqlError::Busy).then_some(BUSY), ..fault }
+        let is_brief = matches!(error, SqlError::Busy | SqlError::Ended { .. });
+        Self { retry_after_ms: is_brief.then_some(BUSY), ..fault }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The import `sql`: the plugin's own database. The work runs off the thread that drives the guest.
+//! The import `sql`: the plugin's own database. The work runs off the thread that drives the guest, which also waits no longer
+//! than its call lasts for a statement that does not stop.
 
 use std::sync::Arc;
 
@@ -20,10 +21,6 @@ impl Context {
         let Some(database) = self.services.database.clone() else { return Err(fault(Fault::denied("sql"))) };
         let call = self.call.clone();
         let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
-        if database.path().is_none() {
-            // A database in memory waits for no disk; a long statement stops itself when its time is up.
-            return work(&database, &budget).map_err(|error| fault(error.into()));
-        }
         self.off_thread(move || Ok(work(&database, &budget)?)).await.map_err(fault)
     }
 }
