@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::http::{self, Site};
+use crate::sql::{Budget, Database, Statement};
 
 /// Checks an address against two grants: an admitted address has the scheme, host, port and path that the grant's text
 /// names, and the two grants are consistent.
@@ -100,6 +102,33 @@ fn sixtofour(v4: Ipv4Addr) -> Ipv6Addr {
 
 fn translated(v4: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits((0x0064_ff9b << 96) | u128::from(v4.to_bits()))
+}
+
+/// The tables that [`statement_ends`] makes.
+const TABLES: [&str; 5] = [
+    "CREATE TABLE IF NOT EXISTS t (a INTEGER PRIMARY KEY, b TEXT)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS f USING fts5 (b)",
+    "INSERT OR REPLACE INTO t VALUES (1, 'tea'), (2, printf('%.*c', 300000, 'a'))",
+    "DELETE FROM f",
+    "INSERT INTO f VALUES ('w x y z'), (replace(hex(zeroblob(50000)), '00', 'w '))",
+];
+
+/// Checks a statement with a budget of a quarter of a second: it ends not much later, and the next one works.
+pub fn statement_ends(database: &Database, sql: &str) {
+    /// Far more than a busy machine needs, and far less than the statements that this is about.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    // Earlier statements may have left tables of another shape, for which these do not work.
+    let _ = database.execute(&TABLES.map(|sql| Statement::new(sql, [])), &Budget::of(PATIENCE));
+    let statement = Statement::new(sql, []);
+    let short = || Budget::of(Duration::from_millis(250));
+    let begun = Instant::now();
+    let _ = database.query(&statement, &short());
+    let _ = database.execute(&[statement], &short());
+    assert!(begun.elapsed() < PATIENCE, "{sql:?} took {:?}", begun.elapsed());
+    let one = database.query(&Statement::new("SELECT 1", []), &Budget::of(PATIENCE));
+    assert_eq!(one.map(|rows| rows.rows.len()), Ok(1), "after {sql:?}");
+    let dropped = ["DROP TABLE IF EXISTS t", "DROP TABLE IF EXISTS f"].map(|sql| Statement::new(sql, []));
+    let _ = database.execute(&dropped, &Budget::of(PATIENCE));
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! caller that creates a [`Database`] chooses the file.
 
 #[cfg(test)]
-mod attack;
+pub(crate) mod attack;
 mod connection;
 mod error;
 mod functions;

@@ -137,13 +137,15 @@ async fn rehearse(
     }
     let name = &prepared.manifest.name;
     let nothing = json!({});
-    let entries = setup.selection(&ModelChoice::default()).entries;
+    let selection = setup.selection(&ModelChoice::default());
+    let entry = selection.entries.get(name).unwrap_or(&nothing);
+    let configured = selection.settings.get(name).cloned().unwrap_or_default().limits;
     let runtime = setup.runtime();
     let loaded = prepared.load(&runtime, &|elapsed| reporter.compiling(name, elapsed));
     reporter.compiled();
     let loaded = loaded?;
     reporter.note(&format!("starting `{name}` once as a test, without permissions"));
-    Ok(prepared.rehearse(loaded, granted, limits, entries.get(name).unwrap_or(&nothing)).await?)
+    Ok(prepared.rehearse(loaded, granted, [limits, &configured], entry).await?)
 }
 
 /// The plugins of `plugins.lock`.

@@ -212,3 +212,111 @@ fn child_process() {
         increment(&Documents::new(dir, None));
     }
 }
+
+mod attack {
+    use super::*;
+
+    const QUOTA: DocumentQuota = DocumentQuota { count: 20, bytes: 100_000 };
+
+    fn places() -> Vec<(Option<tempfile::TempDir>, Documents)> {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Documents::within(home.path().join("documents"), QUOTA);
+        vec![(Some(home), folder), (None, Documents::in_memory_within(QUOTA))]
+    }
+
+    /// Names and bytes of all files.
+    fn files(home: Option<&tempfile::TempDir>) -> Vec<(String, u64)> {
+        let entries = home.map(|home| home.path().join("documents").read_dir());
+        let entries = entries.and_then(Result::ok).into_iter().flatten().flatten();
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
+    }
+
+    fn full(outcome: Result<Written, DocumentsError>) {
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind(), error.code()), (FaultKind::Exhausted, "quota"), "{error}");
+        assert!(error.to_string().contains("document_bytes"), "{error}");
+    }
+
+    #[test]
+    fn neither_many_nor_large_documents_exceed_the_quota() {
+        for (home, documents) in places() {
+            for at in 0..20 {
+                written(documents.write(&format!("d{at}"), "x", None).unwrap());
+            }
+            for at in 20..5_000 {
+                full(documents.write(&format!("d{at}"), "", None));
+            }
+            let version = documents.read("d0").unwrap().unwrap().version;
+            full(documents.write("d0", &"x".repeat(100_001 - 19), Some(&version)));
+            let version = written(documents.write("d0", &"x".repeat(100_000 - 19), Some(&version)).unwrap());
+            let other = documents.read("d1").unwrap().unwrap().version;
+            full(documents.write("d1", "xx", Some(&other)));
+            // What does not grow has room, and makes room.
+            written(documents.write("d0", "", Some(&version)).unwrap());
+            written(documents.write("d1", &"x".repeat(50_000), Some(&other)).unwrap());
+            if home.is_some() {
+                let files = files(home.as_ref());
+                assert_eq!(files.len(), 40, "a document and a lock file for each name: {files:?}");
+                assert!(files.iter().map(|(_, bytes)| bytes).sum::<u64>() <= QUOTA.bytes, "{files:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_that_cannot_succeed_leaves_no_file() {
+        for (home, documents) in places() {
+            for at in 0..100 {
+                let outcome = documents.write(&format!("d{at}"), "x", Some("a version that never was")).unwrap();
+                assert_eq!(outcome, Written::Conflict(Document { content: String::new(), version: String::new() }));
+            }
+            assert_eq!(files(home.as_ref()), []);
+        }
+    }
+
+    #[test]
+    fn what_is_there_above_the_quota_is_read_shortened_and_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("documents");
+        let before = Documents::new(&folder, None);
+        for at in 0..30 {
+            written(before.write(&format!("d{at}"), &"x".repeat(10_000), None).unwrap());
+        }
+        let documents = Documents::within(&folder, QUOTA);
+        for at in 0..30 {
+            let name = format!("d{at}");
+            let now = documents.read(&name).unwrap().unwrap();
+            assert_eq!(now.content.len(), 10_000);
+            full(documents.write(&name, &"y".repeat(10_001), Some(&now.version)));
+            written(documents.write(&name, &"y".repeat(9_000), Some(&now.version)).unwrap());
+        }
+        full(documents.write("new", "", None));
+        for at in 0..15 {
+            fs::remove_file(folder.join(format!("d{at}"))).unwrap();
+        }
+        full(documents.write("new", "x", None));
+        for at in 15..30 {
+            let name = format!("d{at}");
+            let version = documents.read(&name).unwrap().unwrap().version;
+            written(documents.write(&name, "", Some(&version)).unwrap());
+        }
+        written(documents.write("new", "x", None).unwrap());
+    }
+
+    #[test]
+    fn writers_beside_one_another_do_not_exceed_the_quota_together() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("documents");
+        thread::scope(|scope| {
+            for writer in 0..8 {
+                let documents = Documents::within(&folder, QUOTA);
+                scope.spawn(move || {
+                    for at in 0..20 {
+                        let _ = documents.write(&format!("w{writer}-{at}"), &"x".repeat(8_000), None);
+                    }
+                });
+            }
+        });
+        let bytes: u64 = files(Some(&home)).iter().map(|(_, bytes)| bytes).sum();
+        assert!(bytes <= QUOTA.bytes, "{bytes}");
+    }
+}

@@ -68,3 +68,110 @@ proptest! {
         public(bits >> 3);
     }
 }
+
+/// Expressions of functions and operators whose arguments are as large as the limits allow.
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "1",
+        "NULL",
+        "'a'",
+        "b",
+        "x'00'",
+        "-1e300",
+        "printf('%.*c', 1000000, 'a')",
+        "zeroblob(1000000)",
+        "replace(hex(zeroblob(100000)), '00', 'w OR ') || 'w'",
+        "hex(randomblob(400000))",
+        "'%a%a%a%a%b'",
+        "'[' || replace(hex(zeroblob(100000)), '0', '1,') || '1]'",
+        "(SELECT group_concat(b) FROM t)",
+    ])
+    .prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        let one = prop::sample::select(vec![
+            "length",
+            "upper",
+            "hex",
+            "unhex",
+            "quote",
+            "soundex",
+            "json",
+            "json_pretty",
+            "json_valid",
+            "unicode",
+            "trim",
+            "abs",
+            "date",
+            "unistr",
+            "json_group_array",
+            "count",
+            "total",
+            "typeof",
+            "jsonb",
+            "zeroblob",
+            "randomblob",
+        ]);
+        let two = prop::sample::select(vec![
+            "trim",
+            "ltrim",
+            "rtrim",
+            "instr",
+            "unhex",
+            "json_patch",
+            "jsonb_patch",
+            "json_extract",
+            "printf",
+            "strftime",
+            "substr",
+            "json_pretty",
+            "like",
+            "glob",
+            "group_concat",
+            "concat_ws",
+            "max",
+            "nullif",
+            "timediff",
+            "json_remove",
+        ]);
+        let three =
+            prop::sample::select(vec!["replace", "json_set", "substr", "json_object", "concat", "min", "iif", "date"]);
+        let operator =
+            prop::sample::select(vec!["||", "LIKE", "GLOB", "+", "<", "->", "IN", "MATCH", "REGEXP", "COLLATE"]);
+        prop_oneof![
+            (one, inner.clone()).prop_map(|(name, a)| format!("{name}({a})")),
+            (two, inner.clone(), inner.clone()).prop_map(|(name, a, b)| format!("{name}({a}, {b})")),
+            (three, inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(name, a, b, c)| format!("{name}({a}, {b}, {c})")),
+            (operator, inner.clone(), inner).prop_map(|(operator, a, b)| format!("({a} {operator} {b})")),
+        ]
+    })
+}
+
+fn statement() -> impl Strategy<Value = String> {
+    let frame = prop::sample::select(vec![
+        "SELECT {} FROM t",
+        "SELECT count(*) FROM f WHERE f MATCH {}",
+        "SELECT snippet(f, 0, {}, '', '', 64) FROM f WHERE f MATCH 'w'",
+        "SELECT rank FROM f WHERE f MATCH 'w' AND rank MATCH 'highlight(0, ''' || {} || ''', '''')'",
+        "SELECT b FROM t, f ORDER BY {}",
+        "INSERT INTO t (b) SELECT {} FROM t, f",
+        "UPDATE t SET b = {}",
+        "WITH RECURSIVE n (b) AS (SELECT 1 UNION ALL SELECT {} FROM n) SELECT count(*) FROM n",
+        "SELECT * FROM json_tree({})",
+        "CREATE INDEX i ON t ({})",
+        "SELECT group_concat({}) OVER (ROWS 9 PRECEDING) FROM t",
+    ]);
+    (frame, expression()).prop_map(|(frame, expression)| frame.replace("{}", &expression))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn no_statement_outlives_its_deadline_by_much(statements in prop::collection::vec(statement(), 3)) {
+        let (_home, database) = crate::sql::attack::attacked();
+        for sql in statements {
+            statement_ends(&database, &sql);
+        }
+    }
+}

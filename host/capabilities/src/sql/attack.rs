@@ -40,7 +40,7 @@ fn in_worker(path: Option<PathBuf>, quota: Quota) -> Database {
 }
 
 /// A database in a file, served by a worker, with a full-text index of one long and many short texts.
-fn attacked() -> (tempfile::TempDir, Database) {
+pub(crate) fn attacked() -> (tempfile::TempDir, Database) {
     let home = tempfile::tempdir().unwrap();
     let database = in_worker(Some(home.path().join("plugin.db")), Quota::standard().with_memory(MEMORY));
     let statements = [

@@ -232,18 +232,19 @@ impl Prepared {
         Ok(loaded)
     }
 
-    /// Starts the plugin once with its section of the configuration and its granted limits, but without permissions: with
-    /// the right to `sql` it has a temporary database.
+    /// Starts the plugin once with its section of the configuration, without permissions, and with the limits of a session:
+    /// those that were granted, and then those that are configured. With the right to `sql` it has a temporary database.
     pub async fn rehearse(
         &self,
         loaded: Arc<Loaded>,
         granted: &Permissions,
-        limits: &LimitSet,
+        limits: [&LimitSet; 2],
         entry: &serde_json::Value,
     ) -> Result<Shown, InstallError> {
         let misfits = self.manifest.misfits(entry);
         let version = self.manifest.version.to_string();
-        let limits = Limits::of(loaded.exports().tier()).with(limits);
+        let [allowed, configured] = limits;
+        let limits = Limits::of(loaded.exports().tier()).with(allowed).with(configured);
         let shown = rehearse(&self.manifest.name, &version, loaded, entry.to_string(), limits, granted.sql).await;
         let mut shown = shown.map_err(|error| self.broken(error.to_string()))?;
         if !misfits.is_empty() {

@@ -1,0 +1,140 @@
+//! Plugins that try to exhaust time and memory in one session, all at once, while a user talks: turns keep their deadlines,
+//! and memory stays under the sum of the plugins' limits and 256 MiB.
+
+use std::time::{Duration, Instant};
+
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+use super::processes::{Watched, workers_of};
+use crate::fixtures::listener::Listener;
+
+/// Limits of each plugin: small, so that every one is reached.
+const MEMORY: u64 = 32;
+const SQL_MEMORY: u64 = 32;
+const TOOL_TIME: Duration = Duration::from_secs(3);
+const TURNS: usize = 3;
+
+/// The plugins, by guest and name, and for each what the model has it do in a turn.
+fn plugins(listener: &Listener) -> Vec<(&'static str, &'static str, Vec<(String, Value)>)> {
+    let clerk = |name: &str, tool: &str, arguments: Value| (format!("{name}_{tool}"), arguments);
+    let growing =
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT randomblob(900000) FROM n ORDER BY 1";
+    vec![
+        (
+            "clerk",
+            "sqltime",
+            vec![
+                clerk(
+                    "sqltime",
+                    "execute",
+                    json!({ "sql": [
+                        "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (text)",
+                        "INSERT INTO words VALUES ('w w w')",
+                    ]}),
+                ),
+                clerk(
+                    "sqltime",
+                    "query",
+                    json!({ "sql": ["SELECT count(*) FROM words WHERE words MATCH ?1", [["w OR ", 200_000], "w"]] }),
+                ),
+                clerk(
+                    "sqltime",
+                    "query",
+                    json!({ "sql": ["SELECT trim(?1, ?2)", ["a", 900_000], [["b", 500_000], "a"]] }),
+                ),
+            ],
+        ),
+        (
+            "clerk",
+            "sqlroom",
+            vec![
+                clerk("sqlroom", "query", json!({ "sql": growing })),
+                clerk("sqlroom", "query", json!({ "sql": growing })),
+            ],
+        ),
+        ("clerk", "papers", vec![clerk("papers", "store", json!({ "count": 10_000, "bytes": 200_000 }))]),
+        ("clerk", "talker", vec![clerk("talker", "chatter", json!({ "lines": 100_000 }))]),
+        ("clerk", "reader", vec![clerk("reader", "peruse", json!({ "ms": 300_000 }))]),
+        (
+            "courier",
+            "web",
+            (0..4)
+                .map(|_| ("send".to_owned(), json!({ "url": listener.url("/stalls"), "timeout": 3_600_000 })))
+                .collect(),
+        ),
+        (
+            "runner",
+            "programs",
+            vec![(
+                "run".to_owned(),
+                json!({ "runs": [{ "program": "sh", "arguments": ["-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"] }] }),
+            )],
+        ),
+        ("hostile", "hostile", ["loop", "alloc"].map(|mode| ("poke".to_owned(), json!({ "mode": mode }))).to_vec()),
+    ]
+}
+
+#[test]
+fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
+    let listener = Listener::start(|_| {
+        std::thread::sleep(Duration::from_secs(20));
+        String::new()
+    });
+    let plugins = plugins(&listener);
+    let calls: Vec<(String, Value)> = plugins.iter().flat_map(|(_, _, calls)| calls.clone()).collect();
+    let replies = (1..=TURNS).flat_map(|turn| {
+        let call = |(at, (name, arguments)): (usize, &(String, Value))| {
+            Call::new(&format!("call_{turn}_{at}"), name, arguments)
+        };
+        [Reply::calls(calls.iter().enumerate().map(call)), Reply::text(format!("Answer {turn}."))]
+    });
+    let server = Server::scripted(replies.collect::<Vec<_>>());
+    let home = Home::with(&server);
+    for (guest, name, _) in &plugins {
+        let config = if *guest == "clerk" { json!({ "prefix": format!("{name}_") }) } else { json!({ "mode": "ok" }) };
+        home.install_guest(guest, name, config);
+        if *guest == "courier" {
+            let manifest = json!({
+                "name": name, "version": "0.1.0", "component": "web.wasm",
+                "permissions": { "http": [{ "url": listener.url("/") }] },
+            });
+            home.write("plugins/web/plugin.yaml", manifest.to_string());
+            home.grant(name);
+        }
+        home.set(
+            &format!("plugins.settings.{name}.limits"),
+            json!({
+                "memory": format!("{MEMORY}MiB"), "sql_memory": format!("{SQL_MEMORY}MiB"), "document_bytes": "4MiB",
+                "cpu": "1s", "tool_time": format!("{}s", TOOL_TIME.as_secs()),
+            }),
+        );
+    }
+    let names: Vec<&str> = plugins.iter().map(|(_, name, _)| *name).filter(|name| *name != "hostile").collect();
+    home.set("plugins.enabled", json!(names));
+    home.set("context.engine", json!("hostile"));
+    home.set("approvals.allow", json!(["programs/process:sh"]));
+
+    let mut watched = Watched::start(home.hermes(&[]).talking().timeout(Duration::from_secs(500)).spawn());
+    for turn in 1..=TURNS {
+        let begun = Instant::now();
+        watched.running().say(&format!("Turn {turn}."));
+        watched.running().wait_for_stdout(&format!("Answer {turn}."));
+        // Calls of a plugin that are not parallel come one after the other, and each has its own time.
+        let most = TOOL_TIME * u32::try_from(calls.len()).unwrap() + Duration::from_secs(30);
+        assert!(begun.elapsed() < most, "turn {turn} took {:?}", begun.elapsed());
+    }
+    let (output, peak) = watched.wait();
+    output.success();
+    let limits = (MEMORY + SQL_MEMORY) * plugins.len() as u64;
+    assert!(peak < (limits + 256) << 20, "{} MiB of {}", peak >> 20, limits + 256);
+    assert_eq!(workers_of(&home), [0; 0]);
+    // Every call has a result, and each attack met its limit.
+    let results: Vec<String> =
+        server.turns().iter().flat_map(|request| request.trailing_results()).map(|(_, text)| text.to_owned()).collect();
+    let with = |part: &str| results.iter().filter(|result| result.contains(part)).count();
+    assert_eq!(results.len(), calls.len() * TURNS);
+    for part in ["the statement was stopped: the time of the call is up", "too much memory", "\"quota\"", "`cpu`"] {
+        assert!(with(part) > 0, "`{part}` is not among {results:#?}");
+    }
+}

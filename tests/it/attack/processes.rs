@@ -1,0 +1,97 @@
+//! What the processes of a command take: memory, and workers that must end.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hermes_tests::{Home, Output, Running};
+
+/// The processes that run statements on a database of this home.
+pub(super) fn workers_of(home: &Home) -> Vec<u32> {
+    let of_home = |process: &u32| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        files.flat_map(|file| fs::read_link(file.path())).any(|file| file.starts_with(home.path()))
+    };
+    // A process that was killed a moment ago may still be listed.
+    for _ in 0..100 {
+        let workers: Vec<u32> = all().into_iter().filter(|process| is(*process, "serve-sql")).filter(of_home).collect();
+        if workers.is_empty() {
+            return workers;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    all().into_iter().filter(|process| is(*process, "serve-sql")).filter(of_home).collect()
+}
+
+/// A running command whose memory is watched, together with that of its children.
+pub(super) struct Watched {
+    running: Running,
+    is_over: Arc<AtomicBool>,
+    peak: Arc<AtomicU64>,
+    watch: JoinHandle<()>,
+}
+
+impl Watched {
+    pub(super) fn start(running: Running) -> Self {
+        let (is_over, peak) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (ends, highest, root) = (Arc::clone(&is_over), Arc::clone(&peak), running.id());
+        let watch = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                highest.fetch_max(memory_of(root), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Self { running, is_over, peak, watch }
+    }
+
+    pub(super) fn running(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// The output, and the most bytes that all processes had at a moment.
+    pub(super) fn wait(self) -> (Output, u64) {
+        let output = self.running.wait();
+        self.is_over.store(true, Ordering::Relaxed);
+        self.watch.join().unwrap();
+        (output, self.peak.load(Ordering::Relaxed))
+    }
+}
+
+/// Bytes of memory of a process and all its descendants, without compilers.
+fn memory_of(root: u32) -> u64 {
+    let processes: Vec<(u32, u32)> =
+        all().into_iter().filter_map(|process| Some((process, parent(process)?))).collect();
+    let mut family = vec![root];
+    let mut at = 0;
+    while let Some(of) = family.get(at).copied() {
+        family.extend(processes.iter().filter(|(_, parent)| *parent == of).map(|(process, _)| *process));
+        at += 1;
+    }
+    family.into_iter().filter(|process| !is(*process, "compile-plugin")).filter_map(resident).sum()
+}
+
+fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn is(process: u32, command: &str) -> bool {
+    let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    arguments.split(|byte| *byte == 0).any(|argument| argument == command.as_bytes())
+}
+
+fn parent(process: u32) -> Option<u32> {
+    status(process, "PPid:")
+}
+
+/// The memory that belongs to the process alone: what several map is the program's code.
+fn resident(process: u32) -> Option<u64> {
+    status(process, "RssAnon:").map(|kib: u64| kib << 10)
+}
+
+fn status<T: std::str::FromStr>(process: u32, key: &str) -> Option<T> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(key)?.split_ascii_whitespace().next()?.parse().ok())
+}
