@@ -30,7 +30,7 @@ fn forever(body: &str) -> String {
 
 fn cases() -> Vec<Misbehaviour> {
     vec![
-        case("computes without end", Shell::with_tool(LOOP), &["`cpu`", "1s", "plugins.settings.beast.limits.cpu"]),
+        case("computes without end", Shell::with_tool(LOOP), &["`cpu`", "500ms", "plugins.settings.beast.limits.cpu"]),
         case(
             "asks for the time without end",
             Shell::with_tool(&forever("(drop (call $clock/now))")).import("clock", "now"),
