@@ -4,19 +4,16 @@
 //! `HERMES_ATTACK_ALL` set; a usual run of the tests leaves out inputs for which [`all`] is asked.
 //! `docs/security.md` lists the boundaries.
 
-<<<<<<< HEAD
 mod archive;
 mod consent;
-mod file;
-mod signature;
-=======
 #[cfg(target_os = "linux")]
 mod exhaustion;
+mod file;
 #[cfg(target_os = "linux")]
 mod processes;
+mod signature;
 #[cfg(target_os = "linux")]
 mod sql;
->>>>>>> cc31b20 (Attack the SQL, documents and processor time of plugins; fuzz statements)
 
 /// True if this run has time for every input.
 #[expect(dead_code, reason = "the first inputs all fit into a usual run")]
