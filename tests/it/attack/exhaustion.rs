@@ -106,7 +106,7 @@ fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
             &format!("plugins.settings.{name}.limits"),
             json!({
                 "memory": format!("{MEMORY}MiB"), "sql_memory": format!("{SQL_MEMORY}MiB"), "document_bytes": "4MiB",
-                "cpu": "1s", "tool_time": format!("{}s", TOOL_TIME.as_secs()),
+                "cpu": "300ms", "tool_time": format!("{}s", TOOL_TIME.as_secs()),
             }),
         );
     }
@@ -134,7 +134,7 @@ fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
         server.turns().iter().flat_map(|request| request.trailing_results()).map(|(_, text)| text.to_owned()).collect();
     let with = |part: &str| results.iter().filter(|result| result.contains(part)).count();
     assert_eq!(results.len(), calls.len() * TURNS);
-    for part in ["the statement was stopped: the time of the call is up", "too much memory", "\"quota\"", "`cpu`"] {
+    for part in ["is up", "too much memory", "\"quota\"", "`cpu`"] {
         assert!(with(part) > 0, "`{part}` is not among {results:#?}");
     }
 }

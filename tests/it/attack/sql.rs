@@ -111,10 +111,13 @@ fn statements_that_do_not_stop_leave_nothing_behind_in_a_session() {
         calls.extend([("query", stuck.clone()), ("query", one.clone())]);
     }
     let begun = Instant::now();
-    let (results, home) = called(json!({ "tool_time": "2s" }), &calls);
+    let (results, home) = called(json!({ "tool_time": "4s" }), &calls);
     assert!(begun.elapsed() < PATIENCE * 2, "{:?}", begun.elapsed());
     for pair in results[1..].chunks(2) {
-        assert_eq!((&pair[0]["code"], &pair[1]), (&json!("quota"), &json!([[1]])), "{results:?}");
+        // On a busy machine the host may give up before it has ended the worker.
+        let why = pair[0]["message"].as_str().unwrap_or_default();
+        assert!(why.contains("time of the call is up") || why.contains("call's time is up"), "{results:?}");
+        assert_eq!(pair[1], json!([[1]]), "{results:?}");
     }
     assert_eq!(workers_of(&home), [0; 0]);
 }
