@@ -9,6 +9,7 @@ mod consent;
 #[cfg(target_os = "linux")]
 mod exhaustion;
 mod file;
+mod origin;
 #[cfg(target_os = "linux")]
 mod processes;
 mod signature;

@@ -50,6 +50,11 @@ impl Diagnose for AppError {
                 "nothing was changed".into(),
                 Fix::words(format!("remove `{name}`, and install the plugin from the source")),
             ),
+            Self::NothingToAdopt { name } => (
+                codes::NOTHING_TO_ADOPT,
+                "nothing was changed".into(),
+                Fix::words(format!("name the new source of `{name}` if the plugin has moved")),
+            ),
             Self::Temporary { .. } => (
                 codes::TEMPORARY,
                 "the plugins cannot be examined".into(),
@@ -104,6 +109,7 @@ mod tests {
             },
             AppError::NoSource { name: "mine".into(), folder: "/p".into() },
             AppError::Renamed { name: "mine".into(), now: "other".into() },
+            AppError::NothingToAdopt { name: "mine".into() },
             AppError::Temporary { source: std::io::Error::other("refused") },
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
             AppError::Prefill { file: file(), setting: "HERMES_PREFILL_MESSAGES_FILE", flaw: PrefillFlaw::NoReply },

@@ -35,6 +35,12 @@ pub enum AppError {
     // The diagnostic's own text would repeat what failed and what to do.
     #[error("{}", .0.why)]
     Config(#[from] Diagnostic),
+    /// No data was set aside for a plugin.
+    #[error("no data of another plugin named `{name}` was set aside")]
+    NothingToAdopt {
+        /// The plugin.
+        name: String,
+    },
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),

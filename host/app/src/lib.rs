@@ -37,6 +37,7 @@ hermes_diagnostic::codes! {
         TEMPORARY = "app.temporary", Category::General, "no temporary folder can be created";
         DOTENV = "app.dotenv", Category::Configuration, "`.env` cannot be written";
         NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was copied by hand, so no source is recorded for it";
+        NOTHING_TO_ADOPT = "install.nothing-to-adopt", Category::General, "no data was set aside for the plugin";
         RENAMED = "install.renamed", Category::Plugin, "the source contains a plugin of another name";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";

@@ -1,8 +1,10 @@
-//! Changes of the installed plugins: install, update, roll back, remove, grant, revoke.
+//! Changes of the installed plugins: install, update, roll back, remove, grant, revoke, adopt.
 //!
 //! Each operation is a function that returns a report. It asks the user through [`Consent`], and prints nothing.
 
+mod adoption;
 mod grants;
+mod handover;
 mod installation;
 mod removal;
 mod update;
@@ -11,9 +13,11 @@ mod variables;
 use std::path::Path;
 
 use hermes_install::InstallError;
-use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, RequiredVariable};
+use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, PluginOrigin, RequiredVariable};
 
+pub use adoption::{Adoption, adopt};
 pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
+pub use handover::{ConfigLine, Handover, Leftovers};
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
 pub use removal::{RemovalReport, remove};
 pub use update::{installed_names, prepare_update, roll_back, update};
@@ -40,6 +44,12 @@ pub trait Consent {
 
     /// Whether the user allows draft interfaces of the contract.
     fn allows_drafts(&self) -> bool;
+
+    /// Decides whether lines of the configuration, which were not written for this plugin or perhaps not, apply to it.
+    fn hand_over(&self, left: &Leftovers<'_>) -> Result<bool, Self::Error>;
+
+    /// Decides whether a plugin continues another origin.
+    fn adopt(&self, adoption: &Adoption) -> Result<bool, Self::Error>;
 
     /// Decides what a plugin is granted; none if the user declines.
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Self::Error>;
@@ -81,6 +91,9 @@ pub struct Offer<'a> {
     pub on_yes: Granted,
     /// Whether the user consented to everything before, so that no question is needed.
     pub is_covered: bool,
+    /// The origin of the installed plugin that would be replaced, if it is another one. General consent, given before anything
+    /// was shown, does not cover that.
+    pub replaces: Option<&'a PluginOrigin>,
 }
 
 #[cfg(test)]

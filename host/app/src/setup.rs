@@ -141,9 +141,9 @@ impl Setup {
         let settings = self.config.settings().plugins.host_settings();
         let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
         // Its name is free if the user wants an installed plugin in its place.
-        let is_fixed =
-            |name: &String| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed);
-        Installer::new(self.home.path(), names.filter(is_fixed))
+        let (fixed, replaced): (Vec<_>, Vec<_>) =
+            names.partition(|name| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed));
+        Installer::new(self.home.path(), fixed).replacing(replaced)
     }
 
     /// All plugins, bundled and installed. An interrupted change of an installed plugin is finished first.
@@ -158,6 +158,9 @@ impl Setup {
             Ok(None) => {}
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
+        }
+        if let Err(error) = self.installer().claim_data() {
+            tracing::warn!(%error, "the origin of a plugin's data cannot be recorded");
         }
     }
 

@@ -282,6 +282,8 @@ pub(crate) enum PluginsCommand {
     /// Remove a plugin and its entries in config.yaml
     #[command(visible_aliases = ["rm", "uninstall"])]
     Remove(RemoveArguments),
+    /// Let a plugin that moved to another source keep its permissions, configuration and data
+    Adopt(crate::plugins::adopt::AdoptArguments),
     /// Allow a plugin to run with its present files, and grant all or some of the permissions that it requests
     Grant(GrantArguments),
     /// Revoke permissions of a plugin; if you name none, it cannot run until you grant it again

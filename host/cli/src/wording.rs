@@ -44,7 +44,11 @@ fn action(action: &Action) -> String {
         Action::AllowUnencrypted => "add --insecure for a server that you trust".to_owned(),
         Action::StatePublisherKey => "give the publisher's key with --key".to_owned(),
         Action::AcceptPublisherKey => "add --accept-key if you know why the key changed".to_owned(),
-        Action::ReplaceInstalled => "add --replace to install it from the new source".to_owned(),
+        Action::ReplaceInstalled => {
+            "add --replace to install it from the new source, with new permissions and without the data; if the plugin has \
+             moved, tell Hermes first with `hermes plugins adopt NAME SOURCE`"
+                .to_owned()
+        }
         Action::ChooseNative => "add --native if you trust its author".to_owned(),
         Action::AllowDrafts => "add --allow-draft if you accept that the plugin may stop working".to_owned(),
         Action::ChooseComponent => "remove --native to run its component".to_owned(),

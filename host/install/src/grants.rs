@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::error::{At, InstallError, Reason};
 use crate::installer::{Installer, allow_drafts, drafts_in, exports_in};
-use crate::stage::has_leftovers;
-use crate::transaction::write_lock;
+use crate::stage::{Stage, has_leftovers};
+use crate::transaction::{Rewrite, Transaction, commit, write_lock};
 
 /// The name of the permission to run as a native library.
 const NATIVE: &str = "native";
@@ -25,12 +25,19 @@ pub struct Granting {
     pub pin: Pin,
     /// Its current entry in the lock.
     pub before: Option<Entry>,
+    /// The change of the configuration that is made with the grant.
+    pub rewrite: Option<Rewrite>,
 }
 
 impl Granting {
+    /// The earlier entry, if its plugin has the same source. A plugin from elsewhere inherits nothing from it.
+    pub fn known(&self) -> Option<&Entry> {
+        self.before.as_ref().filter(|before| before.pin.origin().has_same_source(&self.pin.origin()))
+    }
+
     /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them before.
     pub fn allow_drafts(&self, allowed: bool) -> Result<(), InstallError> {
-        allow_drafts(&self.pin, self.before.as_ref().map(|before| &before.pin), &self.manifest.name, allowed)
+        allow_drafts(&self.pin, self.known().map(|before| &before.pin), &self.manifest.name, allowed)
     }
 }
 
@@ -108,17 +115,17 @@ impl Installer {
             native: native || unchanged.is_some_and(|entry| entry.pin.native),
         };
         match (&code, pin.native) {
-            (code, false) if code.is_empty() => Ok(Granting { manifest, pin, before }),
+            (code, false) if code.is_empty() => Ok(Granting { manifest, pin, before, rewrite: None }),
             (CodeFiles { native: None, .. }, true) => Err(InstallError::NoLibrary(name.to_owned())),
             (CodeFiles { component: None, .. }, false) => Err(InstallError::Native(name.to_owned())),
-            _ => Ok(Granting { manifest, pin, before }),
+            _ => Ok(Granting { manifest, pin, before, rewrite: None }),
         }
     }
 
     /// Stores a grant. The rest of the plugin's entry stays.
     pub fn grant(&self, granting: &Granting, granted: Permissions, limits: LimitSet) -> Result<(), InstallError> {
         let name = &granting.manifest.name;
-        let _turn = self.turn()?;
+        let turn = self.turn()?;
         let mut lock = self.lock()?;
         let folder = self.places.plugins.join(&granting.pin.folder);
         let now = digest::of_folder(&folder).at(&folder)?;
@@ -127,8 +134,17 @@ impl Installer {
         }
         let pin = Pin { granted: Some(granted), limits, ..granting.pin.clone() };
         let previous = granting.before.as_ref().and_then(|entry| entry.previous.clone());
-        lock.plugins.insert(name.clone(), Entry { pin, previous });
-        write_lock(&lock, &self.places.lock())
+        let data = self.data_changes(name, &lock, &pin.origin(), granting.known().is_some());
+        let entry = Entry { pin, previous };
+        if !data.moves_something() && granting.rewrite.is_none() {
+            lock.plugins.insert(name.clone(), entry);
+            write_lock(&lock, &self.places.lock())?;
+            return data.carry_out(&self.places, &|_| ());
+        }
+        let stage = Stage::new(&self.places)?;
+        let rewrite = granting.rewrite.clone();
+        let transaction = Transaction { rewrite, data, ..Transaction::of_lock(stage.name(), name, Some(entry)) };
+        commit(&transaction, &self.places, &turn, &|_| ())
     }
 
     /// Revokes permissions; `native` is one of them. Without names, revokes all: the plugin cannot run until it is granted

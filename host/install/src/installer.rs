@@ -7,9 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::Place;
-use hermes_plugin_host::{Entry, LimitSet, Lock, Manifest, Permissions, Pin, digest, is_plugin_name, manifest_in};
+use hermes_plugin_host::{
+    Entry, LimitSet, Lock, Manifest, Permissions, Pin, PluginOrigin, digest, is_plugin_name, manifest_in,
+};
 
 use crate::archive::Caps;
+use crate::data::DataChanges;
 use crate::error::{At, InstallError};
 use crate::fetch::{Fetching, Progress, fetch};
 use crate::project::Project;
@@ -25,6 +28,8 @@ pub(crate) use prepared::{allow_drafts, drafts_in, exports_in};
 pub struct Installer {
     pub(crate) places: Places,
     bundled: Vec<String>,
+    /// Names of bundled plugins that an installed plugin can have.
+    pub(crate) replaced: Vec<String>,
 }
 
 /// What to install.
@@ -55,12 +60,23 @@ pub struct Prepared {
     asked_before: Option<Manifest>,
     /// The exports of that plugin, if they are known.
     exported_before: Vec<String>,
+    /// The change of the configuration that is made with the installation.
+    rewrite: Option<Rewrite>,
+    /// Whether a lock pins it, which can come from elsewhere.
+    is_pinned: bool,
 }
 
 impl Installer {
     /// An installer for a home with bundled plugins of these names.
     pub fn new(home: &Path, bundled: impl IntoIterator<Item = String>) -> Self {
-        Self { places: Places::of(home), bundled: bundled.into_iter().collect() }
+        Self { places: Places::of(home), bundled: bundled.into_iter().collect(), replaced: Vec::new() }
+    }
+
+    /// Names the bundled plugins in whose place the user wants installed ones.
+    #[must_use]
+    pub fn replacing(mut self, bundled: impl IntoIterator<Item = String>) -> Self {
+        self.replaced = bundled.into_iter().collect();
+        self
     }
 
     /// Fetches and checks a plugin. Only the stage changes.
@@ -83,7 +99,9 @@ impl Installer {
 
         let lock = Lock::read(&self.places.lock())?;
         let before = lock.plugins.get(&project.manifest.name).cloned();
-        let asked_before = before.as_ref().and_then(|before| {
+        // A plugin from elsewhere inherits nothing, neither rights nor the pinned key.
+        let same = before.as_ref().filter(|entry| entry.pin.origin().has_same_source(&PluginOrigin::of(&from, None)));
+        let asked_before = same.and_then(|before| {
             let folder = self.folder(before);
             let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
             if intact { manifest_in(&folder).ok() } else { None }
@@ -95,8 +113,8 @@ impl Installer {
             component: project.component_name(),
             archive: fetched.archive.as_deref(),
             given: wanted.key.as_deref(),
-            pinned: before.as_ref().and_then(|entry| entry.pin.signer.as_deref()),
-            unchanged: before.as_ref().is_some_and(is_installed),
+            pinned: same.and_then(|entry| entry.pin.signer.as_deref()),
+            unchanged: same.is_some_and(is_installed),
         })?;
         drop(files);
         let manifest = project.manifest;
@@ -117,13 +135,24 @@ impl Installer {
             self.refuse_occupied(&pin.folder, &manifest.name)?;
         }
         // A lock of an older version does not have them, but the installed component does.
-        let exported_before = before.as_ref().and_then(|before| {
+        let exported_before = same.and_then(|before| {
             let read = || exports_in(&self.folder(before), asked_before.as_ref()?);
             before.pin.exports.clone().or_else(read)
         });
         let exported_before = exported_before.unwrap_or_default();
         fs::remove_dir_all(&work).at(&work)?;
-        Ok(Prepared { stage, source: wanted.source.clone(), manifest, pin, before, asked_before, exported_before })
+        let source = wanted.source.clone();
+        Ok(Prepared {
+            stage,
+            source,
+            manifest,
+            pin,
+            before,
+            asked_before,
+            exported_before,
+            rewrite: None,
+            is_pinned: false,
+        })
     }
 
     fn refuse_occupied(&self, folder: &str, name: &str) -> Result<(), InstallError> {
@@ -162,7 +191,9 @@ impl Installer {
             out.push((kept.clone(), "older".to_owned()));
             // An altered folder is not kept as a version to go back to.
             let found = digest::of_folder(&self.places.plugins.join(&before.pin.folder));
-            if found.is_ok_and(|found| found == before.pin.digest) && before.pin.digest != pin.digest {
+            let is_intact = found.is_ok_and(|found| found == before.pin.digest);
+            // A rollback never leads to another origin.
+            if is_intact && before.pin.digest != pin.digest && prepared.known().is_some() {
                 into.push(("before".to_owned(), kept));
                 previous = Some(before.pin.clone());
             }
@@ -176,8 +207,12 @@ impl Installer {
             entry: Some(entry.clone()),
             out,
             into,
-            rewrite: None,
+            rewrite: prepared.rewrite.clone(),
             purge: Vec::new(),
+            data: match prepared.is_pinned {
+                true => self.data_changes_of_pinned(name, &prepared.pin.origin()),
+                false => self.data_changes(name, &lock, &prepared.pin.origin(), prepared.known().is_some()),
+            },
         };
         commit(&transaction, &self.places, &turn, steps)?;
         Ok(entry)
@@ -188,8 +223,12 @@ impl Installer {
         let turn = self.turn()?;
         let before = self.entry(name)?;
         let kept = self.places.previous(name);
-        let previous =
-            before.previous.filter(|_| kept.is_dir()).ok_or_else(|| InstallError::NoPrevious(name.to_owned()))?;
+        // An older version of Hermes kept plugins from other sources too.
+        let is_same = |previous: &Pin| previous.origin().has_same_source(&before.pin.origin());
+        let previous = before
+            .previous
+            .filter(|previous| kept.is_dir() && is_same(previous))
+            .ok_or_else(|| InstallError::NoPrevious(name.to_owned()))?;
         if digest::of_folder(&kept).at(&kept)? != previous.digest {
             return Err(InstallError::NoPrevious(name.to_owned()));
         }
@@ -197,13 +236,9 @@ impl Installer {
         let (place, kept) = (PathBuf::from(&before.pin.folder), PathBuf::from(".previous").join(name));
         let entry = Entry { pin: previous, previous: Some(before.pin) };
         let transaction = Transaction {
-            stage: stage.name(),
-            name: name.to_owned(),
-            entry: Some(entry.clone()),
             out: vec![(place.clone(), "now".to_owned()), (kept.clone(), "before".to_owned())],
             into: vec![("before".to_owned(), place), ("now".to_owned(), kept)],
-            rewrite: None,
-            purge: Vec::new(),
+            ..Transaction::of_lock(stage.name(), name, Some(entry.clone()))
         };
         commit(&transaction, &self.places, &turn, steps)?;
         Ok(entry)
@@ -220,17 +255,19 @@ impl Installer {
         let turn = self.turn()?;
         let before = self.entry(name)?;
         let stage = Stage::new(&self.places)?;
+        let data = match purge_data {
+            true => DataChanges::default(),
+            false => self.data_after_removal(name, &self.lock()?, before.pin.origin()),
+        };
         let transaction = Transaction {
-            stage: stage.name(),
-            name: name.to_owned(),
-            entry: None,
             out: vec![
                 (PathBuf::from(&before.pin.folder), "now".to_owned()),
                 (PathBuf::from(".previous").join(name), "before".to_owned()),
             ],
-            into: Vec::new(),
             rewrite,
             purge: if purge_data { vec![PathBuf::from("data").join(name)] } else { Vec::new() },
+            data,
+            ..Transaction::of_lock(stage.name(), name, None)
         };
         commit(&transaction, &self.places, &turn, steps)?;
         drop(stage);
@@ -246,19 +283,8 @@ impl Installer {
     /// Whether a plugin that is not installed any more left data.
     pub fn has_leftover_data(&self, name: &str) -> bool {
         // The name comes from the command line, and must not lead out of the folder.
-        is_plugin_name(name) && self.has_data(name) && matches!(self.entry(name), Err(InstallError::Unknown { .. }))
-    }
-
-    /// Deletes the data that a removed plugin left.
-    pub fn delete_leftover_data(&self, name: &str) -> Result<(), InstallError> {
-        let turn = self.turn()?;
-        // Under the lock of the installation: the plugin may have been installed again.
-        if self.has_leftover_data(name) {
-            let data = self.places.data(name);
-            fs::remove_dir_all(&data).at(&data)?;
-        }
-        turn.leave(&self.places);
-        Ok(())
+        let has_some = |name| self.has_data(name) || !self.data_aside(name).is_empty();
+        is_plugin_name(name) && has_some(name) && matches!(self.entry(name), Err(InstallError::Unknown { .. }))
     }
 
     /// The lock entry of an installed plugin.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod data;
 mod diagnosis;
 mod error;
 mod fetch;
@@ -27,6 +28,7 @@ mod statement;
 mod testing;
 mod transaction;
 
+pub use data::{DataAside, DataHandover};
 pub use diagnosis::codes;
 pub use error::{InstallError, Reason};
 pub use fetch::{Progress, Silent};

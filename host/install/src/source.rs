@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hermes_plugin_host::divide_address;
 use url::Url;
 
 use crate::error::{InstallError, Reason};
@@ -96,7 +97,7 @@ fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
     match scheme {
         "ssh" | "git" => return repository(text).map(Source::Git),
         "file" => {
-            let (plain, _, _) = divided(text);
+            let (plain, _, _) = divide_address(text);
             let path = Url::parse(&plain).ok().and_then(|url| url.to_file_path().ok());
             return match path {
                 Some(path) if is_file_of_a_plugin(&path) => local(&path),
@@ -115,7 +116,7 @@ fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
     }
     let whole = Url::parse(text).map_err(|error| error.to_string())?;
     // The kind is read off the normal form, which is what plugins.lock keeps.
-    let (plain, _, _) = divided(whole.as_str());
+    let (plain, _, _) = divide_address(whole.as_str());
     let url = Url::parse(&plain).map_err(|error| error.to_string())?;
     let forge = url.host_str().is_some_and(|host| FORGES.contains(&host))
         && url.path_segments().is_some_and(|parts| parts.filter(|part| !part.is_empty()).count() == 2);
@@ -197,26 +198,8 @@ fn shorthand(text: &str) -> Option<String> {
         .then(|| format!("https://github.com/{owner}/{}.git{}", repo.trim_end_matches(".git"), &text[end..]))
 }
 
-/// Splits an address into the address itself, the reference after `@` in its path, and the folder after `#`.
-fn divided(text: &str) -> (String, Option<String>, Option<String>) {
-    let (before, folder) = match text.split_once('#') {
-        Some((before, folder)) => (before, Some(folder.to_owned())),
-        None => (text, None),
-    };
-    // An `@` before the path separates the user's name. The path begins at the first `/`, in the form of ssh at the `:`.
-    let path = match before.find("://") {
-        Some(at) => before[at + 3..].find('/').map(|path| at + 3 + path),
-        None => before.find(['/', ':']),
-    };
-    let path = path.unwrap_or(before.len());
-    match before[path..].find('@') {
-        Some(at) => (before[..path + at].to_owned(), Some(before[path + at + 1..].to_owned()), folder),
-        None => (before.to_owned(), None, folder),
-    }
-}
-
 fn repository(text: &str) -> Result<Repository, Reason> {
-    let (url, reference, subfolder) = divided(text);
+    let (url, reference, subfolder) = divide_address(text);
     if url.starts_with('-') {
         return Err("an address must not begin with a hyphen".into());
     }

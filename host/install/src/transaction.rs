@@ -9,6 +9,7 @@ use hermes_plugin_host::{Digest, Entry, Lock};
 use hermes_private_files::{sync_folder, write_whole};
 use serde::{Deserialize, Serialize};
 
+use crate::data::DataChanges;
 use crate::error::{At, InstallError};
 use crate::stage::{Places, Turn, private_folder, sweep};
 
@@ -32,6 +33,25 @@ pub(crate) struct Transaction {
     pub(crate) rewrite: Option<Rewrite>,
     /// Folders of the home that are removed with their content.
     pub(crate) purge: Vec<PathBuf>,
+    /// What happens to the data of the name. A journal of an older version has none.
+    #[serde(default)]
+    pub(crate) data: DataChanges,
+}
+
+impl Transaction {
+    /// A change of nothing but the lock.
+    pub(crate) fn of_lock(stage: String, name: &str, entry: Option<Entry>) -> Self {
+        Self {
+            stage,
+            name: name.to_owned(),
+            entry,
+            out: Vec::new(),
+            into: Vec::new(),
+            rewrite: None,
+            purge: Vec::new(),
+            data: DataChanges::default(),
+        }
+    }
 }
 
 /// A file with new content.
@@ -96,6 +116,8 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
         steps("turn");
         fs::write(&turned, "").and_then(|()| sync_folder(&stage)).at(&turned)?;
     }
+    // Before the plugin is there: it never meets the data of another one.
+    transaction.data.carry_out(places, steps)?;
     for (slot, place) in &transaction.into {
         steps("in");
         let (from, to) = (stage.join(slot), places.plugins.join(place));

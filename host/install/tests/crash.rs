@@ -53,20 +53,26 @@ fn installer(home: &Path) -> Installer {
 fn bring(home: &Path, from: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let wanted = Wanted { source: Source::Folder(from.to_owned()), name: None, insecure: false, key: None };
-    let prepared = runtime.block_on(installer(home).prepare(&wanted, &Silent))?;
+    let mut prepared = runtime.block_on(installer(home).prepare(&wanted, &Silent))?;
+    if prepared.replaces_another() {
+        prepared.rewrite(Some(without_the_plugin(home)));
+    }
     steps("prepared");
     installer(home).commit(&prepared, Permissions::default(), LimitSet::default(), steps).map(drop)
 }
 
 const CONFIGURATION: (&str, &str) = ("# mine\nplugins: {enabled: [mine]}\n", "# mine\n");
 
-fn remove(home: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError> {
-    let rewrite = Rewrite {
+fn without_the_plugin(home: &Path) -> Rewrite {
+    Rewrite {
         file: home.join("config.yaml"),
         before: Digest::of(CONFIGURATION.0.as_bytes()),
         after: CONFIGURATION.1.to_owned(),
-    };
-    installer(home).remove("mine", Some(rewrite), true, steps)
+    }
+}
+
+fn remove(home: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError> {
+    installer(home).remove("mine", Some(without_the_plugin(home)), true, steps)
 }
 
 /// The state of a home before a command, and the command.
@@ -77,7 +83,7 @@ fn before(command: &str, ground: &Path) {
     fs::write(home.join("config.yaml"), CONFIGURATION.0).unwrap();
     let versions = match command {
         "install" => 0,
-        "update" => 1,
+        "update" | "replace" => 1,
         "remove" | "rollback" | "update again" => 2,
         other => panic!("{other}"),
     };
@@ -86,12 +92,23 @@ fn before(command: &str, ground: &Path) {
         bring(&home, &from, &|_| ()).unwrap();
     }
     source(&from, versions + 1);
+    source(&ground.join("other"), versions + 1);
+    // The first installation set the data of an unknown origin aside.
+    fs::create_dir_all(home.join("data/mine")).unwrap();
+    fs::write(home.join("data/mine/plugin.db"), "of the plugin").unwrap();
 }
 
 fn carry_out(command: &str, ground: &Path, steps: &(dyn Fn(&str) + Sync)) {
     let (home, from) = (ground.join("home"), ground.join("source"));
     match command {
         "install" | "update" | "update again" => bring(&home, &from, steps).unwrap(),
+        "replace" => bring(&home, &ground.join("other"), steps).unwrap(),
+        "replace back" => {
+            fs::write(home.join("config.yaml"), CONFIGURATION.0).unwrap();
+            fs::create_dir_all(home.join("data/mine")).unwrap();
+            fs::write(home.join("data/mine/plugin.db"), "of the other").unwrap();
+            bring(&home, &from, steps).unwrap();
+        }
         "rollback" => drop(installer(&home).roll_back("mine", steps).unwrap()),
         "remove" => remove(&home, steps).unwrap(),
         "recover" => drop(installer(&home).recover(steps).unwrap()),
@@ -155,7 +172,7 @@ fn a_crash_at_any_step_leaves_the_old_state_or_the_new_one() {
     // One folder for all, since the lock stores its path.
     let ground = place.path().join("ground");
     let home = ground.join("home");
-    for command in ["install", "update", "update again", "rollback", "remove"] {
+    for command in ["install", "update", "update again", "replace", "rollback", "remove"] {
         fresh(&ground);
         before(command, &ground);
         let old = files(&home);
@@ -206,6 +223,47 @@ fn files_edited_after_the_crash_are_not_overwritten() {
     assert_eq!(installer(&home).recover(&|_| ()).unwrap().as_deref(), Some("mine"));
     assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), "mine: edited\n");
     assert!(!home.join("plugins/mine").exists() && !home.join("plugins.lock").exists());
+}
+
+mod attack {
+    use super::*;
+
+    fn data(home: &Path) -> Option<String> {
+        fs::read_to_string(home.join("data/mine/plugin.db")).ok()
+    }
+
+    #[test]
+    fn data_follows_its_origin_through_replacements() {
+        let place = tempfile::tempdir().unwrap();
+        let (ground, home) = (place.path(), place.path().join("home"));
+        before("replace", ground);
+        assert_eq!(data(&home).as_deref(), Some("of the plugin"));
+        carry_out("replace", ground, &|_| ());
+        assert_eq!(data(&home), None, "another origin has the data");
+        assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), CONFIGURATION.1);
+        assert!(installer(&home).entry("mine").unwrap().previous.is_none(), "a rollback would lead to another origin");
+        carry_out("replace back", ground, &|_| ());
+        assert_eq!(data(&home).as_deref(), Some("of the plugin"));
+        // The data of the other one, and what was there before the first installation.
+        let aside = installer(&home).data_aside("mine");
+        let unknown = aside.iter().filter(|aside| aside.origin.is_none()).count();
+        assert_eq!((aside.len(), unknown), (2, 1), "{aside:?}");
+    }
+
+    #[test]
+    fn an_altered_or_foreign_record_of_an_origin_gives_nothing() {
+        for record in ["", "{", "{\"source\": 1}", "{\"source\": \"/elsewhere\"}"] {
+            let place = tempfile::tempdir().unwrap();
+            let (ground, home) = (place.path(), place.path().join("home"));
+            before("update", ground);
+            fs::write(home.join("data/mine/origin.json"), record).unwrap();
+            installer(&home).remove("mine", None, false, &|_| ()).unwrap();
+            // A removal knows the origin better than a damaged record, but not better than another one.
+            let is_whole = record.contains("elsewhere");
+            carry_out("install", ground, &|_| ());
+            assert_eq!(data(&home).is_none(), is_whole, "{record}");
+        }
+    }
 }
 
 #[test]

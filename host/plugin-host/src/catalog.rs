@@ -14,6 +14,7 @@ use hermes_diagnostic::Diagnose as _;
 use crate::error::PluginsError;
 use crate::lock::Lock;
 use crate::manifest::Manifest;
+use crate::origin::FirstSeen;
 use crate::settings::{PluginSettings, PreferredSource};
 
 use folder::{holds_files, is_hidden, is_left_without_manifest};
@@ -243,6 +244,18 @@ impl Catalog {
             location: CodeLocation::Folder(folder.to_owned(), files),
             reader: self.reader,
         })
+    }
+
+    /// Withholds the plugins that replaced another one from elsewhere while this process runs.
+    pub(crate) fn withhold_replaced(&mut self, first_seen: &FirstSeen) {
+        for found in &mut self.found {
+            if let GrantStatus::Granted(entry) = &found.status
+                && !first_seen.admits(&found.manifest.name, &entry.pin)
+            {
+                let now = entry.pin.origin().to_string();
+                found.status = GrantStatus::Ungranted(Ungranted::Replaced { now });
+            }
+        }
     }
 
     /// A plugin by its name.

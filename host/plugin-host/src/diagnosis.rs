@@ -25,6 +25,7 @@ hermes_diagnostic::codes! {
         NATIVE = "plugin.native", Category::Plugin, "the plugin was not granted as a native library";
         ELSEWHERE = "plugin.elsewhere", Category::Plugin, "`plugins.lock` grants the plugin in another folder";
         ALTERED = "plugin.altered", Category::Plugin, "the plugin was changed since it was granted";
+        REPLACED = "plugin.replaced", Category::Plugin, "the plugin was replaced by one from another source";
         CLAIMS = "plugin.claims", Category::Plugin, "the manifest lists a kind that the component does not export";
         CONFIGURATION = "plugin.configuration", Category::Plugin, "the plugin's section does not match its schema";
         LOCK = "plugin.lock", Category::Configuration, "`plugins.lock` cannot be used";
@@ -133,6 +134,7 @@ impl Diagnose for Ungranted {
                 (codes::ELSEWHERE, Fix::words(rename))
             }
             Self::Altered(name) => (codes::ALTERED, Fix::words("install it again from its source").or(grant(name))),
+            Self::Replaced { .. } => (codes::REPLACED, Fix::words("start Hermes again to use the new plugin")),
         };
         (code, "the plugin cannot run".into(), fix)
     }
@@ -220,6 +222,7 @@ mod tests {
             Ungranted::Native(name()),
             Ungranted::Elsewhere { found: "mine".into(), granted: "tools/mine".into() },
             Ungranted::Altered(name()),
+            Ungranted::Replaced { now: "/elsewhere".into() },
         ];
         let lock = [
             LockError::File { path: "/l".into(), source: std::io::Error::other("refused") },

@@ -41,7 +41,7 @@ impl PluginHost {
     /// The plugins of the program and those in a folder, with `plugins.lock` beside it. Reads nothing yet.
     pub fn new(runtime: Arc<Runtime>, bundled: &'static [Bundled], folder: PathBuf) -> Self {
         Self {
-            source: Source { runtime, bundled, folder },
+            source: Source { runtime, bundled, folder, first_seen: Arc::default() },
             selections: Mutex::default(),
             watch: Mutex::default(),
             connections: Arc::default(),

@@ -28,6 +28,7 @@ pub mod kinds;
 mod language;
 mod lock;
 mod manifest;
+mod origin;
 mod permission;
 pub mod record;
 pub mod rehearsal;
@@ -71,6 +72,7 @@ pub use kinds::{
 pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};
 pub use manifest::{Manifest, ManifestError, RequiredVariable, Wrong, is_plugin_name, json_schema};
+pub use origin::{PluginOrigin, divide_address};
 pub use permission::{
     Access, Address, EnvironmentName, Http, Llm, Permissions, Program, Resolved, Right, Root, Secret, Template,
 };

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use crate::catalog::{Bundled, Catalog, Ungranted};
 use crate::error::PluginsError;
 use crate::lock::Lock;
+use crate::origin::FirstSeen;
 use crate::rehearsal::Shown;
 use crate::reload::{Change, ChangeKind};
 use crate::selected::Selected;
@@ -38,11 +39,15 @@ pub(crate) struct Source {
     pub(crate) bundled: &'static [Bundled],
     /// The folder of installed plugins. `plugins.lock` lies beside it.
     pub(crate) folder: PathBuf,
+    /// The origins of the installed plugins when this process saw them first.
+    pub(crate) first_seen: Arc<FirstSeen>,
 }
 
 impl Source {
     pub(crate) fn catalog(&self, selection: &Selection) -> Catalog {
-        Catalog::find(self.bundled, &self.folder, &selection.settings)
+        let mut catalog = Catalog::find(self.bundled, &self.folder, &selection.settings);
+        catalog.withhold_replaced(&self.first_seen);
+        catalog
     }
 }
 

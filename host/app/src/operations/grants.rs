@@ -1,9 +1,10 @@
 //! Grants and revocations of permissions.
 
-use hermes_install::only;
+use hermes_install::{Granting, Installer, only};
 use hermes_plugin_host::{LimitSet, Permissions};
 
-use super::{Consent, Offer, Purpose};
+use super::handover::{Decided, Ownership};
+use super::{Consent, Granted, Handover, Offer, Purpose};
 use crate::{AppError, ModelChoice, Setup};
 
 /// What to grant.
@@ -37,6 +38,8 @@ pub enum GrantReport {
     Granted {
         /// Its version.
         version: String,
+        /// What became of lines, approvals and data of another plugin with this name.
+        handover: Handover,
     },
 }
 
@@ -51,6 +54,10 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     let mut granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
     granting.manifest.permissions = granting.manifest.permissions_under(&setup.selection(&ModelChoice::default()));
     granting.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
+    let ownership = match granting.known() {
+        Some(_) => Ownership::Same,
+        None => Ownership::of(installer.owner(name).map_err(AppError::from)?, &granting.pin.origin()),
+    };
     let manifest = &granting.manifest;
     // An earlier grant counts only if the files are unchanged.
     let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
@@ -65,6 +72,7 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
         }
     };
     consent.present(manifest, &granting.pin, false);
+    let decided = Decided::ask(name, &ownership, setup, consent)?;
     let offer = Offer {
         purpose: Purpose::Grant,
         permissions: &granted,
@@ -73,10 +81,27 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
         manifest,
         on_yes: (granted.clone(), limits.clone()),
         is_covered: false,
+        // The user put the files there, and names the plugin.
+        replaces: None,
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(GrantReport::Declined) };
-    installer.grant(&granting, granted, limits).map_err(AppError::from)?;
-    Ok(GrantReport::Granted { version: granting.pin.version.to_string() })
+    let handover = commit(&installer, &mut granting, (granted, limits), decided, setup)?;
+    Ok(GrantReport::Granted { version: granting.pin.version.to_string(), handover })
+}
+
+fn commit(
+    installer: &Installer,
+    granting: &mut Granting,
+    (granted, limits): Granted,
+    decided: Decided,
+    setup: &Setup,
+) -> Result<Handover, AppError> {
+    let (name, is_same) = (granting.manifest.name.clone(), granting.known().is_some());
+    let data = installer.data_handover(&name, &granting.pin.origin(), is_same)?;
+    granting.rewrite = decided.rewrite(setup)?;
+    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup)?);
+    installer.grant(granting, granted, limits)?;
+    Ok(Handover { taken_out: decided.settle(setup)?, forgotten, undelivered, data })
 }
 
 /// The permissions of a plugin after a revocation.

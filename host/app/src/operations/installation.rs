@@ -1,11 +1,12 @@
 //! Installation of plugins from a source or from `plugins.lock`.
 
-use hermes_install::{Installer, Prepared, Progress, Source, State, Wanted};
+use hermes_install::{InstallError, Installer, Prepared, Progress, Source, State, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Entry, LimitSet, Permissions, RequiredVariable};
 use serde_json::json;
 
-use super::{Consent, Granted, Offer, Purpose, keep_variables};
+use super::handover::{Decided, Ownership};
+use super::{Consent, Granted, Handover, Offer, Purpose, keep_variables};
 use crate::plugins::unset_variables;
 use crate::{AppError, ModelChoice, Reporter, Setup};
 
@@ -42,6 +43,8 @@ pub enum InstallReport {
         is_update: bool,
         /// What the trial start found.
         shown: Box<Shown>,
+        /// What became of lines, approvals and data of another plugin with this name.
+        handover: Handover,
     },
 }
 
@@ -91,9 +94,8 @@ pub(super) async fn settle<C: Consent>(
     if native {
         prepared.as_native().map_err(AppError::from)?;
     }
-    let prepared = &*prepared;
     let (name, version) = (prepared.manifest.name.clone(), prepared.pin.version.to_string());
-    let is_update = prepared.before.as_ref().is_some_and(|before| before.pin.granted.is_some());
+    let is_update = prepared.known().is_some_and(|before| before.pin.granted.is_some());
     if prepared.is_installed() && is_update {
         return Ok(InstallReport::Unchanged { name, version });
     }
@@ -104,6 +106,12 @@ pub(super) async fn settle<C: Consent>(
     if let Err(changed) = prepared.same_key() {
         consent.accept_key(changed)?;
     }
+    let ownership = match prepared.known() {
+        Some(_) => Ownership::Same,
+        None => Ownership::of(installer.owner(&name).map_err(AppError::from)?, &prepared.pin.origin()),
+    };
+    let decided = Decided::ask(&name, &ownership, setup, consent)?;
+    let replaced = prepared.before.as_ref().filter(|_| prepared.replaces_another()).map(|before| before.pin.origin());
     let (wider, limits, exports) = (prepared.widening(), prepared.wider_limits(), prepared.new_exports());
     let is_covered = is_update && wider.is_empty() && limits.is_empty() && exports.is_empty() && !prepared.pin.native;
     let offer = Offer {
@@ -114,15 +122,36 @@ pub(super) async fn settle<C: Consent>(
         manifest: &prepared.manifest,
         on_yes: prepared.granted(!is_covered),
         is_covered,
+        replaces: replaced.as_ref(),
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(InstallReport::Declined) };
     let shown = rehearse(prepared, (&granted, &limits), setup, reporter).await?;
     let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
     let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
-    let entry = installer.commit(prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
+    let (entry, handover) = commit(installer, prepared, (granted, limits), decided, setup)?;
     keep_variables(&setup.home.dotenv(), &values)?;
     let version = entry.pin.version.to_string();
-    Ok(InstallReport::Installed { name, version, is_update: prepared.before.is_some(), shown: Box::new(shown) })
+    let is_update = prepared.known().is_some();
+    Ok(InstallReport::Installed { name, version, is_update, shown: Box::new(shown), handover })
+}
+
+/// Commits the plugin, and with it the decision about what another plugin with its name left.
+fn commit(
+    installer: &Installer,
+    prepared: &mut Prepared,
+    (granted, limits): Granted,
+    decided: Decided,
+    setup: &Setup,
+) -> Result<(Entry, Handover), AppError> {
+    let (name, is_update) = (prepared.manifest.name.clone(), prepared.known().is_some());
+    let data = match prepared.is_pinned() {
+        true => installer.data_handover_of_pinned(&name, &prepared.pin.origin()),
+        false => installer.data_handover(&name, &prepared.pin.origin(), is_update)?,
+    };
+    prepared.rewrite(decided.rewrite(setup)?);
+    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup)?);
+    let entry = installer.commit(prepared, granted, limits, &|_| ())?;
+    Ok((entry, Handover { taken_out: decided.settle(setup)?, forgotten, undelivered, data }))
 }
 
 /// Compiles the plugin, which may take a while, and starts it once.
@@ -173,21 +202,24 @@ pub fn pinned_plugins(setup: &Setup) -> Result<PinnedPlugins, AppError> {
     Ok(PinnedPlugins { wanted: lock.plugins.into_iter().filter(|(name, _)| is_wanted(name)).collect(), count })
 }
 
-/// Installs a plugin exactly as `plugins.lock` pins it. False if the user declined.
+/// Installs a plugin exactly as `plugins.lock` pins it. None if the user declined. The lock can come from elsewhere, so what it
+/// says about consent is shown and asked again; a native library also needs `native`.
 ///
 /// # Errors
 ///
-/// When the source no longer has the pinned plugin, or the front end cannot ask.
+/// When the source no longer has the pinned plugin, it is native and `native` is not given, or the front end cannot ask.
 pub async fn install_pinned<C: Consent>(
-    name: &str,
-    entry: &Entry,
-    insecure: bool,
+    (name, entry): (&str, &Entry),
+    (insecure, native): (bool, bool),
     setup: &Setup,
     consent: &C,
     reporter: &dyn Reporter,
-) -> Result<bool, C::Error> {
+) -> Result<Option<Handover>, C::Error> {
     let installer = setup.installer();
     let pin = &entry.pin;
+    if pin.native && !native {
+        return Err(AppError::from(InstallError::Native(name.to_owned())).into());
+    }
     let mut source = Source::parse(&pin.source, setup.home.path()).map_err(AppError::from)?;
     // Use the recorded commit or digest, not the one that the reference has now.
     match (&mut source, &pin.resolved) {
@@ -197,31 +229,36 @@ pub async fn install_pinned<C: Consent>(
     }
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: pin.signer.clone() };
     let mut prepared = prepare(&installer, &wanted, setup, reporter).await?;
-    prepared.is_pinned(pin).map_err(AppError::from)?;
-    let exports = prepared.pin.exports.clone().unwrap_or_default();
+    prepared.pinned_by(pin).map_err(AppError::from)?;
     prepared.pin.source.clone_from(&pin.source);
-    prepared.pin.exports.clone_from(&pin.exports);
     // The lock records what the user allowed; one of an older version does not have the list.
     let allowed = prepared.pin.drafts == pin.drafts || consent.allows_drafts();
     prepared.allow_drafts(allowed).map_err(AppError::from)?;
     if pin.native {
         prepared.as_native().map_err(AppError::from)?;
     }
-    let granted: Granted = (pin.granted.clone().unwrap_or_default(), pin.limits.clone());
+    // Only what the plugin requests and the screen shows: a later version must not find a grant that nobody saw.
+    let granted: Granted = (
+        prepared.manifest.permissions.within(&pin.granted.clone().unwrap_or_default()),
+        prepared.manifest.limits.within(&pin.limits),
+    );
     consent.present(&prepared.manifest, &prepared.pin, false);
+    let ownership = Ownership::of(installer.recorded_owner(name), &prepared.pin.origin());
+    let decided = Decided::ask(name, &ownership, setup, consent)?;
     let offer = Offer {
         purpose: Purpose::Pinned,
-        permissions: &prepared.manifest.permissions.within(&granted.0),
-        limits: &pin.limits,
-        exports: &exports,
+        permissions: &granted.0,
+        limits: &granted.1,
+        exports: prepared.pin.exports.as_deref().unwrap_or_default(),
         manifest: &prepared.manifest,
-        on_yes: granted,
+        on_yes: granted.clone(),
         is_covered: false,
+        replaces: None,
     };
-    let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(false) };
+    let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(None) };
     rehearse(&prepared, (&granted, &limits), setup, reporter).await?;
-    installer.commit(&prepared, granted, limits, &|_| ()).map_err(AppError::from)?;
-    Ok(true)
+    let (_, handover) = commit(&installer, &mut prepared, (granted, limits), decided, setup)?;
+    Ok(Some(handover))
 }
 
 /// Forwards the progress of downloads to a reporter.

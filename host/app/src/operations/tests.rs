@@ -36,6 +36,17 @@ impl Consent for Answers {
         false
     }
 
+    fn hand_over(&self, left: &Leftovers<'_>) -> Result<bool, AppError> {
+        let lines: Vec<String> = left.asked.iter().map(ToString::to_string).collect();
+        self.asked.borrow_mut().push(format!("hand over {}", lines.join(", ")));
+        Ok(self.yes)
+    }
+
+    fn adopt(&self, adoption: &Adoption) -> Result<bool, AppError> {
+        self.asked.borrow_mut().push(format!("adopt {}", adoption.now));
+        Ok(self.yes)
+    }
+
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, AppError> {
         self.asked.borrow_mut().push(format!("{:?}: {}", offer.purpose, offer.permissions.lines().join(", ")));
         Ok(self.yes.then(|| offer.on_yes.clone()))
@@ -79,8 +90,8 @@ fn a_plugin_gets_only_the_rights_that_were_presented_and_accepted() {
     let yes = Answers::new(true);
     let named = PermissionsRequest::Named(vec!["history".to_owned()]);
     let granted = grant(&request(named), &setup, &yes).unwrap();
-    assert_eq!(granted, GrantReport::Granted { version: "1.2.0".to_owned() });
-    assert_eq!(*yes.asked.borrow(), ["present mine", "Grant: read and search your conversations"]);
+    assert!(matches!(&granted, GrantReport::Granted { version, .. } if version == "1.2.0"), "{granted:?}");
+    assert_eq!(*yes.asked.borrow(), ["present mine", "hand over ", "Grant: read and search your conversations"]);
     let permissions = setup.installer().entry("mine").unwrap().pin.granted.unwrap();
     assert!(permissions.history && !permissions.sql);
 
@@ -106,12 +117,14 @@ fn a_removal_takes_the_configuration_along_and_asks_about_data() {
     fs::write(data.join("notes"), "kept").unwrap();
     let keeps = Answers::new(false);
     let report = remove("mine", &setup, &keeps).unwrap();
-    assert_eq!(report, RemovalReport { was_installed: true, was_configured: true, data: Some(data) });
+    assert!(report.was_installed && report.data == Some(data), "{report:?}");
+    let taken_out: Vec<String> = report.taken_out.iter().map(ToString::to_string).collect();
+    assert_eq!(taken_out, ["plugins.enabled: mine"]);
     assert_eq!(*keeps.asked.borrow(), ["purge"]);
     assert!(!root.path().join("plugins/tools/mine").exists());
     assert!(!fs::read_to_string(root.path().join("config.yaml")).unwrap().contains("mine"));
     let report = remove("mine", &setup, &Answers::new(true)).unwrap();
-    assert_eq!(report, RemovalReport { was_installed: false, was_configured: false, data: None });
+    assert_eq!(report, RemovalReport::default());
     assert!(matches!(remove("mine", &setup, &keeps), Err(AppError::Install(InstallError::Unknown { .. }))));
 }
 

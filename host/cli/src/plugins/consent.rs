@@ -7,13 +7,13 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use hermes_app::operations::{self, Granted, Offer, Purpose};
+use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, Purpose};
 use hermes_install::InstallError;
 use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 use sheet::{Sheet, Titles};
 
-use super::variables;
+use super::{handover, variables};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
@@ -125,11 +125,14 @@ pub(super) struct Terminal {
     pub(super) purge: Option<bool>,
     /// Whether the presented plugin would run as a native library, which the question repeats.
     pub(super) native: Cell<bool>,
+    /// Whether lines of config.yaml apply that were perhaps not written for the plugin.
+    pub(super) keep_config: bool,
 }
 
 impl Terminal {
     pub(super) fn new(console: Console, options: Consent) -> Self {
-        Self { console, options, accept_key: false, allow_draft: false, purge: None, native: Cell::new(false) }
+        let native = Cell::new(false);
+        Self { console, options, accept_key: false, allow_draft: false, purge: None, native, keep_config: false }
     }
 }
 
@@ -164,8 +167,22 @@ impl operations::Consent for Terminal {
         self.allow_draft
     }
 
+    fn hand_over(&self, left: &Leftovers<'_>) -> Result<bool, Failure> {
+        handover::ask(left, self.keep_config, self.console)
+    }
+
+    fn adopt(&self, adoption: &Adoption) -> Result<bool, Failure> {
+        handover::ask_to_adopt(adoption, self.options.yes, self.console)
+    }
+
     fn permissions(&self, offer: &Offer<'_>) -> Result<Option<Granted>, Failure> {
         let Consent { yes, grant } = self.options;
+        if let Some(other) = offer.replaces {
+            let other = text::exact(&other.to_string());
+            self.console.warning(&format!(
+                "this is another plugin than the installed one, which comes from {other}; it gets nothing of it"
+            ));
+        }
         show_exports(offer, self.console);
         show_permissions(offer, self.native.get(), self.console);
         let on_yes = || offer.on_yes.clone();
@@ -190,9 +207,14 @@ impl operations::Consent for Terminal {
         match grant {
             Some(Grant::All) => return Ok(Some((offer.manifest.permissions.clone(), offer.manifest.limits.clone()))),
             Some(Grant::None) => return Ok(Some(Granted::default())),
-            None if yes || offer.is_covered => return Ok(Some(on_yes())),
+            // `--yes` was written for the plugin that the user knows.
+            None if offer.replaces.is_none() && (yes || offer.is_covered) => return Ok(Some(on_yes())),
             None => {}
         }
+        let fix = match offer.replaces {
+            Some(_) => "name what the new plugin gets: --grant all for what is shown, or --grant none",
+            None => fix,
+        };
         Ok(ask(question, what, fix)?.then(on_yes))
     }
 
@@ -213,7 +235,7 @@ impl operations::Consent for Terminal {
 }
 
 /// Asks a question. Every answer but `y` or `yes` is a no. `what` and `fix` describe the failure without a terminal.
-fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
+pub(super) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         let why = "cannot ask for consent: standard input is not a terminal";
         return Err(Failure::new(Kind::Usage, what, why, fix));
@@ -229,6 +251,20 @@ fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
 }
 
 impl Console {
+    /// Writes a labelled text to standard error.
+    pub(super) fn row(self, label: &str, text: &str) {
+        let mut sheet = self.sheet();
+        sheet.row(label, text);
+        self.lines(sheet);
+    }
+
+    /// Writes a title with numbered rows to standard error.
+    pub(super) fn numbered(self, label: &str, title: &str, rows: &[String]) {
+        let mut sheet = self.sheet();
+        sheet.numbered(label, title, rows, 1);
+        self.lines(sheet);
+    }
+
     /// A sheet for standard error.
     fn sheet(self) -> Sheet {
         /// Columns of a terminal that does not know its size.

@@ -6,6 +6,7 @@ use clap::Args;
 use hermes_app::operations::{self, GrantReport, GrantRequest, PermissionsRequest, RevokeReport};
 
 use super::consent::{Consent, Terminal};
+use super::handover;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch;
@@ -27,6 +28,9 @@ pub(crate) struct GrantArguments {
     /// Allow draft interfaces of the contract, which a later version of Hermes may change or remove
     #[arg(long)]
     allow_draft: bool,
+    /// Apply lines of config.yaml that give this name rights, and were perhaps written for another plugin
+    #[arg(long)]
+    keep_config: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
@@ -34,21 +38,26 @@ pub(crate) struct GrantArguments {
 
 pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let GrantArguments { name, permissions, none, native, allow_draft, yes } = arguments;
+    let GrantArguments { name, permissions, none, native, allow_draft, keep_config, yes } = arguments;
     let wanted = match permissions.as_slice() {
         _ if *none => PermissionsRequest::None,
         [] => PermissionsRequest::All,
         named => PermissionsRequest::Named(named.to_vec()),
     };
     let request = GrantRequest { name: name.clone(), permissions: wanted, native: *native };
-    let consent = Terminal { allow_draft: *allow_draft, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
+    let consent = Terminal {
+        allow_draft: *allow_draft,
+        keep_config: *keep_config,
+        ..Terminal::new(console, Consent { yes: *yes, grant: None })
+    };
     match operations::grant(&request, &setup, &consent)? {
         GrantReport::Declined => {
             console.note("nothing was granted");
             Ok(Kind::General.into())
         }
-        GrantReport::Granted { version } => {
+        GrantReport::Granted { version, handover } => {
             console.note(&format!("granted: `{name}` {version} can run now"));
+            handover::show(name, &handover, console);
             Ok(ExitCode::SUCCESS)
         }
     }

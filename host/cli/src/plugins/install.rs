@@ -8,6 +8,7 @@ use hermes_install::{Source, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
 
 use super::consent::{self, Consent};
+use super::handover;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
@@ -21,7 +22,7 @@ pub(crate) struct InstallArguments {
     #[arg(required_unless_present = "locked")]
     source: Option<String>,
     /// Install every missing plugin of plugins.lock, exactly as pinned
-    #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "native", "grant"])]
+    #[arg(long, conflicts_with_all = ["source", "name", "key", "accept_key", "replace", "grant"])]
     locked: bool,
     /// The name for a component without a plugin.yaml
     #[arg(long, value_name = "NAME")]
@@ -44,6 +45,9 @@ pub(crate) struct InstallArguments {
     /// Replace an installed plugin of this name from another source
     #[arg(long)]
     replace: bool,
+    /// Apply lines of config.yaml that give this name rights, and were perhaps written for another plugin
+    #[arg(long)]
+    keep_config: bool,
     #[command(flatten)]
     consent: Consent,
 }
@@ -71,6 +75,7 @@ async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: C
     let consent = consent::Terminal {
         accept_key: arguments.accept_key,
         allow_draft: arguments.allow_draft,
+        keep_config: arguments.keep_config,
         ..consent::Terminal::new(console, arguments.consent)
     };
     let report = operations::install(&request, setup, &consent, &Terminal::new(console)).await?;
@@ -87,9 +92,10 @@ pub(super) fn show_report(report: &InstallReport, console: Console) -> ExitCode 
             console.note("nothing was changed");
             return Kind::General.into();
         }
-        InstallReport::Installed { name, version, is_update, shown } => {
+        InstallReport::Installed { name, version, is_update, shown, handover } => {
             let (done, to) = if *is_update { ("updated", " to") } else { ("installed", "") };
             console.note(&format!("{done} `{name}`{to} {version}: {}", contents(shown)));
+            handover::show(name, handover, console);
             if let Some(complaint) = &shown.complaint {
                 console.warning(&format!(
                     "`{name}` does not start with its current configuration: {}; set plugins.entries.{name} in config.yaml",
@@ -136,16 +142,20 @@ fn how_to_enable(name: &str, shown: &Shown) -> String {
 /// Installs the plugins of `plugins.lock` that are missing or changed.
 async fn locked(arguments: &InstallArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let pinned = operations::pinned_plugins(setup)?;
-    let allow_draft = arguments.allow_draft;
-    let consent = consent::Terminal { allow_draft, ..consent::Terminal::new(console, arguments.consent) };
+    let (allow_draft, keep_config) = (arguments.allow_draft, arguments.keep_config);
+    let consent = consent::Terminal { allow_draft, keep_config, ..consent::Terminal::new(console, arguments.consent) };
+    let flags = (arguments.insecure, arguments.native);
     let mut failed = 0;
     for (name, entry) in &pinned.wanted {
         let reporter = Terminal::new(console);
-        let installed = operations::install_pinned(name, entry, arguments.insecure, setup, &consent, &reporter).await;
+        let installed = operations::install_pinned((name, entry), flags, setup, &consent, &reporter).await;
         drop(reporter);
         match installed {
-            Ok(true) => console.note(&format!("installed `{name}` {}", entry.pin.version)),
-            Ok(false) => {
+            Ok(Some(handover)) => {
+                console.note(&format!("installed `{name}` {}", entry.pin.version));
+                handover::show(name, &handover, console);
+            }
+            Ok(None) => {
                 failed += 1;
                 let fix = "add --yes to grant the permissions in plugins.lock";
                 let what = format!("`{name}` was not installed");

@@ -1,16 +1,19 @@
 //! `hermes plugins`: lists plugins with their kinds and states, and dispatches to the commands on plugins.
 
+pub(crate) mod adopt;
 pub(crate) mod bindings;
 mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod grant;
+mod handover;
 mod info;
 pub(crate) mod install;
 mod logs;
 pub(crate) mod new;
 pub(crate) mod pack;
 mod pick;
+mod readiness;
 pub(crate) mod remove;
 pub(crate) mod sign;
 mod switch;
@@ -163,6 +166,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Update(arguments) => update::run(arguments, console),
         PluginsCommand::Rollback { name } => update::roll_back(name, console),
         PluginsCommand::Remove(arguments) => remove::run(arguments, console),
+        PluginsCommand::Adopt(arguments) => adopt::run(arguments, console),
         PluginsCommand::Grant(arguments) => grant::run(arguments, console),
         PluginsCommand::Revoke { name, permissions } => grant::revoke(name, permissions, console),
         PluginsCommand::Approvals { forget, json } => listing::run(&Home::locate()?, forget.as_deref(), *json, console),

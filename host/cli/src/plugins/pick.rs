@@ -28,6 +28,7 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
     let items: Vec<String> = engines.iter().map(|plugin| item(plugin)).collect();
     let Some(chosen) = select("Context engine", &items, current)? else { return cancelled() };
     changes.enable(&engines[chosen].name, Role::Engine)?;
+    let mut added = vec![engines[chosen].name.clone()];
 
     let memories: Vec<&Listed> =
         of(Role::Memory).into_iter().filter(|plugin| plugin.name != Selection::MEMORY).collect();
@@ -39,7 +40,10 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
         let current = Some(current.map_or(0, |at| at + 1));
         let Some(chosen) = select("Memory provider", &items, current)? else { return cancelled() };
         match (chosen.checked_sub(1), &selection.memory) {
-            (Some(at), _) => changes.enable(&memories[at].name, Role::Memory)?,
+            (Some(at), _) => {
+                changes.enable(&memories[at].name, Role::Memory)?;
+                added.push(memories[at].name.clone());
+            }
             (None, Some(name)) => changes.disable(name, Role::Memory)?,
             (None, None) => {}
         }
@@ -61,12 +65,17 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
     let Some(chosen) = chosen else { return cancelled() };
     for (at, plugin) in others.iter().enumerate() {
         match (enabled[at], chosen.contains(&at)) {
-            (false, true) => changes.enable(&plugin.name, Role::of(&plugin.kinds))?,
+            (false, true) => {
+                changes.enable(&plugin.name, Role::of(&plugin.kinds))?;
+                added.push(plugin.name.clone());
+            }
             (true, false) => changes.disable(&plugin.name, Role::of(&plugin.kinds))?,
             _ => {}
         }
     }
-    changes.save()
+    let saved = changes.save()?;
+    added.iter().for_each(|name| inventory.warn_of_lacks(name, console));
+    Ok(saved)
 }
 
 fn item(plugin: &Listed) -> String {

@@ -6,6 +6,7 @@ use clap::Args;
 use hermes_app::operations;
 
 use super::consent::{Consent, Terminal};
+use super::handover;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::launch;
@@ -36,14 +37,11 @@ pub(super) fn run(arguments: &RemoveArguments, console: Console) -> Result<ExitC
     };
     let consent = Terminal { purge, ..Terminal::new(console, Consent { yes: *yes, grant: None }) };
     let report = operations::remove(name, &setup, &consent)?;
-    let config = if report.was_configured { " and its entries in config.yaml" } else { "" };
-    match (report.was_installed, &report.data) {
-        (true, _) => console.note(&format!("removed `{name}`{config}")),
-        (false, None) => console.note(&format!("deleted the data that `{name}` left")),
-        (false, Some(_)) => console.note(&format!("`{name}` is not installed")),
+    match (report.was_installed, report.data.is_some() || !report.aside.is_empty()) {
+        (true, _) => console.note(&format!("removed `{name}`")),
+        (false, false) => console.note(&format!("deleted the data that `{name}` left")),
+        (false, true) => console.note(&format!("`{name}` is not installed")),
     }
-    if let Some(data) = report.data {
-        console.note(&format!("kept its data in {}", data.display()));
-    }
+    handover::show_rest(name, &report, console);
     Ok(ExitCode::SUCCESS)
 }

@@ -100,7 +100,9 @@ pub(crate) fn enable(name: &str, console: Console) -> Result<ExitCode, Failure> 
     let kinds = inventory.kinds(name)?;
     let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
     changes.enable(name, Role::of(&kinds))?;
-    changes.save()
+    let saved = changes.save()?;
+    inventory.warn_of_lacks(name, console);
+    Ok(saved)
 }
 
 pub(crate) fn disable(name: &str, console: Console) -> Result<ExitCode, Failure> {

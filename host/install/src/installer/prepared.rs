@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_plugin_host::rehearsal::{Shown, rehearse};
-use hermes_plugin_host::{CodeFiles, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
+use hermes_plugin_host::{CodeFiles, Entry, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, draft_interfaces, exported_interfaces};
 
 use super::Prepared;
 use crate::error::{At, InstallError};
 use crate::grants::reason;
+use crate::transaction::Rewrite;
 
 /// The draft interfaces that a component uses. None for one that does not fit this host, which is reported when it is loaded.
 pub(crate) fn drafts_in(folder: &Path, manifest: &Manifest) -> Vec<String> {
@@ -44,6 +45,26 @@ pub(crate) fn exports_in(folder: &Path, manifest: &Manifest) -> Option<Vec<Strin
 }
 
 impl Prepared {
+    /// The installed plugin, if it has the same source. A plugin from elsewhere inherits nothing from it.
+    pub fn known(&self) -> Option<&Entry> {
+        self.before.as_ref().filter(|before| before.pin.origin().has_same_source(&self.pin.origin()))
+    }
+
+    /// Whether it would replace a plugin from another source.
+    pub fn replaces_another(&self) -> bool {
+        self.before.is_some() && self.known().is_none()
+    }
+
+    /// Whether a lock pins it.
+    pub fn is_pinned(&self) -> bool {
+        self.is_pinned
+    }
+
+    /// Changes a file together with the installation.
+    pub fn rewrite(&mut self, rewrite: Option<Rewrite>) {
+        self.rewrite = rewrite;
+    }
+
     /// Its folder until it is committed.
     pub fn folder(&self) -> PathBuf {
         self.stage.plugin()
@@ -57,7 +78,7 @@ impl Prepared {
                 && before.signer == self.pin.signer
                 && before.native >= self.pin.native
         };
-        self.asked_before.is_some() && self.before.as_ref().is_some_and(|before| same(&before.pin))
+        self.asked_before.is_some() && self.known().is_some_and(|before| same(&before.pin))
     }
 
     /// Lets the plugin run as a native library, which the user trusts with everything.
@@ -80,12 +101,12 @@ impl Prepared {
 
     /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them for the installed version.
     pub fn allow_drafts(&self, allowed: bool) -> Result<(), InstallError> {
-        allow_drafts(&self.pin, self.before.as_ref().map(|before| &before.pin), &self.manifest.name, allowed)
+        allow_drafts(&self.pin, self.known().map(|before| &before.pin), &self.manifest.name, allowed)
     }
 
     /// Whether the installed version runs as a native library and this one does not.
     pub fn leaves_native(&self) -> bool {
-        !self.pin.native && self.before.as_ref().is_some_and(|before| before.pin.native)
+        !self.pin.native && self.known().is_some_and(|before| before.pin.native)
     }
 
     fn code(&self) -> Result<CodeFiles, InstallError> {
@@ -139,16 +160,16 @@ impl Prepared {
     }
 
     fn limits_before(&self) -> LimitSet {
-        self.before.as_ref().map(|before| before.pin.limits.clone()).unwrap_or_default()
+        self.known().map(|before| before.pin.limits.clone()).unwrap_or_default()
     }
 
     fn granted_before(&self) -> Option<&Permissions> {
-        self.before.as_ref().and_then(|before| before.pin.granted.as_ref())
+        self.known().and_then(|before| before.pin.granted.as_ref())
     }
 
     /// Refuses a key that differs from the pinned one.
     pub fn same_key(&self) -> Result<(), InstallError> {
-        match self.before.as_ref().and_then(|before| before.pin.signer.as_ref()) {
+        match self.known().and_then(|before| before.pin.signer.as_ref()) {
             Some(pinned) if self.pin.signer.as_ref() != Some(pinned) => Err(InstallError::Key {
                 name: self.manifest.name.clone(),
                 pinned: pinned.clone(),
@@ -175,7 +196,7 @@ impl Prepared {
     /// Refuses to replace a plugin from another source.
     pub fn same_source(&self) -> Result<(), InstallError> {
         match &self.before {
-            Some(before) if before.pin.source != self.pin.source => Err(InstallError::Installed {
+            Some(before) if self.replaces_another() => Err(InstallError::Installed {
                 name: self.manifest.name.clone(),
                 version: before.pin.version.to_string(),
                 source_text: before.pin.source.clone(),
@@ -184,9 +205,10 @@ impl Prepared {
         }
     }
 
-    /// Refuses a plugin that differs from the one that a lock pins.
-    pub fn is_pinned(&self, pin: &Pin) -> Result<(), InstallError> {
+    /// Marks the plugin as pinned by a lock. Refuses one that differs from the pinned one.
+    pub fn pinned_by(&mut self, pin: &Pin) -> Result<(), InstallError> {
         if self.pin.digest == pin.digest {
+            self.is_pinned = true;
             return Ok(());
         }
         Err(InstallError::NotPinned {

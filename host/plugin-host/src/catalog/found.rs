@@ -97,6 +97,15 @@ pub enum Ungranted {
     /// The bytes in its folder are not those that were granted.
     #[error("its files have changed since you allowed it to run")]
     Altered(String),
+    /// While this process runs, the plugin was replaced by one from another source.
+    #[error(
+        "it was replaced by a plugin from another source ({now}), and this process has the configuration and approvals \
+         of the earlier one"
+    )]
+    Replaced {
+        /// The source of the new plugin.
+        now: String,
+    },
 }
 
 /// A plugin that was found. None of its code has run.

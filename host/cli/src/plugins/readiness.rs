@@ -1,0 +1,58 @@
+//! What keeps an enabled plugin from working as it should: the checks that `install` makes, for a plugin that is there.
+
+use hermes_app::unset_variables;
+use hermes_plugin_host::{Code, Found, GrantStatus};
+use hermes_runtime::draft_interfaces;
+
+use super::Inventory;
+use crate::console::Console;
+use crate::text;
+
+impl Inventory {
+    /// Warns of everything that the plugin lacks, with the command that gives it.
+    pub(super) fn warn_of_lacks(&self, name: &str, console: Console) {
+        let Some(found) = self.catalog.get(name) else { return };
+        for lack in self.lacks(found) {
+            console.warning(&text::line(&format!("`{name}` {lack}")));
+        }
+    }
+
+    fn lacks(&self, found: &Found) -> Vec<String> {
+        let (manifest, name) = (&found.manifest, &found.manifest.name);
+        let mut lacks = Vec::new();
+        if let GrantStatus::Granted(entry) = &found.status {
+            let requested = manifest.permissions_under(&self.selection);
+            let missing = requested.widening(&entry.pin.granted.clone().unwrap_or_default()).lines();
+            if !missing.is_empty() {
+                let missing = missing.join("; ");
+                lacks.push(format!("was not granted: {missing}; `hermes plugins grant {name}` asks for it"));
+            }
+            let drafts: Vec<String> = match found.code() {
+                Ok(Code::Component(bytes)) => draft_interfaces(&bytes, manifest.later_versions()).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            let drafts: Vec<String> = drafts.into_iter().filter(|draft| !entry.pin.drafts.contains(draft)).collect();
+            if !drafts.is_empty() {
+                lacks.push(format!(
+                    "uses draft interfaces that you have not allowed, and a later version of Hermes may remove them: {}; \
+                     `hermes plugins grant {name} --allow-draft` allows them",
+                    drafts.join(", ")
+                ));
+            }
+        }
+        let unset: Vec<String> =
+            unset_variables(manifest, &self.setup.environment).map(|wanted| wanted.name.to_string()).collect();
+        if !unset.is_empty() {
+            lacks.push(format!("needs {}, which is not set; set it in the environment or in .env", unset.join(", ")));
+        }
+        let section = self.selection.entries.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
+        let misfits = manifest.misfits(&section);
+        if !misfits.is_empty() {
+            lacks.push(format!(
+                "does not start with its current configuration: {}; correct plugins.entries.{name} in config.yaml",
+                misfits.join("; ")
+            ));
+        }
+        lacks
+    }
+}
