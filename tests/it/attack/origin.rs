@@ -61,12 +61,32 @@ fn home_of_ann(server: &Server) -> Home {
     home
 }
 
+/// Writes a configuration as people write it, with the model of the test's server.
+fn configure(home: &Home, text: &str) {
+    let before = fs::read_to_string(home.path().join("config.yaml")).unwrap_or_default();
+    let model = match serde_json::from_str::<Value>(&before) {
+        Ok(config) => format!("model: {}", config["model"]),
+        Err(_) => before.lines().find(|line| line.starts_with("model:")).unwrap_or_default().to_owned(),
+    };
+    home.config(&format!("{model}\n{text}"));
+}
+
+const PROVIDER: &str = "memory: {provider: notes}\n";
+
 fn trust(home: &Home) {
-    home.set("memory.provider", json!("notes"));
-    home.set("plugins.entries.notes", json!({"key": "of Ann"}));
-    home.set("plugins.tools", json!({"run": "notes"}));
-    home.set("approvals.allow", json!(["notes/process:sh", "other/tool"]));
-    home.set("approvals.deny", json!(["notes/wipe"]));
+    let lines = "\
+plugins:
+  entries:
+    notes: {key: of Ann}
+  tools:
+    run: notes
+approvals:
+  allow:
+    - notes/process:sh
+    - other/tool
+  deny: [notes/wipe]
+";
+    configure(home, &format!("{PROVIDER}{lines}"));
 }
 
 #[test]
@@ -81,14 +101,14 @@ fn another_author_inherits_nothing_after_a_removal() {
         "kept its data",
     ]);
     let left = settings(&home);
-    for gone in ["process:sh", "of Ann", "plugins\": {\"tools"] {
+    for gone in ["process:sh", "of Ann", "tools:", "provider: notes"] {
         assert!(!left.contains(gone), "{gone} in {left}");
     }
     assert!(left.contains("other/tool") && left.contains("notes/wipe"), "{left}");
 
     let installed = home.hermes(&["plugins", "install", "./bob", "--yes"]).run().success();
     installed.says(&["the data of", "ann", ".origins/notes", "plugins adopt notes"]);
-    home.set("memory.provider", json!("notes"));
+    configure(&home, PROVIDER);
     home.hermes(&["-z", "Go."]).run().success().says(&["approvals.allow: [notes/process:sh]"]);
     assert!(!ran(&home), "the plugin of Bob ran a program that nobody allowed it");
     assert!(!home.path().join("data/notes/documents/note").exists(), "Bob has the data of Ann");
@@ -114,7 +134,7 @@ fn a_replacement_asks_for_everything_anew() {
     home.hermes(&["plugins", "install", "./bob", "--yes"]).run().refused().exits(PLUGIN).says(&["ann", "--replace"]);
     for general in [&[][..], &["--yes"]] {
         let refused = home.hermes(&[&replace[..], general].concat()).run().refused().exits(USAGE);
-        refused.says(&["run these programs", "--grant all", "--grant none"]);
+        refused.says(&["run the program sh", "--grant all", "--grant none"]);
         assert!(lock(&home)["source"].as_str().unwrap().ends_with("/ann"));
     }
     let done = home.hermes(&[&replace[..], &["--grant", "none"]].concat()).run().success();
@@ -125,7 +145,7 @@ fn a_replacement_asks_for_everything_anew() {
     assert!(!settings(&home).contains("process:sh") && !home.path().join("data/notes/documents").exists());
     home.hermes(&["plugins", "rollback", "notes"]).run().refused().says(&["no earlier version"]);
 
-    home.set("memory.provider", json!("notes"));
+    configure(&home, PROVIDER);
     home.hermes(&["-z", "Go."]).run().success();
     assert!(!ran(&home));
     home.hermes(&["plugins", "install", "./ann", "--replace", "--grant", "all"])
@@ -266,10 +286,9 @@ fn native_code_of_a_lock_needs_its_own_flag() {
 
 /// The guest `runner` with another name for its tool `background`, of the same length.
 fn with_write_file(mut component: Vec<u8>) -> Vec<u8> {
-    let (from, to) = (b"background", b"write_file");
-    while let Some(at) = component.windows(from.len()).position(|window| window == from) {
-        component[at..at + to.len()].copy_from_slice(to);
-    }
+    let (from, to) = (b"runbackgroundwipe", b"runwrite_filewipe");
+    let at = component.windows(from.len()).position(|window| window == from).expect("the names of its tools");
+    component[at..at + to.len()].copy_from_slice(to);
     component
 }
 

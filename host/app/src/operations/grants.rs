@@ -56,6 +56,8 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     granting.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
     let ownership = match granting.known() {
         Some(_) => Ownership::Same,
+        // Somebody changed the files of the installed plugin by hand, probably the user.
+        None if granting.before.is_some() => Ownership::Unknown,
         None => Ownership::of(installer.owner(name).map_err(AppError::from)?, &granting.pin.origin()),
     };
     let manifest = &granting.manifest;

@@ -180,7 +180,7 @@ impl operations::Consent for Terminal {
         if let Some(other) = offer.replaces {
             let other = text::exact(&other.to_string());
             self.console.warning(&format!(
-                "this is another plugin than the installed one, which comes from {other}; it gets nothing of it"
+                "the installed plugin of this name comes from {other}; this one inherits no permissions, configuration or data"
             ));
         }
         show_exports(offer, self.console);
