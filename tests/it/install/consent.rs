@@ -69,6 +69,24 @@ fn a_yes_typed_before_the_question_does_not_count() {
     assert!(!is_installed(&home), "{}", terminal.shown());
 }
 
+#[test]
+fn enabling_a_plugin_names_what_it_lacks() {
+    let home = Home::new();
+    let (manifest, component) = staged_guest("clerk");
+    let more = "requires_env: [CLERK_LEDGER]\nconfig: {type: object, required: [region]}\n";
+    home.write_workspace("clerk/plugin.yaml", format!("{manifest}{more}"));
+    home.write_workspace("clerk/clerk.wasm", component);
+    home.hermes(&["plugins", "install", "./clerk", "--grant", "none"]).run().success();
+    let lacks = home.hermes(&["plugins", "enable", "clerk"]).run().success();
+    lacks.says(&["was not granted", "keep a database of its own", "plugins grant clerk"]);
+    let lacks = home.hermes(&["plugins", "enable", "clerk"]).run().success();
+    lacks.says(&["CLERK_LEDGER", "plugins.entries.clerk", "region"]);
+    home.grant("clerk");
+    home.config("plugins:\n  enabled: [clerk]\n  entries:\n    clerk: {region: north}\n");
+    let complete = home.hermes(&["plugins", "enable", "clerk"]).env("CLERK_LEDGER", "a").run().success();
+    assert!(!complete.stderr.contains("warning"), "{complete}");
+}
+
 /// The selected plugins in the last list, in order.
 fn others(home: &Home) -> Vec<String> {
     let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
