@@ -12,6 +12,7 @@ mod file;
 mod origin;
 #[cfg(target_os = "linux")]
 mod processes;
+mod program;
 mod signature;
 #[cfg(target_os = "linux")]
 mod sql;

@@ -17,4 +17,4 @@ pub(crate) use gate::{Gate, PluginGate, SessionRights};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, Subject};
-pub use rules::{ApprovalRules, RuleError};
+pub use rules::{ApprovalRules, RuleError, UnknownRule};

@@ -3,7 +3,7 @@
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::AgentError;
-use crate::approval::{KeptError, RuleError};
+use crate::approval::{KeptError, RuleError, UnknownRule};
 
 hermes_diagnostic::codes! {
     /// The codes of sessions.
@@ -38,6 +38,7 @@ impl Diagnose for AgentError {
             Self::Store(error) => return error.parts(),
             Self::Model(error) => return error.parts(),
             Self::Plugins(error) => return error.parts(),
+            Self::Rule(error) => return error.parts(),
             Self::Workspace { .. } => (
                 codes::WORKSPACE,
                 "the session cannot continue",
@@ -100,6 +101,16 @@ impl Diagnose for RuleError {
         let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM` or \
                    `PLUGIN/files:PATTERN`";
         (codes::RULE, "the rules for approvals cannot be used".into(), Fix::words(fix))
+    }
+}
+
+impl Diagnose for UnknownRule {
+    fn parts(&self) -> Parts {
+        let fix = match &self.nearest {
+            Some(nearest) => Fix::words(format!("correct it to `{nearest}`")),
+            None => Fix::words("name a tool as `PLUGIN/TOOL`"),
+        };
+        (codes::RULE, "the session cannot start".into(), fix.or("remove the entry"))
     }
 }
 

@@ -6,6 +6,8 @@ use hermes_models::ModelError;
 use hermes_plugin_host::PluginsError;
 use hermes_session_store::StoreError;
 
+use crate::approval::UnknownRule;
+
 /// Why a turn or a session failed. No stored message is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -24,6 +26,9 @@ pub enum AgentError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A rule forbids nothing.
+    #[error(transparent)]
+    Rule(#[from] UnknownRule),
     /// The message has neither text nor attachments.
     #[error("the message is empty")]
     EmptyMessage,

@@ -24,7 +24,12 @@ pub(crate) struct Toolbox {
     mirrors: Arc<Mirrors>,
     /// Whether every plugin listed its tools.
     is_complete: bool,
+    /// The tools of each plugin that listed them, also those that are left out.
+    catalogs: BTreeMap<String, Vec<String>>,
 }
+
+/// The plugin's name of the host's own tools.
+const HOST: &str = "hermes";
 
 struct Offered {
     plugin: Arc<dyn Tools>,
@@ -44,6 +49,7 @@ impl Toolbox {
         let mut notices = Vec::new();
         let mut claims: BTreeMap<String, Vec<Offered>> = BTreeMap::new();
         let mut is_complete = true;
+        let mut catalogs = BTreeMap::new();
         for plugin in plugins {
             let tools = match plugin.catalog().await {
                 Ok(tools) => tools,
@@ -53,6 +59,8 @@ impl Toolbox {
                     continue;
                 }
             };
+            let names = tools.iter().map(|tool| tool.schema.name.clone()).collect();
+            catalogs.insert(plugin.name().to_owned(), names);
             for tool in tools {
                 let name = tool.schema.name.clone();
                 match unusable(&tool) {
@@ -78,12 +86,21 @@ impl Toolbox {
             }
         }
         skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
-        (Self { offered, skills, dispatcher, gate, mirrors, is_complete }, notices)
+        (Self { offered, skills, dispatcher, gate, mirrors, is_complete, catalogs }, notices)
     }
 
     /// Replaces the hook dispatcher.
     pub(crate) fn set_dispatcher(&mut self, dispatcher: Arc<HookDispatcher>) {
         self.dispatcher = dispatcher;
+    }
+
+    /// The tools that a rule can name, by plugin. A hook can ask about any tool.
+    pub(crate) fn nameable(&self, hooks: impl Iterator<Item = String>) -> BTreeMap<String, Vec<String>> {
+        let mut nameable = self.catalogs.clone();
+        nameable.insert(HOST.to_owned(), vec![skills::LIST.to_owned(), skills::VIEW.to_owned()]);
+        let every: Vec<String> = nameable.values().flatten().cloned().collect();
+        nameable.extend(hooks.map(|hook| (hook, every.clone())));
+        nameable
     }
 
     /// Whether every plugin listed its tools.
@@ -137,7 +154,7 @@ impl Toolbox {
 
     /// The plugin that a tool belongs to. The host's own tools and unknown names belong to `hermes`.
     fn owner(&self, call: &ToolCall) -> &str {
-        self.offered.get(&call.name).map_or("hermes", |offered| offered.plugin.name())
+        self.offered.get(&call.name).map_or(HOST, |offered| offered.plugin.name())
     }
 
     async fn call(&self, call: &ToolCall, id: String) -> Answer {

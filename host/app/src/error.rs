@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use hermes_agent::AgentError;
-use hermes_agent::approval::{PatternError, RuleError};
+use hermes_agent::approval::{PatternError, RuleError, UnknownRule};
 use hermes_diagnostic::Diagnostic;
 use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError, UnknownTtl};
@@ -77,6 +77,14 @@ pub enum AppError {
         file: PathBuf,
         /// Why.
         source: PatternError,
+    },
+    /// An entry of `approvals.deny` forbids nothing.
+    #[error("{source}")]
+    UnknownRule {
+        /// `config.yaml`.
+        file: PathBuf,
+        /// Why.
+        source: UnknownRule,
     },
     /// An entry below `approvals` is not a rule.
     #[error("{source}")]

@@ -98,6 +98,7 @@ impl Launcher {
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
         let approvals =
             Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
+        setup.check_denied(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.
         if route.is_offline() && route.source == Source::Nothing {
             reporter.note(
@@ -151,6 +152,15 @@ impl Launcher {
     ///
     /// When a plugin that the session needs is missing or broken, or the session cannot be opened.
     pub async fn begin(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> Result<SessionHandle, AppError> {
+        let workspace = match &begin {
+            Begin::New => self.workspace.clone(),
+            Begin::Resume(id) | Begin::Branch(id) => {
+                self.sessions.session(id).await.map_or_else(|_| self.workspace.clone(), |session| session.workspace)
+            }
+        };
+        if let Some(warning) = wide(&workspace, std::env::home_dir().as_deref()) {
+            self.reporter.warning(&warning.as_str().into());
+        }
         let chosen = (Arc::clone(self) as Arc<dyn HostSource>, Choice::default());
         Ok(SessionHandle::open(self.host()?, chosen, begin, self.workspace.clone(), rules).await?)
     }
@@ -233,6 +243,23 @@ impl Launcher {
         };
         Ok(if branch { Begin::Branch(id) } else { Begin::Resume(id) })
     }
+}
+
+/// A warning if the workspace has more in it than a project.
+fn wide(workspace: &Path, home: Option<&Path>) -> Option<String> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let workspace = real(workspace)?;
+    let what = if workspace.parent().is_none() {
+        "the root of the file system".to_owned()
+    } else if home.and_then(real).is_some_and(|home| home.starts_with(&workspace)) {
+        format!("{}, which contains your home folder", workspace.display())
+    } else {
+        return None;
+    };
+    Some(format!(
+        "this session works in {what}: plugins with access to files reach everything there; start Hermes in the folder of a \
+         project to limit them"
+    ))
 }
 
 #[async_trait]

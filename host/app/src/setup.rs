@@ -1,6 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
-use hermes_agent::approval::{ApprovalRules, Listed};
+use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, Settings, TaskModels};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Embeddings, Environment};
@@ -197,6 +197,54 @@ impl Setup {
         let approvals = &self.config.settings().approvals;
         let rules = ApprovalRules::parse(&approvals.allow, &approvals.deny);
         rules.map_err(|source| AppError::Rule { file: self.config.file().to_owned(), source })
+    }
+
+    /// Checks that `approvals.deny` names plugins and programs that exist. A session checks the tools, which only it knows.
+    ///
+    /// # Errors
+    ///
+    /// When an entry forbids nothing.
+    pub fn check_denied(&self, rules: &ApprovalRules, listed: &Listed) -> Result<(), AppError> {
+        const HOST: &str = "hermes";
+        const UNREAD: &str = "unread";
+        if rules.denied().next().is_none() {
+            return Ok(());
+        }
+        let catalog = self.catalog();
+        for (plugin, what) in rules.denied() {
+            let found = catalog.get(plugin);
+            let entry = what.map_or_else(|| plugin.to_owned(), |what| format!("{plugin}/{what}"));
+            let of = |what: String| format!("{plugin}/{what}");
+            let unknown = match (what, found) {
+                (_, None) if plugin != HOST => {
+                    let names = catalog.all().iter().map(|found| found.manifest.name.as_str()).chain([HOST]);
+                    let entries =
+                        names.map(|name| what.map_or_else(|| name.to_owned(), |what| format!("{name}/{what}")));
+                    Some(UnknownRule::new(entry, entries))
+                }
+                (Some(what), found) => match what.split_once(':') {
+                    Some(("process", program)) => {
+                        let programs = found.iter().flat_map(|found| &found.manifest.permissions.process);
+                        let mut programs = programs.map(ToString::to_string);
+                        let known: Vec<String> = programs.by_ref().collect();
+                        let exists = known.iter().any(|known| known == program);
+                        let known = known.into_iter().map(|known| of(format!("process:{known}")));
+                        (!exists).then(|| UnknownRule::new(entry, known))
+                    }
+                    Some(("files", pattern)) => {
+                        let exists = listed.patterns().chain([UNREAD]).any(|known| known == pattern);
+                        let known = listed.patterns().chain([UNREAD]).map(|known| of(format!("files:{known}")));
+                        (!exists).then(|| UnknownRule::new(entry, known))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(source) = unknown {
+                return Err(AppError::UnknownRule { file: self.config.file().to_owned(), source });
+            }
+        }
+        Ok(())
     }
 
     /// The files that change only with approval.

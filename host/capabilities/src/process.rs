@@ -1,8 +1,9 @@
 //! The service behind the import `process`: runs granted programs without a shell.
 //!
 //! [`Programs`] holds which programs may run, and with which variables; the user approves each run ([`Approval`]). A program
-//! and its process group end with the call that started them, or with the session if they run in the [`Background`]. A
-//! process that leaves the group on purpose is out of reach: a grant of a program includes everything that the program does.
+//! and everything that it starts end with the call that started it, or with the session if it runs in the [`Background`], and in
+//! any case with the host: a supervisor ends them ([`supervise_with`]). Without one, a process that leaves the program's group is
+//! out of reach.
 
 mod background;
 #[cfg(all(test, target_os = "linux"))]
@@ -12,7 +13,11 @@ mod group;
 mod guard;
 mod kept;
 mod lookup;
+mod pin;
 mod ring;
+mod running;
+#[cfg(target_os = "linux")]
+mod supervisor;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod variables;
@@ -28,6 +33,9 @@ use crate::fault::{Fault, FaultKind};
 pub use background::{Background, Chunk, Listed, ProgramId};
 pub use child::run;
 pub use group::end_all;
+pub use running::{SupervisorCommand, supervise_with};
+#[cfg(target_os = "linux")]
+pub use supervisor::serve as supervise;
 
 /// The most arguments of a program.
 pub const MAX_ARGUMENTS: usize = 1_000;
@@ -60,7 +68,7 @@ pub struct Folder {
 pub struct ProgramGrant {
     /// Names, which are looked up in `PATH`, and absolute paths.
     pub programs: Vec<String>,
-    /// Variables that programs get in addition to the standard ones.
+    /// Variables of the user that programs get in addition to the standard ones.
     pub variables: Vec<String>,
     /// Folders that programs may run in.
     pub folders: Vec<Folder>,
@@ -103,6 +111,8 @@ pub struct Run {
     pub path: PathBuf,
     /// The same path with links resolved.
     pub real: PathBuf,
+    /// The hash of the program, if it lies in a folder that plugins may change. An approval holds for this hash only.
+    pub pin: Option<String>,
     /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
     /// The folder that it runs in.
@@ -113,6 +123,8 @@ pub struct Run {
     pub environment: Vec<(OsString, OsString)>,
     /// The part of it that the plugin sets.
     pub variables: Vec<(String, String)>,
+    /// The names of the user's variables in it, which a right of their own grants.
+    pub inherited: Vec<String>,
     /// Whether it runs in the background, until the session ends.
     pub background: bool,
 }
@@ -177,8 +189,12 @@ impl Programs {
         let path = lookup::program(&program, host)?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let folder = lookup::folder(&self.grant.folders, &root, &folder)?;
-        let environment = variables::add(host.environment(&self.grant.variables), &variables);
-        Ok(Run { program, path, real, arguments, folder, input, environment, variables, background })
+        let pin = pin::of(&real, &self.grant.folders).map_err(|error| not_read(&real, &error))?;
+        let own = host.environment(&self.grant.variables);
+        let inherited = self.grant.variables.iter().filter(|name| own.iter().any(|(known, _)| known == name.as_str()));
+        let inherited = inherited.filter(|name| !variables.iter().any(|(set, _)| set == *name)).cloned().collect();
+        let environment = variables::add(own, &variables);
+        Ok(Run { program, path, real, pin, arguments, folder, input, environment, variables, inherited, background })
     }
 }
 
@@ -224,6 +240,11 @@ fn not_granted(program: &str, granted: &[String]) -> Fault {
          manifest asks for it under `permissions.process`"
     );
     Fault::new(FaultKind::Denied, "not-granted", why)
+}
+
+fn not_read(path: &Path, error: &std::io::Error) -> Fault {
+    let why = format!("{} cannot be read, so its content cannot be approved: {error}", shown(path));
+    Fault::new(FaultKind::Unavailable, "not-started", why)
 }
 
 fn invalid(code: &str, why: String) -> Fault {

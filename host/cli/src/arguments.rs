@@ -147,6 +147,13 @@ pub(crate) enum Command {
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]
     ServeSql,
+    /// Run a program and end it with everything that it starts (other Hermes processes run this)
+    #[command(hide = true)]
+    SuperviseProgram {
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Check the installation and suggest fixes
     Doctor {
         #[command(flatten)]
@@ -462,6 +469,7 @@ impl Command {
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",
+            Self::SuperviseProgram { .. } => "supervise-program",
             Self::Doctor { .. } => "doctor",
         }
     }

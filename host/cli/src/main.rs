@@ -31,6 +31,7 @@ mod signals;
 mod slash;
 mod sql;
 mod status;
+mod supervise;
 mod table;
 mod text;
 mod usage;
@@ -82,6 +83,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::ServeSql) => sql::serve(),
+        Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
     }
@@ -89,6 +91,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
 
 /// Runs an async command. At least two threads: one for the turn, one for background work.
 fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    supervise::programs();
     hermes_runtime::share_heap();
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();

@@ -57,6 +57,9 @@ pub struct Permissions {
     /// The programs that it runs.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub process: Vec<Program>,
+    /// The variables of the user that its programs get.
+    #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
+    pub process_env: Vec<EnvironmentName>,
     /// The variables that its section of the configuration uses.
     #[serde(deserialize_with = "reading::few", skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvironmentName>,
@@ -159,6 +162,7 @@ impl Permissions {
             files: self.files.iter().filter_map(folder).collect(),
             http,
             process: both(&self.process, &granted.process),
+            process_env: both(&self.process_env, &granted.process_env),
             env: both(&self.env, &granted.env),
             secrets: self.secrets.iter().flat_map(|requested| requested.within(&granted.secrets)).collect(),
         }
@@ -179,6 +183,7 @@ impl Permissions {
             files: self.files.iter().filter(folder).cloned().collect(),
             http: self.http.iter().filter_map(|requested| requested.beyond(&granted.http)).collect(),
             process: beyond(&self.process, &granted.process),
+            process_env: beyond(&self.process_env, &granted.process_env),
             env: beyond(&self.env, &granted.env),
             secrets: self.secrets.iter().filter(|requested| !requested.is_within(&granted.secrets)).cloned().collect(),
         }
@@ -202,6 +207,7 @@ impl Permissions {
         self.http.retain(|http| !more.http.iter().any(|other| other.replaces(http)));
         self.http.extend(more.http);
         self.process.extend(more.process);
+        self.process_env.extend(more.process_env);
         self.env.extend(more.env);
         self.secrets.retain(|secret| !more.secrets.iter().any(|other| other.replaces(secret)));
         self.secrets.extend(more.secrets);

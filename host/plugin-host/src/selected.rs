@@ -258,7 +258,7 @@ impl Selected {
         };
         let grant = ProgramGrant {
             programs: permissions.process.iter().map(ToString::to_string).collect(),
-            variables: permissions.env.iter().map(ToString::to_string).collect(),
+            variables: permissions.process_env.iter().map(ToString::to_string).collect(),
             folders: names.into_iter().map(folder).collect(),
         };
         Some(Programs::new(grant, (around.approvals)(&self.identity()), background))

@@ -216,3 +216,42 @@ fn the_variables_of_a_process_are_not_a_file_of_the_workspace() {
         assert!(result.contains("interface of the system") && !result.contains("canary-16"), "{result}");
     }
 }
+
+#[test]
+fn a_deny_rule_that_forbids_nothing_is_an_error_with_the_nearest_tool() {
+    let server = model_that_calls(vec![write("b.txt", "x")]);
+    let home = Home::with(&server);
+    for (entry, nearest) in [
+        ("files/writ_file", "files/write_file"),
+        ("file/write_file", "files/write_file"),
+        ("fiels", "files"),
+        ("files/files:AGENT.mdd", "files/files:AGENT.md"),
+        ("hermes/skills_view", "hermes/skill_view"),
+    ] {
+        home.set("approvals.deny", json!([entry]));
+        home.hermes(&["-z", "Go."]).run().refused().exits(3).says(&[entry, &format!("correct it to `{nearest}`")]);
+    }
+    for entry in ["files/process:git", "files/zebra"] {
+        home.set("approvals.deny", json!([entry]));
+        home.hermes(&["-z", "Go."]).run().refused().exits(3).says(&[entry, "there is no such tool or program"]);
+    }
+    assert_eq!(server.requests().len(), 0, "a session began");
+    home.set("approvals.deny", json!(["files/write_file", "files/files:unread", "lossless"]));
+    unattended(&home);
+    assert!(results(&server)[0].contains("`approvals.deny` has `files/write_file`"), "{:?}", results(&server));
+}
+
+#[test]
+fn a_workspace_with_the_whole_home_or_system_is_announced() {
+    let server = Server::answering(|_, _| Reply::text("Done."));
+    let home = Home::with(&server);
+    let user = home.workspace().parent().unwrap().join("user");
+    let announced = "plugins with access to files reach everything there";
+    for (folder, name) in
+        [(user.as_path(), "your home folder"), (std::path::Path::new("/"), "the root of the file system")]
+    {
+        let output = home.hermes(&["-z", "Go."]).current_dir(folder).run().success();
+        output.says(&[announced, name]);
+    }
+    assert!(!unattended(&home).stderr.contains(announced));
+}

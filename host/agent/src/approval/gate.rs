@@ -133,7 +133,11 @@ impl Gate {
             plugin: plugin.clone(),
             what: format!("process:{}", run.program),
             // The same name may resolve to another file later.
-            of: run.real.display().to_string(),
+            of: match &run.pin {
+                // Plugins may change this file.
+                Some(hash) => format!("{} with the hash {hash}", run.real.display()),
+                None => run.real.display().to_string(),
+            },
         };
         if let Some(refused) = self.forbidden(&right, &run.program) {
             return Err(refused);

@@ -96,7 +96,8 @@ impl From<&Change> for FileChange {
     }
 }
 
-/// A program run, as shown to the user. Of the environment, it has only what the plugin sets: the rest may contain secrets.
+/// A program run, as shown to the user. Of the environment, it has what the plugin sets, and the names of granted variables: their
+/// values may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// The program's name, as it was granted.
@@ -116,6 +117,12 @@ pub struct ProgramRun {
     /// The variables that the plugin sets, with their values.
     #[serde(default)]
     pub variables: Vec<(String, String)>,
+    /// The names of your variables that it gets.
+    #[serde(default)]
+    pub inherited: Vec<String>,
+    /// Whether plugins may change the program itself. Then the answer holds for its present content.
+    #[serde(default)]
+    pub pinned: bool,
     /// Whether it runs in the background, until the session ends.
     #[serde(default)]
     pub background: bool,
@@ -132,6 +139,8 @@ impl From<&Run> for ProgramRun {
             input_bytes: run.input.len(),
             input: std::str::from_utf8(&run.input).ok().map(str::to_owned),
             variables: run.variables.clone(),
+            inherited: run.inherited.clone(),
+            pinned: run.pin.is_some(),
             background: run.background,
         }
     }

@@ -1,5 +1,6 @@
 //! `approvals.allow` and `approvals.deny`: rules that decide without a question.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::right::Right;
@@ -17,6 +18,27 @@ pub struct ApprovalRules {
 pub struct RuleError {
     list: &'static str,
     entry: String,
+}
+
+/// An entry of `approvals.deny` that forbids nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`approvals.deny` has the entry `{entry}`, and there is no such tool or program")]
+pub struct UnknownRule {
+    /// The entry.
+    pub entry: String,
+    /// The most similar entry that would forbid something.
+    pub nearest: Option<String>,
+}
+
+impl UnknownRule {
+    /// The error for an entry, with what exists.
+    pub fn new(entry: String, known: impl Iterator<Item = String>) -> Self {
+        /// Below this a suggestion confuses more than it helps.
+        const SIMILAR: f64 = 0.6;
+        let alike = known.map(|known| (strsim::normalized_damerau_levenshtein(&entry, &known), known));
+        let nearest = alike.filter(|(alike, _)| *alike >= SIMILAR).max_by(|(one, _), (other, _)| one.total_cmp(other));
+        Self { entry, nearest: nearest.map(|(_, known)| known) }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +62,22 @@ impl ApprovalRules {
     pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
         let is_about = |entry: &&Entry| entry.is_about(plugin, what);
         self.deny.iter().find(is_about).map(Entry::written)
+    }
+
+    /// The entries of `approvals.deny`: a plugin, and an action unless the entry covers everything.
+    pub fn denied(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.deny.iter().map(|entry| (entry.plugin.as_str(), entry.what.as_deref()))
+    }
+
+    /// The first entry of `approvals.deny` that names no tool of a plugin whose tools are known. Such an entry forbids
+    /// nothing, which its author does not expect. Of a hook, `tools` has every tool of the session.
+    pub(crate) fn unknown_tool(&self, tools: &BTreeMap<String, Vec<String>>) -> Option<UnknownRule> {
+        let entry = self.deny.iter().find(|entry| {
+            let (Some(what), Some(known)) = (&entry.what, tools.get(&entry.plugin)) else { return false };
+            !what.contains(':') && !known.contains(what)
+        })?;
+        let known = tools.iter().flat_map(|(plugin, tools)| tools.iter().map(move |tool| format!("{plugin}/{tool}")));
+        Some(UnknownRule::new(entry.written(), known))
     }
 
     pub(super) fn allows(&self, right: &Right) -> bool {

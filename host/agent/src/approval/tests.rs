@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_capabilities::files::{Change, Concern, Deed};
 use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::Identity;
@@ -133,11 +134,13 @@ fn run(program: &str) -> Run {
         program: program.to_owned(),
         path: PathBuf::from("/bin").join(program),
         real: PathBuf::from("/bin").join(program),
+        pin: None,
         arguments: vec!["--all".to_owned()],
         folder: PathBuf::from("/w"),
         input: Vec::new(),
         environment: Vec::new(),
         variables: Vec::new(),
+        inherited: Vec::new(),
         background: false,
     }
 }
@@ -278,4 +281,58 @@ async fn an_always_that_cannot_be_stored_is_valid_for_the_session_with_a_notice(
     assert_eq!(fixture.asked(), 1);
     let notices = fixture.notices().join("\n");
     assert!(notices.contains("for this session only") && notices.contains("damaged"), "{notices}");
+}
+
+fn change(path: &str, concerns: &[Option<&str>]) -> Change {
+    let path = PathBuf::from(path);
+    let concern = |pattern: &Option<&str>| match pattern {
+        Some(pattern) => {
+            Concern::Listed { path: path.clone(), pattern: (*pattern).to_owned(), reason: "it runs".to_owned() }
+        }
+        None => Concern::Unread { path: path.clone(), version: "v".to_owned() },
+    };
+    Change { concerns: concerns.iter().map(concern).collect(), deed: Deed::Create(b"x".to_vec()), path }
+}
+
+async fn changes(fixture: &mut Fixture, changes: &[Change]) -> Vec<Option<Refusal>> {
+    fixture
+        .attend(async |gate| {
+            let mut outcomes = Vec::new();
+            for change in changes {
+                outcomes.push(gate.file(&identity("runner"), change, true).await.err().map(|no| no.by));
+            }
+            outcomes
+        })
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approved_change_covers_one_file_and_every_concern_needs_a_yes() {
+    let mut fixture = Fixture::new(&[Decision::Session, Decision::Once, Decision::Deny]);
+    let envrc = Some(".envrc");
+    let asked = [
+        change("/w/.envrc", &[envrc]),
+        change("/w/.envrc", &[envrc]),
+        change("/w/.envrc", &[envrc, None]),
+        change("/w/sub/.envrc", &[envrc]),
+    ];
+    assert_eq!(changes(&mut fixture, &asked).await, [YES, YES, YES, NO]);
+    assert_eq!(fixture.asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_name_a_pattern_or_unread_content() {
+    let rules = (&["runner/files:.envrc", "runner/files:unread"][..], &["runner/files:AGENTS.md"][..]);
+    let mut fixture = Fixture::with(&[], rules.0, rules.1, tempfile::tempdir().unwrap());
+    fixture.gate.can_ask = false;
+    let asked = [
+        change("/w/.envrc", &[Some(".envrc"), None]),
+        change("/w/notes", &[None]),
+        change("/w/AGENTS.md", &[Some("AGENTS.md")]),
+        change("/w/.bashrc", &[Some(".bashrc")]),
+    ];
+    let outcomes = changes(&mut fixture, &asked).await;
+    assert_eq!(outcomes, [YES, YES, Some(Refusal::Configuration), Some(Refusal::Unattended)]);
+    let notices = fixture.notices();
+    assert!(notices[0].contains("approvals.allow: [runner/files:.bashrc]"), "{notices:?}");
 }

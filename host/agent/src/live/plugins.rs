@@ -88,6 +88,10 @@ impl RunningPlugins {
         let (toolbox, left_out) =
             Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;
+        let nameable = toolbox.nameable(hooks.iter().map(|hook| hook.name().to_owned()));
+        if let Some(unknown) = host.approvals.rules.unknown_tool(&nameable) {
+            return Err(unknown.into());
+        }
         for notice in failed_hooks.into_iter().chain(left_out) {
             notices.notice(notice);
         }

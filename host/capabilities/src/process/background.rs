@@ -1,21 +1,19 @@
 //! Programs in the background: they belong to a session, and end with it.
 //!
 //! Each program has a task of its own, which reads its outputs at once, so that it never waits for a reader. The task ends
-//! the program and its group when it is asked to, when the program's time is up, or when the table is dropped.
+//! the program and what it started when it is asked to, when the program's time is up, or when the table is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::child::{begin, ended_as, not_started};
-use super::group::Group;
-use super::guard::Guard;
+use super::child::not_started;
 use super::ring::Ring;
+use super::running::{Input, Running, begin};
 use super::{End, GRACE, MAX_BACKGROUND, MAX_ENDED, MAX_INPUT, Run, invalid};
 use crate::fault::{Fault, FaultKind};
 
@@ -61,6 +59,8 @@ pub struct Background(Arc<Mutex<Table>>);
 struct Table {
     last: u32,
     programs: BTreeMap<ProgramId, Entry>,
+    /// Programs that are about to run.
+    starting: usize,
     /// No program can start any more.
     closed: bool,
 }
@@ -157,16 +157,25 @@ impl Background {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a program. It ends after `time`, if there is one. `now` is the Unix time in milliseconds.
+    /// Starts a program. It ends after `time`, if there is one. `now` is the Unix time in milliseconds. Blocks until the program
+    /// runs.
     pub fn start(&self, run: Run, time: Option<Duration>, now: u64) -> Result<ProgramId, Fault> {
-        let mut table = self.table();
-        let running = table.programs.values().filter(|entry| entry.program.state().end.is_none()).count();
-        if table.closed || running >= MAX_BACKGROUND {
-            return Err(too_many(table.closed));
+        {
+            let mut table = self.table();
+            let running = table.programs.values().filter(|entry| entry.program.state().end.is_none()).count();
+            if table.closed || running + table.starting >= MAX_BACKGROUND {
+                return Err(too_many(table.closed));
+            }
+            table.starting += 1;
         }
-        let mut child = begin(&run).map_err(|error| not_started(&run, &error))?;
-        let group = Group::of(&child);
-        let guard = Guard::of(&group);
+        let begun = begin(&run);
+        let mut table = self.table();
+        table.starting -= 1;
+        let mut running = begun.map_err(|error| not_started(&run, &error))?;
+        if table.closed {
+            // Dropping the program ends it.
+            return Err(too_many(true));
+        }
         let (input, queue) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
         let state = Mutex::new(State { waiting: run.input.len(), ..State::default() });
@@ -177,8 +186,8 @@ impl Background {
             state,
             changed: Notify::new(),
         });
-        tokio::spawn(feed(child.stdin.take(), run.input, queue, Arc::clone(&program)));
-        let watched = Watched { child, group, guard, program: Arc::clone(&program) };
+        tokio::spawn(feed(running.input.take(), run.input, queue, Arc::clone(&program)));
+        let watched = Watched { running, program: Arc::clone(&program) };
         tokio::spawn(watched.watch(time, stopped));
         table.last += 1;
         let id = ProgramId(table.last);
@@ -287,35 +296,33 @@ impl Table {
 
 /// A running program, in its task.
 struct Watched {
-    child: Child,
-    group: Group,
-    guard: Guard,
+    running: Running,
     program: Arc<Program>,
 }
 
 impl Watched {
     async fn watch(mut self, time: Option<Duration>, stopped: watch::Receiver<bool>) {
-        let (output, errors) = (self.child.stdout.take(), self.child.stderr.take());
+        let (output, errors) = (self.running.output.take(), self.running.errors.take());
         let mut readers = [
             read_all(output, Stream::Output, Arc::clone(&self.program)),
             read_all(errors, Stream::Errors, Arc::clone(&self.program)),
         ];
         let end = tokio::select! {
-            status = self.child.wait() => ended_as(status).unwrap_or(End::Exited(-1)),
+            end = self.running.ended() => end.unwrap_or(End::Exited(-1)),
             () = expired(time) => End::TimedOut,
             () = asked(stopped) => End::Stopped,
         };
         // A process that outlives the program would keep its outputs open and run on unseen.
-        if self.group.terminate() {
+        if self.running.terminate() {
             let silence = async {
-                let _ = self.child.wait().await;
+                let _ = self.running.ended().await;
                 finished(&mut readers).await;
             };
             let _ = tokio::time::timeout(GRACE, silence).await;
         }
-        drop(self.group);
-        let _ = self.child.wait().await;
-        drop(self.guard);
+        self.running.kill();
+        let _ = self.running.ended().await;
+        drop(self.running);
         // A process that left the group may keep an output open forever.
         let _ = tokio::time::timeout(GRACE, finished(&mut readers)).await;
         readers.iter().for_each(JoinHandle::abort);
@@ -357,12 +364,7 @@ async fn asked(mut stopped: watch::Receiver<bool>) {
 }
 
 /// Writes the input, piece by piece, until it is closed or the program no longer reads.
-async fn feed(
-    pipe: Option<ChildStdin>,
-    first: Vec<u8>,
-    mut queue: mpsc::UnboundedReceiver<Vec<u8>>,
-    program: Arc<Program>,
-) {
+async fn feed(pipe: Option<Input>, first: Vec<u8>, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, program: Arc<Program>) {
     let Some(mut pipe) = pipe else { return };
     let mut piece = first;
     loop {

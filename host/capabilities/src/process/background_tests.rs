@@ -13,11 +13,13 @@ fn shell(folder: &Path, script: &str) -> Run {
         program: "sh".to_owned(),
         path: PathBuf::from("/bin/sh"),
         real: PathBuf::from("/bin/sh"),
+        pin: None,
         arguments: vec!["-c".to_owned(), script.to_owned()],
         folder: folder.to_owned(),
         input: Vec::new(),
         environment: vec![(OsString::from("PATH"), OsString::from("/usr/bin:/bin"))],
         variables: Vec::new(),
+        inherited: Vec::new(),
         background: true,
     }
 }

@@ -1,20 +1,19 @@
 //! One run of a program, in a task of its own: the caller may stop waiting at any moment.
 
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::group::Group;
 use super::kept::Captured;
+use super::running::{Input, Running, begin};
 use super::{End, Exit, GRACE, Run, shown};
 use crate::fault::{Fault, FaultKind};
 
-/// Runs a program for at most `time`. When the future is dropped, the program and its group are ended.
+/// Runs a program for at most `time`. When the future is dropped, the program and what it started are ended.
 pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
     let (reply, answer) = oneshot::channel();
     tokio::spawn(async move { run_to_end(run, time, reply).await });
@@ -23,38 +22,39 @@ pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
 }
 
 async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
-    let mut child = match begin(&run) {
-        Ok(child) => child,
-        Err(error) => {
+    let begun = tokio::task::spawn_blocking(move || {
+        let begun = begin(&run).map_err(|error| not_started(&run, &error));
+        begun.map(|running| (running, run.input))
+    });
+    let (mut running, input) = match begun.await {
+        Ok(Ok(begun)) => begun,
+        Ok(Err(fault)) => {
             // If this fails, the caller is gone.
-            let _ = reply.send(Err(not_started(&run, &error)));
+            let _ = reply.send(Err(fault));
             return;
         }
+        // The caller learns that the program is lost.
+        Err(_) => return,
     };
-    let mut group = Group::of(&child);
-    let feeding = feed(&mut child, run.input);
-    let (output, errors) = (Capture::of(child.stdout.take()), Capture::of(child.stderr.take()));
+    let feeding = feed(&mut running, input);
+    let (output, errors) = (Capture::of(running.output.take()), Capture::of(running.errors.take()));
 
-    let ended = tokio::select! {
-        status = child.wait() => Some(status),
-        () = tokio::time::sleep(time) => None,
-        () = reply.closed() => None,
-    };
-    let end = match ended {
-        Some(status) => ended_as(status),
-        None => Ok(End::TimedOut),
+    let end = tokio::select! {
+        end = running.ended() => end,
+        () = tokio::time::sleep(time) => Ok(End::TimedOut),
+        () = reply.closed() => Ok(End::TimedOut),
     };
     // A process that outlives the program would keep its outputs open and run on unseen.
-    if group.terminate() {
+    if running.terminate() {
         let silence = async {
-            let _ = child.wait().await;
+            let _ = running.ended().await;
             output.at_end().await;
             errors.at_end().await;
         };
         let _ = tokio::time::timeout(GRACE, silence).await;
     }
-    drop(group);
-    let _ = child.wait().await;
+    running.kill();
+    let _ = running.ended().await;
     feeding.abort();
     let ((output, cut), (errors, cut_too)) = tokio::join!(output.finish(), errors.finish());
     let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too });
@@ -64,17 +64,6 @@ async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<
 pub(super) fn not_started(run: &Run, error: &std::io::Error) -> Fault {
     let why = format!("{} cannot be started: {error}", shown(&run.path));
     Fault::new(FaultKind::Unavailable, "not-started", why)
-}
-
-/// Starts a program as the leader of a process group.
-pub(super) fn begin(run: &Run) -> std::io::Result<Child> {
-    let mut command = Command::new(&run.path);
-    command.args(&run.arguments).current_dir(&run.folder);
-    command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    #[cfg(unix)]
-    command.process_group(0);
-    command.spawn()
 }
 
 pub(super) fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
@@ -89,8 +78,8 @@ pub(super) fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault
 }
 
 /// Writes the input concurrently: a program may write before it reads, or never read.
-fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
-    let pipe = child.stdin.take();
+fn feed(running: &mut Running, input: Vec<u8>) -> JoinHandle<()> {
+    let pipe: Option<Input> = running.input.take();
     tokio::spawn(async move {
         if let Some(mut pipe) = pipe {
             // A program may end without reading all input, which breaks the pipe.

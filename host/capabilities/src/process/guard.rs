@@ -2,6 +2,7 @@
 //!
 //! The guard is a shell that waits for its input to end. Only the host holds the other end of that pipe, so it ends
 //! together with the host, however the host ends. Without a shell there is no guard, and a group outlives a killed host.
+//! Only for programs without a supervisor.
 
 use std::process::Stdio;
 

@@ -30,7 +30,13 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
                 }
             },
             program(run),
-            format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
+            match run.pinned {
+                false => format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
+                true => format!(
+                    "every run of {} by this plugin, with any arguments, until the file changes",
+                    bounded(&run.program, word)
+                ),
+            },
         ),
         Subject::File(change) => (
             format!("approval: {plugin} wants to {} a file", deed(&change.deed)),
@@ -95,6 +101,10 @@ fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
     if !run.variables.is_empty() {
         let set = |(name, value): &(String, String)| format!("{}={}", word(name), bounded(value, word));
         fields.push(("sets", run.variables.iter().map(set).collect::<Vec<_>>().join(" ")));
+    }
+    if !run.inherited.is_empty() {
+        let names = run.inherited.iter().map(|name| word(name)).collect::<Vec<_>>().join(", ");
+        fields.push(("gets", format!("your variables {names}")));
     }
     if run.input_bytes > 0 {
         let size = counted(run.input_bytes as u64, "byte");
@@ -197,6 +207,8 @@ mod tests {
             input_bytes: input.len(),
             input: String::from_utf8(input.to_vec()).ok(),
             variables: Vec::new(),
+            inherited: Vec::new(),
+            pinned: false,
             background: false,
         };
         let subject = Subject::Program(Box::new(run));

@@ -145,7 +145,8 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     if permissions.addresses().any(|address| address.template().is_some() && address.site().is_some()) {
         return Err(ManifestError { line: 0, column: 0, why: Wrong::Address });
     }
-    if let Some(secret) = permissions.secrets.iter().find(|secret| permissions.env.contains(&secret.env)) {
+    let is_shown = |name| permissions.env.contains(name) || permissions.process_env.contains(name);
+    if let Some(secret) = permissions.secrets.iter().find(|secret| is_shown(&secret.env)) {
         return Err(ManifestError { line: 0, column: 0, why: Wrong::Secret(secret.env.clone()) });
     }
     Ok(Manifest {

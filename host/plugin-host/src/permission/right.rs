@@ -28,6 +28,8 @@ pub enum Right {
     Http,
     /// Run programs.
     Process,
+    /// Give variables to programs.
+    ProcessEnv,
     /// Read variables.
     Env,
     /// Let the host insert secrets into requests.
@@ -55,6 +57,7 @@ impl Right {
         Self::Files,
         Self::Http,
         Self::Process,
+        Self::ProcessEnv,
         Self::Env,
         Self::Secrets,
     ];
@@ -109,10 +112,16 @@ impl Right {
                 "run programs by name in `PATH` or by absolute path; each run also needs approval",
                 "process: [git]",
             ),
+            Self::ProcessEnv => (
+                "process_env",
+                "give this variable to a program",
+                "variables of yours that its programs get; without it, a program gets none of them",
+                "process_env: [SSH_AUTH_SOCK]",
+            ),
             Self::Env => (
                 "env",
                 "read this variable",
-                "variables that its section in `plugins.entries` may use as `${NAME}`",
+                "variables that its section in `plugins.entries` may use as `${NAME}`; its programs do not get them",
                 "env: [EXAMPLE_REGION]",
             ),
             Self::Secrets => (
@@ -188,6 +197,11 @@ impl Right {
             Self::Process => {
                 of.process.iter().map(|program| format!("run the program {program}, after asking you")).collect()
             }
+            Self::ProcessEnv => of
+                .process_env
+                .iter()
+                .map(|name| format!("give the value of {name} to the programs that it runs"))
+                .collect(),
             Self::Env => {
                 of.env.iter().map(|name| format!("read the variable {name} if your configuration uses it")).collect()
             }
@@ -232,7 +246,7 @@ impl Right {
                 list(section(&["url"], json!({ "url": site, "methods": methods })))
             }
             Self::Process => list(json!({ "type": "string", "minLength": 1, "maxLength": 256 })),
-            Self::Env => list(variable),
+            Self::ProcessEnv | Self::Env => list(variable),
             Self::Secrets => {
                 let writable = json!({ "type": "boolean", "default": false });
                 list(section(

@@ -25,6 +25,7 @@ http:
   - {url: "http://192.168.0.7/hooks", methods: [PUT]}
   - {url: "${config.base_url}/v1/"}
 process: [git, /usr/bin/env]
+process_env: [SSH_AUTH_SOCK]
 env: [EXAMPLE_REGION]
 secrets: [{name: api_key, env: EXAMPLE_API_KEY, audience: "https://api.example.org/", writable: true}]
 "#;
@@ -48,6 +49,7 @@ fn every_requested_permission_has_a_line() {
             "send GET requests to the address ${config.base_url}/v1/, once your configuration has one and you allow it",
             "run the program git, after asking you",
             "run the program /usr/bin/env, after asking you",
+            "give the value of SSH_AUTH_SOCK to the programs that it runs",
             "read the variable EXAMPLE_REGION if your configuration uses it",
             "send the value of EXAMPLE_API_KEY in its requests to https://api.example.org/ and below, without seeing it, and \
              replace the value by a new one",
@@ -140,6 +142,8 @@ fn a_wider_request_needs_consent_only_for_the_new_part() {
             "http: [{url: \"https://a.example.org/\"}]",
         ),
         ("env: [A, B]", "env: [B, C]", "env: [A]"),
+        // A variable for the configuration is none for programs.
+        ("process_env: [A]", "env: [A]", "process_env: [A]"),
         (
             "secrets: [{name: k, env: K, audience: \"https://example.org/\"}]",
             "secrets: [{name: k, env: K, audience: \"https://example.org/v1\"}]",
@@ -260,7 +264,7 @@ fn anything() -> impl Strategy<Value = Permissions> {
                 .collect();
             let asked: Permissions = serde_json::from_value(json!({
                 "llm": llm, "embeddings": embeddings, "history": history, "hooks": hooks, "sql": sql, "documents": documents, "files": files,
-                "http": http, "process": process, "env": env, "secrets": secrets,
+                "http": http, "process": process, "process_env": env, "env": env, "secrets": secrets,
             }))
             .unwrap();
             asked.resolve(&|_| Some(base.to_owned()), &|_| false)

@@ -53,7 +53,8 @@ impl Context {
     async fn start_program(&mut self, command: wit::Command) -> Result<ProgramId, Fault> {
         let time = command.timeout_ms.map(|wanted| Duration::from_millis(wanted.into()));
         let run = self.approved(command, true).await?;
-        self.background()?.start(run, time, self.services.clock.now())
+        let (background, now) = (self.background()?, self.services.clock.now());
+        self.off_thread(move || background.start(run, time, now)).await
     }
 
     fn background(&self) -> Result<Background, Fault> {

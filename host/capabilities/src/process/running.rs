@@ -1,0 +1,228 @@
+//! A program that runs: below a supervisor, or as a child of the host where there is none.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::process::{Child, Command};
+
+use super::child::ended_as;
+use super::group::Group;
+use super::guard::Guard;
+use super::{End, Run, pin};
+use crate::fault::Fault;
+
+/// The command of the supervisor: a program that calls [`supervise`](super::supervise) with the arguments that follow.
+#[derive(Debug, Clone)]
+pub struct SupervisorCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<OsString>,
+}
+
+static SUPERVISOR: OnceLock<SupervisorCommand> = OnceLock::new();
+
+/// Lets supervisors run the programs of this process from now on. The first call counts.
+pub fn supervise_with(command: SupervisorCommand) {
+    let _ = SUPERVISOR.set(command);
+}
+
+pub(super) type Input = Box<dyn AsyncWrite + Send + Unpin>;
+pub(super) type Output = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A program that was started, with the host's ends of its standard streams.
+pub(super) struct Running {
+    pub(super) input: Option<Input>,
+    pub(super) output: Option<Output>,
+    pub(super) errors: Option<Output>,
+    process: Process,
+}
+
+enum Process {
+    /// A child of the host, the leader of a group.
+    Direct { child: Child, group: Option<Group>, _guard: Option<Guard> },
+    #[cfg(target_os = "linux")]
+    Supervised(supervised::Supervisor),
+}
+
+/// Starts a program. Blocks until it runs.
+pub(super) fn begin(run: &Run) -> io::Result<Running> {
+    if run.pin.as_ref().is_some_and(|pin| !pin::holds(&run.real, pin)) {
+        return Err(io::Error::other("it changed after it was approved; ask again"));
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(command) = SUPERVISOR.get() {
+        return supervised::begin(run, command);
+    }
+    let mut command = Command::new(&run.path);
+    command.args(&run.arguments).current_dir(&run.folder);
+    command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = command.spawn()?;
+    let group = Group::of(&child);
+    Ok(Running {
+        input: child.stdin.take().map(|pipe| Box::new(pipe) as Input),
+        output: child.stdout.take().map(|pipe| Box::new(pipe) as Output),
+        errors: child.stderr.take().map(|pipe| Box::new(pipe) as Output),
+        process: Process::Direct { _guard: run.background.then(|| Guard::of(&group)), child, group: Some(group) },
+    })
+}
+
+impl Running {
+    /// Waits for the end of the program. The future can be dropped and created again.
+    pub(super) async fn ended(&mut self) -> Result<End, Fault> {
+        match &mut self.process {
+            Process::Direct { child, .. } => ended_as(child.wait().await),
+            #[cfg(target_os = "linux")]
+            Process::Supervised(supervisor) => Ok(supervisor.ended().await),
+        }
+    }
+
+    /// Asks all processes to end. False if none is left.
+    pub(super) fn terminate(&mut self) -> bool {
+        match &mut self.process {
+            Process::Direct { group, .. } => group.as_mut().is_some_and(Group::terminate),
+            #[cfg(target_os = "linux")]
+            Process::Supervised(supervisor) => supervisor.terminate(),
+        }
+    }
+
+    /// Kills what is left.
+    pub(super) fn kill(&mut self) {
+        match &mut self.process {
+            Process::Direct { group, .. } => drop(group.take()),
+            #[cfg(target_os = "linux")]
+            Process::Supervised(supervisor) => supervisor.kill(),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod supervised {
+    use std::io::{self, Read as _};
+    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use rustix::process::{Pid, Signal};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::unix::pipe;
+    use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+    use tokio::process::{Child, Command};
+
+    use super::super::supervisor::{KILL, TERMINATE, send_streams};
+    use super::super::{End, Run};
+    use super::{Input, Output, Process, Running, SupervisorCommand};
+
+    /// How long a supervisor may take to start its program. A busy machine needs a while.
+    const START: Duration = Duration::from_secs(60);
+    /// The longest answer of a supervisor.
+    const LONGEST: usize = 1 << 10;
+
+    /// A supervisor. Dropping it closes its socket, which kills the program and everything below it.
+    pub(super) struct Supervisor {
+        child: Child,
+        answers: OwnedReadHalf,
+        requests: OwnedWriteHalf,
+        answer: Vec<u8>,
+        /// The program, which leads a group.
+        leader: Option<Pid>,
+        end: Option<End>,
+    }
+
+    pub(super) fn begin(run: &Run, supervisor: &SupervisorCommand) -> io::Result<Running> {
+        let (mut own, other) = UnixStream::pair()?;
+        let mut command = Command::new(&supervisor.program);
+        command.args(&supervisor.arguments).arg("--").arg(&run.path).args(&run.arguments).current_dir(&run.folder);
+        command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::from(OwnedFd::from(other))).stdout(Stdio::null()).stderr(Stdio::null());
+        // A Ctrl-C at the terminal must not end the supervisor before the program.
+        command.arg0("hermes").process_group(0);
+        let child = command.spawn()?;
+        // The other end of the socket must stay open in the supervisor only.
+        drop(command);
+
+        let (input, output, errors) = (io::pipe()?, io::pipe()?, io::pipe()?);
+        send_streams(&own, [input.0.as_fd(), output.1.as_fd(), errors.1.as_fd()])?;
+        drop((input.0, output.1, errors.1));
+        own.set_read_timeout(Some(START))?;
+        let leader = started(&mut own)?;
+        own.set_nonblocking(true)?;
+        let (answers, requests) = tokio::net::UnixStream::from_std(own)?.into_split();
+        let supervisor = Supervisor { child, answers, requests, answer: Vec::new(), leader, end: None };
+        Ok(Running {
+            input: Some(Box::new(pipe::Sender::from_owned_fd(input.1.into())?) as Input),
+            output: Some(Box::new(pipe::Receiver::from_owned_fd(output.0.into())?) as Output),
+            errors: Some(Box::new(pipe::Receiver::from_owned_fd(errors.0.into())?) as Output),
+            process: Process::Supervised(supervisor),
+        })
+    }
+
+    /// Reads the first answer: the number of the program, or why it cannot be started.
+    fn started(own: &mut UnixStream) -> io::Result<Option<Pid>> {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while line.len() < LONGEST && own.read(&mut byte)? == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        let line = String::from_utf8_lossy(&line).into_owned();
+        match line.split_once(' ') {
+            Some(("started", pid)) => Ok(pid.parse().ok().and_then(Pid::from_raw)),
+            Some(("failed", why)) => Err(match why.split_once(' ') {
+                Some((code, text)) => match code.parse() {
+                    Ok(0) | Err(_) => io::Error::other(text.to_owned()),
+                    Ok(code) => io::Error::from_raw_os_error(code),
+                },
+                None => io::Error::other(why.to_owned()),
+            }),
+            _ => Err(io::Error::other("the process that supervises it ended")),
+        }
+    }
+
+    impl Supervisor {
+        pub(super) async fn ended(&mut self) -> End {
+            while self.end.is_none() {
+                let mut bytes = [0; 64];
+                match self.answers.read(&mut bytes).await {
+                    Ok(count @ 1..) if self.answer.len() < LONGEST => self.answer.extend(&bytes[..count]),
+                    _ => {
+                        // Something killed the supervisor. The group of the program is all that can be reached.
+                        if let Some(leader) = self.leader {
+                            let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+                        }
+                        self.end = Some(End::Killed(Signal::KILL.as_raw()));
+                    }
+                }
+                if self.answer.ends_with(b"\n") {
+                    let line = String::from_utf8_lossy(&self.answer);
+                    let number = |text: &str| text.trim().parse().unwrap_or(-1);
+                    self.end = Some(match line.split_once(' ') {
+                        Some(("signal", signal)) => End::Killed(number(signal)),
+                        Some((_, code)) => End::Exited(number(code)),
+                        None => End::Exited(-1),
+                    });
+                }
+            }
+            // The supervisor ends after its last answer.
+            let _ = self.child.wait().await;
+            self.end.unwrap_or(End::Exited(-1))
+        }
+
+        pub(super) fn terminate(&mut self) -> bool {
+            self.end.is_none() && self.requests.try_write(&[TERMINATE]).is_ok()
+        }
+
+        pub(super) fn kill(&mut self) {
+            if self.end.is_none() {
+                let _ = self.requests.try_write(&[KILL]);
+            }
+        }
+    }
+}
