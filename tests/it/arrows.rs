@@ -119,7 +119,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
-    ("hermes-models", &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client"]),
+    (
+        "hermes-models",
+        &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client", "hermes-private-files"],
+    ),
     (
         "hermes-store",
         &[

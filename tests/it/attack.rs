@@ -5,10 +5,12 @@
 //! `docs/security.md` lists the boundaries.
 
 mod archive;
+mod budget;
 mod consent;
 #[cfg(target_os = "linux")]
 mod exhaustion;
 mod file;
+mod model;
 mod origin;
 #[cfg(target_os = "linux")]
 mod processes;

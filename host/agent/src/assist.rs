@@ -107,6 +107,9 @@ impl Assistant {
             let id = MessageId(quote.id);
             let Some(message) = conversation.get(id).filter(|_| !shown.contains(id)) else { continue };
             let Some((label, text)) = passage(message, quote) else { continue };
+            if text.trim().len() > tokens::longest_text(left) {
+                continue;
+            }
             let key = (id, call_of(quote), quote.start, quote.length);
             let piece = fence::defuse(&format!("{label}\n{text}\n\n"));
             let cost = tokens::of_text(&piece);

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
-use hermes_conversation::{Model, SessionId};
+use hermes_conversation::{Model, SessionId, ToolSchema};
 use hermes_diagnostic::{Action, Notice};
+use hermes_plugin_host::Skill;
 use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
 use hermes_session_store::{Frozen, StoreError};
 
+use crate::crowding::{Crowding, Shares};
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
@@ -24,12 +26,14 @@ pub(crate) struct Fresh {
 pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugins, before: Option<&Opening>) -> Fresh {
     let settings = &host.settings.prompt;
     let (mut blocks, mut notices, mut failures, mut unread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut shares = Shares::default();
     for memory in &plugins.memories {
         match memory.system_prompt().await {
             Ok(text) if text.trim().is_empty() => {}
             Ok(text) => {
                 let (block, blocked) = ProviderBlock::new(memory.name(), &text);
-                blocks.push(block);
+                shares.add(memory.name(), &text);
+                blocks.push((memory.name().to_owned(), block));
                 notices.extend(blocked);
             }
             Err(error) => {
@@ -50,26 +54,51 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
     notices.extend(soul.notices.into_iter().chain(unusable));
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugins.toolbox.schemas();
-    let inputs = Inputs {
-        identity: soul.text,
-        tools: schemas.iter().map(|schema| schema.name.clone()).collect(),
-        skills: skills
-            .into_iter()
-            .map(|(_, skill)| SkillEntry { name: skill.name, description: skill.description, category: skill.category })
-            .collect(),
-        platform: host.settings.platform.clone(),
-        platform_hint: settings.platform_hint.clone(),
-        environment_hint: settings.environment_hint.clone(),
-        os: std::env::consts::OS.to_owned(),
-        home: std::env::home_dir(),
-        workspace: workspace.to_owned(),
-        context_files,
-        system_message: settings.system_message.clone(),
-        provider_blocks: blocks,
-        date: host.settings.clock.local().date(),
-        model: Model::clone(&host.model),
+    for (plugin, schema) in &schemas {
+        shares.add(plugin, &hermes_models::tools_json(std::slice::from_ref(schema)));
+    }
+    for (plugin, skill) in &skills {
+        shares.add(plugin.name(), &format!("{}: {} {}", skill.name, skill.description, skill.category));
+    }
+    let opening = |left_out: &[&str]| {
+        let stays = |plugin: &str| !left_out.contains(&plugin);
+        let schemas: Vec<ToolSchema> =
+            schemas.iter().filter(|(plugin, _)| stays(plugin)).map(|(_, schema)| schema.clone()).collect();
+        let entry = |skill: &Skill| SkillEntry {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            category: skill.category.clone(),
+        };
+        let inputs = Inputs {
+            identity: soul.text.clone(),
+            tools: schemas.iter().map(|schema| schema.name.clone()).collect(),
+            skills: skills.iter().filter(|(plugin, _)| stays(plugin.name())).map(|(_, skill)| entry(skill)).collect(),
+            platform: host.settings.platform.clone(),
+            platform_hint: settings.platform_hint.clone(),
+            environment_hint: settings.environment_hint.clone(),
+            os: std::env::consts::OS.to_owned(),
+            home: std::env::home_dir(),
+            workspace: workspace.to_owned(),
+            context_files: context_files.clone(),
+            system_message: settings.system_message.clone(),
+            provider_blocks: blocks
+                .iter()
+                .filter(|(plugin, _)| stays(plugin))
+                .map(|(_, block)| block.clone())
+                .collect(),
+            date: host.settings.clock.local().date(),
+            model: Model::clone(&host.model),
+        };
+        Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) }
     };
-    let mut opening = Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) };
+    let mut whole = opening(&[]);
+    let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name);
+    let crowding = shares.crowding(whole.tokens(), host.model.context_length, &bundled.collect());
+    if !crowding.is_empty() {
+        failures.extend(crowding.iter().map(Crowding::notice));
+        whole = opening(&crowding.iter().map(|crowding| crowding.plugin.as_str()).collect::<Vec<_>>());
+    }
+    let mut opening = whole;
     if let Some(before) = before {
         if !plugins.toolbox.is_complete() {
             unread.push("tools".to_owned());

@@ -15,6 +15,7 @@ mod clock;
 mod command;
 pub mod compaction;
 mod context;
+mod crowding;
 mod delivery;
 mod diagnosis;
 mod embedding;
@@ -29,6 +30,8 @@ mod hook_dispatcher;
 mod host;
 mod host_source;
 mod id;
+#[doc(hidden)]
+pub mod invariants;
 mod journal;
 mod live;
 mod log_file;

@@ -29,13 +29,9 @@ impl Shown {
             Item::Messages(range) => Some(range),
             Item::Excerpt(_) | Item::Summary(_) => None,
         });
-        let mut blocks = Vec::new();
-        for range in ranges {
-            let sent =
-                conversation.read(range, usize::MAX).0.into_iter().filter(|(message, _)| message.role == Role::User);
-            blocks.extend(sent.filter_map(|(message, _)| block(message.sent.as_deref()?)));
-        }
-        Self(blocks)
+        let messages = ranges.flat_map(|range| &conversation.messages()[conversation.span(range)]);
+        let sent = messages.filter(|message| message.role == Role::User);
+        Self(sent.filter_map(|message| block(message.sent.as_deref()?)).collect())
     }
 
     fn contains(&self, piece: &str) -> bool {
@@ -58,7 +54,12 @@ pub(crate) fn with_recollections(text: &str, recalled: &[Recalled], shown: &Show
     let mut known = HashSet::new();
     let mut late_note = tokens::of_text(LATE_NOTE);
     for recollection in recalled {
-        let piece = fence::defuse(recollection.text.trim());
+        let text = recollection.text.trim();
+        // A text that is too long costs nothing but this comparison.
+        if text.len() > tokens::longest_text(left) {
+            continue;
+        }
+        let piece = fence::defuse(text);
         let note = if recollection.is_late { late_note } else { 0 };
         let cost = tokens::of_text(&piece) + note;
         if piece.is_empty() || cost > left || shown.contains(&piece) || !known.insert(piece.clone()) {

@@ -24,6 +24,11 @@ impl Opening {
         }
     }
 
+    /// The estimated tokens of the prompt and the tools.
+    pub(crate) fn tokens(&self) -> u32 {
+        tokens::of_text(&self.prompt.text()).saturating_add(tokens::of_text(&self.tools))
+    }
+
     /// Restores a stored opening by tier and layer.
     pub(crate) fn restore(frozen: &Frozen) -> Self {
         Self { prompt: prompt_of(frozen), tools: frozen.tools.clone() }

@@ -1,6 +1,6 @@
 //! Recall before a turn. A turn waits briefly for the memory providers; what comes later serves the next turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,13 @@ pub(crate) struct Recalled {
     pub(crate) text: String,
     /// It was recalled for an earlier message and came late.
     pub(crate) is_late: bool,
+}
+
+impl Recalled {
+    /// The provider and its key.
+    fn identity(&self) -> (&str, &str) {
+        (&self.provider, &self.key)
+    }
 }
 
 /// What a turn gets from its memory providers.
@@ -107,10 +114,8 @@ impl Recalls {
         }
         // A newer answer has the newer version of a memory.
         for mut older in [ahead, late] {
-            let is_known = |older: &Recalled| {
-                recall.recalled.iter().any(|newer| (&newer.provider, &newer.key) == (&older.provider, &older.key))
-            };
-            older.retain(|older| !is_known(older));
+            let known: HashSet<(&str, &str)> = recall.recalled.iter().map(Recalled::identity).collect();
+            older.retain(|older| !known.contains(&older.identity()));
             recall.recalled.append(&mut older);
         }
         recall

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use hermes_conversation::{Draft, Media, MessageId, Part, ToolCall, ToolResult, ToolSchema, tokens};
-use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, Output, Tool, Tools};
+use hermes_conversation::{Draft, Media, MessageId, Part, ToolCall, ToolResult, ToolSchema, one_line_within, tokens};
+use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSchema, Output, Tool, Tools};
 
 use crate::answer::Answer;
 use crate::approval::Gate;
@@ -14,6 +14,11 @@ use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::memory_extras::Mirrors;
 use crate::skills::{self, SkillCatalog};
+
+/// The owner of the host's own tools.
+const HOST: &str = "hermes";
+/// The most bytes of a tool's name in an error: a model can write any name.
+const SHOWN_NAME: usize = 64;
 
 /// All tools that the model can call.
 pub(crate) struct Toolbox {
@@ -108,15 +113,15 @@ impl Toolbox {
         self.is_complete
     }
 
-    /// The schemas for the model, sorted by name.
-    pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
-        let plugins = self.offered.values().map(|offered| ToolSchema {
-            name: offered.tool.schema.name.clone(),
-            description: offered.tool.schema.description.clone(),
-            parameters: offered.tool.schema.parameters.clone(),
+    /// The schemas for the model with their plugins, sorted by name. The host's own tools belong to `hermes`.
+    pub(crate) fn schemas(&self) -> Vec<(String, ToolSchema)> {
+        let plugins = self.offered.values().map(|offered| {
+            let OfferedSchema { name, description, parameters, .. } = offered.tool.schema.clone();
+            (offered.plugin.name().to_owned(), ToolSchema { name, description, parameters })
         });
-        let mut schemas: Vec<ToolSchema> = plugins.chain(self.skills.schemas()).collect();
-        schemas.sort_by(|a, b| a.name.cmp(&b.name));
+        let own = self.skills.schemas().into_iter().map(|schema| (HOST.to_owned(), schema));
+        let mut schemas: Vec<(String, ToolSchema)> = plugins.chain(own).collect();
+        schemas.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         schemas
     }
 
@@ -178,8 +183,9 @@ impl Toolbox {
         let is_own = [skills::LIST, skills::VIEW].contains(&call.name.as_str()) && !self.skills.schemas().is_empty();
         let offered = self.offered.get(&call.name);
         if offered.is_none() && !is_own {
-            let names: Vec<String> = self.schemas().into_iter().map(|schema| schema.name).collect();
-            return Err(format!("there is no tool `{}`; available tools: {}", call.name, names.join(", ")));
+            let names: Vec<String> = self.schemas().into_iter().map(|(_, schema)| schema.name).collect();
+            let name = one_line_within(&call.name, SHOWN_NAME);
+            return Err(format!("there is no tool `{name}`; available tools: {}", names.join(", ")));
         }
         let objections = self.dispatcher.before_tool(call, self.owner(call)).await?;
         let plugin = offered.map(|offered| offered.plugin.name());

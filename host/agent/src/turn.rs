@@ -326,7 +326,7 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
         Some(Ok(reply)) => reply,
         Some(Err(error)) => {
             // The provider read the request and bills it, although the reply is incomplete.
-            if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }) {
+            if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
                 record_request(host, live, pending, None).await;
             }
             return Err(error.into());

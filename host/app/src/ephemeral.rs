@@ -35,9 +35,12 @@ pub(crate) fn read(config: &Config, environment: &Environment) -> Result<Ephemer
     Ok(Ephemeral { system: system.unwrap_or_default().trim().to_owned(), prefill })
 }
 
+/// The most bytes of a file with messages that precede a conversation.
+const LARGEST: u64 = 4 << 20;
+
 fn prefill(file: &Path, setting: &'static str) -> Result<Vec<(Role, String)>, AppError> {
     let refused = |flaw: PrefillFlaw| AppError::Prefill { file: file.to_owned(), setting, flaw };
-    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+    let text = hermes_private_files::read_text(file, LARGEST).map_err(|error| match error.kind() {
         ErrorKind::NotFound => refused(PrefillFlaw::Missing),
         _ => refused(PrefillFlaw::Unreadable(error.to_string())),
     })?;

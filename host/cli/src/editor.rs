@@ -1,6 +1,6 @@
 //! Reads the lines of a chat: from a terminal with editing and history, or from a pipe.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::path::PathBuf;
 
 use rustyline::completion::Completer;
@@ -101,11 +101,18 @@ fn other(error: ReadlineError) -> io::Error {
     }
 }
 
+/// The most bytes of a message from a pipe. No model's window is larger.
+pub(crate) const LARGEST_INPUT: usize = 16 << 20;
+pub(crate) const TOO_LONG: &str = "it has more than 16 MiB, and no model's window is as large";
+
 /// Reads a line from a pipe, and further lines as long as they end with a backslash.
 fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
     let mut text = String::new();
     loop {
-        let read = pipe.read_line(&mut text)?;
+        let read = pipe.by_ref().take((LARGEST_INPUT - text.len()) as u64 + 1).read_line(&mut text)?;
+        if text.len() > LARGEST_INPUT {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, TOO_LONG));
+        }
         if read == 0 {
             return Ok(if text.is_empty() { Input::End } else { Input::Text(joined(&text)) });
         }

@@ -9,9 +9,11 @@ use std::time::Duration;
 use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
 use hermes_conversation::media::{MOST_BYTES, MediaError};
 use hermes_conversation::{Media, Part};
+use hermes_private_files::read_regular;
 
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone};
+use crate::editor::{LARGEST_INPUT, TOO_LONG};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
 use crate::launch::{self, Setup};
@@ -124,7 +126,7 @@ fn image(file: &Path) -> Result<Part, Failure> {
     if found.len() > MOST_BYTES as u64 {
         return Err(unfit(MediaError::TooLarge { size: usize::try_from(found.len()).unwrap_or(usize::MAX) }));
     }
-    let bytes = std::fs::read(file).map_err(unreadable)?;
+    let bytes = read_regular(file, MOST_BYTES as u64).map_err(unreadable)?;
     Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(unfit)?))
 }
 
@@ -176,7 +178,7 @@ fn stdin_is_given() -> bool {
 async fn read_stdin(console: Console) -> Result<String, Failure> {
     let mut reading = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        io::stdin().lock().take(LARGEST_INPUT as u64 + 1).read_to_end(&mut bytes).map(|_| bytes)
     });
     let read = match tokio::time::timeout(PIPE_NOTE_AFTER, &mut reading).await {
         Ok(read) => read,
@@ -189,6 +191,10 @@ async fn read_stdin(console: Console) -> Result<String, Failure> {
         Failure::new(Kind::Usage, "standard input cannot be read", why, "pipe in UTF-8 text, or add `< /dev/null`")
     };
     let bytes = read.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    if bytes.len() > LARGEST_INPUT {
+        let fix = "save it as a file and ask the model to read that file";
+        return Err(Failure::new(Kind::Usage, "standard input is too long for a message", TOO_LONG, fix));
+    }
     String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))
 }
 

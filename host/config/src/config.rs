@@ -15,9 +15,13 @@ use crate::reader;
 use crate::settings::Settings;
 use crate::tree::{Content, Node, Place};
 use hermes_diagnostic::{Code, Diagnostic, Fix};
+use hermes_private_files::read_regular;
 
 /// Another program, whose home looks much like ours, numbers its configurations with this key.
 const FOREIGN_MARK: &str = "_config_version";
+
+/// The most bytes of a configuration.
+pub(crate) const LARGEST: u64 = 4 << 20;
 
 /// A configuration that was read and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +39,7 @@ impl Config {
     ///
     /// When the file cannot be read, is not valid YAML, has a value that does not fit, or belongs to another program.
     pub fn read(file: &Path, environment: &Environment) -> Result<Self, Diagnostic> {
-        let text = match std::fs::read(file) {
+        let text = match read_regular(file, LARGEST) {
             Ok(bytes) => String::from_utf8(bytes)
                 .map_err(|error| refusal(codes::SYNTAX, file, None, not_text(&error), "save the file as UTF-8"))?,
             // If even the home is missing, the store reports it.

@@ -31,7 +31,7 @@ impl Edit {
     pub fn of(file: &Path) -> Result<Self, Diagnostic> {
         // A symbolic link stays a link: its target is changed.
         let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        let text = match std::fs::read_to_string(&file) {
+        let text = match hermes_private_files::read_text(&file, crate::config::LARGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {

@@ -6,6 +6,11 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use hermes_private_files::read_text;
+
+/// The most bytes of `.env`.
+const LARGEST: u64 = 1 << 20;
+
 /// The variables of the process and of `.env`.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
@@ -16,7 +21,7 @@ pub struct Environment {
 impl Environment {
     /// Reads `.env`. A missing file sets nothing.
     pub fn read(dotenv: &Path) -> Self {
-        match std::fs::read_to_string(dotenv) {
+        match read_text(dotenv, LARGEST) {
             Ok(text) => Self::parse(&text, dotenv),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
             Err(error) => {

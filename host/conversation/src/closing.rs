@@ -1,5 +1,7 @@
 //! Closes an interrupted turn: by appending, never by editing.
 
+use std::collections::HashSet;
+
 use crate::{Conversation, Draft, Role, ToolCall};
 
 /// The result of an interrupted call.
@@ -29,7 +31,7 @@ pub fn open_calls(conversation: &Conversation) -> Vec<&ToolCall> {
     let Some(caller) = messages.iter().rposition(|message| message.role != Role::Tool) else {
         return Vec::new();
     };
-    let answered: Vec<&str> =
+    let answered: HashSet<&str> =
         messages[caller + 1..].iter().filter_map(|message| message.tool_call_id.as_deref()).collect();
-    messages[caller].tool_calls.iter().filter(|call| !answered.contains(&call.id.as_str())).collect()
+    messages[caller].tool_calls.iter().filter(|call| !answered.contains(call.id.as_str())).collect()
 }

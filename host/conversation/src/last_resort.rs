@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    Conversation, Excerpt, Item, Message, MessageId, MessageRange, Plan, Role, Segment, Summary, View, digest, tokens,
+    Conversation, Excerpt, Item, Message, MessageRange, Plan, Role, Segment, Summary, View, covers, digest, tokens,
 };
 
 /// A plan that fits `limit` tokens: the newest groups in full, always the last message of the user, the view's
@@ -25,11 +25,11 @@ pub fn plan(
     left -= spent;
 
     let kept: Vec<&Summary> = keep_summaries(conversation, view, left.min(limit / 5));
-    let mut accounted: Vec<bool> = conversation
-        .messages()
-        .iter()
-        .map(|message| message.id == user.id || kept.iter().any(|summary| covers(summary, message.id)))
-        .collect();
+    let mut accounted = vec![false; conversation.messages().len()];
+    accounted[conversation.position(user.id)?] = true;
+    for summary in &kept {
+        covers::spans(&summary.covers, conversation).into_iter().for_each(|span| accounted[span].fill(true));
+    }
     for segment in &tail {
         if let Segment::Restore(range) = segment {
             accounted[conversation.span(*range)].fill(true);
@@ -136,10 +136,6 @@ fn keep_summaries<'a>(conversation: &Conversation, view: &'a View, room: u32) ->
     }
     kept.reverse();
     kept
-}
-
-fn covers(summary: &Summary, id: MessageId) -> bool {
-    summary.covers.iter().any(|range| range.contains(id))
 }
 
 fn covers_of(conversation: &Conversation, accounted: &[bool]) -> Vec<MessageRange> {

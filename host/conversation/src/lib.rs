@@ -9,9 +9,12 @@
 
 pub mod closing;
 mod conversation;
+mod covers;
 mod digest;
 pub mod fence;
 mod id;
+#[doc(hidden)]
+pub mod invariants;
 pub mod last_resort;
 mod line;
 pub mod media;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Conversation, Item, MessageId, MessageRange, Summary, View};
+use crate::{Conversation, Item, MessageId, MessageRange, Summary, View, covers};
 
 /// Who first put a summary into a view, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,7 +247,7 @@ fn places(conversation: &Conversation, changes: &[Change], old: &View) -> Places
                 && kept.contains(key.as_str()) == was_there
             {
                 places.summaries.insert(key.clone(), place);
-                for at in covers.iter().flat_map(|range| conversation.span(*range)) {
+                for at in covers::spans(covers, conversation).into_iter().flatten() {
                     places.messages[at].get_or_insert(place);
                 }
             }
@@ -295,9 +295,8 @@ fn shown(conversation: &Conversation, items: &[Item]) -> HashSet<usize> {
 }
 
 /// Positions of messages that a summary covers, each once.
-fn covered<'a>(conversation: &'a Conversation, summary: &'a Summary) -> impl Iterator<Item = usize> + 'a {
-    let mut seen = HashSet::new();
-    summary.covers.iter().flat_map(|range| conversation.span(*range)).filter(move |at| seen.insert(*at))
+fn covered(conversation: &Conversation, summary: &Summary) -> impl Iterator<Item = usize> {
+    covers::spans(&summary.covers, conversation).into_iter().flatten()
 }
 
 fn are_neighbours(conversation: &Conversation, first: MessageId, second: MessageId) -> bool {

@@ -1,8 +1,12 @@
 //! The plan that a context engine proposes, and the only check between a plan and the view.
 
+mod limits;
+
 use std::collections::{HashMap, HashSet};
 
-use crate::{Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View, tokens};
+pub use limits::{BESIDE_MESSAGES, MOST_TEXT, parts_limit};
+
+use crate::{Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View, covers, one_line_within, tokens};
 
 /// A part of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +82,20 @@ pub struct Ground<'a> {
 /// The rule that a plan violates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// It has more segments, or more ranges of covered messages, than a view of the conversation can need.
+    #[error("the plan has {parts} segments or covered ranges; a plan for this conversation has at most {most}")]
+    TooManyParts {
+        /// Segments or ranges.
+        parts: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Its texts are larger than any window.
+    #[error("the texts of the plan have {bytes} bytes; a plan has at most {MOST_TEXT}")]
+    TooMuchText {
+        /// Bytes of texts and keys.
+        bytes: usize,
+    },
     /// A range contains no message of the conversation.
     #[error("no message of this conversation lies in {0}")]
     NoSuchMessage(MessageRange),
@@ -138,6 +156,8 @@ impl Refusal {
     /// A short name of the rule, stable across versions.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::TooManyParts { .. } => "too-many-parts",
+            Self::TooMuchText { .. } => "too-much-text",
             Self::NoSuchMessage(_) => "no-such-message",
             Self::NotInView(_) => "not-in-view",
             Self::Order(_) => "order",
@@ -156,9 +176,12 @@ impl Refusal {
 }
 
 /// The view that a plan makes, or the first rule that it violates.
+///
+/// The limits of a plan are checked first, so that the work is linear in the conversation and the view in force, whatever
+/// the plan contains.
 pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
+    limits::check(plan, ground.conversation)?;
     let items = items(plan, ground)?;
-    check_order(&items, ground.conversation)?;
     check_coverage(&items, ground.conversation)?;
     check_groups(&items, ground.conversation)?;
     check_last_user(&items, ground.conversation)?;
@@ -193,47 +216,58 @@ fn standings<'a>(ground: &'a Ground<'_>) -> HashMap<MessageId, Standing<'a>> {
     standings
 }
 
+/// The items of a plan. The order is checked while they are made: no message, and so no text, comes twice.
 fn items(plan: &Plan, ground: &Ground<'_>) -> Result<Vec<Item>, Refusal> {
     let standings = standings(ground);
     let mut items = Vec::new();
     let mut keys = HashSet::new();
+    let mut before = None;
+    let mut in_order = |id: MessageId| if before.replace(id) >= Some(id) { Err(Refusal::Order(id)) } else { Ok(()) };
     for segment in &plan.segments {
         match segment {
             Segment::Keep(range) => {
                 for id in named(ground.conversation, *range)? {
-                    match standings.get(&id) {
-                        None => return Err(Refusal::NotInView(id)),
-                        Some(Standing::AsSaid) => push_message(&mut items, ground.conversation, id),
-                        Some(Standing::Shorter(excerpt)) => items.push(Item::Excerpt((*excerpt).clone())),
+                    let standing = standings.get(&id).ok_or(Refusal::NotInView(id))?;
+                    in_order(id)?;
+                    match standing {
+                        Standing::AsSaid => push_message(&mut items, ground.conversation, id),
+                        Standing::Shorter(excerpt) => items.push(Item::Excerpt((*excerpt).clone())),
                     }
                 }
             }
             Segment::Restore(range) => {
                 for id in named(ground.conversation, *range)? {
+                    in_order(id)?;
                     push_message(&mut items, ground.conversation, id);
                 }
             }
             Segment::Excerpt(excerpt) => {
                 check_excerpt(excerpt, ground.conversation)?;
+                in_order(excerpt.id)?;
                 items.push(Item::Excerpt(excerpt.clone()));
             }
             Segment::Summary(summary) => {
-                check_summary(summary, ground)?;
-                if !keys.insert(summary.key.as_str()) {
-                    return Err(Refusal::Key(summary.key.clone()));
+                let summary = checked_summary(summary, ground)?;
+                if !keys.insert(summary.key.clone()) {
+                    return Err(Refusal::Key(summary.key));
                 }
-                items.push(Item::Summary(summary.clone()));
+                items.push(Item::Summary(summary));
             }
             Segment::KeepSummary(key) => {
-                let summary = ground.summaries.get(key).ok_or_else(|| Refusal::NoSuchSummary(key.clone()))?;
-                if !keys.insert(key.as_str()) {
-                    return Err(Refusal::Key(key.clone()));
+                let summary = ground.summaries.get(key).ok_or_else(|| Refusal::NoSuchSummary(shown_key(key)))?;
+                if !keys.insert(key.clone()) {
+                    return Err(Refusal::Key(shown_key(key)));
                 }
                 items.push(Item::Summary(summary.clone()));
             }
         }
     }
     Ok(items)
+}
+
+/// A key in an error: an engine can write any text.
+fn shown_key(key: &str) -> String {
+    one_line_within(&key[..key.floor_char_boundary(LONGEST_KEY)], 60)
 }
 
 fn named(conversation: &Conversation, range: MessageRange) -> Result<impl Iterator<Item = MessageId> + '_, Refusal> {
@@ -253,21 +287,30 @@ fn push_message(items: &mut Vec<Item>, conversation: &Conversation, id: MessageI
     }
 }
 
-fn check_summary(summary: &Summary, ground: &Ground<'_>) -> Result<(), Refusal> {
-    if summary.key.is_empty() || summary.key.len() > 200 {
-        return Err(Refusal::Key(summary.key.chars().take(60).collect()));
+/// The most bytes of a summary's key.
+const LONGEST_KEY: usize = 200;
+
+/// The summary as the view contains it: the known one, or the new one with its covers in few ranges.
+fn checked_summary(summary: &Summary, ground: &Ground<'_>) -> Result<Summary, Refusal> {
+    if summary.key.is_empty() || summary.key.len() > LONGEST_KEY {
+        return Err(Refusal::Key(shown_key(&summary.key)));
     }
     if summary.content.trim().is_empty() || summary.covers.is_empty() {
         return Err(Refusal::EmptySummary(summary.key.clone()));
     }
+    let merged = |covers: &[MessageRange]| covers::merged(covers, ground.conversation);
     for range in &summary.covers {
         if ground.conversation.span(*range).is_empty() {
             return Err(Refusal::NoSuchMessage(*range));
         }
     }
+    let summary = Summary { covers: merged(&summary.covers), ..summary.clone() };
     match ground.summaries.get(&summary.key) {
-        Some(known) if known != summary => Err(Refusal::KeyChanged(summary.key.clone())),
-        _ => Ok(()),
+        Some(known) if known.content != summary.content || merged(&known.covers) != summary.covers => {
+            Err(Refusal::KeyChanged(summary.key))
+        }
+        Some(known) => Ok(known.clone()),
+        None => Ok(summary),
     }
 }
 
@@ -277,11 +320,13 @@ fn check_excerpt(excerpt: &Excerpt, conversation: &Conversation) -> Result<(), R
     let Some(message) = conversation.get(id) else {
         return Err(Refusal::NoSuchMessage(MessageRange::one(id)));
     };
-    for (at, (call, arguments)) in excerpt.arguments.iter().enumerate() {
-        if !message.tool_calls.iter().any(|known| known.id == *call) {
+    let calls: HashSet<&str> = message.tool_calls.iter().map(|call| call.id.as_str()).collect();
+    let mut named = HashSet::new();
+    for (call, arguments) in &excerpt.arguments {
+        if !calls.contains(call.as_str()) {
             return refuse("it names a call that the message does not make");
         }
-        if excerpt.arguments[..at].iter().any(|(earlier, _)| earlier == call) {
+        if !named.insert(call.as_str()) {
             return refuse("it names a call twice");
         }
         if !matches!(serde_json::from_str(arguments), Ok(serde_json::Value::Object(_))) {
@@ -309,30 +354,18 @@ fn shown<'a>(items: &'a [Item], conversation: &'a Conversation) -> impl Iterator
     })
 }
 
-fn check_order(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
-    let mut before = None;
-    for (_, id) in shown(items, conversation) {
-        if before >= Some(id) {
-            return Err(Refusal::Order(id));
-        }
-        before = Some(id);
-    }
-    Ok(())
-}
-
 fn check_coverage(items: &[Item], conversation: &Conversation) -> Result<(), Refusal> {
-    let mut accounted = vec![false; conversation.messages().len()];
-    for item in items {
-        let ranges = match item {
-            Item::Messages(range) => std::slice::from_ref(range),
-            Item::Excerpt(excerpt) => &[MessageRange::one(excerpt.id)],
-            Item::Summary(summary) => summary.covers.as_slice(),
-        };
-        for range in ranges {
-            accounted[conversation.span(*range)].fill(true);
-        }
-    }
-    match accounted.iter().position(|accounted| !accounted) {
+    let ranges = items.iter().flat_map(|item| match item {
+        Item::Messages(range) => std::slice::from_ref(range),
+        Item::Excerpt(_) => &[],
+        Item::Summary(summary) => summary.covers.as_slice(),
+    });
+    let excerpts = items.iter().filter_map(|item| match item {
+        Item::Excerpt(excerpt) => Some(MessageRange::one(excerpt.id)),
+        Item::Messages(_) | Item::Summary(_) => None,
+    });
+    let spans = ranges.copied().chain(excerpts).map(|range| conversation.span(range));
+    match covers::first_gap(spans, conversation.messages().len()) {
         Some(at) => Err(Refusal::Uncovered(conversation.messages()[at].id)),
         None => Ok(()),
     }

@@ -6,7 +6,7 @@
 //! of calls that have none.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::message::media_of;
 use crate::part::{Part, Payloads, Reader, ToolResult, keep_for};
@@ -165,11 +165,19 @@ pub struct Rendering {
 struct Exchange {
     caller: Shown,
     results: Vec<Shown>,
+    /// The calls by their ids, and whether each has a result.
+    has_result: HashMap<String, bool>,
 }
 
 impl Exchange {
-    fn has_result(&self, id: &str) -> bool {
-        self.results.iter().any(|result| result.tool_call_id.as_deref() == Some(id))
+    fn new(caller: Shown) -> Self {
+        let has_result = caller.tool_calls.iter().map(|call| (call.id.clone(), false)).collect();
+        Self { caller, results: Vec::new(), has_result }
+    }
+
+    /// Whether a result is awaited; further results of the same call are not.
+    fn takes_result(&mut self, id: &str) -> bool {
+        self.has_result.get_mut(id).is_some_and(|has_result| !std::mem::replace(has_result, true))
     }
 
     fn is_complete(&self) -> bool {
@@ -231,7 +239,7 @@ impl Rendering {
                 if next.tool_calls.is_empty() {
                     self.emit(shown, next);
                 } else {
-                    self.held = Some(Exchange { caller: next, results: Vec::new() });
+                    self.held = Some(Exchange::new(next));
                 }
             }
         }
@@ -254,11 +262,8 @@ impl Rendering {
 
     fn push_result(&mut self, shown: &mut Vec<Shown>, mut result: Shown) {
         let id = result.tool_call_id.take().unwrap_or_default();
-        let awaited = self
-            .held
-            .as_mut()
-            .filter(|held| held.caller.tool_calls.iter().any(|call| call.id == id) && !held.has_result(&id));
-        let Some(held) = awaited else {
+        let mut held = self.held.as_mut();
+        let Some(held) = held.take_if(|held| held.takes_result(&id)) else {
             self.repairs.results_left_out += 1;
             return;
         };
@@ -271,16 +276,14 @@ impl Rendering {
 
     /// Emits the message that is held back. If a result is missing, the results follow in the order of the calls.
     fn release(&mut self, shown: &mut Vec<Shown>) {
-        let Some(Exchange { caller, mut results }) = self.held.take() else { return };
+        let Some(Exchange { caller, mut results, .. }) = self.held.take() else { return };
         let missing = caller.tool_calls.len() - results.len();
         if missing > 0 {
             self.repairs.calls_answered += count(missing);
-            let mut ordered = Vec::with_capacity(caller.tool_calls.len());
-            for call in &caller.tool_calls {
-                let at = results.iter().position(|result| result.tool_call_id.as_ref() == Some(&call.id));
-                ordered.push(at.map_or_else(|| interrupted(call), |at| results.remove(at)));
-            }
-            results = ordered;
+            let by_call = |result: Shown| (result.tool_call_id.clone().unwrap_or_default(), result);
+            let mut by_call: HashMap<String, Shown> = results.into_iter().map(by_call).collect();
+            let ordered = caller.tool_calls.iter();
+            results = ordered.map(|call| by_call.remove(&call.id).unwrap_or_else(|| interrupted(call))).collect();
         }
         self.emit(shown, caller);
         let mut pictures = Vec::new();
@@ -365,7 +368,7 @@ fn replace_text(parts: &mut Vec<Part>, sent: &str) {
 fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
     let mut shown = of_message(message);
     shown.content = excerpt_text(message, excerpt).into_owned();
-    shown.tool_calls = message.tool_calls.iter().map(|call| shortened_call(call, excerpt)).collect();
+    shown.tool_calls = shortened_calls(message, excerpt);
     // A payload belongs to the original message, so a shortened one has none.
     shown.parts.clear();
     if excerpt.keep_images && message.media().next().is_some() {
@@ -399,13 +402,16 @@ pub(crate) fn excerpt_text<'a>(message: &'a Message, excerpt: &'a Excerpt) -> Co
     text.into_iter().chain(named).collect::<Vec<_>>().join("\n").into()
 }
 
-/// A call with the arguments that an excerpt shows in place of its own.
-pub(crate) fn shortened_call(call: &ToolCall, excerpt: &Excerpt) -> ToolCall {
-    let mut call = call.clone();
-    if let Some((_, arguments)) = excerpt.arguments.iter().find(|(id, _)| *id == call.id) {
-        call.arguments.clone_from(arguments);
-    }
-    call
+/// The calls of a message with the arguments that an excerpt shows in place of their own.
+pub(crate) fn shortened_calls(message: &Message, excerpt: &Excerpt) -> Vec<ToolCall> {
+    // Of two entries for one call, the first counts.
+    let shown: HashMap<&str, &String> =
+        excerpt.arguments.iter().rev().map(|(id, arguments)| (id.as_str(), arguments)).collect();
+    let shortened = message.tool_calls.iter().map(|call| match shown.get(call.id.as_str()) {
+        Some(arguments) => ToolCall { arguments: (*arguments).clone(), ..call.clone() },
+        None => call.clone(),
+    });
+    shortened.collect()
 }
 
 fn of_summary(opens: &str, summary: &Summary) -> Shown {

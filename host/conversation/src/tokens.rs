@@ -37,6 +37,12 @@ pub fn of_text(text: &str) -> u32 {
     tokens
 }
 
+/// The most bytes of a trimmed text that [`of_text`] counts as at most so many tokens. Nothing is cheaper than a long run of
+/// blanks between two letters: eight bytes for a token.
+pub fn longest_text(tokens: u32) -> usize {
+    (tokens as usize).saturating_mul(9)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Run {
     Letters,
@@ -168,8 +174,7 @@ pub fn of_draft(message: &Draft) -> u32 {
 /// Estimate for a shortened message.
 pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
     let text = crate::render::excerpt_text(message, excerpt);
-    let calls: Vec<ToolCall> =
-        message.tool_calls.iter().map(|call| crate::render::shortened_call(call, excerpt)).collect();
+    let calls = crate::render::shortened_calls(message, excerpt);
     let said = of_linkage(message) + of_text(&text) + of_calls(&calls);
     // A shortened message has no payloads, and pictures only if they stay.
     let kept = message.inner_parts().filter(|part| excerpt.keep_images && part.media().is_some());
@@ -207,6 +212,18 @@ mod tests {
         assert_eq!(by(ImageRule::Tiles, 4_096, 8_192), 1_105);
         assert_eq!(of_image(ImageRule::Tiles, None), 1_500);
         assert_eq!(by(ImageRule::Area, 0, 9), 1_500);
+    }
+
+    #[test]
+    fn a_longer_text_than_the_longest_costs_more() {
+        for cheap in [" ".repeat(9) + "letter", "a".to_owned(), " a".to_owned(), "1".repeat(3), "é".repeat(2)] {
+            let text = cheap.repeat(1_000);
+            let text = text.trim();
+            let tokens = of_text(text);
+            assert!(text.len() <= longest_text(tokens), "{cheap:?}: {} bytes are {tokens} tokens", text.len());
+        }
+        let blanks = format!("a{}b", " ".repeat(100_000));
+        assert!(blanks.len() <= longest_text(of_text(&blanks)));
     }
 
     #[test]

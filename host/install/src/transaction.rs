@@ -81,10 +81,13 @@ pub(crate) fn commit(
     carry_out(transaction, places, turn, steps)
 }
 
+/// The most bytes of the journal. It contains the new configuration.
+const LARGEST_NOTE: u64 = 64 << 20;
+
 /// Finishes the journal of a crashed process and removes its files. Returns the name of the plugin.
 pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
     let path = places.journal();
-    let note = match fs::read(&path) {
+    let note = match hermes_private_files::read_regular(&path, LARGEST_NOTE) {
         Ok(note) => Some(note),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(source) => return Err(InstallError::File { path, source }),
@@ -138,7 +141,7 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
     write_lock(&lock, &path)?;
     if let Some(rewrite) = &transaction.rewrite {
         steps("configuration");
-        let now = fs::read(&rewrite.file).unwrap_or_default();
+        let now = hermes_private_files::read_regular(&rewrite.file, LARGEST_NOTE).unwrap_or_default();
         if Digest::of(&now) == rewrite.before {
             write_whole(&rewrite.file, rewrite.after.as_bytes()).at(&rewrite.file)?;
         }

@@ -2,15 +2,25 @@
 //!
 //! A stream that breaks off is an error in every wire format, and none of its calls runs.
 
+#[cfg(test)]
+mod attack;
 pub(crate) mod chat;
 pub(crate) mod messages;
+mod object;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use hermes_conversation::ToolCall;
 use serde_json::Value;
 
 use crate::{Finish, OnDelta, Reply, failure::Stated};
+
+/// The most tool calls of one reply. Models ask for a handful at once; the host runs, stores and shows each of them.
+pub(crate) const MOST_CALLS: usize = 256;
+/// The most bytes of a tool's name in a call. No tool that is offered has a longer one.
+pub(crate) const LONGEST_NAME: usize = 256;
+/// The most bytes of a call's id. A call with a longer one gets an id of the host.
+const LONGEST_ID: usize = 512;
 
 /// The progress of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +43,10 @@ pub(crate) enum Broken {
     },
     /// It is complete, and a call in it has no name.
     NamelessCall,
+    /// The name of a call is longer than any tool's.
+    LongName,
+    /// It contains more than [`MOST_CALLS`] calls.
+    TooManyCalls,
 }
 
 /// Why a reply in one piece is invalid.
@@ -63,6 +77,9 @@ pub(crate) trait Assemble: Send {
 
     /// The progress.
     fn progress(&self) -> Progress;
+
+    /// The number of tool calls so far. More than [`MOST_CALLS`] are not collected: the reply is refused.
+    fn calls(&self) -> usize;
 
     /// The text so far, as far as it goes.
     fn into_text(self: Box<Self>) -> String;
@@ -95,20 +112,33 @@ fn settle(
             finish = if slots.is_empty() { Finish::Stop } else { Finish::ToolCalls };
         }
     }
+    if slots.len() > MOST_CALLS {
+        return Err(Broken::TooManyCalls);
+    }
     let mut seen = HashSet::new();
+    // The last number behind each id that came more than once.
+    let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut calls = Vec::with_capacity(slots.len());
     for mut slot in slots {
         if slot.name.is_empty() {
             return Err(Broken::NamelessCall);
         }
-        if slot.id.is_empty() {
+        if slot.name.len() > LONGEST_NAME {
+            return Err(Broken::LongName);
+        }
+        if slot.id.is_empty() || slot.id.len() > LONGEST_ID {
             slot.id = new_id();
         }
-        let wanted = slot.id.clone();
-        let mut number = 1;
-        while !seen.insert(slot.id.clone()) {
-            number += 1;
-            slot.id = format!("{wanted}_{number}");
+        if !seen.insert(slot.id.clone()) {
+            let number = numbers.entry(slot.id.clone()).or_insert(1);
+            let wanted = slot.id;
+            slot.id = loop {
+                *number += 1;
+                let numbered = format!("{wanted}_{number}");
+                if seen.insert(numbered.clone()) {
+                    break numbered;
+                }
+            };
         }
         // Many models write nothing for a tool without parameters. In a reply that was cut, arguments may be missing.
         if slot.arguments.trim().is_empty() && (slot.whole || finish != Finish::Length) {

@@ -24,6 +24,7 @@ hermes_diagnostic::codes! {
         STALLED = "model.stalled", Category::Model, "the provider stopped sending";
         CUT = "model.cut", Category::Model, "the reply broke off";
         MALFORMED = "model.malformed", Category::Model, "the reply cannot be read";
+        TOO_MANY_CALLS = "model.too-many-calls", Category::Model, "the reply has more tool calls than a turn can run";
         CHOICE = "model.choice", Category::Configuration, "the model settings cannot be used";
         AUXILIARY = "model.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
         CACHE_TTL = "model.cache-ttl", Category::Configuration, "a cache lifetime that no provider offers";
@@ -72,6 +73,9 @@ impl Diagnose for ModelError {
             ),
             Self::Stalled { .. } => (codes::STALLED, Fix::words("try again").or("check the server")),
             Self::Cut { .. } => (codes::CUT, Fix::words("try again")),
+            Self::TooManyCalls { .. } => {
+                (codes::TOO_MANY_CALLS, Fix::words("ask for the work in smaller steps").or(Action::ChooseAnotherModel))
+            }
             Self::Malformed { .. } => (
                 codes::MALFORMED,
                 Fix::words(
@@ -204,6 +208,7 @@ mod tests {
             ModelError::Stalled { host: host(), seconds: 1 },
             ModelError::Cut { host: host(), why: text(), partial: String::new() },
             ModelError::Malformed { host: host(), why: text() },
+            ModelError::TooManyCalls { host: host(), most: 256 },
         ]
     }
 

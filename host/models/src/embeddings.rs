@@ -100,6 +100,10 @@ impl Assemble for Answer {
         Progress::Open
     }
 
+    fn calls(&self) -> usize {
+        0
+    }
+
     fn into_text(self: Box<Self>) -> String {
         String::new()
     }

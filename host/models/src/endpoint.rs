@@ -23,15 +23,21 @@ use url::Url;
 
 use crate::{
     ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
-    assembly::{Assemble, Broken, Progress, Unread},
+    assembly::{Assemble, Broken, MOST_CALLS, Progress, Unread},
     auth::{self, Authentication, Authorized},
     client,
     failure::{self, Stated},
     providers::{self, ProviderRow},
 };
 
-/// Most bytes of one reply. No model writes as much; a broken server might.
-const LARGEST_REPLY: usize = 64 << 20;
+/// Most bytes of one reply. No model writes as much; a broken server might. Parsed, a reply can take twenty times its size.
+const LARGEST_REPLY: usize = 16 << 20;
+/// Most bytes of a reply with vectors: numbers for thousands of texts.
+const LARGEST_VECTORS: usize = 64 << 20;
+/// JSON of more bytes is parsed on a thread of its own, so that Ctrl-C works meanwhile.
+const PARSED_AT_ONCE: usize = 64 << 10;
+/// After so many events in a row, other tasks have a turn.
+const EVENTS_IN_A_ROW: usize = 64;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
 /// How often a request is sent if the server says that it may succeed later.
@@ -75,6 +81,8 @@ pub(crate) struct Endpoint {
     headers: HeaderMap,
     authentication: Arc<dyn Authentication>,
     patience: Patience,
+    /// Most bytes of one reply.
+    largest: usize,
     client: Mutex<Option<Client>>,
 }
 
@@ -107,6 +115,7 @@ impl Endpoint {
         let mut shown = endpoint.url.clone();
         shown.set_query(None);
         endpoint.shown_url = shown.to_string();
+        endpoint.largest = LARGEST_VECTORS;
         Ok(endpoint)
     }
 
@@ -126,6 +135,7 @@ impl Endpoint {
             headers: headers(route.api_mode),
             authentication: auth::for_route(route, logins)?,
             patience,
+            largest: LARGEST_REPLY,
             client: Mutex::new(None),
         })
     }
@@ -163,7 +173,7 @@ impl Endpoint {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
-            return self.read_events(bounded(response.bytes_stream()), model, assembly, on_delta).await;
+            return self.read_events(bounded(response.bytes_stream(), self.largest), model, assembly, on_delta).await;
         }
         self.read_whole(response, model, assembly, on_delta).await
     }
@@ -182,7 +192,10 @@ impl Endpoint {
         // Not all servers end their last event with an empty line.
         let closing = stream::iter([Ok(Bytes::from_static(b"\n\n"))]);
         let mut events = SseByteStream::new(bytes.chain(closing));
-        loop {
+        for number in 1_usize.. {
+            if number % EVENTS_IN_A_ROW == 0 {
+                tokio::task::yield_now().await;
+            }
             let event = match assembly.progress() {
                 Progress::Over => break,
                 // Only counts can follow, and not every server closes the connection.
@@ -206,8 +219,13 @@ impl Endpoint {
                 assembly.done();
                 break;
             }
-            match serde_json::from_str::<Value>(data) {
-                Ok(chunk) => assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?,
+            match parse(data.as_bytes()).await {
+                Ok(chunk) => {
+                    assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
+                    if assembly.calls() > MOST_CALLS {
+                        return Err(self.too_many_calls());
+                    }
+                }
                 Err(error) => {
                     // Half an event at the very end means that the connection broke.
                     let last = events.next().await.is_none();
@@ -230,7 +248,7 @@ impl Endpoint {
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
         let mut whole = Vec::new();
-        let mut bytes = bounded(response.bytes_stream());
+        let mut bytes = bounded(response.bytes_stream(), self.largest);
         while let Some(piece) = bytes.next().await {
             match piece {
                 Ok(piece) => whole.extend_from_slice(&piece),
@@ -245,7 +263,7 @@ impl Endpoint {
         if start.starts_with(b"<") {
             return Err(self.malformed("it is a web page".to_owned()));
         }
-        let value: Value = serde_json::from_slice(&whole).map_err(|error| self.malformed(error.to_string()))?;
+        let value = parse(&whole).await.map_err(|error| self.malformed(error.to_string()))?;
         assembly.take_whole(&value, on_delta).map_err(|unread| match unread {
             Unread::Stated(stated) => self.stated(stated, model, None),
             Unread::Lacks(key) => self.malformed(format!("it has no `{key}`")),
@@ -257,7 +275,13 @@ impl Endpoint {
         assembly.finish(model, &mut new_call_id).map_err(|broken| match broken {
             Broken::Cut { partial } => self.cut("the connection ended before the reply did".to_owned(), partial),
             Broken::NamelessCall => self.malformed("a tool call has no name".to_owned()),
+            Broken::LongName => self.malformed("the name of a tool call is too long".to_owned()),
+            Broken::TooManyCalls => self.too_many_calls(),
         })
+    }
+
+    fn too_many_calls(&self) -> Failed {
+        Failed::for_good(ModelError::TooManyCalls { host: self.host.clone(), most: MOST_CALLS })
     }
 
     fn not_sent(&self, error: reqwest::Error) -> Failed {
@@ -284,6 +308,10 @@ impl Endpoint {
         if timed_out {
             let seconds = self.patience.silence.as_secs();
             return Failed::for_good(ModelError::Stalled { host: self.host.clone(), seconds });
+        }
+        if let Some(too_large @ Broke::TooLarge(_)) = error.downcast_ref::<Broke>() {
+            let error = ModelError::Cut { host: self.host.clone(), why: too_large.to_string(), partial };
+            return Failed::for_good(error);
         }
         let why = if is_end(error) { "the connection was closed".to_owned() } else { client::innermost(error) };
         self.cut(why, partial)
@@ -422,8 +450,8 @@ fn headers(mode: ApiMode) -> HeaderMap {
 enum Broke {
     #[error(transparent)]
     Read(reqwest::Error),
-    #[error("it is longer than {} MiB", LARGEST_REPLY >> 20)]
-    TooLarge,
+    #[error("it is longer than {} MiB", .0 >> 20)]
+    TooLarge(usize),
 }
 
 /// Whether the server closed the connection in the middle of a reply. The library's own text describes its parser.
@@ -433,15 +461,26 @@ fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
         .any(|error| error.kind() == std::io::ErrorKind::UnexpectedEof)
 }
 
+/// Parses JSON, on a thread of its own if it is long.
+async fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
+    if text.len() <= PARSED_AT_ONCE {
+        return serde_json::from_slice(text);
+    }
+    let text = text.to_vec();
+    let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&text)).await;
+    parsed.unwrap_or_else(|ended| Err(serde::de::Error::custom(ended)))
+}
+
 /// Bytes of a reply, up to a bound.
 fn bounded(
     bytes: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
+    most: usize,
 ) -> impl Stream<Item = Result<Bytes, Broke>> + Send + Unpin {
     let read = AtomicUsize::new(0);
     Box::pin(bytes.map(move |piece| {
         let piece = piece.map_err(|error| Broke::Read(error.without_url()))?;
         let before = read.fetch_add(piece.len(), Ordering::Relaxed);
-        if before + piece.len() > LARGEST_REPLY { Err(Broke::TooLarge) } else { Ok(piece) }
+        if before + piece.len() > most { Err(Broke::TooLarge(most)) } else { Ok(piece) }
     }))
 }
 

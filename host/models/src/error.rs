@@ -135,6 +135,14 @@ pub enum ModelError {
         /// The text so far.
         partial: String,
     },
+    /// The reply has more tool calls than a turn can run. None of them runs.
+    #[error("the reply of {host} has more than {most} tool calls; none of them was run")]
+    TooManyCalls {
+        /// Who answered.
+        host: String,
+        /// The limit.
+        most: usize,
+    },
     /// The answer is not valid in the wire format.
     #[error("the answer of {host} cannot be read: {why}")]
     Malformed {

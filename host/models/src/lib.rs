@@ -41,6 +41,8 @@ mod endpoint;
 mod error;
 mod failure;
 mod family;
+#[doc(hidden)]
+pub mod invariants;
 mod offline;
 mod prefix;
 mod price;

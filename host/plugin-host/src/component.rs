@@ -146,22 +146,53 @@ impl SessionComponent {
         if effects.get(tool) == Some(&Effect::Reads) { RetryPolicy::READ } else { RetryPolicy::WRITE }
     }
 
+    /// Reports what was cut off, if anything was.
+    fn bounded<T>(&self, (answer, notice): (T, Option<String>)) -> T {
+        notice.iter().for_each(|notice| self.supervisor.tell(notice));
+        answer
+    }
+
     fn bounded_recollections(&self, recalled: Vec<Recollection>) -> Vec<Recollection> {
-        flood::recollections(recalled)
+        self.bounded(flood::recollections(recalled))
+    }
+
+    fn bounded_prompt(&self, text: String) -> String {
+        self.bounded(flood::prompt(text))
+    }
+
+    fn bounded_status(&self, text: String) -> String {
+        self.bounded(flood::status(text))
+    }
+
+    fn bounded_keep(&self, text: String) -> String {
+        flood::keep(text)
+    }
+
+    fn bounded_plan(&self, plan: Option<Plan>) -> Option<Plan> {
+        plan.map(flood::plan)
+    }
+
+    fn bounded_output(&self, output: Output) -> Output {
+        flood::output(output)
+    }
+
+    fn bounded_verdict(&self, verdict: Verdict) -> Verdict {
+        flood::verdict(verdict)
+    }
+
+    fn bounded_model(&self, model: EmbeddingModel) -> EmbeddingModel {
+        flood::model(model)
     }
 
     fn bounded_tools(&self, tools: Vec<Tool>) -> Vec<Tool> {
-        let (tools, dropped) = flood::tools(tools);
-        dropped.iter().for_each(|notice| self.supervisor.tell(notice));
+        let tools = self.bounded(flood::tools(tools));
         let effects = tools.iter().map(|tool| (tool.schema.name.clone(), tool.effect)).collect();
         *self.effects.lock().unwrap_or_else(PoisonError::into_inner) = effects;
         tools
     }
 
     fn bounded_skills(&self, skills: Vec<Skill>) -> Vec<Skill> {
-        let (skills, dropped) = flood::skills(skills);
-        dropped.iter().for_each(|notice| self.supervisor.tell(notice));
-        skills
+        self.bounded(flood::skills(skills))
     }
 }
 

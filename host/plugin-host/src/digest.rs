@@ -62,6 +62,9 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
+/// The most bytes of a file of a plugin.
+pub(crate) const LARGEST_FILE: u64 = 1 << 30;
+
 /// The files of a folder, read once: the bytes that are checked are the bytes that are used.
 pub(crate) struct Contents {
     /// Relative names with `/`, in order, each with the file's bytes.
@@ -72,7 +75,7 @@ impl Contents {
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
         for (name, path) in walk(folder)? {
-            files.push((name, fs::read(path)?));
+            files.push((name, hermes_private_files::read_regular(&path, LARGEST_FILE)?));
         }
         Ok(Self { files })
     }

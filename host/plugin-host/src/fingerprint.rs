@@ -28,7 +28,8 @@ impl Fingerprint {
     /// plugins are under development. None if something cannot be read.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let mut hasher = blake3::Hasher::new();
-        match folder.parent().map(|home| fs::read(Lock::path(home))) {
+        match folder.parent().map(|home| hermes_private_files::read_regular(&Lock::path(home), crate::lock::MOST_BYTES))
+        {
             Some(Ok(lock)) => hasher.update(blake3::hash(&lock).as_bytes()),
             Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => hasher.update(b"no lock"),
             Some(Err(_)) | None => return None,

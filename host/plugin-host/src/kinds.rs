@@ -39,11 +39,13 @@ macro_rules! for_each_kind {
                 /// A step of slow work; it never delays the other functions.
                 prepare(request: &PlanRequest) -> Progress { "prepare", background.prepare, ENGINE_WRITE, again }
                 /// A new view, or none.
-                propose(request: &PlanRequest) -> Option<Plan> { "propose", foreground.propose, ENGINE_WRITE, again }
+                propose(request: &PlanRequest) -> Option<Plan> {
+                    "propose", foreground.propose, ENGINE_WRITE, again, then bounded_plan
+                }
                 /// Tells the engine what became of the plan it has just proposed.
                 settled(outcome: &Outcome) -> () { "settled", foreground.settled, ENGINE_WRITE, again }
                 /// A JSON object for `/context`.
-                status() -> String { "status", foreground.status, ENGINE_READ, again }
+                status() -> String { "status", foreground.status, ENGINE_READ, again, then bounded_status }
             }
             /// Brings back passages of folded messages without being asked.
             ContextAssist {
@@ -55,7 +57,9 @@ macro_rules! for_each_kind {
             /// Recall across sessions.
             MemoryProvider {
                 /// Text for the system prompt; may be empty.
-                system_prompt() -> String { "system-prompt", foreground.system_prompt, READ, again }
+                system_prompt() -> String {
+                    "system-prompt", foreground.system_prompt, READ, again, then bounded_prompt
+                }
                 /// Memories that match the user's message. The caller decides how long it waits: the call may take as long as
                 /// one in the background.
                 recall(query: Query) -> Vec<Recollection> {
@@ -68,7 +72,7 @@ macro_rules! for_each_kind {
             MemoryEvents {
                 /// What a summary of these messages should keep; it never delays the other functions.
                 before_compact(messages: MessageRange) -> String {
-                    "before-compact", background.before_compact, READ, again, when_off String::new()
+                    "before-compact", background.before_compact, READ, again, when_off String::new(), then bounded_keep
                 }
             }
             /// Recalls ahead of the next message.
@@ -103,7 +107,7 @@ macro_rules! for_each_kind {
                 }
                 /// Runs a tool; calls do not wait for each other. After a crash the model decides whether to call it
                 /// again, because its effects are unknown.
-                call(invocation: Invocation) -> Output { "call", recipe.call_tool, by_effect invocation, once }
+                call(invocation: Invocation) -> Output { "call", recipe.call_tool, by_effect invocation, once, then bounded_output }
             }
             /// Instructions that are disclosed step by step.
             Skills {
@@ -121,13 +125,13 @@ macro_rules! for_each_kind {
                 /// Delivers an event.
                 on_event(event: Event) -> Verdict {
                     "on-event", foreground.on_event, WRITE, again, needs may_hook or Verdict::Proceed,
-                    when_off Verdict::Proceed
+                    when_off Verdict::Proceed, then bounded_verdict
                 }
             }
             /// Computes vectors of texts for the other plugins.
             Embedder {
                 /// Its model, with the length of the vectors.
-                describe() -> EmbeddingModel { "describe", vectors.describe, READ, again }
+                describe() -> EmbeddingModel { "describe", vectors.describe, READ, again, then bounded_model }
                 /// Vectors of texts, unchecked.
                 embed(request: EmbeddingRequest) -> Vec<Vec<f32>> { "embed", vectors.embed, READ, again }
             }

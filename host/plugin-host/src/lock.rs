@@ -3,7 +3,6 @@
 //! The file records the user's decision. A plugin runs only from the folder in its entry, and only with the bytes there.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use crate::permission::Permissions;
 /// The format that this version reads and writes.
 const FORM: u32 = 1;
 /// A larger file is damaged.
-const MOST_BYTES: u64 = 8 << 20;
+pub(crate) const MOST_BYTES: u64 = 8 << 20;
 
 /// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,17 +115,16 @@ impl Lock {
     /// Reads the file. A missing file is an empty lock.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         let failed = |source| LockError::File { path: path.to_owned(), source };
-        match fs::metadata(path) {
-            Ok(found) if found.len() > MOST_BYTES => {
-                return Err(LockError::Damaged { path: path.to_owned(), why: "it is far too large".to_owned() });
-            }
-            Ok(_) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(failed(error)),
+        match hermes_private_files::read_regular(path, MOST_BYTES) {
+            Ok(bytes) => Self::parse(&bytes, path),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(Self::default()),
+                io::ErrorKind::FileTooLarge => {
+                    Err(LockError::Damaged { path: path.to_owned(), why: "it is far too large".to_owned() })
+                }
+                _ => Err(failed(error)),
+            },
         }
-        Self::parse(&fs::read(path).map_err(failed)?, path)
     }
 
     pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, LockError> {
@@ -180,6 +178,8 @@ fn is_plugin_folder(folder: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use hermes_diagnostic::Diagnose as _;
 
     use super::*;

@@ -3,7 +3,6 @@
 //! A session collects in memory, and adds to the file after failures and at its end, under a lock. `hermes plugins info` and
 //! `stats` show the record. No decision depends on it, so a damaged record is replaced by an empty one.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -105,7 +104,7 @@ fn file(home: &Path, plugin: &str) -> PathBuf {
 
 fn read(path: &Path) -> io::Result<Record> {
     let mut text = String::new();
-    match File::open(path) {
+    match hermes_private_files::open_regular(path) {
         Ok(file) => match file.take(MOST_BYTES).read_to_string(&mut text) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Record::default()),

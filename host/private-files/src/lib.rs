@@ -1,6 +1,8 @@
-//! Files and folders that only their owner may read: how Hermes creates, replaces and locks them.
+//! Files and folders that only their owner may read: how Hermes creates, replaces, reads and locks them.
 //!
-//! A file or folder that exists keeps its permissions; a new one is closed to other users.
+//! A file or folder that exists keeps its permissions; a new one is closed to other users. Files of a home or a workspace are
+//! read with [`read_regular`] and [`read_text`], which have a limit and never wait: whoever can write there can also put a
+//! pipe, a device or an endless file in their place.
 //!
 //! ```
 //! let home = tempfile::tempdir()?;
@@ -13,7 +15,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -62,11 +64,90 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 }
 
 fn owner_only() -> OpenOptions {
-    #[allow(unused_mut)]
-    let mut options = OpenOptions::new();
+    let mut options = at_once();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Options that do not wait for the other end of a pipe, and do not make a terminal the one of this process.
+fn at_once() -> OpenOptions {
+    #[allow(unused_mut)]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+}
+
+/// Opens a regular file for reading. A link is followed.
+///
+/// # Errors
+///
+/// At once, if it is a folder, a pipe, a socket or a device, or when the system refuses.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // A device can act when it is opened, so its type is checked before, too.
+    check_regular(&fs::metadata(path)?)?;
+    let file = at_once().read(true).open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_regular(found: &fs::Metadata) -> io::Result<()> {
+    let kind = found.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    #[cfg(unix)]
+    let what = {
+        use std::os::unix::fs::FileTypeExt as _;
+        match kind {
+            _ if kind.is_fifo() => "a pipe",
+            _ if kind.is_socket() => "a socket",
+            _ => "a device",
+        }
+    };
+    #[cfg(not(unix))]
+    let what = "something else";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
+}
+
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+///
+/// Those of [`open_regular`], and [`io::ErrorKind::FileTooLarge`] for a larger file.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {}", size(most)));
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_large());
+    }
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    // It may have grown, and some file systems state no length.
+    file.take(most.saturating_add(1)).read_to_end(&mut content)?;
+    if content.len() as u64 > most { Err(too_large()) } else { Ok(content) }
+}
+
+/// Reads a regular file of at most `most` bytes as UTF-8 text.
+///
+/// # Errors
+///
+/// Those of [`read_regular`], and [`io::ErrorKind::InvalidData`] for other bytes.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let text = String::from_utf8(read_regular(path, most)?);
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
+        _ if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes >> 10),
+    }
 }
 
 /// Replaces a file as a whole and returns once it is on the disk: readers, also after a loss of power, see the old
@@ -188,6 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn a_regular_file_is_read_up_to_its_limit() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("text");
+        fs::write(&file, "grün").unwrap();
+        assert_eq!(read_text(&file, 5).unwrap(), "grün");
+        let error = read_regular(&file, 4).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::FileTooLarge, "it has more than 0 KiB"));
+        fs::write(&file, [0xff]).unwrap();
+        assert_eq!(read_text(&file, 5).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_regular(home.path(), 5).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(read_regular(&home.path().join("none"), 5).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
     fn a_lock_is_waited_for_as_long_as_the_patience_lasts() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
@@ -201,5 +296,78 @@ mod tests {
         });
         assert!(lock_within(&other, Duration::from_secs(20)).unwrap());
         release.join().unwrap();
+    }
+}
+
+/// What a hostile plugin or repository may put in the place of a file.
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod attack {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Every way to read a file, with its outcome. None may wait.
+    fn outcomes(path: &Path) -> Vec<String> {
+        let begun = Instant::now();
+        let errors = [
+            open_regular(path).map(drop).unwrap_err(),
+            read_regular(path, 1 << 20).map(drop).unwrap_err(),
+            read_text(path, 1 << 20).map(drop).unwrap_err(),
+        ];
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn pipes_devices_and_sockets_are_errors_at_once_also_behind_links() {
+        let home = tempfile::tempdir().unwrap();
+        let place = |name: &str| home.path().join(name);
+        assert!(Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
+        let _socket = UnixListener::bind(place("socket")).unwrap();
+        for (target, link) in [("pipe", "to-pipe"), ("socket", "to-socket"), ("/dev/zero", "to-zero")] {
+            symlink(target, place(link)).unwrap();
+        }
+        for (name, what) in [
+            ("pipe", "a pipe"),
+            ("to-pipe", "a pipe"),
+            ("socket", "a socket"),
+            ("to-socket", "a socket"),
+            ("to-zero", "a device"),
+        ] {
+            assert_eq!(outcomes(&place(name)), vec![format!("it is {what}, not a regular file"); 3], "{name}");
+        }
+        symlink("loop", place("loop")).unwrap();
+        assert_eq!(outcomes(&place("loop")).len(), 3);
+    }
+
+    #[test]
+    fn a_sparse_file_of_terabytes_is_not_read() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("huge");
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        let error = read_regular(&file, 4 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 4 MiB");
+    }
+
+    #[test]
+    fn a_log_that_is_a_pipe_without_a_reader_is_an_error_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join("log");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(append_file(&pipe).is_err());
+    }
+
+    #[test]
+    fn files_of_the_kernel_that_state_no_length_are_read_to_their_limit() {
+        if Path::new("/proc/self/status").exists() {
+            assert!(!read_regular(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+            assert_eq!(
+                read_regular(Path::new("/proc/self/status"), 3).unwrap_err().kind(),
+                io::ErrorKind::FileTooLarge
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `approvals.json`: the user's permanent approvals, shared by all processes of a home folder.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -67,6 +67,8 @@ struct Content {
     approvals: Vec<KeptApproval>,
 }
 
+/// The most bytes of the file.
+const LARGEST: u64 = 16 << 20;
 /// The version of the file format.
 const VERSION: u32 = 1;
 
@@ -78,7 +80,7 @@ impl Kept {
 
     /// All approvals, oldest first.
     pub fn all(&self) -> Result<Vec<KeptApproval>, KeptError> {
-        let bytes = match fs::read(&self.file) {
+        let bytes = match hermes_private_files::read_regular(&self.file, LARGEST) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => return Err(KeptError::Read { path: self.file.clone(), source }),
@@ -161,6 +163,8 @@ impl KeptApproval {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::super::tests::right;
     use super::*;
 

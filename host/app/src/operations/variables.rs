@@ -3,9 +3,12 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use hermes_private_files::append_file;
+use hermes_private_files::{append_file, read_regular};
 
 use crate::AppError;
+
+/// The most bytes of `.env` that are read.
+const LARGEST: u64 = 1 << 20;
 
 /// Appends values to `.env`.
 ///
@@ -16,7 +19,7 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
     if values.is_empty() {
         return Ok(());
     }
-    let before = std::fs::read(dotenv).unwrap_or_default();
+    let before = read_regular(dotenv, LARGEST).unwrap_or_default();
     let mut lines = String::new();
     if before.last().is_some_and(|byte| *byte != b'\n') {
         lines.push('\n');

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,11 +56,7 @@ impl SecretStore {
     fn read(&self, file: &str) -> Option<Vec<u8>> {
         match self {
             Self::Memory(values) => lock(values).get(file).cloned(),
-            Self::Folder(folder) => {
-                let path = folder.join(file);
-                let small = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MOST_BYTES);
-                if small { fs::read(&path).ok() } else { None }
-            }
+            Self::Folder(folder) => hermes_private_files::read_regular(&folder.join(file), MOST_BYTES).ok(),
         }
     }
 
@@ -170,6 +165,8 @@ impl Writable {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::super::Secret;
     use super::*;
 

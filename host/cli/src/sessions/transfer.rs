@@ -1,12 +1,13 @@
 //! `hermes sessions export` and `import`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use hermes_conversation::SessionId;
+use hermes_private_files::open_regular;
 use hermes_store::{Exported, Imported, Layout, Store};
 use serde_json::json;
 
@@ -116,8 +117,7 @@ pub(super) fn import(
         let fix = "give a file that `hermes sessions export` wrote; import several files one by one";
         return Err(Failure::new(Kind::General, "the file cannot be imported", why, fix));
     }
-    let file =
-        if path == Path::new("-") { spooled().map_err(unreadable)? } else { File::open(path).map_err(unreadable)? };
+    let file = if path == Path::new("-") { spooled() } else { open_regular(path) }.map_err(unreadable)?;
     let mut file = BufReader::new(file);
     // A dry run creates neither a home nor a store: without a store it uses a temporary one.
     let (_temporary, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
@@ -147,10 +147,17 @@ pub(super) fn import(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The most bytes of standard input that are copied to the temporary folder.
+const LARGEST_COPY: u64 = 2 << 30;
+
 /// A seekable copy of standard input, because an import reads its input twice.
 fn spooled() -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
+    let copied = io::copy(&mut io::stdin().lock().take(LARGEST_COPY + 1), &mut file)?;
+    if copied > LARGEST_COPY {
+        let why = "it has more than 2 GiB: save it as a file and import that file";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
     Ok(file)
 }
 

@@ -9,15 +9,12 @@ use std::collections::BTreeMap;
 use hermes_conversation::{Part, ProviderPayload, Usage};
 use serde_json::{Map, Value};
 
-use super::{Assemble, Broken, Progress, Slot, Unread, settle};
+use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, object::ObjectScan, settle};
 use crate::{
     Delta, Finish, OnDelta, Reply,
     failure::Stated,
     usage,
-    wire::{
-        chat::{CONTENT_KEY, DETAILS_KEY},
-        is_object,
-    },
+    wire::chat::{CONTENT_KEY, DETAILS_KEY},
 };
 
 /// Between the text of a reply and its refusal, as between any two parts that are words.
@@ -35,6 +32,8 @@ pub(crate) struct Assembly {
     details: Vec<Value>,
     refusal: String,
     calls: Vec<Slot>,
+    /// For each call, whether its arguments are complete.
+    scans: Vec<ObjectScan>,
     /// The newest slot of each index on the wire.
     newest: BTreeMap<u64, usize>,
     finish: Option<String>,
@@ -91,6 +90,10 @@ impl Assemble for Assembly {
     fn progress(&self) -> Progress {
         // Whatever gave a reason to end: only counts can follow, and `[DONE]`.
         if self.finish.is_some() || self.ended { Progress::Whole } else { Progress::Open }
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.len()
     }
 
     fn into_text(self: Box<Self>) -> String {
@@ -195,6 +198,9 @@ impl Assembly {
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array);
         for (position, call) in calls.into_iter().flatten().enumerate() {
+            if self.calls.len() > MOST_CALLS {
+                return;
+            }
             // A whole message numbers its calls by their places.
             let index = if whole { position as u64 } else { call.get("index").and_then(Value::as_u64).unwrap_or(0) };
             self.take_call(index, call);
@@ -219,11 +225,12 @@ impl Assembly {
             let slot = &self.calls[*at];
             let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
             // Servers without ids may put all calls at one index: a name behind whole arguments begins another.
-            let next = id.is_empty() && !name.is_empty() && !arguments.is_empty() && is_object(&slot.arguments);
+            let next = id.is_empty() && !name.is_empty() && !arguments.is_empty() && self.scans[*at].is_object();
             !other_id && !next
         });
         let at = open.unwrap_or_else(|| {
             self.calls.push(Slot::default());
+            self.scans.push(ObjectScan::default());
             self.calls.len() - 1
         });
         self.newest.insert(index, at);
@@ -236,6 +243,7 @@ impl Assembly {
             name.clone_into(&mut slot.name);
         }
         slot.arguments.push_str(&arguments);
+        self.scans[at].take(&slot.arguments, arguments.len());
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
 
-use super::{Assemble, Broken, Progress, Slot, Unread, settle};
+use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle};
 use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
 
 /// What has arrived of a reply.
@@ -18,7 +18,8 @@ pub(crate) struct Assembly {
     /// What was shown, or would have been before the first call.
     text_begun: bool,
     reasoning_begun: bool,
-    called: bool,
+    /// Calls so far, counted as they begin.
+    calls: usize,
     stop_reason: Option<String>,
     usage: Map<String, Value>,
     model: Option<String>,
@@ -87,7 +88,7 @@ impl Assembly {
                 let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
                 let slot = Slot { id: word("id").to_owned(), name: word("name").to_owned(), ..Slot::default() };
-                self.called = true;
+                self.calls += 1;
                 self.blocks.insert(index, Block::Call(slot));
                 self.input(index, &arguments, on_delta);
             }
@@ -103,7 +104,7 @@ impl Assembly {
             return;
         }
         // Behind the first call, text is an aside that would tear the display of calls apart.
-        if !self.called && !self.formed {
+        if self.calls == 0 && !self.formed {
             if text.is_empty() && self.text_begun {
                 on_delta(Delta::Text("\n"));
             }
@@ -134,10 +135,12 @@ impl Assembly {
 
     fn input(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
         // A call without a start has no name, so that the reply is invalid.
-        let Block::Call(slot) = self.blocks.entry(index).or_insert_with(|| Block::Call(Slot::default())) else {
-            return;
+        let calls = &mut self.calls;
+        let begin = || {
+            *calls += 1;
+            Block::Call(Slot::default())
         };
-        self.called = true;
+        let Block::Call(slot) = self.blocks.entry(index).or_insert_with(begin) else { return };
         if self.formed && !more.is_empty() {
             on_delta(Delta::Text(more));
         }
@@ -236,6 +239,9 @@ impl Assemble for Assembly {
         };
         self.served(reply.get("model"));
         for (index, block) in (0..).zip(blocks) {
+            if self.calls > MOST_CALLS {
+                break;
+            }
             self.begin(index, block, on_delta);
             if let Some(Block::Call(slot)) = self.blocks.get_mut(&index) {
                 slot.whole = true;
@@ -253,6 +259,10 @@ impl Assemble for Assembly {
 
     fn progress(&self) -> Progress {
         if self.ended { Progress::Over } else { Progress::Open }
+    }
+
+    fn calls(&self) -> usize {
+        self.calls
     }
 
     fn into_text(self: Box<Self>) -> String {

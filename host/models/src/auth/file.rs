@@ -34,6 +34,8 @@ pub(super) struct Login {
     pub(super) other: Map<String, Value>,
 }
 
+/// The most bytes of the file.
+const LARGEST: u64 = 1 << 20;
 /// The fields without which a login cannot be refreshed.
 const REQUIRED: &[&str] = &["token_url", "client_id", "refresh_token"];
 
@@ -148,7 +150,7 @@ impl AuthFile {
     }
 
     fn parsed(&self, make_private: bool) -> Result<Document, FileError> {
-        let text = fs::read(&self.path).map_err(|why| match why.kind() {
+        let text = hermes_private_files::read_regular(&self.path, LARGEST).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => FileError::NoFile(self.path.clone()),
             _ => self.io(why),
         })?;

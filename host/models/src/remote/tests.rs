@@ -18,6 +18,7 @@ use tokio::{
 use super::*;
 use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
 
+mod attack;
 mod messages;
 mod requests;
 

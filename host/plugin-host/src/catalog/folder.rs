@@ -14,10 +14,12 @@ pub const HELD: &str = "held";
 
 /// Whether `hermes plugins dev` uses the slot now. A slot that a killed process left behind does not run.
 pub(crate) fn is_held(slot: &Path) -> bool {
-    fs::File::open(slot.join(HELD))
+    hermes_private_files::open_regular(&slot.join(HELD))
         .is_ok_and(|held| matches!(held.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
+/// The most bytes of a manifest.
+const LARGEST_MANIFEST: u64 = 1 << 20;
 /// The file name of a manifest.
 pub const MANIFEST: &str = "plugin.yaml";
 /// The folder of a plugin with its skills, each in a folder of its own with the file `SKILL.md`.
@@ -46,7 +48,8 @@ pub fn skills_in(folder: &Path) -> Vec<String> {
 /// Reads the manifest of a folder.
 pub fn manifest_in(folder: &Path) -> Result<Manifest, PluginsError> {
     let path = folder.join(MANIFEST);
-    let text = fs::read_to_string(&path).map_err(|source| PluginsError::Read { path: path.clone(), source })?;
+    let text = hermes_private_files::read_text(&path, LARGEST_MANIFEST);
+    let text = text.map_err(|source| PluginsError::Read { path: path.clone(), source })?;
     Manifest::parse(&text).map_err(|source| PluginsError::Manifest { path, source })
 }
 

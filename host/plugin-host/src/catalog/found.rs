@@ -1,14 +1,13 @@
 //! A plugin that was found: its manifest, its origin, its grant, and its code.
 
 use std::borrow::Cow;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
 use super::folder::{SKILLS, skills_in};
-use crate::digest::Contents;
+use crate::digest::{Contents, LARGEST_FILE};
 use crate::error::PluginsError;
 use crate::lock::{Entry, Pin};
 use crate::manifest::Manifest;
@@ -193,7 +192,8 @@ impl Found {
         let bytes = match pin {
             None => {
                 let path = folder.join(file);
-                fs::read(&path).map_err(|source| PluginsError::Read { path, source })?
+                hermes_private_files::read_regular(&path, LARGEST_FILE)
+                    .map_err(|source| PluginsError::Read { path, source })?
             }
             Some(pin) => {
                 let read = |source| PluginsError::Read { path: folder.clone(), source };

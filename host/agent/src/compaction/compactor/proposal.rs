@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hermes_conversation::payoff::Payoff;
 use hermes_conversation::plan::{self, Ground};
-use hermes_conversation::{MessageId, Plan, Refusal, View};
+use hermes_conversation::{MessageId, Plan, Refusal, View, one_line_within};
 use hermes_plugin_host::{CallError, Outcome, Pressure};
 use tokio::task::JoinHandle;
 
@@ -194,8 +194,12 @@ impl Compactor {
     }
 }
 
+/// The most bytes of a plan's reason that are stored and shown.
+const REASON: usize = 300;
+
 pub(super) fn first_line(plan: &Plan) -> String {
-    plan.reason.lines().next().unwrap_or_default().to_owned()
+    let first = plan.reason.lines().next().unwrap_or_default();
+    one_line_within(&first[..first.floor_char_boundary(4 * REASON)], REASON)
 }
 
 fn refused(engine: &str, refusal: &Refusal) -> String {

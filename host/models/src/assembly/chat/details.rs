@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 /// The fields that a stream sends piece by piece, by the type of the item. Items of other types arrive whole.
 const STREAMED: &[(&str, &str)] = &[("reasoning.text", "text"), ("reasoning.summary", "summary")];
 
+/// How many of the newest items a piece may continue. Servers interleave a few items at most.
+const REACH: usize = 64;
+
 /// Appends items, or pieces of them. The items of a `whole` reply stay as they are.
 pub(super) fn append(kept: &mut Vec<Value>, more: &[Value], whole: bool) {
     for piece in more {
@@ -41,7 +44,7 @@ fn streamed_field(item: &Map<String, Value>) -> Option<&'static str> {
 fn begun<'a>(kept: &'a mut [Value], piece: &Value) -> Option<&'a mut Map<String, Value>> {
     let same = |item: &Value, key: &str| item[key] == piece[key];
     let other_id = |item: &Value| item["id"].is_string() && piece["id"].is_string() && !same(item, "id");
-    let reach = if piece["index"].is_null() { 1 } else { kept.len() };
+    let reach = if piece["index"].is_null() { 1 } else { REACH };
     let mut newest = kept.iter_mut().rev().take(reach);
     newest.find(|item| same(item, "type") && same(item, "index") && !other_id(item))?.as_object_mut()
 }
