@@ -48,6 +48,14 @@ impl Diagnose for AgentError {
                 (codes::NO_VISION, SENT, Fix::words("choose a model that reads images").or("leave the image out"))
             }
             Self::EmptyMessage => (codes::EMPTY_MESSAGE, SENT, Fix::words("type a message")),
+            // Not the message is too long: the prompt fills the window.
+            Self::MessageTooLong { room, window, .. } if *room < window / 16 => (
+                codes::MESSAGE_TOO_LONG,
+                SENT,
+                Fix::words("choose a model with a larger window")
+                    .or("shorten SOUL.md and the project's instructions")
+                    .or("turn off plugins"),
+            ),
             Self::MessageTooLong { .. } => (
                 codes::MESSAGE_TOO_LONG,
                 SENT,

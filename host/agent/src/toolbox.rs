@@ -319,6 +319,11 @@ fn cut(text: &str, budget: u32) -> Option<String> {
         return None;
     }
     let count = text.chars().count();
+    // A result can have many megabytes, so only what is shown is read again.
+    let tail_of = |tail: usize| {
+        let start = tail.checked_sub(1).and_then(|last| text.char_indices().rev().nth(last));
+        &text[start.map_or(text.len(), |(at, _)| at)..]
+    };
     let mut keep = (count as u64 * u64::from(budget) / u64::from(total)) as usize;
     loop {
         let (head, tail) = (keep * 7 / 10, keep * 3 / 10);
@@ -326,7 +331,7 @@ fn cut(text: &str, budget: u32) -> Option<String> {
             "{}\n[{} of {count} characters are left out here; the log has the full text. Request less at a time.]\n{}",
             text.chars().take(head).collect::<String>(),
             count - head - tail,
-            text.chars().skip(count - tail).collect::<String>(),
+            tail_of(tail),
         );
         if tokens::of_text(&shown) <= budget.max(60) || keep == 0 {
             return Some(shown);

@@ -65,11 +65,13 @@ fn is_variable(text: &str) -> bool {
 pub fn redacted_text(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
+    // Whether an address has begun.
+    let mut has_scheme = false;
     while !rest.is_empty() {
         let end = rest.find(|character: char| !is_key_character(character)).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
-        let password =
-            after.starts_with('@') && shown.ends_with(':') && !shown.ends_with("://") && shown.contains("://");
+        has_scheme |= shown.ends_with("://");
+        let password = after.starts_with('@') && shown.ends_with(':') && !shown.ends_with("://") && has_scheme;
         if password {
             shown.push_str("***");
         } else if looks_like_key(run) {

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use hermes_conversation::{Item, MessageRange, SessionId, Summary, View};
+use hermes_store::Store;
 use hermes_tests::oracle::{assert_fits, assert_valid_request};
 use hermes_tests::{Home, Output, Reply, Server};
 use serde_json::{Value, json};
@@ -129,6 +131,30 @@ fn what_an_adopted_plan_leaves_in_the_store_is_small() {
         home.hermes(&["--continue", "-z", "four"]).run().success();
         assert_valid_request(&server.last_turn().body);
     }
+}
+
+#[test]
+fn a_heavy_summary_in_the_store_of_an_earlier_version_still_opens() {
+    let server = server();
+    let home = Home::with(&server);
+    home.hermes(&["-z", "one"]).run().success();
+    home.hermes(&["--continue", "-z", "two"]).run().success();
+    let session = SessionId(home.newest_session());
+    {
+        let store = Store::open(&home.path()).unwrap();
+        let ids: Vec<_> = store.conversation(&session).unwrap().iter().map(|message| message.id).collect();
+        let covers = vec![MessageRange::new(ids[0], ids[1]); 200_000];
+        let summary = Summary { key: "old".to_owned(), content: "All was said.".to_owned(), covers };
+        let rest = MessageRange::new(ids[2], ids[3]);
+        let view = View { items: vec![Item::Summary(summary), Item::Messages(rest)], through: Some(ids[3]) };
+        store.put_view(&session, &view, &"because ".repeat(1 << 17), "old 0.1.0").unwrap();
+    }
+    let output = home.hermes(&["--continue", "-z", "three"]).timeout(DEADLINE).run().success();
+    assert_eq!(output.stdout, "Answer 3.\n");
+    let last = server.last_turn();
+    assert_valid_request(&last.body);
+    assert!(last.raw_member("messages").contains("All was said."));
+    home.hermes(&["context", "--json"]).timeout(DEADLINE).run().success();
 }
 
 /// Runs `yes | hermes …` with a limit of its memory and returns what it prints.

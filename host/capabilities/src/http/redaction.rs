@@ -134,24 +134,31 @@ impl Known {
     }
 }
 
-/// The most bytes at the beginning that spell a form. A sign may have several spellings, and only the following bytes
-/// decide between them.
+/// So much of the beginning of a secret counts as the secret. A comparison that fails has then read little, whatever secret
+/// and text a plugin chooses.
+const ENOUGH: usize = 64;
+
+/// The most bytes at the beginning that spell a form, or [`ENOUGH`] of it. A sign may have several spellings, and only the
+/// following bytes decide between them.
 fn length(form: &[Sign], bytes: &[u8]) -> Option<usize> {
     if !form.first()?.begins(*bytes.first()?) {
         return None;
     }
     let mut ends = vec![0];
-    for sign in form {
+    for (matched, sign) in form.iter().enumerate() {
         let mut next = Vec::new();
-        for end in ends {
-            sign.lengths(&bytes[end..], &mut |length| {
-                if !next.contains(&(end + length)) {
-                    next.push(end + length);
+        for end in &ends {
+            sign.lengths(&bytes[*end..], &mut |length| {
+                if !next.contains(&(*end + length)) {
+                    next.push(*end + length);
                 }
             });
         }
-        if next.is_empty() {
+        if next.is_empty() && matched < ENOUGH {
             return None;
+        }
+        if next.is_empty() {
+            break;
         }
         ends = next;
     }

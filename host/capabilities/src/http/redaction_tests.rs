@@ -114,3 +114,29 @@ proptest! {
         prop_assert!(redaction.finds(url_safe.as_bytes()), "{url_safe}");
     }
 }
+
+/// A plugin that chooses both a secret and the text in which it is looked for.
+mod attack {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_long_secret_of_one_letter_is_looked_for_in_one_pass() {
+        let secret = "a".repeat(30 << 10) + "b";
+        let begun = Instant::now();
+        let near = ("a".repeat(60) + "c").repeat((1 << 18) / 61);
+        assert_eq!(redacted(&secret, &near), near);
+        let long = "a".repeat(1 << 20);
+        let found = redacted(&secret, &long);
+        assert!(found.len() < 1_000 && found.contains(REDACTED), "{} bytes", found.len());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_long_beginning_of_a_secret_is_removed_too() {
+        let secret: String = (0..100).map(|at| format!("{at:03}")).collect();
+        assert_eq!(redacted(&secret, &format!("x {} y", &secret[..150])), "x [REDACTED] y");
+        assert_eq!(redacted(&secret, &secret[..30]), secret[..30]);
+    }
+}

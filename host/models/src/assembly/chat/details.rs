@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const STREAMED: &[(&str, &str)] = &[("reasoning.text", "text"), ("reasoning.summary", "summary")];
 
 /// How many of the newest items a piece may continue. Servers interleave a few items at most.
-const REACH: usize = 64;
+const REACH: usize = 16;
 
 /// Appends items, or pieces of them. The items of a `whole` reply stay as they are.
 pub(super) fn append(kept: &mut Vec<Value>, more: &[Value], whole: bool) {
