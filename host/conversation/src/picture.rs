@@ -170,7 +170,7 @@ impl Picture {
                     stretches.push(Stretch::Summarised {
                         key: summary.key.clone(),
                         made: made.get(&summary.key).cloned(),
-                        covers: summary.covers.clone(),
+                        covers: covers::merged(&summary.covers, conversation),
                         messages: covered.len(),
                         tokens,
                         said: covered.iter().map(said).fold(0, u32::saturating_add),

@@ -154,7 +154,8 @@ fn a_heavy_summary_in_the_store_of_an_earlier_version_still_opens() {
     let last = server.last_turn();
     assert_valid_request(&last.body);
     assert!(last.raw_member("messages").contains("All was said."));
-    home.hermes(&["context", "--json"]).timeout(DEADLINE).run().success();
+    let context = home.hermes(&["context", "--json"]).timeout(DEADLINE).run().success().stdout;
+    assert!(context.len() < 4 << 20, "{} bytes", context.len());
 }
 
 /// Runs `yes | hermes …` with a limit of its memory and returns what it prints.
