@@ -65,7 +65,7 @@ impl Crowding {
         format!(
             "the tools, skills and prompt of the plugin `{plugin}` are left out of this session: they have about {share} tokens, \
              and the whole prompt would have {total}; a window of {window} leaves room for a conversation if the prompt has at \
-             most {most}; choose a model with a larger window, or turn the plugin off: `hermes plugins disable {plugin}`"
+             most {most}; choose a model with a larger window, or turn the plugin off"
         )
     }
 }
@@ -109,7 +109,7 @@ mod tests {
         shares.add("large", &"b ".repeat(30_000));
         let crowding = shares.crowding(51_000, 32_768, &BTreeSet::new());
         let notice = crowding[0].notice();
-        for words in ["`large`", "about 50000 tokens", "would have 51000", "at most 18023", "plugins disable large"] {
+        for words in ["`large`", "about 50000 tokens", "would have 51000", "at most 18023", "turn the plugin off"] {
             assert!(notice.contains(words), "{notice}");
         }
     }

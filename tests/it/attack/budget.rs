@@ -44,7 +44,10 @@ fn tools_that_would_fill_the_window_are_left_out_by_name_and_the_session_goes_on
     let server = server();
     let home = remembering(&server, json!({ "tools": 128, "tool_bytes": 10_000 }));
     let first = home.hermes(&["-z", "hello"]).timeout(DEADLINE).run().success();
-    first.says(&["tools, skills and prompt of the plugin `flooder` are left out", "hermes plugins disable flooder"]);
+    first.says(&[
+        "tools, skills and prompt of the plugin `flooder` are left out",
+        "choose a model with a larger window",
+    ]);
     let request = server.last_turn();
     assert!(request.tool_names().iter().all(|name| !name.starts_with("flood_")), "{:?}", request.tool_names());
     assert!(request.tool_names().contains(&"read_file"), "the bundled tools stay: {:?}", request.tool_names());
@@ -116,7 +119,9 @@ fn what_an_adopted_plan_leaves_in_the_store_is_small() {
     for plan in ["ranges", "reason"] {
         let server = server();
         let home = folding(&server, plan);
-        let output = talk(&home, &["one", "two", "three", "/context"]);
+        // Long enough that a summary saves something.
+        let long = "please go on with the work ".repeat(200);
+        let output = talk(&home, &[&long, &long, &long, "/context"]);
         assert_eq!(server.turns().len(), 3, "{plan}: {output}");
         assert!(server.last_turn().raw_member("messages").contains("All was said."), "{plan}: {output}");
         let shown = output.stdout.len() + output.stderr.len();
@@ -210,7 +215,6 @@ fn pipe(home: &Home, path: &str) {
 #[cfg(unix)]
 #[test]
 fn a_pipe_or_a_device_in_the_place_of_a_file_of_the_home_never_hangs() {
-    const QUICK: Duration = Duration::from_secs(30);
     type Put = fn(&Home, &str);
     let device: Put = |home, path| {
         let path = home.path().join(path);
@@ -218,18 +222,17 @@ fn a_pipe_or_a_device_in_the_place_of_a_file_of_the_home_never_hangs() {
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     };
     for (put, what) in [(pipe as Put, "a pipe"), (device, "a device")] {
-        for file in ["config.yaml", "plugins.lock"] {
-            let home = Home::with(&server());
-            put(&home, file);
-            let output = home.hermes(&["-z", "hello"]).timeout(QUICK).run().refused();
-            output.says(&[file, &format!("it is {what}, not a regular file")]);
-        }
-        for file in [".env", "SOUL.md"] {
+        let home = Home::with(&server());
+        put(&home, "config.yaml");
+        let output = home.hermes(&["-z", "hello"]).timeout(DEADLINE).run().refused();
+        output.says(&["config.yaml", &format!("it is {what}, not a regular file")]);
+        // A session works without these, and says so.
+        for file in ["plugins.lock", ".env", "SOUL.md"] {
             let server = server();
             let home = Home::with(&server);
             put(&home, file);
-            let output = home.hermes(&["-z", "hello"]).timeout(QUICK).run().success();
-            output.says(&[file]);
+            let output = home.hermes(&["-z", "hello"]).timeout(DEADLINE).run().success();
+            output.says(&[file, if file == "SOUL.md" { "not a regular file" } else { what }]);
         }
     }
 }
