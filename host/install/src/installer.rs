@@ -113,7 +113,7 @@ impl Installer {
             component: project.component_name(),
             archive: fetched.archive.as_deref(),
             given: wanted.key.as_deref(),
-            pinned: same.and_then(|entry| entry.pin.signer.as_deref()),
+            pinned: same.and_then(pinned_key),
             unchanged: same.is_some_and(is_installed),
         })?;
         drop(files);
@@ -320,4 +320,10 @@ impl Installer {
         recover(&self.places, &turn, &|_| ())?;
         Ok(turn)
     }
+}
+
+/// The publisher's key of an installed plugin. It stays pinned after a rollback to a version without a signature.
+pub(crate) fn pinned_key(entry: &Entry) -> Option<&str> {
+    let previous = entry.previous.as_ref().and_then(|previous| previous.signer.as_deref());
+    entry.pin.signer.as_deref().or(previous)
 }

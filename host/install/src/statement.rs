@@ -74,8 +74,8 @@ pub(crate) fn mismatch(signed: &[u8], found: &str) -> Option<Reason> {
             Some(_) => {}
         }
     }
-    differences
-        .extend(now.keys().filter(|name| !before.contains_key(*name)).map(|name| format!("{name} is not signed")));
+    let added = now.keys().filter(|name| !before.contains_key(*name));
+    differences.extend(added.map(|name| format!("{} is not signed", shown(name))));
     let more = differences.len().saturating_sub(MOST_NAMED);
     differences.truncate(MOST_NAMED);
     if differences.is_empty() {
@@ -85,7 +85,8 @@ pub(crate) fn mismatch(signed: &[u8], found: &str) -> Option<Reason> {
         differences.push(format!("and {more} more"));
     }
     let why = format!("the signed statement does not describe this plugin: {}", differences.join(", "));
-    Some(Reason::new(why, "do not trust this copy; get the plugin from its publisher again"))
+    let fix = "do not trust this copy; if you changed it yourself, sign it again with `hermes plugins sign`";
+    Some(Reason::new(why, fix))
 }
 
 fn value<'a>(statement: &'a str, field: &str) -> &'a str {

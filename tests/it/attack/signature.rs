@@ -108,6 +108,26 @@ fn updates_of_a_signed_plugin() {
 }
 
 #[test]
+fn a_rollback_to_an_unsigned_version_does_not_unpin_the_key() {
+    let home = home();
+    write(&home, "1.0.0", "");
+    home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().success();
+    write(&home, "1.1.0", "");
+    sign(&home, "publisher.key");
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
+    home.hermes(&["plugins", "rollback", "keeper"]).run().success();
+    assert_eq!(installed(&home), ("1.0.0".to_owned(), Value::Null));
+    write(&home, "1.2.0", "");
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().refused().says(&["install.key", "not signed"]);
+    sign(&home, "stranger.key");
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().refused().says(&["--accept-key"]);
+    let _ = fs::remove_file(home.workspace().join("keeper/minisign.pub"));
+    sign(&home, "publisher.key");
+    home.hermes(&["plugins", "update", "keeper", "--yes"]).run().success();
+    assert_eq!(installed(&home), ("1.2.0".to_owned(), PUBLIC.into()));
+}
+
+#[test]
 fn every_signature_beside_an_archive_must_be_valid() {
     let home = home();
     write(&home, "1.0.0", "");

@@ -8,7 +8,7 @@ use hermes_plugin_host::rehearsal::{Shown, rehearse};
 use hermes_plugin_host::{CodeFiles, Entry, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, draft_interfaces, exported_interfaces};
 
-use super::Prepared;
+use super::{Prepared, pinned_key};
 use crate::error::{At, InstallError};
 use crate::grants::reason;
 use crate::transaction::Rewrite;
@@ -169,10 +169,10 @@ impl Prepared {
 
     /// Refuses a key that differs from the pinned one.
     pub fn same_key(&self) -> Result<(), InstallError> {
-        match self.known().and_then(|before| before.pin.signer.as_ref()) {
-            Some(pinned) if self.pin.signer.as_ref() != Some(pinned) => Err(InstallError::Key {
+        match self.known().and_then(pinned_key) {
+            Some(pinned) if self.pin.signer.as_deref() != Some(pinned) => Err(InstallError::Key {
                 name: self.manifest.name.clone(),
-                pinned: pinned.clone(),
+                pinned: pinned.to_owned(),
                 now: self.pin.signer.clone(),
             }),
             _ => Ok(()),
