@@ -168,7 +168,7 @@ fn lines_and_data_that_nobody_knows_need_a_word_of_their_own() {
     };
     let home = leftovers();
     let installed = home.hermes(&["plugins", "install", "./bob", "--yes"]).run().success();
-    installed.says(&["it is not known for which plugin", "taken out of config.yaml", "memory.provider: notes"]);
+    installed.says(&["perhaps written for another plugin", "taken out of config.yaml", "memory.provider: notes"]);
     home.hermes(&["-z", "Go."]).run().success();
     assert!(!ran(&home), "`--yes` agreed to an approval that it does not name");
     assert!(settings(&home).contains("other/tool") && !settings(&home).contains("process:sh"));
@@ -382,12 +382,17 @@ fn what_the_user_sees_of_updates_and_of_another_author() {
     trust(&home);
     home.write("data/notes/documents/note", "of Ann");
     notes_of(&home, "bob", "runner", "");
-    asked(
-        &mut screens,
-        "a replacement by another author's plugin",
-        &home,
-        &["plugins", "install", "./bob", "--replace"],
-    );
+    // The first question is about lines of config.yaml, the second one about the plugin.
+    let replace = ["plugins", "install", "./bob", "--replace"];
+    let mut terminal = home.hermes(&replace).at_terminal();
+    terminal.wait_for("[y/N] ", 1);
+    terminal.press("n\r");
+    terminal.wait_for("[y/N] ", 2);
+    terminal.press("n\r");
+    assert_eq!(terminal.wait().code(), Some(1), "{}", terminal.shown());
+    let shown = terminal.shown().replace('\r', "");
+    let line = format!("hermes {}", replace.join(" "));
+    screens.shown("a replacement by another author's plugin", &home, &line, shown.trim_end());
     screens.error(
         "the same without a terminal",
         &home,

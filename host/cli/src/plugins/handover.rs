@@ -28,19 +28,27 @@ pub(super) fn ask(left: &Leftovers<'_>, keep: bool, console: Console) -> Result<
             console.numbered("config.yaml", title, &rows);
         }
     };
-    show(left.applied, "applies to this plugin:");
+    show(left.applied, "lines that apply to this plugin:");
     if left.asked.is_empty() {
         return Ok(true);
     }
+    let count = left.asked.len();
     let written = match left.owner {
-        Some(owner) => format!("was written for the plugin of this name from {}:", origin(Some(owner))),
-        None => "has rights for this name, and it is not known for which plugin:".to_owned(),
+        Some(owner) => {
+            console.row("left by", &owner.to_string());
+            format!("lines that were written for that plugin of this name: {count}")
+        }
+        None => format!("lines that give this name rights, perhaps written for another plugin: {count}"),
     };
     show(left.asked, &written);
     if keep || !io::stdin().is_terminal() {
         return Ok(keep);
     }
-    question("apply these lines to the new plugin? No takes them out of config.yaml.", "nothing was changed", "")
+    question(
+        "apply these lines to the new plugin? (otherwise an installation takes them out of config.yaml)",
+        "nothing was changed",
+        "",
+    )
 }
 
 /// Asks whether a plugin continues another origin.
