@@ -15,8 +15,6 @@ use crate::hook_dispatcher::HookDispatcher;
 use crate::memory_extras::Mirrors;
 use crate::skills::{self, SkillCatalog};
 
-/// The owner of the host's own tools.
-const HOST: &str = "hermes";
 /// The most bytes of a tool's name in an error: a model can write any name.
 const SHOWN_NAME: usize = 64;
 
