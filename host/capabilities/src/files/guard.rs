@@ -4,6 +4,7 @@
 //! Every change of a file passes here, whichever plugin asks for it. [`Guard`] holds what the plugins of a session share:
 //! the list of files that start programs or instruct agents, and the contents that the session has read.
 
+mod built_in;
 mod change;
 mod kernel;
 mod listed;
@@ -14,9 +15,10 @@ mod seen;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use built_in::BUILT_IN;
 pub use change::{Agreed, Change, Concern, Deed};
 pub(super) use kernel::is_kernel_interface;
-pub use listed::{BUILT_IN, Listed, ListedFile, PatternError};
+pub use listed::{Listed, ListedFile, PatternError};
 pub(super) use name::is_git;
 pub use seen::Seen;
 

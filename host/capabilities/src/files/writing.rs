@@ -1,0 +1,156 @@
+//! Writing and removing files, within the rules for changes.
+
+use std::path::Path;
+
+use cap_std::fs::MetadataExt as _;
+
+use super::guard::{Agreed, Change, Concern, Deed};
+use super::replace::{self, Mode};
+use super::walk::{Leaf, Place, Request, Way};
+use super::{FilesError, MAX_HASHED, MAX_WRITE, Roots, anything, content_version, large_version, lock, version_of};
+
+impl Roots {
+    /// Replaces the content of a file atomically, and returns its new version. A link is followed: it is kept, and its
+    /// target is replaced. Permissions are kept, and missing directories are created. With `version`, the write happens
+    /// only if the file is at that version; without it, unconditionally.
+    ///
+    /// Writers wait for each other by a lock on the directory, which other programs do not use. Of two writers that name the
+    /// same version, one gets the conflict.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Conflict`] if the file is at another version or gone; [`FilesError::Protected`] if it is marked
+    /// read-only; [`FilesError::Approval`] if the user has to agree, which `agreed` then records.
+    pub fn write(
+        &self,
+        root: &str,
+        path: &str,
+        content: &[u8],
+        version: Option<&str>,
+        agreed: &Agreed,
+    ) -> Result<String, FilesError> {
+        let mut request = self.request(root, path)?.to_change()?;
+        if content.len() > MAX_WRITE {
+            return Err(request.too_large(content.len(), MAX_WRITE));
+        }
+        let way = if version.is_some() { Way::MustExist } else { Way::Made };
+        let create = |request: &Request<'_>, target: &Path| {
+            let concerns = self.guard.of_file(target).into_iter().collect();
+            self.check(request, target, concerns, agreed, || Deed::Create(content.to_vec()))
+        };
+        let slot = match request.follow(Leaf::Followed, way, &create) {
+            Ok(Place::Slot(slot)) => slot,
+            Ok(Place::Directory(dir)) => {
+                let meta = dir.dir_metadata().map_err(|e| request.io("look at", e))?;
+                return Err(request.not_a_file(&meta));
+            }
+            // The caller knows a version, so the file existed before.
+            Err(FilesError::NotFound { .. }) => return Err(request.conflict(None)),
+            Err(error) => return Err(error),
+        };
+        let handle = lock(&request, &slot.parent)?;
+
+        let meta = request.look(&slot.parent, &slot.name)?;
+        let mode = match &meta {
+            // A link replaced it after the check.
+            Some(meta) if meta.is_symlink() => return Err(request.busy()),
+            Some(meta) if !meta.is_file() => return Err(request.not_a_file(meta)),
+            Some(meta) if meta.permissions().readonly() => return Err(request.protected()),
+            Some(meta) => Mode::Kept(meta.mode()),
+            None => {
+                request.check_creation(&slot)?;
+                Mode::New(0o666)
+            }
+        };
+        let current = match &meta {
+            Some(meta) => Some(version_of(&request, &slot.parent, &slot.name, meta)?),
+            None => None,
+        };
+        if let Some(known) = version
+            && current.as_deref() != Some(known)
+        {
+            return Err(request.conflict(current));
+        }
+        match &meta {
+            None => create(&request, &slot.path)?,
+            Some(meta) => {
+                let concerns = self.concerns(&slot.path, current.as_deref().unwrap_or_default(), meta.len());
+                let deed = || Deed::Replace { size: meta.len(), content: content.to_vec() };
+                self.check(&request, &slot.path, concerns, agreed, deed)?;
+            }
+        }
+        replace::replace(&slot.parent, &handle, &slot.name, content, mode).map_err(|e| request.io("write", e))?;
+        let version = if content.len() as u64 <= MAX_HASHED {
+            content_version(content)
+        } else {
+            let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
+            large_version(&meta)
+        };
+        self.guard.seen().wrote(&slot.path, &version);
+        Ok(version)
+    }
+
+    /// Why replacing or removing the file at `path` needs approval.
+    fn concerns(&self, path: &Path, version: &str, size: u64) -> Vec<Concern> {
+        let unread = size > 0 && !self.guard.seen().has(path, version);
+        let unread = unread.then(|| Concern::Unread { path: path.to_owned(), version: version.to_owned() });
+        self.guard.of_file(path).into_iter().chain(unread).collect()
+    }
+
+    /// Stops a change that the user has not agreed to.
+    pub(super) fn check(
+        &self,
+        request: &Request<'_>,
+        path: &Path,
+        concerns: Vec<Concern>,
+        agreed: &Agreed,
+        deed: impl FnOnce() -> Deed,
+    ) -> Result<(), FilesError> {
+        let concerns = agreed.open(concerns);
+        if concerns.is_empty() {
+            return Ok(());
+        }
+        Err(request.approval(Change { deed: deed(), path: path.to_owned(), concerns }))
+    }
+
+    /// Removes a file, a link (not its target) or an empty directory.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::NotEmpty`] for a directory that is not empty; [`FilesError::Approval`] as for writes.
+    pub fn remove(&self, root: &str, path: &str, agreed: &Agreed) -> Result<(), FilesError> {
+        let mut request = self.request(root, path)?.to_change()?;
+        let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist, &anything)? else {
+            return Err(request.bad_path("it is the root itself"));
+        };
+        let handle = lock(&request, &slot.parent)?;
+        let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
+        request.check_departure(&meta)?;
+        let concerns = if meta.is_file() {
+            let version = version_of(&request, &slot.parent, &slot.name, &meta)?;
+            self.concerns(&slot.path, &version, meta.len())
+        } else if meta.is_symlink() {
+            self.guard.of_link(&slot.path).into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        self.check(&request, &slot.path, concerns, agreed, || Deed::Remove)?;
+        let removed = if meta.is_dir() {
+            slot.parent.remove_dir(&slot.name)
+        } else if meta.is_symlink() {
+            slot.parent.remove_file(&slot.name)
+        } else if !meta.is_file() {
+            return Err(request.not_a_file(&meta));
+        } else if meta.permissions().readonly() {
+            return Err(request.protected());
+        } else {
+            slot.parent.remove_file(&slot.name)
+        };
+        removed.map_err(|error| match error.kind() {
+            std::io::ErrorKind::DirectoryNotEmpty => request.not_empty(),
+            _ => request.io("remove", error),
+        })?;
+        let _ = handle.sync_all();
+        Ok(())
+    }
+}
