@@ -39,6 +39,8 @@ pub const MAX_VALUE: usize = 1 << 20;
 const CONNECTIONS: usize = 4;
 /// How often a waiting call checks whether its caller still waits.
 const LOOK: Duration = Duration::from_millis(25);
+/// The usual grace of a budget.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// One SQL statement, with the values of its parameters in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +103,8 @@ impl Quota {
 pub struct Budget {
     /// The deadline.
     pub until: Instant,
+    /// How long after its deadline, or after the caller has gone, a statement in a worker may still stop by itself.
+    pub grace: Duration,
     /// Called regularly while a statement runs.
     pub cancelled: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -108,7 +112,7 @@ pub struct Budget {
 impl Budget {
     /// A budget of time alone.
     pub fn of(time: Duration) -> Self {
-        Self { until: Instant::now() + time, cancelled: Arc::new(|| false) }
+        Self { until: Instant::now() + time, grace: GRACE, cancelled: Arc::new(|| false) }
     }
 
     fn left(&self) -> Duration {
@@ -231,6 +235,12 @@ impl Database {
             return remote.execute(statements, budget);
         }
         self.on_connection(budget, |connection| connection.execute(statements, budget))
+    }
+
+    /// Closes the connections that no call uses. With the last one, SQLite merges its log into the file.
+    fn close_idle(&self) {
+        let idle = std::mem::take(&mut lock(&self.pool).idle);
+        lock(&self.pool).open -= idle.len();
     }
 
     fn on_connection<T>(

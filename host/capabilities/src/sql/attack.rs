@@ -302,7 +302,7 @@ fn a_database_in_memory_is_limited_as_a_whole() {
 
 #[test]
 fn a_worker_ends_with_its_database_and_a_dead_one_is_replaced() {
-    let (_home, database) = attacked();
+    let (home, database) = attacked();
     let process = || database.remote.as_ref().unwrap().process().unwrap();
     let first = process();
     let pid = rustix::process::Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
@@ -312,6 +312,8 @@ fn a_worker_ends_with_its_database_and_a_dead_one_is_replaced() {
     let second = process();
     assert_ne!(first, second);
     drop(database);
+    let files: Vec<_> = home.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, ["plugin.db"], "the log is merged into the file");
     assert!(!Path::new(&format!("/proc/{second}")).exists(), "the worker outlives its database");
 }
 

@@ -27,8 +27,8 @@ pub use self::serve::serve;
 use self::frame::{Assignment, CallId, Reply, Work};
 use super::{Budget, CONNECTIONS, LOOK, Quota, Rows, SqlError, Statement, lock};
 
-/// How long after its deadline, or after the caller has gone, a statement may still stop by itself.
-const GRACE: Duration = Duration::from_millis(200);
+/// How long a worker may take to close its database.
+const LEAVING: Duration = Duration::from_millis(500);
 /// How long the host tries to pass a request to a worker.
 const WRITING: Duration = Duration::from_secs(2);
 
@@ -78,6 +78,8 @@ impl Remote {
 
     pub(super) fn with(program: WorkerProgram, path: Option<PathBuf>, quota: Quota) -> Self {
         let seats = if path.is_some() { CONNECTIONS } else { 1 };
+        // The worker has another working directory.
+        let path = path.map(|path| std::path::absolute(&path).unwrap_or(path));
         Self {
             program,
             assignment: Assignment { path, quota },
@@ -229,7 +231,7 @@ impl Worker {
             read_replies(&own, &quota, &waiting);
             let mut waiting = lock(&waiting);
             waiting.is_over = true;
-            // Whoever waits for a reply sees that its sender is gone.
+            // A call that waits for a reply sees that its sender is gone.
             waiting.calls.clear();
         })?;
         Ok(worker)
@@ -259,7 +261,9 @@ impl Worker {
         // Why the call ends, and until when it may do so by itself.
         let mut stopping: Option<(SqlError, Instant)> = None;
         loop {
-            match reply.recv_timeout(LOOK) {
+            let until = stopping.as_ref().map_or(budget.until, |(_, until)| *until);
+            let left = until.saturating_duration_since(Instant::now());
+            match reply.recv_timeout(left.min(LOOK)) {
                 Ok(reply) => return Outcome::Replied(reply),
                 Err(RecvTimeoutError::Disconnected) => return Outcome::Ended,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -269,12 +273,12 @@ impl Worker {
                 Some((error, until)) if now >= *until => return Outcome::Stuck(error.clone()),
                 Some(_) => {}
                 None if budget.is_cancelled() => {
-                    stopping = Some((SqlError::Cancelled, now + GRACE));
+                    stopping = Some((SqlError::Cancelled, now + budget.grace));
                     if frame::write_cancel(&mut *lock(&self.requests), call).is_err() {
                         return Outcome::Ended;
                     }
                 }
-                None if budget.left().is_zero() => stopping = Some((SqlError::Time, now + GRACE)),
+                None if budget.left().is_zero() => stopping = Some((SqlError::Time, now + budget.grace)),
                 None => {}
             }
         }
@@ -301,7 +305,13 @@ impl Worker {
 }
 
 impl Drop for Worker {
+    /// Lets the worker close its database, which it does when the stream ends.
     fn drop(&mut self) {
+        let _ = lock(&self.requests).get_ref().shutdown(Shutdown::Both);
+        let until = Instant::now() + LEAVING;
+        while matches!(lock(&self.child).try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.end();
     }
 }

@@ -7,7 +7,7 @@ use hermes_bindings::imported;
 use imported::sql as wit;
 use imported::types::Error;
 
-use crate::context::Context;
+use crate::context::{Context, margin};
 use crate::convert::fault;
 use crate::error::Fault;
 use hermes_capabilities::sql::{Budget, Database, SqlError, Statement, Value};
@@ -20,7 +20,9 @@ impl Context {
     {
         let Some(database) = self.services.database.clone() else { return Err(fault(Fault::denied("sql"))) };
         let call = self.call.clone();
-        let budget = Budget { until: call.work_until(), cancelled: Arc::new(move || call.is_cancelled()) };
+        // Work ends two margins before the call, and the host waits for it until one margin before.
+        let (until, grace) = (call.work_until(), margin(call.time_left()) / 2);
+        let budget = Budget { until, grace, cancelled: Arc::new(move || call.is_cancelled()) };
         self.off_thread(move || Ok(work(&database, &budget)?)).await.map_err(fault)
     }
 }

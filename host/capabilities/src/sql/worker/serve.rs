@@ -5,7 +5,6 @@ use std::io::{self, BufReader, BufWriter};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Instant;
 
 use super::super::{Budget, CONNECTIONS, Database, Place, lock};
 use super::frame::{self, Assignment, CallId, Reply, Request};
@@ -53,6 +52,7 @@ pub fn serve(stream: UnixStream) -> io::Result<()> {
             break;
         }
     }
+    worker.database.close_idle();
     Ok(())
 }
 
@@ -66,8 +66,7 @@ struct Worker {
 impl Worker {
     fn run(&self, call: CallId, request: Request) {
         let flag = lock(&self.cancelled).get(&call).map(Arc::clone).unwrap_or_default();
-        let budget =
-            |left| Budget { until: Instant::now() + left, cancelled: Arc::new(move || flag.load(Ordering::Relaxed)) };
+        let budget = |left| Budget { cancelled: Arc::new(move || flag.load(Ordering::Relaxed)), ..Budget::of(left) };
         let done = match request {
             Request::Query { statement, left } => self.database.query(&statement, &budget(left)).map(Reply::Rows),
             Request::Execute { statements, left } => {
