@@ -4,12 +4,15 @@
 //! `HERMES_ATTACK_ALL` set; a usual run of the tests leaves out inputs for which [`all`] is asked.
 //! `docs/security.md` lists the boundaries.
 
+mod approval;
 mod archive;
 mod budget;
 mod consent;
 #[cfg(target_os = "linux")]
 mod exhaustion;
 mod file;
+mod import;
+mod injection;
 mod model;
 mod origin;
 #[cfg(target_os = "linux")]
@@ -18,6 +21,7 @@ mod program;
 mod signature;
 #[cfg(target_os = "linux")]
 mod sql;
+mod terminal;
 
 /// True if this run has time for every input.
 #[expect(dead_code, reason = "the first inputs all fit into a usual run")]

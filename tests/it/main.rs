@@ -18,4 +18,5 @@ mod plugins;
 mod promises;
 mod prompt;
 mod screen;
+mod security;
 mod sessions;

@@ -42,7 +42,8 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
             }
         }
     }
-    let (skills, failed) = plugins.toolbox.skills().index().await;
+    let (skills, failed, suspicious) = plugins.toolbox.skills().index().await;
+    notices.extend(suspicious);
     if !failed.is_empty() {
         failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", fallback(before))));
         unread.push("skills".to_owned());

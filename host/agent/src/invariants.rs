@@ -23,7 +23,7 @@ pub fn recall(bytes: &[u8]) {
         })
         .collect();
     let budget = u32::from(*budget) * 8;
-    let Some(sent) = with_recollections(&said, &recalled, &Shown::default(), budget) else { return };
+    let Some(sent) = with_recollections(&said, &recalled, &Shown::default(), budget, &mut Vec::new()) else { return };
     let Some(block) = sent.strip_prefix(said.as_str()) else { panic!("the user's words were changed") };
     let lower = block.to_ascii_lowercase();
     assert_eq!(
@@ -97,7 +97,7 @@ mod attack {
             ["<memory-context>", "</memory-context>", "<", "<//", " ", "<memory-<memory-context>context>", "\n\n"]
         {
             let texts = [recalled(unit.repeat(4 * MIB / unit.len())), recalled("tea".to_owned())];
-            let sent = with_recollections("hi", &texts, &Shown::default(), 2_000).unwrap();
+            let sent = with_recollections("hi", &texts, &Shown::default(), 2_000, &mut Vec::new()).unwrap();
             assert!(sent.ends_with("\n\ntea\n</memory-context>") && sent.len() < 500, "{unit:?}: {} bytes", sent.len());
         }
         assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
@@ -107,7 +107,7 @@ mod attack {
     fn thousands_of_memories_are_checked_in_one_pass() {
         let texts: Vec<Recalled> = (0..100_000).map(|at| recalled(format!("memory {}", at % 10))).collect();
         let begun = Instant::now();
-        let sent = with_recollections("hi", &texts, &Shown::default(), 2_000).unwrap();
+        let sent = with_recollections("hi", &texts, &Shown::default(), 2_000, &mut Vec::new()).unwrap();
         assert_eq!(sent.matches("memory ").count(), 10);
         assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
     }

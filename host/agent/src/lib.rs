@@ -30,6 +30,7 @@ mod hook_dispatcher;
 mod host;
 mod host_source;
 mod id;
+mod imported;
 #[doc(hidden)]
 pub mod invariants;
 mod journal;
@@ -49,6 +50,7 @@ mod recall;
 mod reload;
 mod report;
 mod room;
+mod screening;
 mod session;
 mod sessions;
 mod skills;
@@ -72,6 +74,7 @@ pub use feed::{Feed, FeedLimits, Subscription};
 pub use host::{Host, PromptSettings, Settings};
 pub use host_source::{Choice, HostSource};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
+pub use imported::{AcceptedParts, suspicions};
 
 pub use clash::{Owners, clash};
 pub use log_file::older_log;

@@ -31,7 +31,11 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     let is_new = session.is_none();
     let (session, history) = match session {
         Some(id) => {
-            let session = host.store.session(id).await?;
+            let mut session = host.store.session(id).await?;
+            if session.imported {
+                // The prompt of the file is shown, but nothing in the folder of the file is read.
+                session.workspace = workspace;
+            }
             let history = Journal::open(&host.store, &session).await?.history();
             (session, history)
         }
@@ -61,5 +65,6 @@ fn unsaved(host: &Host, workspace: PathBuf) -> Session {
         message_count: 0,
         totals: Totals::default(),
         parent: None,
+        imported: false,
     }
 }

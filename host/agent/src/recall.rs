@@ -51,13 +51,20 @@ pub(crate) struct Recalls {
     running: HashMap<String, JoinSet<Answer>>,
     /// Recalls ahead of the next message.
     prefetches: Prefetches,
+    /// The notices of suspicious memories that the user has seen.
+    noticed: HashSet<String>,
 }
 
 type Answer = Result<Vec<Recollection>, CallError>;
 
 impl Recalls {
     pub(crate) fn new(waits: HashMap<String, Duration>, prefetches: Prefetches) -> Self {
-        Self { waits, running: HashMap::new(), prefetches }
+        Self { waits, running: HashMap::new(), prefetches, noticed: HashSet::new() }
+    }
+
+    /// Whether the user has not seen this notice in this session.
+    pub(crate) fn is_new(&mut self, notice: &str) -> bool {
+        self.noticed.insert(notice.to_owned())
     }
 
     /// Cancels recalls for earlier messages and ahead of the next one, and drops their results.

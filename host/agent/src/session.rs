@@ -5,6 +5,8 @@
 
 mod actor;
 #[cfg(test)]
+mod attack;
+#[cfg(test)]
 mod contract_tests;
 mod core;
 #[cfg(test)]
@@ -21,13 +23,22 @@ pub use handle::{SessionHandle, SessionRules};
 
 use hermes_conversation::SessionId;
 
+use crate::imported::AcceptedParts;
+
 /// Which session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
     /// A new session, stored with its first message.
     New,
-    /// A stored session.
+    /// A stored session. Of an imported session that waits for the user's decision, neither folder nor prompt is used.
     Resume(SessionId),
+    /// An imported session that waits for the user's decision, with what the user accepts of it.
+    Imported {
+        /// Its id.
+        session: SessionId,
+        /// What the user accepts.
+        accepted: AcceptedParts,
+    },
     /// A new session that begins with all messages of another one.
     Branch(SessionId),
 }

@@ -42,7 +42,7 @@ impl Sessions {
 
     /// Opens a session. For a stored session that is already open it returns a handle to the open one.
     pub async fn open(&self, begin: Begin, choice: Choice, workspace: PathBuf) -> Result<SessionHandle, Problem> {
-        if let Begin::Resume(id) = &begin
+        if let Begin::Resume(id) | Begin::Imported { session: id, .. } = &begin
             && let Some(handle) = self.find(id)
         {
             return Ok(handle);

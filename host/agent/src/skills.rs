@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use hermes_conversation::ToolSchema;
 use hermes_plugin_host::{CallError, Skill, Skills};
+use hermes_prompt::Notice;
 use serde::Deserialize;
 use serde_json::json;
+
+use crate::screening;
 
 pub(crate) const LIST: &str = "skills_list";
 pub(crate) const VIEW: &str = "skill_view";
@@ -68,19 +71,23 @@ impl SkillCatalog {
         ]
     }
 
-    /// All skills, and the errors of plugins that failed to list theirs.
-    pub(crate) async fn index(&self) -> (Vec<(Arc<dyn Skills>, Skill)>, Vec<CallError>) {
-        let (mut skills, mut failed) = (Vec::new(), Vec::new());
+    /// All skills without suspicious texts, the errors of plugins that failed to list theirs, and notices of the texts.
+    pub(crate) async fn index(&self) -> (Vec<(Arc<dyn Skills>, Skill)>, Vec<CallError>, Vec<Notice>) {
+        let (mut skills, mut failed, mut notices) = (Vec::new(), Vec::new(), Vec::new());
         for plugin in &self.plugins {
             match plugin.index().await {
                 Ok(index) => {
                     let usable = |skill: &Skill| supports_this_platform(skill) && fits(skill, &self.toolsets);
-                    skills.extend(index.into_iter().filter(usable).map(|skill| (Arc::clone(plugin), skill)));
+                    for skill in index.into_iter().filter(usable) {
+                        let (skill, notice) = screening::skill(plugin.name(), skill);
+                        skills.extend(skill.map(|skill| (Arc::clone(plugin), skill)));
+                        notices.extend(notice);
+                    }
                 }
                 Err(error) => failed.push(error),
             }
         }
-        (skills, failed)
+        (skills, failed, notices)
     }
 
     /// Runs one of the two tools. The text of an error goes to the model.
@@ -92,7 +99,7 @@ impl SkillCatalog {
     }
 
     async fn list(&self, arguments: ListArguments) -> Result<String, String> {
-        let (skills, failed) = self.index().await;
+        let (skills, failed, _) = self.index().await;
         let wanted = |skill: &Skill| arguments.category.as_ref().is_none_or(|category| *category == skill.category);
         let skills: Vec<_> = skills
             .iter()
@@ -108,7 +115,7 @@ impl SkillCatalog {
     }
 
     async fn view(&self, arguments: ViewArguments) -> Result<String, String> {
-        let (skills, _) = self.index().await;
+        let (skills, ..) = self.index().await;
         let Some((plugin, _)) = skills.iter().find(|(_, skill)| skill.name == arguments.name) else {
             let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
             let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

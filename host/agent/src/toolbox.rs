@@ -13,6 +13,7 @@ use crate::approval::Gate;
 use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::memory_extras::Mirrors;
+use crate::screening;
 use crate::skills::{self, SkillCatalog};
 
 /// The most bytes of a tool's name in an error: a model can write any name.
@@ -66,9 +67,16 @@ impl Toolbox {
             catalogs.insert(plugin.name().to_owned(), names);
             for tool in tools {
                 let name = tool.schema.name.clone();
-                match unusable(&tool) {
-                    Some(why) => notices.push(left_out(plugin.name(), &name, why)),
-                    None => claims.entry(name).or_default().push(Offered { plugin: Arc::clone(plugin), tool }),
+                if let Some(why) = unusable(&tool) {
+                    notices.push(left_out(plugin.name(), &name, why));
+                    continue;
+                }
+                match screening::tool(plugin.name(), tool) {
+                    Ok((tool, suspicious)) => {
+                        notices.extend(suspicious.iter().map(ToString::to_string));
+                        claims.entry(name).or_default().push(Offered { plugin: Arc::clone(plugin), tool });
+                    }
+                    Err(why) => notices.push(left_out(plugin.name(), &name, &why)),
                 }
             }
         }

@@ -109,7 +109,14 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     }
     if !recalled.is_empty() {
         let shown = Shown::in_view(&live.log.journal.conversation(), live.log.journal.view());
-        draft.sent = memory::with_recollections(text, &recalled, &shown, budget);
+        let mut suspicious = Vec::new();
+        draft.sent = memory::with_recollections(text, &recalled, &shown, budget, &mut suspicious);
+        for notice in suspicious.iter().map(ToString::to_string) {
+            // A provider may recall the same memory for every message.
+            if live.plugins.recalls.is_new(&notice) {
+                live.plugins.notices.notice(notice);
+            }
+        }
     }
     let budget = assist::budget(window).min(room.saturating_sub(tokens::of_text(draft.text_sent())));
     // Skip `assist` while the engine is still proposing: its answer would arrive too late.

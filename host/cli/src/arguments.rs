@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 
 use crate::failure::{Failure, Kind};
+use crate::imported::Parts;
 use crate::lab::LabCommand;
 use crate::plugins::grant::GrantArguments;
 use crate::plugins::install::InstallArguments;
@@ -60,6 +61,10 @@ pub(crate) struct SessionArguments {
     /// Resume in a copy, and leave the original session unchanged
     #[arg(long, requires = "earlier")]
     pub(crate) branch: bool,
+
+    /// Use these parts of a session that was imported from a file [default: ask on a terminal, else `none`]
+    #[arg(long, value_name = "PARTS", requires = "resume")]
+    pub(crate) imported: Option<Parts>,
 
     #[command(flatten)]
     pub(crate) model: ModelArguments,
@@ -226,6 +231,9 @@ pub(crate) enum SessionsCommand {
         /// Only report what would be imported
         #[arg(long)]
         dry_run: bool,
+        /// Trust the file: use the folders and the system prompts that it names without asking
+        #[arg(long)]
+        trust: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -403,7 +411,13 @@ impl SessionArguments {
             true => (self.resume, self.continue_newest),
             false => (before.resume, before.continue_newest),
         };
-        Self { resume, continue_newest, branch: self.branch || before.branch, model: self.model.or(before.model) }
+        Self {
+            resume,
+            continue_newest,
+            branch: self.branch || before.branch,
+            imported: self.imported.or(before.imported),
+            model: self.model.or(before.model),
+        }
     }
 }
 
@@ -440,9 +454,14 @@ impl Arguments {
             let text = if text == "-" { "" } else { " and its text" };
             return refused("-z", format!("remove `-z`{text}; to send a message, leave the command out"));
         }
-        let SessionArguments { resume, continue_newest, branch, model } = &self.session;
+        let SessionArguments { resume, continue_newest, branch, imported, model } = &self.session;
         if !matches!(command, Command::Chat { .. }) {
-            let sessions = [("--resume", resume.is_some()), ("--continue", *continue_newest), ("--branch", *branch)];
+            let sessions = [
+                ("--resume", resume.is_some()),
+                ("--continue", *continue_newest),
+                ("--branch", *branch),
+                ("--imported", imported.is_some()),
+            ];
             let takes_model = matches!(command, Command::Doctor { .. } | Command::Prompt(_));
             let models = if takes_model { Vec::new() } else { model.given() };
             let given = sessions.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option);

@@ -18,7 +18,7 @@ use crate::launch::{self, Launcher};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
-use crate::{approval, context, oneshot, status, text};
+use crate::{approval, context, imported, oneshot, status, text};
 
 /// Whether the chat continues after an input.
 enum Next {
@@ -46,6 +46,7 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let launcher = launch::launcher(setup, &session.model, false, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
+    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
     let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
         let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";

@@ -17,6 +17,7 @@ mod doctor;
 mod editor;
 mod failure;
 mod front;
+mod imported;
 mod lab;
 mod launch;
 mod logging;

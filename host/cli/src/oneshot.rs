@@ -19,7 +19,7 @@ use crate::front::FrontEnd;
 use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
-use crate::{approval, status};
+use crate::{approval, imported, status};
 
 /// How long to wait for piped input before a note says so.
 const PIPE_NOTE_AFTER: Duration = Duration::from_secs(3);
@@ -74,6 +74,7 @@ async fn turn(
     let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
+    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let ended = {

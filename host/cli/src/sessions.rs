@@ -32,7 +32,9 @@ pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCod
         SessionsCommand::Rename { id, title } => changes::rename(id, &title.join(" "), &setup, console),
         SessionsCommand::Branch { id, at, title } => changes::branch(id, *at, title.as_deref(), &setup),
         SessionsCommand::Export(arguments) => transfer::export(arguments, &setup, console),
-        SessionsCommand::Import { file, dry_run, json } => transfer::import(file, *dry_run, *json, &setup, console),
+        SessionsCommand::Import { file, dry_run, trust, json } => {
+            transfer::import(file, (*dry_run, *trust), *json, &setup, console)
+        }
         SessionsCommand::Delete { ids, with_children, consent } => {
             changes::delete(ids, *with_children, consent, &setup, console)
         }

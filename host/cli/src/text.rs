@@ -1,6 +1,5 @@
 //! Makes foreign text safe for a terminal and for scripts, and formats numbers and times.
 
-pub(crate) mod characters;
 mod cleaner;
 mod exact;
 mod json;
@@ -9,7 +8,7 @@ pub(crate) use cleaner::Cleaner;
 pub(crate) use exact::{exact, exact_within, is_deceptive};
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
-pub(crate) use json::{EscapedJson, escaped, json};
+pub(crate) use json::{escaped, json};
 use serde_json::Value;
 
 /// A text on one line, without escape sequences. Characters that change the direction of writing are made visible.

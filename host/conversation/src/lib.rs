@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod characters;
 pub mod closing;
 mod conversation;
 mod covers;

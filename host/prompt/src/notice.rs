@@ -71,6 +71,14 @@ pub enum Notice {
         /// The passages in order; at least one.
         passages: Vec<Passage>,
     },
+    /// A whole text is missing because it looks like an attack.
+    #[error("{source_name} was left out because it looks like injected instructions ({}); reword it if you want it in the prompt", .patterns.join(", "))]
+    Suspicious {
+        /// The text and its plugin.
+        source_name: String,
+        /// Ids of the matching patterns, sorted.
+        patterns: Vec<String>,
+    },
     /// The text was too long, so its middle was cut.
     #[error("{source_name} is cut: the model is shown {kept} of {total} characters; {remedy}")]
     Truncated {

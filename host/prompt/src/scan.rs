@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use folding::Folded;
 use passages::{Piece, pieces};
+use serde_json::Value;
 
 use crate::notice::{Notice, Passage};
 
@@ -29,6 +30,38 @@ pub enum Scope {
 /// The ids of all patterns that a text matches; an invisible character gives `invisible_unicode_U+200B`.
 pub fn findings(text: &str, scope: Scope) -> BTreeSet<String> {
     matches(&[text], scope).into_iter().flatten().collect()
+}
+
+/// The ids of all patterns that the texts of a JSON value match, names of members included. A phrase does not continue from one
+/// text to the next.
+pub fn json_findings(value: &Value, scope: Scope) -> BTreeSet<String> {
+    findings_in(&texts(value), scope)
+}
+
+/// The texts of a JSON value, names of members included.
+pub fn texts(value: &Value) -> Vec<&str> {
+    let mut texts = Vec::new();
+    collect(value, &mut texts);
+    texts
+}
+
+/// The ids of all patterns that one of the texts matches.
+pub fn findings_in(texts: &[&str], scope: Scope) -> BTreeSet<String> {
+    // Punctuation ends a phrase.
+    let passages: Vec<&str> = texts.iter().flat_map(|text| [*text, "."]).collect();
+    matches(&passages, scope).into_iter().flatten().collect()
+}
+
+fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| {
+            texts.push(name);
+            collect(value, texts);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A scanned text.

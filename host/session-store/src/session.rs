@@ -130,6 +130,9 @@ pub struct Session {
     pub totals: Totals,
     /// The session that this one continues.
     pub parent: Option<Parent>,
+    /// Whether the session came from somebody's file, and the user has not decided yet about the folder and the prompt that
+    /// the file names.
+    pub imported: bool,
 }
 
 /// What a deletion removes.

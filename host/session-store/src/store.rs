@@ -1,6 +1,7 @@
 //! The trait of session stores.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -41,6 +42,10 @@ pub trait SessionStore: Send + Sync {
 
     /// A session by its id.
     async fn session(&self, id: &SessionId) -> Result<Session, StoreError>;
+
+    /// Ends the wait of an imported session for the user's decision: it works in this folder from now on. Changes nothing if
+    /// the session does not wait. A prompt that the user did not accept must be replaced before.
+    async fn settle_import(&self, id: &SessionId, workspace: &Path) -> Result<(), StoreError>;
 
     /// Takes the exclusive right to work on a session, or fails with [`crate::SessionError::InUse`]. Two leases within
     /// one process exclude each other too.

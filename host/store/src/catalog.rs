@@ -37,12 +37,15 @@ pub struct SessionSummary {
     pub parent: Option<Parent>,
     /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing.
     pub preview: String,
+    /// Whether it came from somebody's file, and waits for the user's decision about the folder and prompt of the file.
+    pub imported: bool,
 }
 
 /// By newest message, then by order of creation: `rowid` decides within one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 
-/// The sessions that `--continue` may choose: sessions of the command line with messages of their own, and branches.
+/// The sessions that `--continue` may choose: sessions of the command line with messages of their own, and branches. An
+/// imported session that waits for the user's decision has another source.
 ///
 /// A continuation without messages shows the same as its parent, so its parent is chosen instead.
 const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
@@ -101,8 +104,10 @@ impl Store {
     pub fn conversations(&self, most: Option<u64>) -> Result<Vec<SessionSummary>, StoreError> {
         let most = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         self.read(|connection| {
+            // An imported session must not take the place of the user's own in the list.
             let held = "parent_kind IS NOT 'delegate' AND NOT EXISTS (SELECT 1 FROM sessions AS later \
                         WHERE later.parent_id = sessions.id AND later.parent_kind = 'continuation' \
+                        AND (later.source NOT GLOB 'imported: *' OR sessions.source GLOB 'imported: *') \
                         AND (sessions.message_count = 0 OR later.message_count > 0 OR EXISTS (SELECT 1 FROM sessions \
                         AS further WHERE further.parent_id = later.id AND further.parent_kind = 'continuation')))";
             summaries(connection, held, most)
@@ -203,6 +208,7 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
             model: session.model,
             parent: session.parent,
             preview: preview(&said.unwrap_or_default()),
+            imported: session.imported,
         })
     })?;
     Ok(summaries.collect::<Result<_, _>>()?)

@@ -373,7 +373,7 @@ mod tests {
             store.freeze(&session, &frozen, 1).map(drop),
             store.record_request(&session, &request).map(drop),
             store.set_note("a", Some(&long)),
-            store.import(&mut Cursor::new(much), 2).map(drop),
+            store.import(&mut Cursor::new(much), 2, crate::Trust::OwnFiles).map(drop),
         ];
         for result in refused {
             assert!(matches!(result, Err(StoreError::DiskFull { .. })), "{result:?}");
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!((store.requests(&session).unwrap().len(), store.sessions().unwrap().len()), (0, 1));
         pages(1_000_000);
         store.append(&session, &[Draft::user(long, 2)]).unwrap();
-        assert_eq!(store.import(&mut Cursor::new(export), 2).unwrap().sessions.len(), 1);
+        assert_eq!(store.import(&mut Cursor::new(export), 2, crate::Trust::OwnFiles).unwrap().sessions.len(), 1);
     }
 
     #[test]

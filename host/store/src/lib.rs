@@ -84,4 +84,4 @@ pub use prune::{Kept, PruneFilter, Pruning};
 pub use repair::{Outcome, Repair, repair};
 pub use search::{Fragment, Hit, Matching, Neighbour, SearchQuery, Sort};
 pub use stats::{Messages, Sizes, Stats};
-pub use transfer::{Exported, Imported, Layout};
+pub use transfer::{Exported, Imported, Layout, OfFile, Trust};

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -97,6 +98,11 @@ impl SessionStore for SqliteSessions {
     async fn session(&self, id: &SessionId) -> Result<Session, PortError> {
         let id = id.clone();
         self.glance(move |store| store.session(&id)).await
+    }
+
+    async fn settle_import(&self, id: &SessionId, workspace: &Path) -> Result<(), PortError> {
+        let (id, workspace) = (id.clone(), workspace.to_owned());
+        self.run(move |store| store.settle_import(&id, &workspace)).await
     }
 
     async fn lease(&self, id: &SessionId) -> Result<Lease, PortError> {

@@ -15,6 +15,9 @@ use crate::{NewSession, Parent, ParentKind, Session, SessionError, Store, StoreE
 
 /// The source of a session that is still being imported. A session with this source is invisible.
 pub(crate) const UNFINISHED: &str = "import, not finished";
+/// Precedes the source of a session from somebody's file until the user has decided about the folder and the prompt that the
+/// file names. Such a session is visible, but `--continue` never chooses it.
+pub(crate) const IMPORTED: &str = "imported: ";
 
 pub(crate) const COLUMNS: &str = "id, source, title, workspace, engine, provider, model, context_length, started_at, updated_at, \
      message_count, parent_id, parent_kind, parent_through";
@@ -30,6 +33,13 @@ impl Store {
                 (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen::newest(connection, &parent.id)?,
                 (frozen, _) => frozen.clone(),
             };
+            // The child would otherwise bring the prompt and the folder of the file past the user.
+            let source = match &parent {
+                Some(parent) if parent.kind != ParentKind::Delegate && is_imported(connection, &parent.id)? => {
+                    format!("{IMPORTED}{}", new.source)
+                }
+                _ => new.source.clone(),
+            };
             let id = unused_id(connection, new.started_at)?;
             let newest = |table: &str| -> rusqlite::Result<i64> {
                 let sql = format!("SELECT coalesce(max(id), 0) FROM {table}");
@@ -43,7 +53,7 @@ impl Store {
                 )?
                 .execute(params![
                     id.as_str(),
-                    new.source,
+                    source,
                     workspace,
                     new.engine,
                     new.model.provider,
@@ -85,6 +95,21 @@ impl Store {
         self.read(|connection| session(connection, id))
     }
 
+    /// Ends the wait of an imported session for the user's decision: it works in this folder from now on. Changes nothing if
+    /// the session does not wait.
+    pub fn settle_import(&self, id: &SessionId, workspace: &Path) -> Result<(), StoreError> {
+        let workspace = path_text(workspace)?;
+        self.write(|connection| {
+            exists(connection, id)?;
+            connection.execute(
+                "UPDATE sessions SET source = substr(source, ?3), workspace = ?2 \
+                 WHERE id = ?1 AND substr(source, 1, ?3 - 1) = ?4",
+                params![id.as_str(), workspace, IMPORTED.len() as i64 + 1, IMPORTED],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Records that another model answers from now on.
     pub fn update_model(&self, id: &SessionId, model: &Model) -> Result<(), StoreError> {
         self.write(|connection| {
@@ -116,6 +141,13 @@ pub(crate) fn exists(connection: &Connection, id: &SessionId) -> Result<(), Faul
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
         .query_row([id.as_str()], |row| row.get(0))?;
     if found { Ok(()) } else { Err(SessionError::UnknownSession(id.0.clone()).into()) }
+}
+
+fn is_imported(connection: &Connection, id: &SessionId) -> Result<bool, Fault> {
+    let sql = "SELECT source FROM sessions WHERE id = ?1";
+    let source: Option<String> =
+        connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    Ok(source.is_some_and(|source| source.starts_with(IMPORTED)))
 }
 
 pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
@@ -190,9 +222,14 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
             })
         }
     };
+    let source: String = row.get(1)?;
+    let (source, imported) = match source.strip_prefix(IMPORTED) {
+        Some(of_file) => (of_file.to_owned(), true),
+        None => (source, false),
+    };
     Ok(Session {
         id: SessionId(row.get(0)?),
-        source: row.get(1)?,
+        source,
         title: row.get(2)?,
         workspace: PathBuf::from(row.get::<_, String>(3)?),
         engine: row.get(4)?,
@@ -203,6 +240,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
         message_count: row.get::<_, i64>(10)?.cast_unsigned(),
         totals: Totals::default(),
         parent,
+        imported,
     })
 }
 

@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod numbers;
 mod record;
+mod seal;
 
 pub use export::{Exported, Layout};
-pub use import::Imported;
+pub use import::{Imported, OfFile, Trust};

@@ -12,7 +12,7 @@ use common::new_session;
 use hermes_conversation::{Draft, Media, Message, MessageId, Part, Role, SessionId, ToolResult};
 use hermes_store::{
     Depth, Imported, Layout, MAX_STORE_BYTES, NewSession, Outcome, Parent, ParentKind, PruneFilter, Store, StoreError,
-    repair,
+    Trust, repair,
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn exported(store: &Store, layout: Layout) -> Vec<u8> {
 }
 
 fn import(store: &Store, file: &[u8]) -> Result<Imported, StoreError> {
-    store.import(&mut Cursor::new(file), NOW)
+    store.import(&mut Cursor::new(file), NOW, Trust::OwnFiles)
 }
 
 fn drafts(store: &Store, session: &SessionId) -> Vec<Draft> {

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use common::new_session;
 use hermes_conversation::{Draft, Item, Message, MessageRange, SessionId, Summary, View};
-use hermes_store::{Depth, Layout, Outcome, RequestRecord, SearchQuery, SessionError, Store, StoreError, repair};
+use hermes_store::{
+    Depth, Layout, Outcome, RequestRecord, SearchQuery, SessionError, Store, StoreError, Trust, repair,
+};
 use rusqlite::Connection;
 
 const PAGE: usize = 4096;
@@ -254,7 +256,7 @@ fn references_to_lost_rows_are_repaired_so_that_an_export_can_be_imported() {
     let exported = store.export(None, Layout::Lines, &mut file).unwrap();
     let fresh = tempfile::tempdir().unwrap();
     let fresh = Store::open(fresh.path()).unwrap();
-    let imported = fresh.import(&mut Cursor::new(file), 1_800_000_000_000).unwrap();
+    let imported = fresh.import(&mut Cursor::new(file), 1_800_000_000_000, Trust::OwnFiles).unwrap();
     assert_eq!((imported.sessions.len() as u64, imported.messages), (exported.sessions, exported.messages));
     let drafts = |store: &Store, id: &SessionId| -> Vec<Draft> {
         store.conversation(id).unwrap().into_iter().map(|message| message.draft).collect()

@@ -6,6 +6,7 @@ mod titles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -228,6 +229,17 @@ impl Entry {
 }
 
 impl MemoryStore {
+    /// Makes a session one that came from somebody's file, as an import does.
+    ///
+    /// # Panics
+    ///
+    /// Without such a session.
+    pub fn mark_imported(&self, id: &SessionId) {
+        let mut state = self.state();
+        let entry = state.entry_mut(id).unwrap_or_else(|error| panic!("{error}"));
+        entry.session.imported = true;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is checked before it is made, so a panic leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -263,6 +275,10 @@ impl SessionStore for MemoryStore {
         let title = new.title.as_deref().map(title::clean).transpose()?.flatten();
         let mut state = self.state();
         let parent = new.parent.as_ref().map(|parent| state.settle(parent)).transpose()?;
+        let imported = match &parent {
+            Some(parent) if parent.kind != ParentKind::Delegate => state.entry(&parent.id)?.session.imported,
+            _ => false,
+        };
         let frozen = match (new.frozen, &parent) {
             (None, Some(parent)) if parent.kind != ParentKind::Delegate => {
                 state.entry(&parent.id)?.prompts.last().cloned()
@@ -285,6 +301,7 @@ impl SessionStore for MemoryStore {
                 message_count: 0,
                 totals: Totals::default(),
                 parent,
+                imported,
             },
             view_at_start: state.last_view,
             rewound_at_start: state.last_rewound,
@@ -311,6 +328,15 @@ impl SessionStore for MemoryStore {
 
     async fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
         Ok(self.state().entry(id)?.session())
+    }
+
+    async fn settle_import(&self, id: &SessionId, workspace: &Path) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let session = &mut state.entry_mut(id)?.session;
+        if std::mem::take(&mut session.imported) {
+            session.workspace = workspace.to_owned();
+        }
+        Ok(())
     }
 
     async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {

@@ -32,7 +32,7 @@ fn a_session_with_a_picture_goes_on_in_another_home_with_the_same_bytes() {
     let file = other.workspace().join("sessions.jsonl");
     home.hermes(&["sessions", "export", &id, "-o", file.to_str().unwrap()]).run().success();
     assert!(fs::read_to_string(&file).unwrap().contains(BASE64));
-    other.hermes(&["sessions", "import", "sessions.jsonl"]).run().success();
+    other.hermes(&["sessions", "import", "sessions.jsonl", "--trust"]).run().success();
     other.hermes(&["sessions", "check"]).run().success();
     for home in [&home, &other] {
         home.hermes(&["-z", "And now?", "--resume", &id]).run().success();

@@ -38,7 +38,8 @@ fn imported(home: &Home) {
     let (old, new) = (r#""workspace":"/srv/harbour""#, format!(r#""workspace":{}"#, json!(home.workspace())));
     assert_eq!(export.matches(old).count(), 4);
     fs::write(home.workspace().join("old.jsonl"), export.replace(old, &new)).unwrap();
-    home.hermes(&["sessions", "import", "old.jsonl"]).run().success().says(&["4 sessions with 72 messages imported"]);
+    let import = ["sessions", "import", "old.jsonl", "--trust"];
+    home.hermes(&import).run().success().says(&["4 sessions with 72 messages imported"]);
 }
 
 /// Brings the old sessions into a home, uses the commands that read them, and continues each one.

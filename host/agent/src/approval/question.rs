@@ -57,6 +57,9 @@ pub enum FileDeed {
         bytes: u64,
         /// They, if they are valid UTF-8.
         content: Option<String>,
+        /// They, with escapes such as `\xff`, if they are not.
+        #[serde(default)]
+        binary: Option<String>,
     },
     /// Its content is replaced.
     Replace {
@@ -66,6 +69,9 @@ pub enum FileDeed {
         bytes: u64,
         /// They, if they are valid UTF-8.
         content: Option<String>,
+        /// They, with escapes such as `\xff`, if they are not.
+        #[serde(default)]
+        binary: Option<String>,
     },
     /// It moves.
     Rename {
@@ -78,11 +84,14 @@ pub enum FileDeed {
 
 impl From<&Change> for FileChange {
     fn from(change: &Change) -> Self {
-        let text = |content: &[u8]| std::str::from_utf8(content).ok().map(str::to_owned);
         let deed = match &change.deed {
-            Deed::Create(content) => FileDeed::Create { bytes: content.len() as u64, content: text(content) },
-            Deed::Replace { size, content } => {
-                FileDeed::Replace { before: *size, bytes: content.len() as u64, content: text(content) }
+            Deed::Create(bytes) => {
+                let (content, binary) = shown(bytes);
+                FileDeed::Create { bytes: bytes.len() as u64, content, binary }
+            }
+            Deed::Replace { size, content: bytes } => {
+                let (content, binary) = shown(bytes);
+                FileDeed::Replace { before: *size, bytes: bytes.len() as u64, content, binary }
             }
             Deed::Rename(to) => FileDeed::Rename { to: to.display().to_string() },
             Deed::Remove => FileDeed::Remove,
@@ -93,6 +102,14 @@ impl From<&Change> for FileChange {
             Concern::Unread { .. } => "the session has not read what the file contains now".to_owned(),
         };
         Self { path: change.path.display().to_string(), deed, because: change.concerns.iter().map(because).collect() }
+    }
+}
+
+/// Bytes as text, or with escapes if they are no text, so that the user can view all of them.
+fn shown(bytes: &[u8]) -> (Option<String>, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Some(text.to_owned()), None),
+        Err(_) => (None, Some(bytes.escape_ascii().to_string())),
     }
 }
 
@@ -114,6 +131,9 @@ pub struct ProgramRun {
     pub input_bytes: usize,
     /// Those bytes if they are valid UTF-8.
     pub input: Option<String>,
+    /// Those bytes with escapes such as `\xff` if they are not.
+    #[serde(default)]
+    pub binary_input: Option<String>,
     /// The variables that the plugin sets, with their values.
     #[serde(default)]
     pub variables: Vec<(String, String)>,
@@ -130,6 +150,7 @@ pub struct ProgramRun {
 
 impl From<&Run> for ProgramRun {
     fn from(run: &Run) -> Self {
+        let (input, binary_input) = shown(&run.input);
         Self {
             program: run.program.clone(),
             path: run.path.display().to_string(),
@@ -137,7 +158,8 @@ impl From<&Run> for ProgramRun {
             arguments: run.arguments.clone(),
             folder: run.folder.display().to_string(),
             input_bytes: run.input.len(),
-            input: std::str::from_utf8(&run.input).ok().map(str::to_owned),
+            input,
+            binary_input,
             variables: run.variables.clone(),
             inherited: run.inherited.clone(),
             pinned: run.pin.is_some(),

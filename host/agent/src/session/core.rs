@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, Part, SessionId};
-use hermes_session_store::{NewSession, Parent, ParentKind, SessionError, StoreError};
+use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::CommandError;
@@ -17,6 +17,7 @@ use crate::feed::About;
 use crate::front::Front;
 use crate::host::Host;
 use crate::host_source::{Choice, HostSource};
+use crate::imported::{self, AcceptedParts};
 use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::problem::Problem;
@@ -32,6 +33,8 @@ pub(super) struct Core {
     source: Arc<dyn HostSource>,
     choice: Choice,
     workspace: PathBuf,
+    /// What the user accepts of an imported session.
+    accepted: AcceptedParts,
     front: Front,
     state: State,
     /// The value from when the session was last awake.
@@ -56,22 +59,45 @@ impl Core {
         workspace: PathBuf,
         front: Front,
     ) -> Result<Self, AgentError> {
-        let mut core = Self { host, source, choice, workspace, front, state: State::New, prompt_tokens: 0 };
+        let accepted = match &begin {
+            Begin::Imported { accepted, .. } => *accepted,
+            _ => AcceptedParts::default(),
+        };
+        let mut core = Self { host, source, choice, workspace, accepted, front, state: State::New, prompt_tokens: 0 };
         match begin {
             Begin::New => {}
-            Begin::Resume(id) => core.resume(&id).await?,
+            Begin::Resume(id) | Begin::Imported { session: id, .. } => core.resume(&id).await?,
             Begin::Branch(id) => core.create(Some(Parent { id, kind: ParentKind::Branch, through: None })).await?,
         }
         Ok(core)
     }
 
     async fn resume(&mut self, id: &SessionId) -> Result<(), AgentError> {
-        let session = self.host.store.session(id).await?;
+        let of_store = self.host.store.session(id).await?;
+        let session = self.as_accepted(of_store.clone());
         let log = SessionLog::open(&self.host, &session).await?;
         self.front.feed.set_session(id);
         self.state = State::Idle(Box::new(log));
         self.wake(false).await?;
+        self.settle(&of_store, &session).await?;
         self.publish_opened();
+        Ok(())
+    }
+
+    /// A stored session, without what the user did not accept of an imported one.
+    fn as_accepted(&self, session: Session) -> Session {
+        imported::as_accepted(session, self.accepted, &self.workspace)
+    }
+
+    /// Makes an imported session that is ready for a turn one of the user's own. Its prompt is already stored.
+    async fn settle(&mut self, of_store: &Session, used: &Session) -> Result<(), AgentError> {
+        if !of_store.imported {
+            return Ok(());
+        }
+        self.host.store.settle_import(&used.id, &used.workspace).await?;
+        if let Some(notice) = imported::notice(of_store, used, self.accepted) {
+            self.front.feed.notice(notice);
+        }
         Ok(())
     }
 
@@ -87,11 +113,13 @@ impl Core {
             started_at: host.settings.clock.now(),
             parent,
         };
-        let session = host.store.create_session(new).await?;
+        let of_store = host.store.create_session(new).await?;
+        let session = self.as_accepted(of_store.clone());
         let log = SessionLog::open(host, &session).await?;
         self.front.feed.set_session(&session.id);
         self.state = State::Idle(Box::new(log));
         self.wake(true).await?;
+        self.settle(&of_store, &session).await?;
         self.publish_opened();
         Ok(())
     }
@@ -105,7 +133,7 @@ impl Core {
     /// Makes a stored session ready for a turn.
     async fn wake(&mut self, fresh: bool) -> Result<(), AgentError> {
         let State::Idle(log) = &self.state else { return Ok(()) };
-        let session = self.host.store.session(&log.session).await?;
+        let session = self.as_accepted(self.host.store.session(&log.session).await?);
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
         match Live::wake(&self.host, session, *log, fresh, &self.front).await {
             Ok(live) => self.state = State::Awake(Box::new(live)),

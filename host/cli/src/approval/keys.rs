@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use hermes_agent::approval::Decision;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
@@ -21,11 +20,15 @@ const CTRL_C: u8 = 3;
 const CTRL_D: u8 = 4;
 const ESCAPE: u8 = 0x1b;
 
-/// The user's answer.
+/// What the user pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    Given(Decision),
-    /// Ctrl-C: no, and stop the turn.
+pub(super) enum Key {
+    /// A letter in lower case, or a space.
+    Letter(u8),
+    Enter,
+    /// Escape or Ctrl-D, or the terminal is gone.
+    Leave,
+    /// Ctrl-C.
     Stop,
 }
 
@@ -50,8 +53,8 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Drops keys until none is pressed for a moment.
-    pub(super) async fn settle(&mut self) -> Answer {
+    /// Drops keys until none is pressed for a moment. True if Ctrl-C was.
+    pub(super) async fn settle(&mut self) -> bool {
         let mut rested = Duration::ZERO;
         while rested < REST {
             tokio::time::sleep(POLL).await;
@@ -59,19 +62,19 @@ impl Keys {
             match pressed() {
                 Pressed::Nothing => {}
                 Pressed::End => break,
-                Pressed::Keys(keys) if keys.contains(&CTRL_C) => return Answer::Stop,
+                Pressed::Keys(keys) if keys.contains(&CTRL_C) => return true,
                 Pressed::Keys(_) => rested = Duration::ZERO,
             }
         }
-        Answer::Given(Decision::Deny)
+        false
     }
 
-    /// Waits for a key that is an answer.
-    pub(super) async fn answer(&mut self) -> Answer {
+    /// Waits for a single key.
+    pub(super) async fn next(&mut self) -> Key {
         loop {
             match pressed() {
                 Pressed::Nothing => tokio::time::sleep(POLL).await,
-                Pressed::End => return Answer::Given(Decision::Deny),
+                Pressed::End => return Key::Leave,
                 Pressed::Keys(mut keys) => {
                     loop {
                         tokio::time::sleep(BURST).await;
@@ -80,8 +83,8 @@ impl Keys {
                             Pressed::Nothing | Pressed::End => break,
                         }
                     }
-                    if let Some(answer) = meaning(&keys) {
-                        return answer;
+                    if let Some(key) = single(&keys) {
+                        return key;
                     }
                 }
             }
@@ -96,19 +99,19 @@ impl Drop for Keys {
     }
 }
 
-/// The answer of keys that arrived together. None if they are no single answer key.
-fn meaning(keys: &[u8]) -> Option<Answer> {
-    if keys.contains(&CTRL_C) {
-        return Some(Answer::Stop);
+/// The key of bytes that arrived together. None if they are no single key: pasted text must not answer.
+fn single(bytes: &[u8]) -> Option<Key> {
+    if bytes.contains(&CTRL_C) {
+        return Some(Key::Stop);
     }
-    let [key] = keys else { return None };
-    Some(Answer::Given(match key.to_ascii_lowercase() {
-        b'o' => Decision::Once,
-        b's' => Decision::Session,
-        b'a' => Decision::Always,
-        b'd' | b'\r' | b'\n' | ESCAPE | CTRL_D => Decision::Deny,
-        _ => return None,
-    }))
+    let [byte] = bytes else { return None };
+    match byte {
+        b'\r' | b'\n' => Some(Key::Enter),
+        &(ESCAPE | CTRL_D) => Some(Key::Leave),
+        b' ' => Some(Key::Letter(b' ')),
+        letter if letter.is_ascii_alphabetic() => Some(Key::Letter(letter.to_ascii_lowercase())),
+        _ => None,
+    }
 }
 
 enum Pressed {
@@ -140,31 +143,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_single_key_is_a_yes() {
-        let given = |decision| Some(Answer::Given(decision));
-        for (keys, answer) in [
-            (b"o".as_slice(), given(Decision::Once)),
-            (b"O", given(Decision::Once)),
-            (b"s", given(Decision::Session)),
-            (b"a", given(Decision::Always)),
-            (b"d", given(Decision::Deny)),
-            (b"\r", given(Decision::Deny)),
-            (b"\n", given(Decision::Deny)),
-            (b"\x1b", given(Decision::Deny)),
-            (b"\x04", given(Decision::Deny)),
-            (b"\x03", Some(Answer::Stop)),
+    fn only_a_single_key_counts() {
+        for (bytes, key) in [
+            (b"o".as_slice(), Some(Key::Letter(b'o'))),
+            (b"O", Some(Key::Letter(b'o'))),
+            (b" ", Some(Key::Letter(b' '))),
+            (b"\r", Some(Key::Enter)),
+            (b"\n", Some(Key::Enter)),
+            (b"\x1b", Some(Key::Leave)),
+            (b"\x04", Some(Key::Leave)),
+            (b"\x03", Some(Key::Stop)),
             (b"always do as I say", None),
             (b"ok", None),
             (b"o\r", None),
             (b"\x1b[A", None),
             (b"\x1bo", None),
-            (b"y", None),
-            (b" ", None),
+            (b"7", None),
             ("ö".as_bytes(), None),
             (b"", None),
-            (b"text\x03", Some(Answer::Stop)),
+            (b"text\x03", Some(Key::Stop)),
         ] {
-            assert_eq!(meaning(keys), answer, "{keys:?}");
+            assert_eq!(single(bytes), key, "{bytes:?}");
         }
     }
 }

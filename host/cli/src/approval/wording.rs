@@ -7,16 +7,38 @@ use crate::text::{counted, grouped, is_deceptive};
 
 /// The possible answers, shown when a key counts.
 pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [d]eny (enter)? ";
+/// The possible answers while a part is hidden.
+pub(super) const KEYS_TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (enter)? ";
+/// The answer to a yes that came too early.
+pub(super) const VIEW_FIRST: &str = "view all of it first, with the key v";
 
-/// Most characters of a text. Of a longer text, the beginning and the end are shown.
-const MOST: usize = 2_000;
+/// How much of the foreign texts is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Of a long text the beginning and the end.
+    Brief,
+    /// Everything.
+    Whole,
+}
+
+impl Extent {
+    /// Most characters of a text. Of a longer text, the beginning and the end are shown.
+    fn most(self) -> usize {
+        if self == Self::Brief { 2_000 } else { usize::MAX }
+    }
+
+    /// Most characters of a command line.
+    fn most_of_a_line(self) -> usize {
+        if self == Self::Brief { 6_000 } else { usize::MAX }
+    }
+}
+
 /// Characters shown of the end of a longer text.
 const END: usize = 400;
-/// Most characters of a command line.
-const MOST_OF_A_LINE: usize = 6_000;
 
 /// The lines of the question, without control characters.
-pub(super) fn lines(question: &Question) -> Vec<String> {
+pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
+    let bounded = |text: &str, show: fn(&str) -> String| bounded(text, show, extent);
     let plugin = match question.version.as_str() {
         "" => format!("`{}`", visible(&question.plugin)),
         version => format!("plugin `{}` {}", visible(&question.plugin), visible(version)),
@@ -29,7 +51,7 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
                     format!("approval: {plugin} wants to start a program in the background, until the session ends")
                 }
             },
-            program(run),
+            program(run, extent),
             match run.pinned {
                 false => format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
                 true => format!(
@@ -40,7 +62,7 @@ pub(super) fn lines(question: &Question) -> Vec<String> {
         ),
         Subject::File(change) => (
             format!("approval: {plugin} wants to {} a file", deed(&change.deed)),
-            file(change),
+            file(change, extent),
             "every change of this file by this plugin".to_owned(),
         ),
         Subject::Tool { name, arguments, dangerous, objections } => {
@@ -72,17 +94,16 @@ fn deed(deed: &FileDeed) -> &'static str {
     }
 }
 
-fn file(change: &FileChange) -> Vec<(&'static str, String)> {
+fn file(change: &FileChange, extent: Extent) -> Vec<(&'static str, String)> {
     let mut fields = vec![("file", word(&change.path))];
-    let content = |bytes: u64, content: &Option<String>| {
-        let text = content.as_ref().map_or_else(|| "binary data".to_owned(), |text| bounded(text, quoted));
-        format!("{}: {text}", counted(bytes, "byte"))
+    let content = |bytes: u64, content: &Option<String>, binary: &Option<String>| {
+        format!("{}: {}", counted(bytes, "byte"), text_or_binary(content.as_deref(), binary.as_deref(), extent))
     };
     match &change.deed {
-        FileDeed::Create { bytes, content: text } => fields.push(("content", content(*bytes, text))),
-        FileDeed::Replace { before, bytes, content: text } => {
+        FileDeed::Create { bytes, content: text, binary } => fields.push(("content", content(*bytes, text, binary))),
+        FileDeed::Replace { before, bytes, content: text, binary } => {
             fields.push(("before", counted(*before, "byte")));
-            fields.push(("content", content(*bytes, text)));
+            fields.push(("content", content(*bytes, text, binary)));
         }
         FileDeed::Rename { to } => fields.push(("to", word(to))),
         FileDeed::Remove => {}
@@ -91,13 +112,23 @@ fn file(change: &FileChange) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
+/// Bytes as a quoted text, or with escapes.
+fn text_or_binary(text: Option<&str>, binary: Option<&str>, extent: Extent) -> String {
+    match (text, binary) {
+        (Some(text), _) => bounded(text, quoted, extent),
+        (None, Some(bytes)) => format!("binary data: {}", bounded(bytes, visible, extent)),
+        (None, None) => "binary data".to_owned(),
+    }
+}
+
+fn program(run: &ProgramRun, extent: Extent) -> Vec<(&'static str, String)> {
+    let bounded = |text: &str, show: fn(&str) -> String| bounded(text, show, extent);
     let path = |path: &str| word(path);
     let mut program = path(&run.path);
     if run.real != run.path {
         program.push_str(&format!(", a link to {}", path(&run.real)));
     }
-    let mut fields = vec![("command", command(run)), ("program", program), ("folder", path(&run.folder))];
+    let mut fields = vec![("command", command(run, extent)), ("program", program), ("folder", path(&run.folder))];
     if !run.variables.is_empty() {
         let set = |(name, value): &(String, String)| format!("{}={}", word(name), bounded(value, word));
         fields.push(("sets", run.variables.iter().map(set).collect::<Vec<_>>().join(" ")));
@@ -108,17 +139,17 @@ fn program(run: &ProgramRun) -> Vec<(&'static str, String)> {
     }
     if run.input_bytes > 0 {
         let size = counted(run.input_bytes as u64, "byte");
-        let text = run.input.as_ref().map_or_else(|| "binary data".to_owned(), |text| bounded(text, quoted));
+        let text = text_or_binary(run.input.as_deref(), run.binary_input.as_deref(), extent);
         fields.push(("input", format!("{size}: {text}")));
     }
     fields
 }
 
 /// The program and its arguments, each clearly separated from the others.
-fn command(run: &ProgramRun) -> String {
-    let mut line = bounded(&run.program, word);
+fn command(run: &ProgramRun, extent: Extent) -> String {
+    let mut line = bounded(&run.program, word, extent);
     for (at, argument) in run.arguments.iter().enumerate() {
-        if line.chars().count() > MOST_OF_A_LINE {
+        if line.chars().count() > extent.most_of_a_line() {
             let rest = &run.arguments[at..];
             let characters: usize = rest.iter().map(|argument| argument.chars().count()).sum();
             let (arguments, characters) =
@@ -127,7 +158,7 @@ fn command(run: &ProgramRun) -> String {
             break;
         }
         line.push(' ');
-        line.push_str(&bounded(argument, word));
+        line.push_str(&bounded(argument, word, extent));
     }
     line
 }
@@ -160,21 +191,22 @@ fn visible(text: &str) -> String {
 fn push_visible(character: char, shown: &mut String) {
     match character {
         '"' | '\'' | '\\' => shown.push(character),
+        '\n' | '\r' | '\t' => shown.extend(character.escape_debug()),
         // Fillers and blanks, which Rust does not escape.
-        blank if is_deceptive(blank) && blank.escape_debug().len() == 1 => shown.extend(blank.escape_unicode()),
+        blank if is_deceptive(blank) => shown.extend(blank.escape_unicode()),
         other => shown.extend(other.escape_debug()),
     }
 }
 
 /// The beginning and the end of a long text, with its length.
-fn bounded(text: &str, show: impl Fn(&str) -> String) -> String {
-    let count = text.chars().count();
-    if count <= MOST {
+fn bounded(text: &str, show: impl Fn(&str) -> String, extent: Extent) -> String {
+    let (count, most) = (text.chars().count(), extent.most());
+    if count <= most {
         return show(text);
     }
-    let head: String = text.chars().take(MOST - END).collect();
+    let head: String = text.chars().take(most - END).collect();
     let tail: String = text.chars().skip(count - END).collect();
-    let (left_out, count) = (grouped((count - MOST) as u64), grouped(count as u64));
+    let (left_out, count) = (grouped((count - most) as u64), grouped(count as u64));
     format!("{} [{left_out} of {count} characters are not shown] {}", show(&head), show(&tail))
 }
 
@@ -206,6 +238,7 @@ mod tests {
             folder: "/w".to_owned(),
             input_bytes: input.len(),
             input: String::from_utf8(input.to_vec()).ok(),
+            binary_input: std::str::from_utf8(input).is_err().then(|| input.escape_ascii().to_string()),
             variables: Vec::new(),
             inherited: Vec::new(),
             pinned: false,
@@ -213,6 +246,10 @@ mod tests {
         };
         let subject = Subject::Program(Box::new(run));
         Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
+    }
+
+    fn lines(question: &Question) -> Vec<String> {
+        super::lines(question, Extent::Brief)
     }
 
     #[test]
@@ -290,5 +327,99 @@ mod tests {
             shown.ends_with(&format!("[and {missing} more arguments with {} characters]", grouped(missing as u64 * 8))),
             "{shown}"
         );
+    }
+
+    mod attack {
+        use super::*;
+
+        fn whole(question: &Question) -> String {
+            super::super::lines(question, Extent::Whole).join("\n")
+        }
+
+        fn tool(arguments: &str) -> Question {
+            let subject = Subject::Tool {
+                name: "write".to_owned(),
+                arguments: arguments.to_owned(),
+                dangerous: true,
+                objections: Vec::new(),
+            };
+            Question { plugin: "p".to_owned(), version: "1".to_owned(), subject }
+        }
+
+        fn filler(count: usize) -> String {
+            "true; ".repeat(count)
+        }
+
+        /// Questions that hide `touch X` from a user who sees only the brief form.
+        fn hiding() -> Vec<(&'static str, Question)> {
+            let script = format!("{}touch X; {}", filler(400), filler(400));
+            let many: Vec<String> =
+                (0..2_000).map(|at| if at == 1_500 { "touch X".into() } else { format!("argument{at}") }).collect();
+            let many: Vec<&str> = many.iter().map(String::as_str).collect();
+            let with = |change: fn(&mut ProgramRun, String)| {
+                let mut question = run("sh", &[], b"");
+                if let Subject::Program(run) = &mut question.subject {
+                    change(run, format!("{}touch X; {}", filler(400), filler(400)));
+                }
+                question
+            };
+            let binary = [script.as_bytes(), b"\xff"].concat();
+            vec![
+                ("the middle of an argument", run("sh", &["-c", &script], b"")),
+                ("a late argument", run("sh", &many, b"")),
+                ("the middle of the input", run("sh", &[], script.as_bytes())),
+                ("the middle of a binary input", run("sh", &[], &binary)),
+                ("the middle of a variable", with(|run, text| run.variables = vec![("PS4".into(), text)])),
+                ("the middle of the program's name", with(|run, text| run.program = text)),
+                ("the middle of a tool's arguments", tool(&script)),
+                ("the middle of a reason", {
+                    let mut question = tool("{}");
+                    if let Subject::Tool { objections, .. } = &mut question.subject {
+                        objections.push(Objection { plugin: "h".into(), why: script.clone() });
+                    }
+                    question
+                }),
+            ]
+        }
+
+        #[test]
+        fn the_whole_question_contains_what_the_brief_one_hides() {
+            for (place, question) in hiding() {
+                assert!(!lines(&question).join("\n").contains("touch X"), "{place}");
+                assert!(whole(&question).contains("touch X"), "{place}");
+                assert!(
+                    !whole(&question).contains("not shown") && !whole(&question).contains("more argument"),
+                    "{place}"
+                );
+            }
+        }
+
+        #[test]
+        fn a_short_question_is_the_same_in_both_forms() {
+            let question = run("git", &["status"], b"in");
+            assert_eq!(lines(&question).join("\n"), whole(&question));
+        }
+
+        #[test]
+        fn blank_looking_characters_are_escaped_in_commands() {
+            for blank in ['\u{2800}', '\u{3164}', '\u{115f}', '\u{ffa0}', '\u{a0}', '\u{2003}', '\u{e0061}', '\u{ad}'] {
+                let text = format!("a{blank}b");
+                let shown = format!("a{}b", blank.escape_unicode());
+                for question in [run("sh", &[&text], text.as_bytes()), tool(&text)] {
+                    let lines = lines(&question).join("\n");
+                    assert!(!lines.contains(blank) && lines.contains(&shown), "{lines:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn a_line_feed_in_a_text_begins_no_line_of_the_question() {
+            let forged = "x\n  session and always allow nothing at all";
+            for question in [run(forged, &[forged], forged.as_bytes()), tool(forged)] {
+                let ends = |line: &&String| line.starts_with("  session and always allow nothing");
+                assert_eq!(lines(&question).iter().filter(ends).count(), 0);
+                assert_eq!(whole(&question).lines().count(), lines(&question).len());
+            }
+        }
     }
 }

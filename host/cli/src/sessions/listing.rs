@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{failed, local, printed, printed_json, to_read, with_session};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
+use crate::imported;
 use crate::launch::Setup;
 use crate::table::{Align, Table};
 use crate::text;
@@ -93,7 +94,8 @@ fn table(sessions: &[SessionSummary], console: Console) -> String {
             ParentKind::Delegate => format!("delegated by {} · ", parent.id),
             ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
         });
-        let title = format!("{}{}", from.unwrap_or_default(), text::line(title));
+        let imported = if session.imported { "imported · " } else { "" };
+        let title = format!("{imported}{}{}", from.unwrap_or_default(), text::line(title));
         table.row(row(session, Tone::Good, title));
     }
     table.text(console)
@@ -138,6 +140,10 @@ fn render(session: &Session, messages: &[Message], earlier: &[String], console: 
     }
     if let Some(parent) = &session.parent {
         head("parent", parent.id.as_str());
+    }
+    if session.imported {
+        head("imported", "from a file; its folder and its system prompt are used only if you agree when you resume it");
+        imported::described(session).iter().for_each(|line| head("", line));
     }
     for message in messages {
         let who = match (message.role, message.origin) {

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, ValueEnum};
 use hermes_conversation::SessionId;
 use hermes_private_files::open_regular;
-use hermes_store::{Exported, Imported, Layout, Store};
+use hermes_store::{Exported, Imported, Layout, Store, Trust};
 use serde_json::json;
 
 use super::{failed, printed_json, to_read, with_session};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text::{self, EscapedJson};
+use crate::text;
 
 /// The sessions to export, and the file to write.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -65,9 +65,7 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         Format::Json => Layout::Array,
     };
     let done = match &arguments.output {
-        None => {
-            store.export(which, layout, &mut EscapedJson::new(BufWriter::new(io::stdout().lock()))).map_err(failed)?
-        }
+        None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
         Some(path) => to_file(&store, which, layout, path)?,
     };
     let (sessions, messages) = (text::counted(done.sessions, "session"), text::counted(done.messages, "message"));
@@ -103,7 +101,7 @@ fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Pa
 
 pub(super) fn import(
     path: &Path,
-    dry_run: bool,
+    (dry_run, trust): (bool, bool),
     json: bool,
     setup: &Setup,
     console: Console,
@@ -129,8 +127,12 @@ pub(super) fn import(
         }
         (false, _) => (None, Store::open(setup.home.path()).map_err(failed)?),
     };
-    let done = if dry_run { store.examine_import(&mut file) } else { store.import(&mut file, super::now()) }
-        .map_err(failed)?;
+    let trust = if trust { Trust::ThisFile } else { Trust::OwnFiles };
+    let done = match dry_run {
+        true => store.examine_import(&mut file),
+        false => store.import(&mut file, super::now(), trust),
+    }
+    .map_err(failed)?;
     if json {
         let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
         return printed_json(&json!({
@@ -140,10 +142,13 @@ pub(super) fn import(
             "skipped": done.skipped,
             "renamed": renamed,
             "detached": done.detached,
+            "own": done.is_own,
+            "trusted": done.is_own || trust == Trust::ThisFile,
+            "of_file": done.of_file,
             "left_out": done.left_out.iter().map(|(id, parent)| json!({"id": id, "parent": parent})).collect::<Vec<_>>(),
         }));
     }
-    notes(&done, dry_run).iter().for_each(|note| console.note(note));
+    notes(&done, dry_run).iter().chain(&decided(&done, trust)).for_each(|note| console.note(note));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,6 +189,45 @@ fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
     notes
 }
 
+/// What the file decides for the sessions, and whether it is used.
+fn decided(done: &Imported, trust: Trust) -> Vec<String> {
+    /// The most folders that are listed.
+    const MOST: usize = 20;
+    if done.of_file.is_empty() {
+        return Vec::new();
+    }
+    if done.is_own {
+        return vec!["this home wrote the file: its folders and system prompts are used".to_owned()];
+    }
+    let mut notes: Vec<String> = done
+        .of_file
+        .iter()
+        .take(MOST)
+        .map(|of_file| {
+            let folder = of_file.workspace.display();
+            let prompt = match of_file.prompt_characters {
+                0 => "no system prompt".to_owned(),
+                characters => format!(
+                    "a system prompt of {} and {}",
+                    text::counted(characters, "character"),
+                    text::counted(of_file.tools, "tool")
+                ),
+            };
+            format!("the file decides for session {}: the folder {folder}, and {prompt}", of_file.session)
+        })
+        .collect();
+    if done.of_file.len() > MOST {
+        notes.push(format!("and for {}", text::counted((done.of_file.len() - MOST) as u64, "more session")));
+    }
+    notes.push(match trust {
+        Trust::ThisFile => "these folders and system prompts are used, because of --trust".to_owned(),
+        Trust::OwnFiles => "these folders and system prompts are used only if you agree when you resume a session; \
+                            `hermes prompt ID --text` shows a prompt"
+            .to_owned(),
+    });
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +242,7 @@ mod tests {
             renamed: vec![(id("a"), "Engine #2".into())],
             detached: vec![id("b")],
             left_out: vec![(id("d"), id("c"))],
+            ..Imported::default()
         };
         assert_eq!(
             notes(&done, false),

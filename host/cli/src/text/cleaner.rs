@@ -2,7 +2,7 @@
 //! line or carry hidden text are shown as `\u{202e}`. Joiners and variation selectors stay, because emoji and many
 //! scripts need them.
 
-use super::characters::{self, is_reordering, is_tag};
+use hermes_conversation::characters::{self, is_reordering, is_tag};
 
 /// The start of a flag such as that of Wales, which is written with tag characters.
 const BLACK_FLAG: char = '\u{1f3f4}';

@@ -3,7 +3,7 @@
 //! A text here decides what a user agrees to. So nothing in it may look blank, hide or reorder other characters, or look
 //! like a line of Hermes. Replies and files keep the joiners of emoji and scripts; they are not cleaned here.
 
-use super::characters::looks_blank;
+use hermes_conversation::characters::looks_blank;
 
 /// Whether a terminal shows nothing for a character, or changes what it shows of others: control and format characters,
 /// bidirectional marks, tags, spaces other than the usual one, fillers, and code points without a character.

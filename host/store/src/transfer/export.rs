@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
+use hermes_conversation::characters::escaped_json;
 use hermes_conversation::{MessageId, SessionId};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use super::record::{self, End, FORMAT, Header, Item, Record, VERSION, VERSION_OF_TEXT};
+use super::seal::Sealer;
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
@@ -49,7 +51,17 @@ impl Store {
                 None => Ok(family.order().to_vec()),
             }
         })?;
-        let mut sink = Sink { out, layout, lines: 0 };
+        // What came from somebody's file and was not accepted must not return as the user's own.
+        let is_own = self.read(|connection| {
+            let own = |id| Ok(!session::session(connection, id)?.imported);
+            ids.iter().map(own).collect::<Result<Vec<bool>, Fault>>()
+        });
+        let is_own = is_own.is_ok_and(|own| !own.contains(&false));
+        let sealer = is_own.then(|| Sealer::to_write(self.home())).transpose().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the export has no seal");
+            None
+        });
+        let mut sink = Sink { out, layout, lines: 0, sealer };
         let exported_at = Timestamp::now().as_millisecond().cast_unsigned();
         let has_parts = self.read(|connection| {
             Ok(ids.iter().map(|id| has_parts(connection, id)).collect::<Result<Vec<_>, _>>()?.contains(&true))
@@ -69,7 +81,8 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        sink.put(&Record::End(End { sessions: exported.sessions, messages: exported.messages }))?;
+        let seal = sink.sealer.as_ref().map(Sealer::seal);
+        sink.put(&Record::End(End { sessions: exported.sessions, messages: exported.messages, seal }))?;
         sink.close()?;
         Ok(exported)
     }
@@ -115,11 +128,17 @@ struct Sink<'a> {
     out: &'a mut dyn Write,
     layout: Layout,
     lines: u64,
+    sealer: Option<Sealer>,
 }
 
 impl Sink<'_> {
     fn put(&mut self, record: &Record) -> Result<(), StoreError> {
         let json = serde_json::to_string(record).map_err(io::Error::from).map_err(StoreError::Output)?;
+        // The export may be shown on a terminal.
+        let json = escaped_json(&json);
+        if let Some(sealer) = &mut self.sealer {
+            sealer.line(json.as_bytes());
+        }
         let before = match (self.layout, self.lines) {
             (Layout::Lines, _) => "",
             (Layout::Array, 0) => "[\n",

@@ -9,6 +9,7 @@ mod parts;
 mod survey;
 
 use std::io::{BufRead, Seek};
+use std::path::PathBuf;
 
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, params};
@@ -17,8 +18,9 @@ use serde::Serialize;
 use self::lines::{Line, Lines};
 use self::survey::{Survey, is_stored};
 use super::record::{self, FORMAT, Record, VERSION, VERSION_OF_TEXT};
+use super::seal::Sealer;
 use crate::error::{Fault, ImportProblem};
-use crate::session::UNFINISHED;
+use crate::session::{IMPORTED, UNFINISHED};
 use crate::{SessionError, Store, StoreError, rewind, title};
 
 /// More than anyone has. Memory use is proportional to this number.
@@ -47,6 +49,32 @@ pub struct Imported {
     /// Sessions that were not stored, each with its parent: the parent has other messages here, or was not stored
     /// either.
     pub left_out: Vec<(SessionId, SessionId)>,
+    /// Whether this home exported the file, and nobody has changed it since.
+    pub is_own: bool,
+    /// What the file decides for the new sessions if the user accepts it.
+    pub of_file: Vec<OfFile>,
+}
+
+/// What a file decides for a session if the user accepts it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OfFile {
+    /// The session.
+    pub session: SessionId,
+    /// The folder in which it would work.
+    pub workspace: PathBuf,
+    /// The characters of its newest system prompt; 0 without one.
+    pub prompt_characters: u64,
+    /// The tools in front of that prompt.
+    pub tools: u64,
+}
+
+/// What an import accepts of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// The folders and prompts of the sessions wait for the user's decision, unless this home wrote the file.
+    OwnFiles,
+    /// The user vouches for the file: its sessions are like those of this home.
+    ThisFile,
 }
 
 impl Store {
@@ -60,9 +88,13 @@ impl Store {
     /// A file with an error is refused as a whole. Others may write between the transactions. Nobody sees a session
     /// before it is complete. A session that claims messages later than `now` (Unix milliseconds) gets that time
     /// instead: otherwise it would be listed first until that time has come.
-    pub fn import(&self, file: &mut (impl BufRead + Seek), now: u64) -> Result<Imported, StoreError> {
+    ///
+    /// Folder and prompt of a session from a stranger's file wait for the user's decision, as `trust` says: see
+    /// [`crate::Session::imported`].
+    pub fn import(&self, file: &mut (impl BufRead + Seek), now: u64, trust: Trust) -> Result<Imported, StoreError> {
         self.clear_unfinished()?;
         let mut survey = self.survey(file)?;
+        survey.waits = trust == Trust::OwnFiles && !survey.is_own;
         let mut renamed = Vec::new();
         for at in 0..survey.entries.len() {
             if survey.entries[at].stored || survey.entries[at].left_out {
@@ -121,10 +153,15 @@ impl Store {
             survey.entries[at].left_out = true;
             return Ok(Some(None));
         }
+        const CHANGED: &str = "the file was changed while it was imported";
         let mut lines = Lines::from(file, survey.entries[at].place)?;
-        let Some(Record::Session(session)) = lines.next()?.map(|line| line.record()).transpose()? else {
-            return Err(lines.refused("the file was changed while it was imported"));
+        let mut read = blake3::Hasher::new();
+        let first = lines.next()?;
+        first.iter().for_each(|line| digest(&mut read, line));
+        let Some(Record::Session(session)) = first.map(|line| line.record()).transpose()? else {
+            return Err(lines.refused(CHANGED));
         };
+        let waits = survey.waits;
         let begun = self.write(|connection| {
             if is_stored(connection, &session.id)? {
                 return Ok(false);
@@ -137,13 +174,18 @@ impl Store {
         }
         let stored = (|| {
             while let Some(step) = next_step(&mut lines)? {
+                step.iter().for_each(|(line, _)| digest(&mut read, line));
                 let before = (survey.entries[at].clone(), survey.messages);
                 self.write(|connection| {
                     (survey.entries[at], survey.messages) = before.clone();
                     step.iter().try_for_each(|(line, record)| survey.part(line, record, connection, true))
                 })?;
             }
-            self.write(|connection| finish(connection, &session))
+            // The first pass has checked other lines, also the seal.
+            if read.finalize() != survey.entries[at].digest.finalize() {
+                return Err(lines.refused(CHANGED));
+            }
+            self.write(|connection| finish(connection, &session, waits))
         })();
         if stored.is_err() {
             // If this fails too, the next import removes it.
@@ -173,7 +215,10 @@ impl Store {
         self.read(|connection| {
             let mut lines = Lines::from_start(file)?;
             let mut survey = Survey::default();
-            check_header(lines.next()?)?;
+            let mut sealer = Sealer::to_check(self.home());
+            let header = lines.next()?;
+            header.iter().for_each(|line| sealer.iter_mut().for_each(|sealer| sealer.line(line.text())));
+            check_header(header)?;
             let mut ended = false;
             while let Some(line) = lines.next()? {
                 if ended {
@@ -181,12 +226,21 @@ impl Store {
                 }
                 match line.record()? {
                     Record::End(end) => {
-                        survey.check_end(&line, end)?;
+                        survey.check_end(&line, &end)?;
+                        let seal = end.seal.as_deref();
+                        survey.is_own = seal.zip(sealer.as_ref()).is_some_and(|(seal, sealer)| sealer.fits(seal));
                         ended = true;
+                        continue;
                     }
                     Record::Header(_) => return Err(line.refused("the file has a second header").into()),
                     Record::Session(session) => survey.session(&line, &session, connection)?,
                     part => survey.part(&line, &part, connection, false)?,
+                }
+                if let Some(sealer) = &mut sealer {
+                    sealer.line(line.text());
+                }
+                if let Some(entry) = survey.entries.last_mut() {
+                    digest(&mut entry.digest, &line);
                 }
             }
             if ended { Ok(survey) } else { Err(lines.refused(ImportProblem::CutOff).into()) }
@@ -229,8 +283,14 @@ fn next_step<R: BufRead + Seek>(lines: &mut Lines<'_, R>) -> Result<Option<Vec<(
     Ok((!step.is_empty()).then_some(step))
 }
 
+/// Adds a line to the digest by which the second pass recognises the lines of the first one.
+fn digest(hasher: &mut blake3::Hasher, line: &Line) {
+    hasher.update(&(line.len() as u64).to_le_bytes());
+    hasher.update(line.text());
+}
+
 /// Makes a complete session visible, and returns the title that it got instead of its own.
-fn finish(connection: &Connection, session: &record::Session) -> Result<Option<String>, Fault> {
+fn finish(connection: &Connection, session: &record::Session, waits: bool) -> Result<Option<String>, Fault> {
     let own = hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())?;
     let title = match &own {
         Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
@@ -239,7 +299,7 @@ fn finish(connection: &Connection, session: &record::Session) -> Result<Option<S
     rewind::recount(connection, &session.id)?;
     connection.prepare_cached("UPDATE sessions SET source = ?2, title = ?3 WHERE id = ?1")?.execute(params![
         session.id.as_str(),
-        session.source,
+        if waits { format!("{IMPORTED}{}", session.source) } else { session.source.clone() },
         title
     ])?;
     Ok(title.filter(|title| own.as_ref() != Some(title)))

@@ -109,8 +109,11 @@ pub(super) enum Item {
 }
 
 /// The last line. A file without it was cut off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) sessions: u64,
     pub(super) messages: u64,
+    /// The seal of the lines before, if the home that wrote the file could seal it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seal: Option<String>,
 }

@@ -40,7 +40,7 @@ fn other_writers_see_an_imported_session_only_when_it_is_complete() {
         assert!(other.lease(&session).is_err());
     };
     let mut watched = std::io::BufReader::new(Watched(Cursor::new(&file), &mut look));
-    assert_eq!(to.import(&mut watched, NOW).unwrap().messages, 1_000);
+    assert_eq!(to.import(&mut watched, NOW, Trust::OwnFiles).unwrap().messages, 1_000);
     assert!(looks > 20, "{looks}");
     assert_eq!(drafts(&to, &session), said);
 }
@@ -63,7 +63,7 @@ fn the_next_import_removes_the_rest_of_an_interrupted_one() {
     to.append(&id, &[Draft::user("halfway", 1)]).unwrap();
     assert_eq!(to.sessions().unwrap(), []);
     assert_eq!(to.search(&SearchQuery::new("halfway")).unwrap(), []);
-    let done = to.import(&mut Cursor::new(file), NOW).unwrap();
+    let done = to.import(&mut Cursor::new(file), NOW, Trust::OwnFiles).unwrap();
     assert_eq!((done.sessions.len(), done.skipped.len()), (4, 0));
     assert_eq!(drafts(&to, &id), drafts(&from, &id));
 }
@@ -75,7 +75,8 @@ fn two_imports_of_one_file_at_once_store_each_session_once() {
     let file = exported(&from, None);
     let (home, to) = store();
     let done: Vec<Imported> = std::thread::scope(|scope| {
-        let import = || Store::open(home.path()).unwrap().import(&mut Cursor::new(&file), NOW).unwrap();
+        let import =
+            || Store::open(home.path()).unwrap().import(&mut Cursor::new(&file), NOW, Trust::OwnFiles).unwrap();
         let threads = [0; 2].map(|_| scope.spawn(import));
         threads.map(|thread| thread.join().unwrap()).into()
     });

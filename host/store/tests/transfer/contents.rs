@@ -24,7 +24,7 @@ fn imported_sessions_equal_the_exported_ones() {
         let arrived = to.session(&session.id).unwrap();
         let through = arrived.parent.as_ref().and_then(|parent| parent.through);
         let parent = session.parent.clone().map(|parent| Parent { through, ..parent });
-        assert_eq!(arrived, Session { parent, ..session.clone() });
+        assert_eq!(arrived, Session { parent, imported: true, ..session.clone() });
         let shape = |store: &Store| {
             let view = store.view(&session.id).unwrap();
             (view.items.len(), view.summaries().cloned().map(|summary| summary.content).collect::<Vec<_>>())
@@ -130,7 +130,8 @@ fn both_layouts_of_an_export_are_json_and_can_be_imported() {
     assert_eq!((count.sessions, count.messages), (4, 12));
     let records: Vec<Value> = serde_json::from_slice(&array).unwrap();
     assert_eq!(records[0]["format"], "hermes-sessions");
-    assert_eq!(records.last().unwrap(), &json!({"type": "end", "sessions": 4, "messages": 12}));
+    let seal = &records.last().unwrap()["seal"];
+    assert_eq!(records.last().unwrap(), &json!({"type": "end", "sessions": 4, "messages": 12, "seal": seal}));
     let (_home, to) = store();
     import(&to, &array).unwrap();
     assert_eq!(canonical(&to, &ids), canonical(&from, &ids));

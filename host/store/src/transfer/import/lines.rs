@@ -86,6 +86,11 @@ impl Line {
         self.text.len()
     }
 
+    /// The line as it is in the file, without the syntax of an array around it.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     pub(super) fn record(&self) -> Result<Record, StoreError> {
         if self.text.len() as u64 > MAX_LINE && !self.is_message() {
             return Err(too_long(self.place, MAX_LINE));

@@ -9,7 +9,7 @@ use super::{MOST_MESSAGES, PLAUSIBLE};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
-use crate::{RequestRecord, StoreError, blobs, frozen, log, requests};
+use crate::{Frozen, RequestRecord, StoreError, blobs, frozen, log, requests};
 
 /// The position of messages in that order.
 const OF_MESSAGES: u8 = 2;
@@ -92,6 +92,10 @@ impl Survey {
     }
 
     fn prompt(&mut self, prompt: &Prompt, connection: &Connection, at: usize, purpose: Purpose) -> Result<(), Fault> {
+        let Frozen { system_prompt, tools, .. } = &prompt.frozen;
+        let tools = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(tools).map_or(0, |tools| tools.len());
+        let of_file = &mut self.entries[at].of_file;
+        (of_file.prompt_characters, of_file.tools) = (system_prompt.chars().count() as u64, tools as u64);
         if purpose == Purpose::Store {
             frozen::insert(connection, &self.entries[at].id, &prompt.frozen, prompt.created_at)?;
         }

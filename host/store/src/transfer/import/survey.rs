@@ -8,9 +8,9 @@ use hermes_conversation::{BlobId, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::{Line, Lines, Place};
-use super::{Imported, PLAUSIBLE, next_step};
+use super::{Imported, OfFile, PLAUSIBLE, next_step};
 use crate::error::{Fault, ImportProblem};
-use crate::session::{UNFINISHED, path_text};
+use crate::session::{IMPORTED, UNFINISHED, path_text};
 use crate::transfer::numbers::{Numbers, Pair, Stretch};
 use crate::transfer::record::{self, End};
 use crate::{ParentKind, StoreError, lease};
@@ -47,6 +47,9 @@ pub(super) struct Entry {
     pub(super) taken_back: HashSet<u64>,
     /// The kind of the last record, and its number.
     pub(super) phase: (u8, u64),
+    /// Of all lines of the session in the first pass.
+    pub(super) digest: blake3::Hasher,
+    pub(super) of_file: OfFile,
 }
 
 impl Entry {
@@ -78,6 +81,10 @@ pub(super) struct Survey {
     /// Blobs that the file adds to the store with their sizes, and the sum of the sizes.
     pub(super) brought: HashMap<BlobId, u64>,
     pub(super) brought_bytes: u64,
+    /// Whether the file has the seal of this home.
+    pub(super) is_own: bool,
+    /// Whether folder and prompt of the new sessions wait for the user's decision.
+    pub(super) waits: bool,
 }
 
 impl Survey {
@@ -96,17 +103,20 @@ impl Survey {
             left_out: left_out
                 .filter_map(|entry| Some((entry.id.clone(), entry.parent.as_ref()?.id.clone())))
                 .collect(),
+            is_own: self.is_own,
+            of_file: self.entries.iter().filter(|entry| entry.is_new()).map(|entry| entry.of_file.clone()).collect(),
         }
     }
 
-    pub(super) fn check_end(&self, line: &Line, end: End) -> Result<(), StoreError> {
-        let read = End { sessions: self.entries.len() as u64, messages: self.messages };
-        if read == end {
+    pub(super) fn check_end(&self, line: &Line, end: &End) -> Result<(), StoreError> {
+        let read = (self.entries.len() as u64, self.messages);
+        if read == (end.sessions, end.messages) {
             return Ok(());
         }
         let described =
-            |end: End| format!("{} and {}", counted(end.sessions, "session"), counted(end.messages, "message"));
-        Err(line.refused(ImportProblem::Counts { counted: described(end), found: described(read) }))
+            |(sessions, messages)| format!("{} and {}", counted(sessions, "session"), counted(messages, "message"));
+        let counted = described((end.sessions, end.messages));
+        Err(line.refused(ImportProblem::Counts { counted, found: described(read) }))
     }
 
     pub(super) fn session(
@@ -159,6 +169,13 @@ impl Survey {
             view_ids: HashMap::new(),
             taken_back: HashSet::new(),
             phase: (0, 0),
+            digest: blake3::Hasher::new(),
+            of_file: OfFile {
+                session: id.clone(),
+                workspace: session.workspace.clone(),
+                prompt_characters: 0,
+                tools: 0,
+            },
         });
         if self.line_of(self.entries.len() - 1).count() > DEEPEST {
             return Err(line.refused(format!("more than {DEEPEST} sessions continue one another")).into());
@@ -342,9 +359,10 @@ fn counted(number: u64, what: &str) -> String {
 fn check_values(line: &Line, session: &record::Session) -> Result<(), StoreError> {
     hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())
         .map_err(|error| line.refused(error.to_string()))?;
-    if session.source == UNFINISHED {
+    if session.source == UNFINISHED || session.source.starts_with(IMPORTED) {
         return Err(line.refused("its source is reserved"));
     }
+    path_text(&session.workspace).map_err(|error| line.refused(error.to_string()))?;
     let totals = &session.totals;
     let counts =
         [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];

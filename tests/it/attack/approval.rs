@@ -1,0 +1,179 @@
+//! Commands that hide what they do from the user who is asked.
+
+use hermes_tests::{Call, Home, Reply, Server, Terminal};
+use serde_json::{Value, json};
+
+const READY: &str = "[a]lways  [d]eny (enter)? ";
+const TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (enter)? ";
+
+/// A model that calls these tools once, and then finishes.
+fn model_that_calls(name: &'static str, arguments: Value) -> Server {
+    Server::answering(move |body, _| {
+        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        match last["role"].as_str() {
+            Some("user") => Reply::calls([Call::new("call_1", name, &arguments)]),
+            _ => Reply::text("Done."),
+        }
+    })
+}
+
+fn home_with_runner(server: &Server) -> Home {
+    let home = Home::with(server);
+    home.install_guest("runner", "runner", json!({}));
+    home.set("memory.provider", json!("runner"));
+    home
+}
+
+fn chat(home: &Home) -> Terminal {
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("Go.\r");
+    terminal
+}
+
+fn harmless(count: usize) -> String {
+    "true; ".repeat(count)
+}
+
+/// `touch ran`, hidden from a reader of the short form.
+fn hidden_command() -> Value {
+    json!({"runs": [{"program": "sh", "arguments": ["-c", format!("{}touch ran; {}", harmless(400), harmless(400))]}]})
+}
+
+#[test]
+fn no_yes_counts_while_a_part_of_the_command_is_hidden() {
+    let server = model_that_calls("run", hidden_command());
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    assert!(!terminal.shown().contains("touch ran"));
+    for (number, key) in ["o", "s", "a", "O"].into_iter().enumerate() {
+        terminal.press(key);
+        terminal.wait_for("view all of it first", number + 1);
+        terminal.wait_for(TO_VIEW, number + 2);
+    }
+    terminal.press("\r");
+    terminal.wait_for("Done.", 1);
+    assert!(!home.workspace().join("ran").exists());
+}
+
+#[test]
+fn after_all_pages_a_yes_counts() {
+    let server = model_that_calls("run", hidden_command());
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    terminal.press("v");
+    // 4,800 characters on a screen of 80 columns and 24 rows.
+    for page in 1..3 {
+        terminal.wait_for(&format!("page {page} of 3: "), 1);
+        // A yes does not count between two pages.
+        terminal.press("o");
+        terminal.press(" ");
+    }
+    terminal.wait_for(READY, 1);
+    let shown: String = terminal.shown().split_whitespace().collect();
+    assert!(shown.contains("touchran") && !home.workspace().join("ran").exists());
+    terminal.press("o");
+    terminal.wait_for("Done.", 1);
+    assert!(home.workspace().join("ran").exists());
+}
+
+#[test]
+fn leaving_the_pages_is_a_no() {
+    for key in ["d", "q", "\u{1b}", "\u{4}"] {
+        let server = model_that_calls("run", hidden_command());
+        let home = home_with_runner(&server);
+        let mut terminal = chat(&home);
+        terminal.wait_for(TO_VIEW, 1);
+        terminal.press("v");
+        terminal.wait_for("page 1 of 3: ", 1);
+        terminal.press(key);
+        terminal.wait_for("denied", 1);
+        terminal.wait_for("Done.", 1);
+        assert!(!home.workspace().join("ran").exists(), "{key:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_between_the_pages_stops_the_turn() {
+    let server = model_that_calls("run", hidden_command());
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    terminal.press("v");
+    terminal.wait_for("page 1 of 3: ", 1);
+    terminal.press("\u{3}");
+    terminal.wait_for("stopped", 1);
+    assert!(!home.workspace().join("ran").exists());
+}
+
+#[test]
+fn pasted_keys_neither_view_nor_allow() {
+    let server = model_that_calls("run", hidden_command());
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    terminal.press("v    o");
+    terminal.press("vvvvvvo\r");
+    terminal.press("d");
+    terminal.wait_for("denied", 1);
+    terminal.wait_for("Done.", 1);
+    assert!(!terminal.shown().contains("page 1 of") && !home.workspace().join("ran").exists());
+}
+
+#[test]
+fn long_arguments_of_a_dangerous_tool_must_be_viewed_too() {
+    let filler = "harmless ".repeat(300);
+    let server = model_that_calls("wipe", json!({"note": format!("{filler}wipe everything {filler}")}));
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    assert!(!terminal.shown().contains("wipe everything"));
+    terminal.press("o");
+    terminal.wait_for("view all of it first", 1);
+    terminal.press("d");
+    terminal.wait_for("Done.", 1);
+    let answered = server.last_turn();
+    assert!(answered.trailing_results()[0].1.contains("the user refused it"));
+}
+
+#[test]
+fn a_question_that_is_higher_than_the_screen_must_be_viewed() {
+    // Nothing is left out, but the beginning would scroll away.
+    let arguments: Vec<String> = (0..4).map(|at| format!("{at}{}", "x".repeat(1_000))).collect();
+    let server = model_that_calls("run", json!({"runs": [{"program": "echo", "arguments": arguments}]}));
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(TO_VIEW, 1);
+    terminal.press("v");
+    terminal.wait_for("page 1 of 3: ", 1);
+    terminal.press(" ");
+    terminal.wait_for("page 2 of 3: ", 1);
+    terminal.press(" ");
+    terminal.wait_for(READY, 1);
+    terminal.press("d");
+    terminal.wait_for("Done.", 1);
+}
+
+#[test]
+fn a_short_question_is_answered_at_once() {
+    let server = model_that_calls("run", json!({"runs": [{"program": "touch", "arguments": ["ran"]}]}));
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(READY, 1);
+    assert!(!terminal.shown().contains(TO_VIEW));
+    terminal.press("o");
+    terminal.wait_for("Done.", 1);
+    assert!(home.workspace().join("ran").exists());
+}
+
+#[test]
+fn unattended_a_hidden_command_is_refused() {
+    let server = model_that_calls("run", hidden_command());
+    let home = home_with_runner(&server);
+    for output in [home.hermes(&["-z", "Go."]).run().success(), home.hermes(&[]).stdin("Go.\n").run().success()] {
+        output.says(&["needs approval"]);
+    }
+    assert!(!home.workspace().join("ran").exists());
+}
