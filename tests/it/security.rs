@@ -7,8 +7,20 @@ use regex::Regex;
 
 /// The boundaries that the page must have.
 const BOUNDARIES: [&str; 14] = [
-    "import", "manifest", "archive and source", "signature", "consent", "approval", "file", "program", "network",
-    "plugin calls and budgets", "model replies", "prompt", "terminal", "native libraries",
+    "import",
+    "manifest",
+    "archive and source",
+    "signature",
+    "consent",
+    "approval",
+    "file",
+    "program",
+    "network",
+    "plugin calls and budgets",
+    "model replies",
+    "prompt",
+    "terminal",
+    "native libraries",
 ];
 
 fn root() -> &'static Path {
@@ -72,8 +84,9 @@ fn every_named_file_and_test_exists() {
     }
     assert_eq!(missing, BTreeSet::new());
     for row in rows(&page) {
-        let tested = paths(&row[2]).iter().any(|(path, _)| source(&root().join(path)).contains("#[test]")
-            || source(&root().join(path)).contains("#[tokio::test"));
+        let tested = paths(&row[2]).iter().any(|(path, _)| {
+            source(&root().join(path)).contains("#[test]") || source(&root().join(path)).contains("#[tokio::test")
+        });
         assert!(tested, "{}: none of its tests has a test", row[0]);
     }
 }
