@@ -154,8 +154,12 @@ impl Launcher {
     pub async fn begin(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> Result<SessionHandle, AppError> {
         let workspace = match &begin {
             Begin::New => self.workspace.clone(),
-            Begin::Resume(id) | Begin::Branch(id) => {
-                self.sessions.session(id).await.map_or_else(|_| self.workspace.clone(), |session| session.workspace)
+            Begin::Resume(id) | Begin::Branch(id) | Begin::Imported { session: id, .. } => {
+                let takes_folder = matches!(&begin, Begin::Imported { accepted, .. } if accepted.folder);
+                let session = self.sessions.session(id).await.ok();
+                // The folder that a stranger's file names is used only if the user accepted it.
+                let session = session.filter(|session| !session.imported || takes_folder);
+                session.map_or_else(|| self.workspace.clone(), |session| session.workspace)
             }
         };
         if let Some(warning) = wide(&workspace, std::env::home_dir().as_deref()) {
