@@ -165,7 +165,7 @@ pub enum Wrong {
     #[error("`{0}` is not the name of a file beside plugin.yaml")]
     File(String),
     /// A variable is both readable by the plugin and a secret.
-    #[error("the variable `{0}` is listed in `env` and in `secrets`")]
+    #[error("the variable `{0}` is listed in `env` or `process_env` and in `secrets`")]
     Secret(EnvironmentName),
     /// An address is not a text.
     #[error("an address in `permissions` is not a text such as ${{config.base_url}}/v1/")]

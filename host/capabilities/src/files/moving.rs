@@ -18,8 +18,8 @@ impl Roots {
     ///
     /// [`FilesError::Exists`] if `to` exists; [`FilesError::Approval`] as for writes.
     pub fn rename(&self, root: &str, path: &str, to: &str, agreed: &Agreed) -> Result<(), FilesError> {
-        let mut from = self.request(root, path)?.to_change()?;
-        let mut into = self.request(root, to)?.to_change()?;
+        let mut from = self.request(root, path)?.changing()?;
+        let mut into = self.request(root, to)?.changing()?;
         let Place::Slot(source) = from.follow(Leaf::Itself, Way::MustExist, &anything)? else {
             return Err(from.bad_path("it is the root itself"));
         };

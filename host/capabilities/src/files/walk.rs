@@ -177,7 +177,7 @@ impl<'a> Request<'a> {
     }
 
     /// The same path, to be changed: never in a folder of git.
-    pub(super) fn to_change(self) -> Result<Self, FilesError> {
+    pub(super) fn changing(self) -> Result<Self, FilesError> {
         if !self.root.writable {
             return Err(self.read_only());
         }

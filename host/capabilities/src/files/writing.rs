@@ -29,7 +29,7 @@ impl Roots {
         version: Option<&str>,
         agreed: &Agreed,
     ) -> Result<String, FilesError> {
-        let mut request = self.request(root, path)?.to_change()?;
+        let mut request = self.request(root, path)?.changing()?;
         if content.len() > MAX_WRITE {
             return Err(request.too_large(content.len(), MAX_WRITE));
         }
@@ -119,7 +119,7 @@ impl Roots {
     ///
     /// [`FilesError::NotEmpty`] for a directory that is not empty; [`FilesError::Approval`] as for writes.
     pub fn remove(&self, root: &str, path: &str, agreed: &Agreed) -> Result<(), FilesError> {
-        let mut request = self.request(root, path)?.to_change()?;
+        let mut request = self.request(root, path)?.changing()?;
         let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist, &anything)? else {
             return Err(request.bad_path("it is the root itself"));
         };
