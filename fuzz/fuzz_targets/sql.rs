@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 
 use hermes_capabilities::invariants::statement_ends;
-use hermes_capabilities::sql::{self, Database, WorkerProgram};
+use hermes_capabilities::sql::{self, Database, Quota, WorkerProgram};
 
 const SERVES: &str = "HERMES_FUZZ_SQL_WORKER";
 
@@ -17,7 +17,7 @@ static DATABASE: LazyLock<Database> = LazyLock::new(|| {
         arguments: Vec::new(),
         environment: vec![(SERVES.into(), "1".into())],
     });
-    Database::in_memory()
+    Database::in_memory_with(Quota::temporary(64 << 20))
 });
 
 libfuzzer_sys::fuzz_target!(

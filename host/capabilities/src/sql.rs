@@ -175,14 +175,14 @@ impl Database {
         database
     }
 
-    /// A database in memory, for measurements, rehearsals and tests. It costs nothing until it is used. A statement that ends
-    /// its worker takes the contents along.
+    /// A database in memory of this process, for the lab, measurements and tests: they make thousands, and a worker for each
+    /// would take most of their time. It costs nothing until it is used.
     pub fn in_memory() -> Self {
-        let quota = Quota::standard();
-        Self::new(Place::Memory, quota.with_memory(quota.bytes + quota.memory))
+        Self { is_worker: false, ..Self::here(Place::Memory, Quota::standard()) }
     }
 
-    /// Like [`Database::in_memory`], with other limits.
+    /// A database in memory with these limits, in a worker if this process uses workers. A statement that ends its worker takes
+    /// the contents along.
     pub fn in_memory_with(quota: Quota) -> Self {
         Self::new(Place::Memory, quota)
     }
