@@ -100,7 +100,7 @@ fn any_plan(bytes: &mut Bytes<'_>) -> Plan {
             2 => Segment::Restore(bytes.range()),
             3 => Segment::Excerpt(Excerpt {
                 id: bytes.id(),
-                content: (bytes.next() % 3 > 0).then(|| bytes.text()),
+                content: (!bytes.next().is_multiple_of(3)).then(|| bytes.text()),
                 arguments: (0..bytes.next() % 4).map(|_| (format!("{}", bytes.next() % 4), bytes.text())).collect(),
                 keep_images: bytes.next() % 2 == 1,
             }),

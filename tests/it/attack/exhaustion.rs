@@ -15,8 +15,10 @@ const SQL_MEMORY: u64 = 32;
 const TOOL_TIME: Duration = Duration::from_secs(3);
 const TURNS: usize = 3;
 
-/// The plugins, by guest and name, and for each what the model has it do in a turn.
-fn plugins(listener: &Listener) -> Vec<(&'static str, &'static str, Vec<(String, Value)>)> {
+/// A guest, the name of the plugin that is made of it, and the calls that the model makes of it in a turn.
+type Glutton = (&'static str, &'static str, Vec<(String, Value)>);
+
+fn plugins(listener: &Listener) -> Vec<Glutton> {
     let clerk = |name: &str, tool: &str, arguments: Value| (format!("{name}_{tool}"), arguments);
     let growing =
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT randomblob(900000) FROM n ORDER BY 1";

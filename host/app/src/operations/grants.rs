@@ -114,7 +114,7 @@ pub enum RevokeReport {
     /// The plugin no longer runs as a native library. Its other permissions stay.
     NotNative,
     /// New sessions give the plugin only these permissions.
-    Left(Permissions),
+    Left(Box<Permissions>),
 }
 
 /// Revokes permissions of a plugin. Without names, the plugin cannot run until it is granted again.
@@ -127,6 +127,6 @@ pub fn revoke(name: &str, permissions: &[String], setup: &Setup) -> Result<Revok
     Ok(match left {
         None => RevokeReport::MayNotRun,
         Some(_) if permissions.iter().all(|permission| permission == "native") => RevokeReport::NotNative,
-        Some(left) => RevokeReport::Left(left),
+        Some(left) => RevokeReport::Left(Box::new(left)),
     })
 }

@@ -41,7 +41,8 @@ pub(crate) fn exact(text: &str) -> String {
         }
         let on_letter = is_mark(character);
         marks = if on_letter { marks + 1 } else { 0 };
-        if !is_deceptive(character) && !(on_letter && marks > MOST_MARKS) {
+        let is_one_of_many = on_letter && marks > MOST_MARKS;
+        if !is_deceptive(character) && !is_one_of_many {
             shown.push(character);
             continue;
         }

@@ -35,7 +35,7 @@ fn a_strangers_session_waits_for_the_user_and_the_import_says_what_it_decides() 
     assert!(!done.is_own && waits(&to, &session.id));
     let of_file =
         OfFile { session: session.id.clone(), workspace: "/home/ada/engine".into(), prompt_characters: 28, tools: 2 };
-    assert_eq!(done.of_file, [of_file.clone()]);
+    assert_eq!(done.of_file, std::slice::from_ref(&of_file));
     assert!(to.sessions().unwrap()[0].imported);
     // A dry run says the same.
     let (_home, other) = store();

@@ -43,9 +43,8 @@ impl Plugin for Flooder {
 impl Tools for Flooder {
     fn catalog(&self) -> Result<Vec<Tool>, Error> {
         let description = "d ".repeat(self.config.tool_bytes / 2);
-        let tool = |at: usize| {
-            Tool::new(&format!("flood_{at}"), &description, json!({ "type": "object", "properties": {} }))
-        };
+        let tool =
+            |at: usize| Tool::new(format!("flood_{at}"), &description, json!({ "type": "object", "properties": {} }));
         Ok((0..self.config.tools).map(tool).collect())
     }
 
