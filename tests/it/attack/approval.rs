@@ -142,7 +142,7 @@ fn long_arguments_of_a_dangerous_tool_must_be_viewed_too() {
 fn a_question_that_is_higher_than_the_screen_must_be_viewed() {
     // Nothing is left out, but the beginning would scroll away.
     let arguments: Vec<String> = (0..4).map(|at| format!("{at}{}", "x".repeat(1_000))).collect();
-    let server = model_that_calls("run", json!({"runs": [{"program": "echo", "arguments": arguments}]}));
+    let server = model_that_calls("run", json!({"runs": [{"program": "printf", "arguments": arguments}]}));
     let home = home_with_runner(&server);
     let mut terminal = chat(&home);
     terminal.wait_for(TO_VIEW, 1);
@@ -158,7 +158,7 @@ fn a_question_that_is_higher_than_the_screen_must_be_viewed() {
 
 #[test]
 fn a_short_question_is_answered_at_once() {
-    let server = model_that_calls("run", json!({"runs": [{"program": "touch", "arguments": ["ran"]}]}));
+    let server = model_that_calls("run", json!({"runs": [{"program": "sh", "arguments": ["-c", "touch ran"]}]}));
     let home = home_with_runner(&server);
     let mut terminal = chat(&home);
     terminal.wait_for(READY, 1);
