@@ -1,5 +1,7 @@
 //! Commands that hide what they do from the user who is asked.
 
+use std::time::Duration;
+
 use hermes_tests::{Call, Home, Reply, Server, Terminal};
 use serde_json::{Value, json};
 
@@ -25,10 +27,15 @@ fn home_with_runner(server: &Server) -> Home {
 }
 
 fn chat(home: &Home) -> Terminal {
-    let mut terminal = home.hermes(&[]).at_terminal();
+    let mut terminal = home.hermes(&[]).timeout(Duration::from_secs(60)).at_terminal();
     terminal.wait_for("> ", 1);
     terminal.press("Go.\r");
     terminal
+}
+
+/// Keys that arrive together are a paste, and answer nothing.
+fn pause() {
+    std::thread::sleep(Duration::from_secs(1));
 }
 
 fn harmless(count: usize) -> String {
@@ -69,6 +76,7 @@ fn after_all_pages_a_yes_counts() {
         terminal.wait_for(&format!("page {page} of 3: "), 1);
         // A yes does not count between two pages.
         terminal.press("o");
+        pause();
         terminal.press(" ");
     }
     terminal.wait_for(READY, 1);
@@ -116,6 +124,7 @@ fn pasted_keys_neither_view_nor_allow() {
     terminal.wait_for(TO_VIEW, 1);
     terminal.press("v    o");
     terminal.press("vvvvvvo\r");
+    pause();
     terminal.press("d");
     terminal.wait_for("denied", 1);
     terminal.wait_for("Done.", 1);
