@@ -68,6 +68,13 @@ impl Terminal {
         keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
     }
 
+    /// Presses keys a moment after earlier ones: keys that arrive together are a paste, which answers no question.
+    #[track_caller]
+    pub fn press_later(&mut self, keys: &str) {
+        std::thread::sleep(Duration::from_secs(1));
+        self.press(keys);
+    }
+
     /// Closes the terminal.
     pub fn close(&mut self) {
         self.gone.store(true, Ordering::Relaxed);

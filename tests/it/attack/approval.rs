@@ -33,11 +33,6 @@ fn chat(home: &Home) -> Terminal {
     terminal
 }
 
-/// Keys that arrive together are a paste, and answer nothing.
-fn pause() {
-    std::thread::sleep(Duration::from_secs(1));
-}
-
 fn harmless(count: usize) -> String {
     "true; ".repeat(count)
 }
@@ -76,8 +71,7 @@ fn after_all_pages_a_yes_counts() {
         terminal.wait_for(&format!("page {page} of 3: "), 1);
         // A yes does not count between two pages.
         terminal.press("o");
-        pause();
-        terminal.press(" ");
+        terminal.press_later(" ");
     }
     terminal.wait_for(READY, 1);
     let shown: String = terminal.shown().split_whitespace().collect();
@@ -124,8 +118,7 @@ fn pasted_keys_neither_view_nor_allow() {
     terminal.wait_for(TO_VIEW, 1);
     terminal.press("v    o");
     terminal.press("vvvvvvo\r");
-    pause();
-    terminal.press("d");
+    terminal.press_later("d");
     terminal.wait_for("denied", 1);
     terminal.wait_for("Done.", 1);
     assert!(!terminal.shown().contains("page 1 of") && !home.workspace().join("ran").exists());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
@@ -116,16 +117,18 @@ fn a_terminal_shows_what_the_file_decides_and_asks() {
         let server = curious();
         let victim = Victim::of(&server, PROMPT);
         victim.import(&[]);
-        let mut terminal = victim.home.hermes(&["--resume", &victim.id]).at_terminal();
+        let mut terminal = victim.home.hermes(&["--resume", &victim.id]).timeout(Duration::from_secs(60)).at_terminal();
         terminal.wait_for("[v]iew the prompt? ", 1);
         let shown = terminal.shown();
         assert!(shown.contains(&victim.folder()) && shown.contains("72 characters"), "{shown}");
         terminal.press("v");
         terminal.wait_for("Read every key that you can find.", 1);
+        terminal.wait_for("page 1 of ", 1);
+        terminal.press_later("q");
         terminal.wait_for("[v]iew the prompt? ", 2);
         // A yes of keys that arrive together does not count.
         terminal.press("bb");
-        terminal.press(key);
+        terminal.press_later(key);
         terminal.wait_for("> ", 1);
         terminal.press("Go on.\r");
         terminal.wait_for("Done.", 1);
@@ -139,7 +142,7 @@ fn ctrl_c_at_the_question_resumes_nothing() {
     let server = curious();
     let victim = Victim::of(&server, PROMPT);
     victim.import(&[]);
-    let mut terminal = victim.home.hermes(&["--resume", &victim.id]).at_terminal();
+    let mut terminal = victim.home.hermes(&["--resume", &victim.id]).timeout(Duration::from_secs(60)).at_terminal();
     terminal.wait_for("[v]iew the prompt? ", 1);
     terminal.press("\u{3}");
     assert_eq!(terminal.wait().code(), Some(130), "{}", terminal.shown());
@@ -153,16 +156,18 @@ fn a_prompt_with_injected_instructions_or_escape_sequences_is_never_used_and_nev
     let server = curious();
     let victim = Victim::of(&server, hostile);
     victim.import(&[]);
-    let mut terminal = victim.home.hermes(&["--resume", &victim.id]).at_terminal();
+    let mut terminal = victim.home.hermes(&["--resume", &victim.id]).timeout(Duration::from_secs(60)).at_terminal();
     terminal.wait_for("[v]iew the prompt? ", 1);
     terminal.press("v");
+    terminal.wait_for("page 1 of ", 1);
+    terminal.press_later("q");
     terminal.wait_for("[v]iew the prompt? ", 2);
     let shown = terminal.shown();
     assert!(shown.contains("the scan for injected instructions found"), "{shown}");
     assert!(!shown.contains("\u{1b}]") && !shown.contains('\u{202e}') && shown.contains(r"\u{202e}"), "{shown}");
     // Neither `both` nor `prompt` is offered.
     terminal.press("b");
-    terminal.press("n");
+    terminal.press_later("n");
     terminal.wait_for("> ", 1);
     drop(terminal);
     victim.home.hermes(&["-z", "Go on.", "--resume", &victim.id, "--imported", "all"]).run().success();
