@@ -122,7 +122,7 @@ fn notices_about_sessions() {
     kept.extend(messages.iter().filter(|line| !line.contains("\"role\":\"tool\"")).map(|line| (*line).clone()));
     kept.push(changed(end, "messages", json!(messages.len() - 1)));
     home.write_workspace("damaged.jsonl", kept.iter().map(|line| format!("{line}\n")).collect::<String>());
-    let import = || home.hermes(&["sessions", "import", "damaged.jsonl"]);
+    let import = || home.hermes(&["sessions", "import", "damaged.jsonl", "--trust"]);
     screens.notice("an import", &home, import());
     screens.notice("an import of stored sessions", &home, import());
     screens.notice("a session without the result of a call", &home, home.hermes(&["-z", "And now?", "--continue"]));

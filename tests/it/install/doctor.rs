@@ -145,17 +145,20 @@ fn a_missing_or_forbidden_tool_is_reported() {
     assert_eq!(code, Some(1));
     // Neither of two strangers gets a tool that both offer, until the user chooses.
     for (name, other) in [("one", "two"), ("two", "one")] {
-        assert_eq!(cases(&report, name), ["problem tool"; 4], "{report:#}");
+        assert_eq!(cases(&report, name), ["problem tool"; 7], "{report:#}");
         let findings = block(&report, name)["findings"].as_array().unwrap();
         let search = findings.iter().find(|found| found["tool"] == "search").unwrap().to_string();
         assert!(search.contains(&format!("`{other}` offers a tool with the same name")), "{search}");
         assert!(search.contains(&format!("`tools: {{search: {name}}}` under `plugins`")), "{search}");
     }
 
-    home.set("plugins.tools", json!({"query": "one", "execute": "one", "repeat": "one", "search": "one"}));
+    let tools = ["query", "execute", "repeat", "store", "peruse", "chatter", "search"];
+    let chosen: serde_json::Map<String, Value> =
+        tools.map(|tool| (tool.to_owned(), json!("one"))).into_iter().collect();
+    home.set("plugins.tools", Value::Object(chosen));
     let (report, code) = examined(&home);
     assert_eq!(code, Some(0), "{report:#}");
-    assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(block(&report, "one")["tools"].as_array().unwrap().len(), tools.len());
     assert_eq!(cases(&report, "one"), ["note denied"]);
     assert!(findings_of(&report, "one").contains("approvals.deny lists `one/query`"), "{report:#}");
     assert!(cases(&report, "two").is_empty(), "{report:#}");
@@ -180,7 +183,7 @@ fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     for part in [
         "exports     tools\n",
         "signed by   nobody: the plugin is not signed",
-        "tools       query, execute, repeat, search\n",
+        "tools       query, execute, repeat, store, peruse, chatter, search\n",
         "KiB, blake3:",
         "permission  read and search your conversations\n",
         "not granted keep a database of its own\n",
@@ -192,7 +195,7 @@ fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     }
     let stdout = home.hermes(&["plugins", "info", "clerk", "--json"]).run().success().stdout;
     let stdout: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((&stdout["exports"], stdout["tools"].as_array().unwrap().len()), (&json!(["tools"]), 4), "{stdout:#}");
+    assert_eq!((&stdout["exports"], stdout["tools"].as_array().unwrap().len()), (&json!(["tools"]), 7), "{stdout:#}");
     assert_eq!(stdout["permissions"]["granted"], json!({"history": true}), "{stdout:#}");
     assert!(stdout["load"]["ms"].is_number() && stdout["load"]["first_answer_ms"].is_number(), "{stdout:#}");
     assert_eq!((&stdout["memory"]["limit"], &stdout["errors"]), (&json!(64 << 20), &json!([])), "{stdout:#}");

@@ -1,7 +1,8 @@
 //! The list of a session: the built-in one, and the patterns of the configuration.
 
 use std::borrow::Cow;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -34,6 +35,13 @@ pub struct PatternError {
 #[derive(Debug, Clone)]
 pub struct Listed {
     files: Vec<ListedFile>,
+    home: Option<PathBuf>,
+    /// Compiled when the first file is looked up: most sessions change none, and compiling takes milliseconds.
+    sets: OnceLock<Sets>,
+}
+
+#[derive(Debug, Clone)]
+struct Sets {
     exact: GlobSet,
     /// Patterns of the folders that lead to a listed file, and of the file itself.
     leading: GlobSet,
@@ -58,13 +66,27 @@ impl Listed {
         let built_in = BUILT_IN.iter().flat_map(|(reason, patterns)| {
             patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
         });
+        let is_constant = further.is_empty();
         let further = further
             .iter()
             .map(|pattern| ListedFile { pattern: pattern.trim().to_owned().into(), reason: CONFIGURED.into() });
         let files: Vec<ListedFile> = built_in.chain(further).collect();
+        let listed = Self { files, home: home.map(Path::to_owned), sets: OnceLock::new() };
+        if !is_constant {
+            let _ = listed.sets.set(listed.compile()?);
+        }
+        Ok(listed)
+    }
+
+    fn sets(&self) -> &Sets {
+        // Only the built-in patterns are compiled here. They are constants, and a test compiles them.
+        self.sets.get_or_init(|| self.compile().unwrap_or_else(|error| unreachable!("{error}")))
+    }
+
+    fn compile(&self) -> Result<Sets, PatternError> {
         let (mut exact, mut leading, mut of_leading) = (GlobSetBuilder::new(), GlobSetBuilder::new(), Vec::new());
-        for (at, file) in files.iter().enumerate() {
-            let globs = Globs::of(&file.pattern, home)?;
+        for (at, file) in self.files.iter().enumerate() {
+            let globs = Globs::of(&file.pattern, self.home.as_deref())?;
             exact.add(globs.exact);
             for glob in globs.leading {
                 leading.add(glob);
@@ -74,7 +96,7 @@ impl Listed {
         let built = |set: GlobSetBuilder| {
             set.build().map_err(|error| PatternError { pattern: String::new(), why: error.kind().to_string() })
         };
-        Ok(Self { files, exact: built(exact)?, leading: built(leading)?, of_leading })
+        Ok(Sets { exact: built(exact)?, leading: built(leading)?, of_leading })
     }
 
     /// The patterns, in their order.
@@ -84,12 +106,13 @@ impl Listed {
 
     /// The entry of a file at this absolute path. The configuration's entries count before the built-in ones.
     pub fn of_file(&self, path: &Path) -> Option<&ListedFile> {
-        self.exact.matches(readable(path)).last().map(|at| &self.files[*at])
+        self.sets().exact.matches(readable(path)).last().map(|at| &self.files[*at])
     }
 
     /// The entry of a file at this path or below it, if there were one.
     pub fn of_link(&self, path: &Path) -> Option<&ListedFile> {
-        self.leading.matches(readable(path)).last().map(|at| &self.files[self.of_leading[*at]])
+        let sets = self.sets();
+        sets.leading.matches(readable(path)).last().map(|at| &self.files[sets.of_leading[*at]])
     }
 }
 
