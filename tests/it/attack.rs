@@ -7,6 +7,7 @@
 mod approval;
 mod archive;
 mod budget;
+mod chat;
 mod consent;
 #[cfg(target_os = "linux")]
 mod exhaustion;

@@ -1,6 +1,7 @@
 //! Sends events to hooks. Only `before-tool` is awaited; other events are queued.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hermes_conversation::{ToolCall, Usage};
 use hermes_plugin_host::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
@@ -8,6 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::answer::Answer;
 use crate::approval::Objection;
+
+/// Most bytes of events that may wait for slow hooks while the model is asked again.
+const MOST_WAITING: usize = 4 << 20;
 
 /// The hooks of a session, grouped by the events they subscribed to.
 pub(crate) struct HookDispatcher {
@@ -17,23 +21,27 @@ pub(crate) struct HookDispatcher {
     after_model: Vec<Arc<dyn Hooks>>,
     /// Queued events, delivered in order.
     queue: mpsc::UnboundedSender<Delivery>,
+    /// Bytes of the queued events.
+    waiting: Arc<AtomicUsize>,
 }
 
 enum Delivery {
     Event(Arc<dyn Hooks>, Event),
-    /// Answered when everything before it was delivery.
+    /// Answered when everything before it was delivered.
     Settled(oneshot::Sender<()>),
 }
 
 impl HookDispatcher {
     /// Reads the subscriptions of every hook. Also returns notices of hooks that failed.
     pub(crate) async fn subscribe(hooks: &[Arc<dyn Hooks>]) -> (Self, Vec<String>) {
+        let waiting = Arc::<AtomicUsize>::default();
         let mut dispatcher = Self {
             before_tool: Vec::new(),
             after_tool: Vec::new(),
             before_model: Vec::new(),
             after_model: Vec::new(),
-            queue: delivery_task(),
+            queue: delivery_task(Arc::clone(&waiting)),
+            waiting,
         };
         let mut notices = Vec::new();
         for hook in hooks {
@@ -95,8 +103,17 @@ impl HookDispatcher {
 
     fn enqueue(&self, hooks: &[Arc<dyn Hooks>], event: impl Fn() -> Event) {
         for hook in hooks {
+            let event = event();
+            self.waiting.fetch_add(size(&event), Ordering::Relaxed);
             // The receiving task lives as long as this sender.
-            let _ = self.queue.send(Delivery::Event(Arc::clone(hook), event()));
+            let _ = self.queue.send(Delivery::Event(Arc::clone(hook), event));
+        }
+    }
+
+    /// Waits for slow hooks if too many bytes wait for them, so that the queue stays small. Every delivery has a deadline.
+    pub(crate) async fn catch_up(&self) {
+        if self.waiting.load(Ordering::Relaxed) > MOST_WAITING {
+            self.settle().await;
         }
     }
 
@@ -110,21 +127,33 @@ impl HookDispatcher {
 }
 
 /// Starts the task that delivers events one after the other.
-fn delivery_task() -> mpsc::UnboundedSender<Delivery> {
+fn delivery_task(waiting: Arc<AtomicUsize>) -> mpsc::UnboundedSender<Delivery> {
     let (sender, mut queue) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Some(delivery) = queue.recv().await {
             match delivery {
                 Delivery::Event(hook, event) => {
+                    let bytes = size(&event);
                     if let Err(error) = hook.on_event(event).await {
                         tracing::warn!(%error, "a hook failed to handle an event");
                     }
+                    waiting.fetch_sub(bytes, Ordering::Relaxed);
                 }
                 Delivery::Settled(settled) => drop(settled.send(())),
             }
         }
     });
     sender
+}
+
+/// About how many bytes an event takes.
+fn size(event: &Event) -> usize {
+    const REST: usize = 512;
+    REST + match event {
+        Event::AfterTool(done) => done.content.len() + done.event.arguments.len(),
+        Event::BeforeTool(event) => event.arguments.len(),
+        Event::BeforeModel(_) | Event::AfterModel(_) | Event::Other(_) => 0,
+    }
 }
 
 fn event(call: &ToolCall, owner: &str) -> ToolEvent {

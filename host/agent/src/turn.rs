@@ -300,6 +300,11 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
         live.front.feed.notice(incomplete(repairs));
     }
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(Replied::Stopped(String::new())),
+        () = live.plugins.dispatcher.catch_up() => {}
+    }
     check_validity(live);
     let estimate = live.estimate();
     let pending = live.prefix.outgoing.begin_request(&live.prefix.frozen, &live.log.journal, live.log.clock.now());

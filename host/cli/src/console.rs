@@ -46,7 +46,7 @@ impl Console {
         Self { screen: io::stdout().is_terminal(), stderr: io::stderr().is_terminal(), colour: !no_colour && !dumb }
     }
 
-    #[cfg(test)]
+    /// A console without colours, for tests.
     pub(crate) fn plain(screen: bool) -> Self {
         Self { screen, stderr: false, colour: false }
     }

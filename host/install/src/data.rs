@@ -55,7 +55,7 @@ pub struct DataHandover {
 /// The origin in a folder of data. None if there is no such file, or it is damaged.
 fn owner_in(folder: &Path) -> Option<PluginOrigin> {
     let mut text = String::new();
-    fs::File::open(folder.join(OWNER)).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    hermes_private_files::open_regular(&folder.join(OWNER)).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
 }
 

@@ -26,8 +26,9 @@ const MOST_SKILL_FILES: usize = 1_000;
 const MOST_SKILL_BYTES: u64 = 16 << 20;
 /// Most bytes of a signature.
 const MOST_SIGNATURE: u64 = 64 << 10;
-/// Most bytes of a component or a library.
+/// Most bytes of a component or a library, and of all of them together.
 const MOST_CODE: u64 = 128 << 20;
+const MOST_CODE_TOGETHER: u64 = 256 << 20;
 
 /// The files of a plugin in a folder.
 #[derive(Debug)]
@@ -94,12 +95,8 @@ impl Project {
             let why = format!("none of the native libraries in plugin.yaml ({}) exists", named.join(", "));
             return Err(no_plugin(Reason::new(why, "build them with `cargo build --release --features native`")));
         }
-        for file in &code {
-            if fs::metadata(&file.path).at(&file.path)?.len() > MOST_CODE {
-                let why = format!("`{}` is larger than {} MiB", file.name, MOST_CODE >> 20);
-                return Err(no_plugin(Reason::new(why, "ask its author for a smaller build")));
-            }
-        }
+        check_sizes(&code)?
+            .map_or(Ok(()), |why| Err(no_plugin(Reason::new(why, "ask its author for a smaller build"))))?;
         Ok(Self {
             manifest,
             manifest_text: text,
@@ -125,22 +122,22 @@ impl Project {
     pub(crate) fn files(&self) -> Result<Vec<(String, Vec<u8>)>, InstallError> {
         let mut files = vec![(MANIFEST.to_owned(), self.manifest_text.clone().into_bytes())];
         for CodeFile { path, name, signatures } in &self.code {
-            files.push((name.clone(), fs::read(path).at(path)?));
+            files.push((name.clone(), read(path, MOST_CODE)?));
             for (name, path) in signatures {
-                files.push((name.clone(), fs::read(path).at(path)?));
+                files.push((name.clone(), read(path, MOST_SIGNATURE)?));
             }
         }
         for (name, path) in &self.statement {
-            files.push((name.clone(), fs::read(path).at(path)?));
+            files.push((name.clone(), read(path, statement::MOST_BYTES.max(MOST_SIGNATURE))?));
         }
         for document in &self.documents {
             let name = document.file_name().unwrap_or_default().to_string_lossy();
             if files.iter().all(|(known, _)| *known != name) {
-                files.push((name.into_owned(), fs::read(document).at(document)?));
+                files.push((name.into_owned(), read(document, MOST_DOCUMENT)?));
             }
         }
         for (name, path) in &self.skills {
-            files.push((name.clone(), fs::read(path).at(path)?));
+            files.push((name.clone(), read(path, MOST_SKILL_BYTES)?));
         }
         Ok(files)
     }
@@ -235,11 +232,30 @@ fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// What is wrong with the sizes of the code, if they are too large.
+fn check_sizes(code: &[CodeFile]) -> Result<Option<String>, InstallError> {
+    let mut together = 0;
+    for file in code {
+        let bytes = fs::metadata(&file.path).at(&file.path)?.len();
+        together += bytes;
+        if bytes > MOST_CODE {
+            return Ok(Some(format!("`{}` is larger than {} MiB", file.name, MOST_CODE >> 20)));
+        }
+    }
+    let is_too_large = together > MOST_CODE_TOGETHER;
+    Ok(is_too_large.then(|| format!("its components and libraries are larger than {} MiB", MOST_CODE_TOGETHER >> 20)))
+}
+
+/// Reads a file of the plugin. It may have changed since it was found.
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, InstallError> {
+    hermes_private_files::read_regular(path, most).at(path)
+}
+
 fn read_small(path: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
     // One byte more than a manifest may have, so that a longer one is reported as too long.
-    fs::File::open(path)?.take((64 << 10) + 1).read_to_string(&mut text)?;
+    hermes_private_files::open_regular(path)?.take((64 << 10) + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -381,6 +397,47 @@ mod tests {
             ("target/wasm32-wasip2/release/my_tool.wasm", "x"),
         ];
         assert_eq!(staged(&workspace).unwrap(), ["my-tool.wasm", "plugin.yaml"]);
+    }
+
+    mod attack {
+        use super::*;
+
+        /// Why a folder is no plugin, which must be known soon.
+        fn refused(folder: &Path) -> String {
+            Project::find(folder, Place::Local, "here", None).unwrap_err().sentence()
+        }
+
+        #[test]
+        fn code_without_end_is_refused_before_it_is_read() {
+            let libraries: String = (0..3).map(|at| format!("  target-{at}: lib{at}.so\n")).collect();
+            let from = folder(&[("plugin.yaml", &format!("name: mine\nnative:\n{libraries}"))]);
+            for (at, mib) in [(0, 100), (1, 100), (2, 57)] {
+                let file = fs::File::create(from.path().join(format!("lib{at}.so"))).unwrap();
+                file.set_len(mib << 20).unwrap();
+            }
+            assert!(refused(from.path()).contains("larger than 256 MiB"));
+            fs::File::create(from.path().join("lib2.so")).unwrap().set_len(129 << 20).unwrap();
+            assert!(refused(from.path()).contains("`lib2.so` is larger than 128 MiB"));
+        }
+
+        #[cfg(unix)]
+        #[test]
+        fn a_pipe_or_a_device_in_the_place_of_a_file_does_not_block() {
+            let pipe = |path: &Path| {
+                assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+            };
+            let from = folder(&[("mine.wasm", "x")]);
+            pipe(&from.path().join(MANIFEST));
+            assert!(refused(from.path()).contains("plugin.yaml"));
+            let from = folder(&[(MANIFEST, "name: mine\n")]);
+            pipe(&from.path().join("Cargo.toml"));
+            assert!(refused(from.path()).contains("no .wasm"));
+            // A workspace whose members cannot be listed soon.
+            let from = folder(&[(MANIFEST, "name: mine\n"), ("Cargo.toml", "[workspace]\nmembers = [\"a\"]\n")]);
+            fs::create_dir(from.path().join("a")).unwrap();
+            pipe(&from.path().join("a/Cargo.toml"));
+            assert!(refused(from.path()).contains("no .wasm"));
+        }
     }
 
     #[test]

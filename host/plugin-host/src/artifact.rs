@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -191,14 +194,36 @@ impl Package {
     }
 }
 
+/// Most time for `cargo metadata`, which takes a fraction of a second.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// The output of `cargo metadata`. Cargo runs outside of the folder, so that it obeys no configuration and no choice of a
-/// toolchain in there, and it runs no code of the project.
+/// toolchain in there, and it runs no code of the project. It has a deadline, because a pipe among a stranger's files
+/// would keep it waiting.
 fn metadata(folder: &Path) -> Option<Value> {
+    let manifest = folder.join("Cargo.toml");
+    if !manifest.is_file() {
+        return None;
+    }
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1", "--manifest-path"]);
-    cargo.arg(folder.join("Cargo.toml")).current_dir(folder.ancestors().last()?);
-    let output = cargo.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| serde_json::from_slice(&output.stdout).ok()).flatten()
+    cargo.arg(manifest).current_dir(folder.ancestors().last()?);
+    let mut child = cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let (sender, output) = mpsc::channel();
+    let mut pipe = child.stdout.take()?;
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = pipe.read_to_end(&mut text).map(|_| text);
+        // Nobody listens any more after the deadline.
+        let _ = sender.send(read);
+    });
+    let output = output.recv_timeout(PATIENCE).ok().and_then(Result::ok);
+    if output.is_none() {
+        // It may have ended by itself.
+        let _ = child.kill();
+    }
+    let succeeded = child.wait().ok()?.success();
+    output.filter(|_| succeeded).and_then(|output| serde_json::from_slice(&output).ok())
 }
 
 /// The names of the libraries of the package with this manifest.

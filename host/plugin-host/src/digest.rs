@@ -62,8 +62,8 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The most bytes of a file of a plugin.
-pub(crate) const LARGEST_FILE: u64 = 1 << 30;
+/// The most bytes of a plugin's folder: all of them are read at every start.
+pub(crate) const LARGEST_FOLDER: u64 = 512 << 20;
 
 /// The files of a folder, read once: the bytes that are checked are the bytes that are used.
 pub(crate) struct Contents {
@@ -74,8 +74,16 @@ pub(crate) struct Contents {
 impl Contents {
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
+        let mut left = LARGEST_FOLDER;
         for (name, path) in walk(folder)? {
-            files.push((name, hermes_private_files::read_regular(&path, LARGEST_FILE)?));
+            let bytes = hermes_private_files::read_regular(&path, left).map_err(|error| match error.kind() {
+                io::ErrorKind::FileTooLarge => {
+                    odd(folder, &format!("has more than the {} MiB that a plugin may have", LARGEST_FOLDER >> 20))
+                }
+                _ => error,
+            })?;
+            left -= bytes.len() as u64;
+            files.push((name, bytes));
         }
         Ok(Self { files })
     }
@@ -169,6 +177,15 @@ mod tests {
         fs::create_dir(with_empty.path().join("empty")).unwrap();
         assert_eq!(of_folder(with_empty.path()).unwrap(), one);
         assert_eq!(of_files([("a", &b"x"[..]), ("b/c", b"y")].into_iter()), one);
+    }
+
+    #[test]
+    fn a_folder_that_is_too_large_is_not_read() {
+        let folder = folder(&[("a", "x")]);
+        for name in ["b", "c"] {
+            fs::File::create(folder.path().join(name)).unwrap().set_len(LARGEST_FOLDER / 2).unwrap();
+        }
+        assert!(of_folder(folder.path()).unwrap_err().to_string().contains("512 MiB"));
     }
 
     #[cfg(unix)]

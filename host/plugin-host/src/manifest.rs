@@ -137,6 +137,12 @@ pub enum Wrong {
     /// The version is not a semantic version.
     #[error("the version `{0}` is not a semantic version")]
     Version(String),
+    /// The version is too long for listings.
+    #[error("the version is longer than {0} characters")]
+    LongVersion(usize),
+    /// There are too many native libraries.
+    #[error("`native` names libraries for more than {0} targets")]
+    ManyNative(usize),
     /// `api` is not a range of versions.
     #[error("`api` is `{0}`, which is not a range of versions")]
     Range(String),
@@ -205,7 +211,8 @@ impl Wrong {
             Self::Contract { is_later: false, .. } => "update the plugin",
             Self::File(_) => "write a file name without folders",
             Self::Secret(_) | Self::Licence => "remove one of the two",
-            Self::Long { .. } => "shorten it",
+            Self::Long { .. } | Self::LongVersion(_) => "shorten it",
+            Self::ManyNative(_) => "remove those that nobody uses",
             Self::Kind(..) => "correct `provides`",
             Self::Address => "write the address as a text",
             Self::Size | Self::Syntax(_) | Self::Name(_) | Self::Config(_) | Self::Limit(_) => return None,

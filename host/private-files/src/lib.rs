@@ -1,7 +1,7 @@
 //! Files and folders that only their owner may read: how Hermes creates, replaces, reads and locks them.
 //!
 //! A file or folder that exists keeps its permissions; a new one is closed to other users. Files of a home or a workspace are
-//! read with [`read_regular`] and [`read_text`], which have a limit and never wait: whoever can write there can also put a
+//! read with [`read_regular`] and [`read_text`], which have a limit and never wait: another program may have put a
 //! pipe, a device or an endless file in their place.
 //!
 //! ```

@@ -1,36 +1,18 @@
 //! Commands that hide what they do from the user who is asked.
 
-use std::time::Duration;
-
-use hermes_tests::{Call, Home, Reply, Server, Terminal};
+use hermes_tests::{Home, Server, Terminal};
 use serde_json::{Value, json};
+
+use super::chat::{chat, model_that_calls};
 
 const READY: &str = "[a]lways  [d]eny (enter)? ";
 const TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (enter)? ";
-
-/// A model that calls these tools once, and then finishes.
-fn model_that_calls(name: &'static str, arguments: Value) -> Server {
-    Server::answering(move |body, _| {
-        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-        match last["role"].as_str() {
-            Some("user") => Reply::calls([Call::new("call_1", name, &arguments)]),
-            _ => Reply::text("Done."),
-        }
-    })
-}
 
 fn home_with_runner(server: &Server) -> Home {
     let home = Home::with(server);
     home.install_guest("runner", "runner", json!({}));
     home.set("memory.provider", json!("runner"));
     home
-}
-
-fn chat(home: &Home) -> Terminal {
-    let mut terminal = home.hermes(&[]).timeout(Duration::from_secs(60)).at_terminal();
-    terminal.wait_for("> ", 1);
-    terminal.press("Go.\r");
-    terminal
 }
 
 fn harmless(count: usize) -> String {
@@ -42,12 +24,18 @@ fn hidden_command() -> Value {
     json!({"runs": [{"program": "sh", "arguments": ["-c", format!("{}touch ran; {}", harmless(400), harmless(400))]}]})
 }
 
-#[test]
-fn no_yes_counts_while_a_part_of_the_command_is_hidden() {
+/// A conversation in which the user is asked about [`hidden_command`].
+fn asked_to_view() -> (Server, Home, Terminal) {
     let server = model_that_calls("run", hidden_command());
     let home = home_with_runner(&server);
-    let mut terminal = chat(&home);
+    let terminal = chat(&home);
     terminal.wait_for(TO_VIEW, 1);
+    (server, home, terminal)
+}
+
+#[test]
+fn no_yes_counts_while_a_part_of_the_command_is_hidden() {
+    let (_server, home, mut terminal) = asked_to_view();
     assert!(!terminal.shown().contains("touch ran"));
     for (number, key) in ["o", "s", "a", "O"].into_iter().enumerate() {
         terminal.press(key);
@@ -61,10 +49,7 @@ fn no_yes_counts_while_a_part_of_the_command_is_hidden() {
 
 #[test]
 fn after_all_pages_a_yes_counts() {
-    let server = model_that_calls("run", hidden_command());
-    let home = home_with_runner(&server);
-    let mut terminal = chat(&home);
-    terminal.wait_for(TO_VIEW, 1);
+    let (_server, home, mut terminal) = asked_to_view();
     terminal.press("v");
     // 4,800 characters on a screen of 80 columns and 24 rows.
     for page in 1..3 {
@@ -84,10 +69,7 @@ fn after_all_pages_a_yes_counts() {
 #[test]
 fn leaving_the_pages_is_a_no() {
     for key in ["d", "q", "\u{1b}", "\u{4}"] {
-        let server = model_that_calls("run", hidden_command());
-        let home = home_with_runner(&server);
-        let mut terminal = chat(&home);
-        terminal.wait_for(TO_VIEW, 1);
+        let (_server, home, mut terminal) = asked_to_view();
         terminal.press("v");
         terminal.wait_for("page 1 of 3: ", 1);
         terminal.press(key);
@@ -99,10 +81,7 @@ fn leaving_the_pages_is_a_no() {
 
 #[test]
 fn ctrl_c_between_the_pages_stops_the_turn() {
-    let server = model_that_calls("run", hidden_command());
-    let home = home_with_runner(&server);
-    let mut terminal = chat(&home);
-    terminal.wait_for(TO_VIEW, 1);
+    let (_server, home, mut terminal) = asked_to_view();
     terminal.press("v");
     terminal.wait_for("page 1 of 3: ", 1);
     terminal.press("\u{3}");
@@ -112,10 +91,7 @@ fn ctrl_c_between_the_pages_stops_the_turn() {
 
 #[test]
 fn pasted_keys_neither_view_nor_allow() {
-    let server = model_that_calls("run", hidden_command());
-    let home = home_with_runner(&server);
-    let mut terminal = chat(&home);
-    terminal.wait_for(TO_VIEW, 1);
+    let (_server, home, mut terminal) = asked_to_view();
     terminal.press("v    o");
     terminal.press("vvvvvvo\r");
     terminal.press_later("d");

@@ -1,5 +1,5 @@
 //! Plugins that try to exhaust time and memory in one session, all at once, while a user talks: turns keep their deadlines,
-//! and memory stays under the sum of the plugins' limits and 256 MiB.
+//! memory stays under the sum of the plugins' limits and 256 MiB, and Ctrl-C works.
 
 use std::time::{Duration, Instant};
 
@@ -38,12 +38,12 @@ fn plugins(listener: &Listener) -> Vec<Glutton> {
                 clerk(
                     "sqltime",
                     "query",
-                    json!({ "sql": ["SELECT count(*) FROM words WHERE words MATCH ?1", [["w OR ", 200_000], "w"]] }),
+                    json!({ "sql": ["SELECT trim(?1, ?2)", ["a", 900_000], [["b", 500_000], "a"]] }),
                 ),
                 clerk(
                     "sqltime",
                     "query",
-                    json!({ "sql": ["SELECT trim(?1, ?2)", ["a", 900_000], [["b", 500_000], "a"]] }),
+                    json!({ "sql": ["SELECT count(*) FROM words WHERE words MATCH ?1", [["w OR ", 200_000], "w"]] }),
                 ),
             ],
         ),
@@ -73,8 +73,37 @@ fn plugins(listener: &Listener) -> Vec<Glutton> {
                 json!({ "runs": [{ "program": "sh", "arguments": ["-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"] }] }),
             )],
         ),
-        ("hostile", "hostile", ["loop", "alloc"].map(|mode| ("poke".to_owned(), json!({ "mode": mode }))).to_vec()),
+        ("hostile", "hostile", ["alloc", "loop"].map(|mode| ("poke".to_owned(), json!({ "mode": mode }))).to_vec()),
     ]
+}
+
+/// A home with these plugins, each of which has small limits.
+fn home_with(server: &Server, plugins: &[Glutton], listener: &Listener, tool_time: Duration, cpu: Duration) -> Home {
+    let home = Home::with(server);
+    for (guest, name, _) in plugins {
+        let config = if *guest == "clerk" { json!({ "prefix": format!("{name}_") }) } else { json!({ "mode": "ok" }) };
+        home.install_guest(guest, name, config);
+        if *guest == "courier" {
+            let manifest = json!({
+                "name": name, "version": "0.1.0", "component": "web.wasm",
+                "permissions": { "http": [{ "url": listener.url("/") }] },
+            });
+            home.write("plugins/web/plugin.yaml", manifest.to_string());
+            home.grant(name);
+        }
+        home.set(
+            &format!("plugins.settings.{name}.limits"),
+            json!({
+                "memory": format!("{MEMORY}MiB"), "sql_memory": format!("{SQL_MEMORY}MiB"), "document_bytes": "4MiB",
+                "cpu": format!("{}ms", cpu.as_millis()), "tool_time": format!("{}s", tool_time.as_secs()),
+            }),
+        );
+    }
+    let names: Vec<&str> = plugins.iter().map(|(_, name, _)| *name).filter(|name| *name != "hostile").collect();
+    home.set("plugins.enabled", json!(names));
+    home.set("context.engine", json!("hostile"));
+    home.set("approvals.allow", json!(["programs/process:sh"]));
+    home
 }
 
 #[test]
@@ -92,30 +121,7 @@ fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
         [Reply::calls(calls.iter().enumerate().map(call)), Reply::text(format!("Answer {turn}."))]
     });
     let server = Server::scripted(replies.collect::<Vec<_>>());
-    let home = Home::with(&server);
-    for (guest, name, _) in &plugins {
-        let config = if *guest == "clerk" { json!({ "prefix": format!("{name}_") }) } else { json!({ "mode": "ok" }) };
-        home.install_guest(guest, name, config);
-        if *guest == "courier" {
-            let manifest = json!({
-                "name": name, "version": "0.1.0", "component": "web.wasm",
-                "permissions": { "http": [{ "url": listener.url("/") }] },
-            });
-            home.write("plugins/web/plugin.yaml", manifest.to_string());
-            home.grant(name);
-        }
-        home.set(
-            &format!("plugins.settings.{name}.limits"),
-            json!({
-                "memory": format!("{MEMORY}MiB"), "sql_memory": format!("{SQL_MEMORY}MiB"), "document_bytes": "4MiB",
-                "cpu": "300ms", "tool_time": format!("{}s", TOOL_TIME.as_secs()),
-            }),
-        );
-    }
-    let names: Vec<&str> = plugins.iter().map(|(_, name, _)| *name).filter(|name| *name != "hostile").collect();
-    home.set("plugins.enabled", json!(names));
-    home.set("context.engine", json!("hostile"));
-    home.set("approvals.allow", json!(["programs/process:sh"]));
+    let home = home_with(&server, &plugins, &listener, TOOL_TIME, Duration::from_millis(300));
 
     let mut watched = Watched::start(home.hermes(&[]).talking().timeout(Duration::from_secs(500)).spawn());
     for turn in 1..=TURNS {
@@ -139,4 +145,48 @@ fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
     for part in ["is up", "too much memory", "\"quota\"", "`cpu`"] {
         assert!(with(part) > 0, "`{part}` is not among {results:#?}");
     }
+}
+
+/// Ctrl-C ends a turn while all of them burn, and the conversation goes on.
+///
+/// The aim is 100 ms on a quiet machine: `--no-capture` shows what it took.
+#[test]
+fn ctrl_c_stops_eight_plugins_that_exhaust_everything() {
+    let listener = Listener::start(|_| {
+        std::thread::sleep(Duration::from_secs(20));
+        String::new()
+    });
+    let plugins = plugins(&listener);
+    // One call of each plugin, so that all of them are at work at once.
+    let calls: Vec<(String, Value)> = plugins
+        .iter()
+        .filter_map(|(_, _, calls)| calls.last())
+        .map(|(name, arguments)| (name.clone(), arguments.clone()))
+        .collect();
+    let server = Server::answering(move |body, number| {
+        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        if last["content"].as_str().is_some_and(|text| text.contains("Turn")) {
+            let call = |(at, (name, arguments)): (usize, &(String, Value))| {
+                Call::new(&format!("call_{number}_{at}"), name, arguments)
+            };
+            return Reply::calls(calls.iter().enumerate().map(call));
+        }
+        Reply::text("Still here.")
+    });
+    let home = home_with(&server, &plugins, &listener, Duration::from_secs(60), Duration::from_secs(60));
+    let mut running = home.hermes(&[]).talking().timeout(Duration::from_secs(300)).spawn();
+    for turn in 1..=TURNS {
+        running.say(&format!("Turn {turn}."));
+        server.wait_for_finished(turn);
+        std::thread::sleep(Duration::from_secs(2));
+        let pressed = Instant::now();
+        running.interrupt();
+        running.wait_for_stderr_times("stopped", turn);
+        println!("Ctrl-C stopped turn {turn} after {} ms", pressed.elapsed().as_millis());
+        assert!(pressed.elapsed() < Duration::from_secs(10), "{:?}", pressed.elapsed());
+    }
+    running.say("Are you there?");
+    running.wait_for_stdout("Still here.");
+    running.wait().success();
+    assert_eq!(workers_of(&home), [0; 0]);
 }

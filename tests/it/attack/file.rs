@@ -4,12 +4,13 @@
 use std::fs;
 use std::process::Command;
 
-use hermes_tests::{Call, Home, Output, Reply, Server, Terminal};
+use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
+
+use super::chat::{chat, leave};
 
 /// Shown when an answer counts.
 const READY: &str = "[d]eny (enter)? ";
-const PROMPT: &str = "> ";
 
 fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("write_file", json!({ "path": path, "content": content }))
@@ -51,22 +52,6 @@ fn results(server: &Server) -> Vec<String> {
 /// Runs one turn without a user who could answer.
 fn unattended(home: &Home) -> Output {
     home.hermes(&["-z", "Go."]).run().success()
-}
-
-fn chat(home: &Home) -> Terminal {
-    let mut terminal = home.hermes(&[]).at_terminal();
-    terminal.wait_for(PROMPT, 1);
-    terminal.press("Go.\r");
-    terminal
-}
-
-#[track_caller]
-fn leave(mut terminal: Terminal) -> String {
-    terminal.wait_for("Done.", 1);
-    terminal.wait_for(PROMPT, 2);
-    terminal.press("/exit\r");
-    assert!(terminal.wait().success(), "{}", terminal.shown());
-    terminal.shown()
 }
 
 #[test]

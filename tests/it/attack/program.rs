@@ -9,26 +9,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hermes_tests::{Call, Home, Reply, Server, Terminal};
+use hermes_tests::{Home, Server};
 use serde_json::{Value, json};
+
+use super::chat::{PROMPT, chat, leave, model_that_calls};
 
 /// Shown when an answer counts.
 const READY: &str = "[d]eny (enter)? ";
-const PROMPT: &str = "> ";
 /// Generous: the machine may be busy.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A model that makes this call after every message of the user, and then finishes.
-fn model_that_calls(tool: &'static str, arguments: Value) -> Server {
-    Server::answering(move |body, number| {
-        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-        match last["role"] == "user" {
-            true => Reply::calls([Call::new(&format!("call_{number}"), tool, &arguments)]),
-            false => Reply::text("Done."),
-        }
-    })
-}
-
 fn model_that_runs(program: &str, arguments: &[&str]) -> Server {
     model_that_calls("run", json!({ "runs": [{ "program": program, "arguments": arguments }] }))
 }
@@ -68,22 +59,6 @@ fn answer(server: &Server) -> Value {
     let results = request.trailing_results();
     let result: Value = serde_json::from_str(results[0].1).unwrap_or_else(|_| panic!("no JSON: {results:?}"));
     result["answers"][0].clone()
-}
-
-fn chat(home: &Home) -> Terminal {
-    let mut terminal = home.hermes(&[]).at_terminal();
-    terminal.wait_for(PROMPT, 1);
-    terminal.press("Go.\r");
-    terminal
-}
-
-#[track_caller]
-fn leave(mut terminal: Terminal) -> String {
-    terminal.wait_for("Done.", 1);
-    terminal.wait_for(PROMPT, 2);
-    terminal.press("/exit\r");
-    assert!(terminal.wait().success(), "{}", terminal.shown());
-    terminal.shown()
 }
 
 fn script(path: &Path, text: &str) {

@@ -202,7 +202,7 @@ fn mapped(flaw: &str, arguments: Value) -> (String, Output) {
     let home = home(&server);
     home.install_guest("mapper", "mapper", json!({ "flaw": flaw }));
     home.set("auxiliary.embeddings.plugin", json!("mapper"));
-    home.set("plugins.settings.mapper.limits", json!({ "tool_time": "3s", "cpu": "2s" }));
+    home.set("plugins.settings.mapper.limits", json!({ "tool_time": "60s", "cpu": "2s" }));
     let (found, output) = results(&home, &server);
     (found.into_iter().next().unwrap_or_else(|| panic!("no result {output}")), output)
 }

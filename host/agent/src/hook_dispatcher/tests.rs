@@ -105,3 +105,40 @@ async fn every_hook_is_asked_until_one_blocks_and_the_others_watch_in_order() {
     ];
     assert_eq!(*calls.lock().unwrap(), expected);
 }
+
+/// A hook that answers when it is allowed to.
+struct Slow(tokio::sync::Semaphore);
+
+#[async_trait]
+impl Hooks for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    async fn interests(&self) -> Result<Vec<String>, CallError> {
+        Ok(vec!["after-tool".to_owned()])
+    }
+
+    async fn on_event(&self, _event: Event) -> Result<Verdict, CallError> {
+        self.0.acquire().await.unwrap().forget();
+        Ok(Verdict::Proceed)
+    }
+}
+
+#[tokio::test]
+async fn a_slow_hook_is_waited_for_once_megabytes_wait_for_it() {
+    let hook = Arc::new(Slow(tokio::sync::Semaphore::new(0)));
+    let (dispatcher, _) = HookDispatcher::subscribe(&[Arc::clone(&hook) as Arc<dyn Hooks>]).await;
+    let content = "a".repeat(1 << 20);
+    let answer = Answer { content, images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
+    for count in 1..=5 {
+        dispatcher.after_tool(&call(), "mine", &answer);
+        let moment = std::time::Duration::from_millis(50);
+        let caught_up = tokio::time::timeout(moment, dispatcher.catch_up()).await.is_ok();
+        assert_eq!(caught_up, count < 4, "{count} MiB");
+    }
+    hook.0.add_permits(5);
+    dispatcher.catch_up().await;
+    dispatcher.settle().await;
+    assert_eq!(dispatcher.waiting.load(Ordering::Relaxed), 0);
+}

@@ -266,7 +266,7 @@ impl<'a> Request<'a> {
         if passed.git { Err(self.repository()) } else { Ok(()) }
     }
 
-    /// Where a path ends of which nothing exists from `step` on.
+    /// Returns the place that a path names when nothing exists from `step` on.
     fn destination(&self, parent: &Path, step: &OsStr, pending: &VecDeque<OsString>) -> Result<PathBuf, FilesError> {
         let mut path = parent.join(step);
         for step in pending {

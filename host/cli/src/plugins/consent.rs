@@ -1,6 +1,6 @@
 //! The consent screen: what a plugin is and which permissions it requests, and the questions about it.
 
-mod sheet;
+pub(crate) mod sheet;
 
 use std::cell::Cell;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};

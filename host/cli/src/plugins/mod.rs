@@ -2,7 +2,7 @@
 
 pub(crate) mod adopt;
 pub(crate) mod bindings;
-mod consent;
+pub(crate) mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod grant;

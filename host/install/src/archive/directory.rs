@@ -54,7 +54,7 @@ pub(super) fn check(file: &mut (impl Read + Seek), caps: Caps) -> Result<(), Ins
     Ok(())
 }
 
-/// A file of which only so many bytes can be read: the second guard, if the reader finds another directory.
+/// A file with a limit on the bytes that are read of it: the second guard, if the reader finds another directory.
 pub(super) struct Budget<F> {
     file: F,
     left: Rc<Cell<u64>>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
 use super::folder::{SKILLS, skills_in};
-use crate::digest::{Contents, LARGEST_FILE};
+use crate::digest::{Contents, LARGEST_FOLDER};
 use crate::error::PluginsError;
 use crate::lock::{Entry, Pin};
 use crate::manifest::Manifest;
@@ -192,7 +192,7 @@ impl Found {
         let bytes = match pin {
             None => {
                 let path = folder.join(file);
-                hermes_private_files::read_regular(&path, LARGEST_FILE)
+                hermes_private_files::read_regular(&path, LARGEST_FOLDER)
                     .map_err(|source| PluginsError::Read { path, source })?
             }
             Some(pin) => {

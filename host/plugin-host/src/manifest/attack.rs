@@ -182,3 +182,10 @@ fn bytes_that_are_no_text_are_refused() {
         refused(text);
     }
 }
+
+#[test]
+fn a_version_that_fills_listings_and_libraries_without_end_are_refused() {
+    assert!(refused(&format!("name: mine\nversion: 1.0.0+{}\n", "a".repeat(60))).contains("64 characters"));
+    let libraries: String = (0..17).map(|at| format!("  target-{at}: lib{at}.so\n")).collect();
+    assert!(refused(&format!("name: mine\nnative:\n{libraries}")).contains("16 targets"));
+}

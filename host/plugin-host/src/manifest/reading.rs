@@ -17,6 +17,10 @@ use crate::permission::Permissions;
 pub(super) const MOST_BYTES: usize = 64 << 10;
 const MOST_DESCRIPTION: usize = 500;
 const MOST_WORDS: usize = 300;
+/// Most characters of a version, which is a column of listings.
+const MOST_VERSION: usize = 64;
+/// Most targets of native libraries: there are not many more in use.
+const MOST_NATIVE: usize = 16;
 
 #[derive(Deserialize)]
 struct Raw {
@@ -118,8 +122,12 @@ pub(super) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     }
     let version = match &raw.version {
         None => semver::Version::new(0, 0, 0),
+        Some(text) if text.value.len() > MOST_VERSION => return Err(at(text, Wrong::LongVersion(MOST_VERSION))),
         Some(text) => text.value.parse().map_err(|_| at(text, Wrong::Version(brief(&text.value))))?,
     };
+    if let Some(file) = raw.native.values().nth(MOST_NATIVE) {
+        return Err(at(file, Wrong::ManyNative(MOST_NATIVE)));
+    }
     for file in raw.component.iter().chain(raw.native.values()) {
         if !is_file_name(&file.value) {
             return Err(at(file, Wrong::File(brief(&file.value))));

@@ -1,4 +1,4 @@
-//! Recognises the folders of git: whoever changes one decides which programs the next `git status` runs.
+//! Recognises the folders of git. A change of one can choose the programs that the next `git status` runs.
 //!
 //! A folder named `.git` is one by its name. Others are recognised as git itself does: `git init --separate-git-dir`, `git
 //! worktree` and submodules give such a folder any name, a bare repository has no `.git`, and git runs hooks and

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::invariants::in_its_column;
 
 const TITLES: Titles<'static> = Titles { none: "none", some: "requested by the plugin" };
 const ROWS: usize = 24;
@@ -19,17 +20,6 @@ fn asked(json: &serde_json::Value, native: Option<&str>) -> Vec<String> {
     let mut sheet = sheet(80);
     sheet.agreement(&permissions(json), &LimitSet::default(), native, TITLES);
     sheet.lines()
-}
-
-/// Checks that no line is wrapped by the terminal, and that only Hermes writes into the column of the labels.
-fn in_its_column(lines: &[String], width: usize, labels: &[&str]) {
-    for line in lines {
-        assert!(columns(line) < width, "{} columns: {line}", columns(line));
-        let margin: String = line.chars().take(MARGIN).collect();
-        let label = margin.trim();
-        let is_number = label.strip_suffix('.').is_some_and(|number| number.parse::<usize>().is_ok());
-        assert!(label.is_empty() || is_number || labels.contains(&label), "{label:?} in {line:?}");
-    }
 }
 
 #[test]
@@ -57,10 +47,11 @@ fn a_description_cannot_forge_a_row() {
         "\u{e0041}".repeat(40),
         "e\u{301}\u{301}\u{301}\u{301}".repeat(40),
     ] {
-        for width in [40, 80, 81, 132] {
+        for width in [20, 36, 37, 40, 80, 81, 132] {
             let mut sheet = sheet(width);
+            let margin = sheet.margin();
             sheet.row("description", &format!("Looks at tea{padding}  {signed}{padding}permissions none"));
-            in_its_column(&sheet.lines(), width, &["description"]);
+            in_its_column(&sheet.lines(), width, margin, &["description"]);
         }
     }
 }
@@ -71,7 +62,7 @@ fn names_sources_and_fields_cannot_forge_a_row() {
     for label in ["author", "license", "repository", "source", "resolved", "unknown"] {
         sheet.row(label, &format!("{} 1. ask nothing {}", "word ".repeat(13), "y".repeat(300)));
     }
-    in_its_column(&sheet.lines(), 80, &["author", "license", "repository", "source", "resolved", "unknown"]);
+    in_its_column(&sheet.lines(), 80, MARGIN, &["author", "license", "repository", "source", "resolved", "unknown"]);
 }
 
 #[test]
@@ -104,7 +95,7 @@ fn dangerous_permissions_come_last_numbered_after_their_count() {
     for row in ["1. ask your models", "keep a database", "document b.md"] {
         assert!(lines[..count].join("\n").contains(row), "{row}");
     }
-    in_its_column(&lines, 80, &["permissions", "dangerous"]);
+    in_its_column(&lines, 80, MARGIN, &["permissions", "dangerous"]);
     let numbers: Vec<usize> =
         lines.iter().filter_map(|line| line.trim_start().split_once(". ")?.0.parse().ok()).collect();
     assert_eq!(numbers, (1..=9).collect::<Vec<_>>());
@@ -136,7 +127,7 @@ fn two_hundred_rows_do_not_push_a_permission_off_the_screen() {
     }
     // Everything is listed above, nothing is left out.
     assert!(lines.iter().any(|line| line.contains("NAME_63")) && lines.iter().any(|line| line.contains("63.md")));
-    in_its_column(&lines, 80, &["permissions", "dangerous", "in short", "-"]);
+    in_its_column(&lines, 80, MARGIN, &["permissions", "dangerous", "in short", "-"]);
 }
 
 #[test]
@@ -148,7 +139,7 @@ fn one_very_long_row_does_not_push_the_others_off_the_screen() {
     for row in ["in short 3", "1 × history", "1 × hooks", "1 × http"] {
         assert!(screen.contains(row), "{row} is not in {screen}");
     }
-    in_its_column(&lines, 80, &["permissions", "dangerous", "in short", "-"]);
+    in_its_column(&lines, 80, MARGIN, &["permissions", "dangerous", "in short", "-"]);
 }
 
 #[test]

@@ -11,8 +11,10 @@ use crate::text;
 
 /// Columns of the labels, with the space behind them.
 const MARGIN: usize = 12;
-/// The narrowest text beside the labels.
+/// The narrowest text beside the labels. On a narrower terminal a label has a line of its own.
 const NARROWEST: usize = 24;
+/// Columns before a text that stands below its label.
+const INDENT: usize = 2;
 /// Most lines of dangerous permissions above the question. More are repeated in short.
 const MOST_LINES: usize = 14;
 /// Most characters of a foreign text that is only a description.
@@ -21,7 +23,7 @@ const MOST_TEXT: usize = 500;
 const MOST_LISTED: usize = 5;
 
 /// Lines for standard error.
-pub(super) struct Sheet {
+pub(crate) struct Sheet {
     console: Console,
     /// Columns of the terminal. None for a file or a pipe, where nothing is wrapped.
     columns: Option<usize>,
@@ -29,16 +31,16 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn new(console: Console, columns: Option<usize>) -> Self {
+    pub(crate) fn new(console: Console, columns: Option<usize>) -> Self {
         Self { console, columns, lines: Vec::new() }
     }
 
-    pub(super) fn lines(self) -> Vec<String> {
+    pub(crate) fn lines(self) -> Vec<String> {
         self.lines
     }
 
     /// A labelled text. An empty text has no row.
-    pub(super) fn row(&mut self, label: &str, text: &str) {
+    pub(crate) fn row(&mut self, label: &str, text: &str) {
         let text = text::exact_within(text, MOST_TEXT);
         if !text.is_empty() {
             self.push(label, &text, Tone::Plain);
@@ -46,7 +48,7 @@ impl Sheet {
     }
 
     /// A labelled text that may be cut after the first rows, with the number of the others.
-    pub(super) fn list(&mut self, label: &str, rows: &[String]) {
+    pub(crate) fn list(&mut self, label: &str, rows: &[String]) {
         for row in rows.iter().take(MOST_LISTED) {
             self.row(label, row);
         }
@@ -56,7 +58,7 @@ impl Sheet {
     }
 
     /// A title with numbered rows below it. Returns the number for the next row.
-    pub(super) fn numbered(&mut self, label: &str, title: &str, rows: &[String], first: usize) -> usize {
+    pub(crate) fn numbered(&mut self, label: &str, title: &str, rows: &[String], first: usize) -> usize {
         self.push(label, title, Tone::Plain);
         for (at, row) in rows.iter().enumerate() {
             self.push(&format!("{}.", first + at), &text::exact(row), Tone::Warning);
@@ -64,12 +66,28 @@ impl Sheet {
         first + rows.len()
     }
 
+    /// Columns that only Hermes writes to.
+    pub(crate) fn margin(&self) -> usize {
+        if self.is_narrow() { INDENT } else { MARGIN }
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.columns.is_some_and(|columns| columns < MARGIN + NARROWEST + 1)
+    }
+
     fn width(&self) -> Option<usize> {
         // The last column stays free: some terminals wrap as soon as it is used.
-        self.columns.map(|columns| columns.saturating_sub(MARGIN + 1).max(NARROWEST))
+        self.columns.map(|columns| columns.saturating_sub(self.margin() + 1).max(1))
     }
 
     fn push(&mut self, label: &str, text: &str, tone: Tone) {
+        if self.is_narrow() {
+            self.lines.push(self.console.tinted(Tone::Faint, label));
+            for part in wrapped(text, self.width()) {
+                self.lines.push(format!("{:INDENT$}{}", "", self.console.tinted(tone, &part)));
+            }
+            return;
+        }
         let label = self.console.tinted(Tone::Faint, &format!("{label:>11}"));
         for (at, part) in wrapped(text, self.width()).into_iter().enumerate() {
             let part = self.console.tinted(tone, &part);
@@ -78,7 +96,7 @@ impl Sheet {
     }
 
     /// The permissions and limits that a yes grants, and native code: the dangerous ones last.
-    pub(super) fn agreement(
+    pub(crate) fn agreement(
         &mut self,
         asked: &Permissions,
         limits: &LimitSet,
@@ -133,13 +151,13 @@ impl Sheet {
 
 /// The words above the permissions.
 #[derive(Clone, Copy)]
-pub(super) struct Titles<'a> {
-    pub(super) none: &'a str,
-    pub(super) some: &'a str,
+pub(crate) struct Titles<'a> {
+    pub(crate) none: &'a str,
+    pub(crate) some: &'a str,
 }
 
 /// The columns of a text at most: characters outside of ASCII may be two columns wide.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|character| if character.is_ascii() { 1 } else { 2 }).sum()
 }
 

@@ -1,0 +1,111 @@
+//! The command line and the terminal of `hermes`, as a library so that `fuzz/` can reach what it shows.
+//!
+//! This crate parses arguments, calls the application, and renders the results. It starts only what a command needs:
+//! `--version` reads no file and starts no thread.
+
+#![forbid(unsafe_code)]
+
+mod approval;
+mod arguments;
+mod bars;
+mod cache;
+mod chat;
+mod compile;
+mod console;
+mod context;
+mod doctor;
+mod editor;
+mod failure;
+mod front;
+mod imported;
+pub mod invariants;
+mod lab;
+mod launch;
+mod logging;
+mod oneshot;
+mod plugins;
+mod progress;
+mod prompt;
+mod screen;
+mod sessions;
+mod settings;
+mod signals;
+mod slash;
+mod sql;
+mod status;
+mod supervise;
+mod table;
+mod text;
+mod usage;
+mod wording;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use console::Console;
+use failure::{Failure, Kind};
+
+/// Runs the command of this process, and reports its failure.
+pub fn start() -> ExitCode {
+    let console = Console::of_process();
+    let arguments = Arguments::try_parse().map_err(|error| usage::failure(&error));
+    arguments.and_then(|arguments| run(arguments, console)).unwrap_or_else(|failure| {
+        console.report(&failure);
+        failure.kind.into()
+    })
+}
+
+fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
+    arguments.check()?;
+    let Arguments { session, oneshot, image, verbose, command } = arguments;
+    if !matches!(command, None | Some(Command::Chat { .. })) {
+        // Without a file to write, this cannot fail.
+        let _ = logging::start(verbose, None);
+    }
+    sql::use_workers();
+    match command {
+        None => match oneshot {
+            Some(text) => wait(oneshot::answer(&text, &image, &session, verbose, console)),
+            None => wait(chat::run(&session, verbose, console)),
+        },
+        Some(Command::Chat { query, session: own }) => {
+            let session = own.or(session);
+            match query {
+                Some(text) => wait(oneshot::query(&text, &session, verbose, console)),
+                None => wait(chat::run(&session, verbose, console)),
+            }
+        }
+        Some(Command::Sessions { command }) => sessions::run(&command, console),
+        Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
+        Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
+        Some(Command::Lab { command }) => lab::run(&command, console),
+        Some(Command::Context { id, json }) => wait(context::run(id.as_deref(), json, console)),
+        Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
+        Some(Command::CompilePlugin { memory }) => compile::serve(memory),
+        Some(Command::ServeSql) => sql::serve(),
+        Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
+        Some(Command::Config { command }) => settings::run(&command, console),
+        Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
+    }
+}
+
+/// Runs an async command. At least two threads: one for the turn, one for background work.
+fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    supervise::programs();
+    hermes_runtime::share_heap();
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        let fix = "close other programs, or raise the limit of threads";
+        Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
+    })?;
+    let ended = runtime.block_on(work);
+    // A thread that still waits for input must not keep the process alive.
+    runtime.shutdown_background();
+    // Programs that plugins started must not outlive the process.
+    hermes_capabilities::process::end_all();
+    ended
+}
