@@ -12,20 +12,24 @@ mod consent;
 #[cfg(target_os = "linux")]
 mod exhaustion;
 mod file;
+mod hooks;
 mod import;
 mod injection;
+#[cfg(target_os = "linux")]
+mod machine;
 mod model;
 mod origin;
 #[cfg(target_os = "linux")]
 mod processes;
 mod program;
+#[cfg(target_os = "linux")]
+mod reload;
 mod signature;
 #[cfg(target_os = "linux")]
 mod sql;
 mod terminal;
 
 /// True if this run has time for every input.
-#[expect(dead_code, reason = "the first inputs all fit into a usual run")]
 pub(crate) fn all() -> bool {
     std::env::var_os("HERMES_ATTACK_ALL").is_some()
 }

@@ -293,3 +293,78 @@ mod tests {
         assert_eq!(bare.mention("image"), "[image: a.png, image/png]");
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod attack {
+    use super::*;
+
+    #[test]
+    fn what_is_no_picture_is_refused_whatever_its_name() {
+        for bytes in [
+            &b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"[..],
+            b"<html><img src=x onerror=alert(1)>",
+            b"#!/bin/sh\nrm -rf ~\n",
+            b"\x7fELF\x02\x01\x01",
+            b"%PDF-1.7",
+            b"PK\x03\x04",
+            b"BM\0\0\0\0",
+            b"II*\0\x08\0\0\0",
+            b"\0\0\x01\0\x01\0",
+            b"\0\0\0\x18ftypheic",
+            b"GIF88a\x01\0\x01\0",
+            b"gif89a\x01\0\x01\0",
+            b"\x89PNG\n\x1a\n\0\0\0\rIHDR",
+            b" \x89PNG\r\n\x1a\n",
+            b"RIFF\0\0\0\0WAVEfmt ",
+            b"RIFF",
+            b"\xff\xd8",
+            b"\xef\xbb\xbfGIF89a",
+        ] {
+            assert_eq!(Media::image(bytes.to_vec(), Some("picture.png")), Err(MediaError::NotAnImage), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_picture_that_lies_about_its_size_is_read_in_one_pass_to_its_end() {
+        let jpeg = |rest: &[u8]| [b"\xff\xd8\xff".as_slice(), rest].concat();
+        let large = |byte: u8| jpeg(&vec![byte; 10_000_000]);
+        for (name, bytes) in [
+            ("segments without a length", jpeg(&b"\xe0\0\0".repeat(1_000_000))),
+            ("segments of the least length", jpeg(&b"\xe0\0\x02\xff".repeat(1_000_000))),
+            ("markers without end", large(0xff)),
+            ("zeros without end", large(0)),
+            ("a segment behind the end", jpeg(b"\xe0\xff\xff")),
+            ("a frame behind the end", jpeg(b"\xc0\0\x0b")),
+            ("a WebP of one byte more than its name", b"RIFF\xff\xff\xff\xffWEBPV".to_vec()),
+            ("a WebP that is cut off", b"RIFF\0\0\0\0WEBPVP8X\0".to_vec()),
+            ("a lossless WebP that is cut off", b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\xff".to_vec()),
+            ("a GIF that is cut off", b"GIF89a\xff".to_vec()),
+            ("a PNG that is cut off", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xff".to_vec()),
+        ] {
+            let media = Media::image(bytes, None).unwrap();
+            assert_eq!(media.width.zip(media.height), None, "{name}");
+        }
+        let endless = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &[0xff; 8]].concat();
+        let media = Media::image(endless, None).unwrap();
+        assert_eq!((media.width, media.height), (Some(u32::MAX), Some(u32::MAX)));
+    }
+
+    #[test]
+    fn a_name_has_no_folder_no_control_character_and_an_end() {
+        let named = |name: &str| Media::file(b"x".to_vec(), "text/plain", Some(name)).unwrap().name;
+        for (name, shown) in [
+            ("../../.bashrc", Some(".bashrc")),
+            ("/etc/passwd", Some("passwd")),
+            ("..\\..\\a.txt", Some("a.txt")),
+            ("a\u{1b}]0;owned\u{7}.txt", Some("a]0;owned.txt")),
+            ("a\r\n[image: b]", Some("a[image: b]")),
+            ("\0\u{1b}\u{9b}", None),
+            ("/", None),
+            ("", None),
+        ] {
+            assert_eq!(named(name).as_deref(), shown, "{name:?}");
+        }
+        assert_eq!(named(&"x".repeat(1 << 20)).map(|name| name.len()), Some(200));
+    }
+}

@@ -244,4 +244,84 @@ config:
         let (effective, closed) = granted(&Permissions::default()).permissions_under(&json!({}));
         assert!(effective.is_empty() && closed.is_empty());
     }
+
+    mod attack {
+        use super::*;
+
+        /// The addresses that are in effect after the user allowed `http://nas.lan` and the configuration has this.
+        fn open(base_url: &Value) -> Vec<String> {
+            let found = granted(&manifest().under(&json!({ "base_url": "http://nas.lan" }), &|_| true));
+            let effective = found.permissions_under(&json!({ "base_url": base_url })).0;
+            // An address that the configuration does not have is shown as `-`, and opens nothing.
+            sites(&effective).into_iter().filter(|site| site != "-").collect()
+        }
+
+        #[test]
+        fn no_value_of_the_configuration_opens_another_address_than_the_allowed_one() {
+            for value in [
+                "http://nas.lan.evil.example",
+                "http://nas.lan@evil.example",
+                "http://nas.lan:80@evil.example",
+                "http://evil.example/nas.lan",
+                "http://evil.example#nas.lan",
+                "http://evil.example?http://nas.lan",
+                "http://evil.example\\@nas.lan",
+                "http://nas.lan\\@evil.example",
+                "http://nas.lan:8080",
+                "https://nas.lan",
+                "http://nas.lan.",
+                "http://n\u{430}s.lan",
+                "http://nas\u{200b}.lan.evil.example",
+                "http://*.lan",
+                "http://%2a.lan",
+                "http://169.254.169.254",
+                "http://0x7f.1",
+                "http://[::ffff:127.0.0.1]",
+                "http://localhost",
+                "//nas.lan",
+                "nas.lan",
+                "file:///etc/passwd",
+                "http://nas.lan\nhttp://evil.example",
+                "http://nas.lan/admin",
+                "http://nas.lan/../..//admin",
+                "http://nas.lan/%2e%2e/admin",
+                "${config.base_url}",
+                "${OPENAI_API_KEY}",
+                "",
+            ] {
+                let open = open(&json!(value));
+                assert_eq!(open, ["https://status.example.org/"], "{value:?}");
+            }
+            for value in
+                [json!(null), json!(7), json!(["http://nas.lan"]), json!({ "url": "http://nas.lan" }), json!(true)]
+            {
+                let open = open(&value);
+                assert!(open == ["https://status.example.org/"], "{value}: {open:?}");
+            }
+            // Other spellings of the allowed address are the allowed address.
+            for value in ["http://nas.lan", "http://NAS.lan/", "http://nas.lan:80", "http://nas\u{3002}lan"] {
+                let open = open(&json!(value));
+                assert_eq!(open, ["http://nas.lan/v1/", "https://status.example.org/", "http://nas.lan/"], "{value:?}");
+            }
+        }
+
+        #[test]
+        fn a_name_that_became_local_after_the_grant_stays_out() {
+            let section = json!({ "base_url": "http://nas.lan" });
+            let found = granted(&manifest().under(&section, &|_| false));
+            let (effective, _) = found.permissions_under(&section);
+            assert!(!effective.http[0].url.is_local(), "{effective:?}");
+        }
+
+        #[test]
+        fn a_lock_cannot_claim_an_address_for_another_template() {
+            let section = json!({ "base_url": "https://evil.example" });
+            let mut forged = serde_json::to_value(manifest().under(&section, &|_| true)).unwrap();
+            let text = forged.to_string().replace("${config.base_url}/v1/", "${config.base_url}/v2/");
+            forged = serde_json::from_str(&text).unwrap();
+            let found = granted(&serde_json::from_value(forged).unwrap());
+            let (effective, _) = found.permissions_under(&section);
+            assert!(sites(&effective).iter().all(|site| site != "https://evil.example/v1/"), "{effective:?}");
+        }
+    }
 }

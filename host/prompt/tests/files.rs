@@ -8,6 +8,10 @@ use std::path::Path;
 use hermes_prompt::Notice;
 use hermes_prompt::files::{Project, project, soul};
 
+#[cfg(target_os = "linux")]
+#[path = "files/attack.rs"]
+mod attack;
+
 const LIMIT: usize = 20_000;
 
 fn folder() -> tempfile::TempDir {

@@ -4,6 +4,8 @@
 //! and its origin, made with the installation's own key. A foreign, altered or outdated file is compiled again.
 
 mod artifact;
+#[cfg(all(test, unix))]
+mod attack;
 mod eviction;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod invariants;
@@ -147,7 +149,7 @@ impl CodeCache {
         // One compilation at a time per home: a compiler uses all cores and much memory, and a process that waits may
         // find the code compiled.
         let lock = folder.join("compile.lock");
-        let lock = File::options().create(true).append(true).open(&lock).map_err(at(&lock))?;
+        let lock = open_lock(&lock).map_err(at(&lock))?;
         while let Err(TryLockError::WouldBlock) = lock.try_lock() {
             if progress(begun.elapsed()) == ControlFlow::Break(()) {
                 return Err(LoadError::Cancelled);
@@ -322,6 +324,15 @@ fn make_private(folder: &Path) -> io::Result<()> {
     }
     #[cfg(not(unix))]
     builder.create(folder)
+}
+
+/// Opens the file whose lock a compilation holds, creating it when missing. Never blocks on a pipe.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(path)
 }
 
 /// Opens a file without following a link and without blocking on a pipe.

@@ -17,6 +17,7 @@ use wasmtime::Engine;
 use crate::adapter;
 use crate::engine;
 use crate::error::LoadError;
+use crate::stamp;
 
 /// Called several times a second while something is compiled, with the elapsed time. Returning `Break` cancels it.
 pub type Progress<'a> = &'a dyn Fn(Duration) -> ControlFlow<()>;
@@ -83,6 +84,8 @@ impl Compiler {
 pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
     engine.precompile_component(&adapter::adapt(bytes)).map_err(|error| {
         let why = error.chain().last().map_or_else(|| error.to_string(), ToString::to_string);
+        // The engine quotes names of the component.
+        let why = stamp::shown_line(&why);
         let why = if why.contains(ASYNC) { format!("{SYNCHRONOUS} ({why})") } else { why };
         LoadError::NotAComponent { why }
     })

@@ -18,6 +18,8 @@ const SECTION: &str = "hermes:abi";
 const PACKAGE: &str = "hermes:plugin";
 /// The most characters of a version or an import that are shown.
 const MOST_SHOWN: usize = 64;
+/// The most characters of a message about a component.
+const MOST_OF_LINE: usize = 400;
 
 /// How much of the contract that a component was built for the host serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub(crate) enum Coverage {
 /// Checks that the bytes are a component, that the host speaks the versions it was built for, and that the component
 /// imports only what plugins get.
 pub(crate) fn check(bytes: &[u8], later: LaterVersions) -> Result<Coverage, LoadError> {
-    let read = read(bytes).map_err(|why| LoadError::NotAComponent { why })?;
+    let read = read(bytes).map_err(|why| LoadError::NotAComponent { why: shown_line(&why) })?;
     let mut coverage = Coverage::Promised;
     let mut check = |package: &str, version: &str| -> Result<(), LoadError> {
         if check_version(package, version, later)? == Coverage::Declared {
@@ -102,6 +104,16 @@ pub fn draft_interfaces(bytes: &[u8], later: LaterVersions) -> Result<Vec<String
 /// A text from an untrusted file, cut and escaped for a person.
 fn shown(text: &str) -> String {
     text.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
+}
+
+/// A message with texts from an untrusted file, as one line that a terminal only shows.
+pub(crate) fn shown_line(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '\n' => " ".to_owned(),
+        '"' | '\'' | '\\' => c.to_string(),
+        c => c.escape_debug().to_string(),
+    };
+    text.chars().take(MOST_OF_LINE).map(escaped).collect()
 }
 
 /// Checks the stamp of a native library.

@@ -177,3 +177,38 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod attack {
+    use super::*;
+
+    #[test]
+    fn a_name_that_only_looks_like_wasi_is_not_served() {
+        for import in [
+            "wasi:cli/exit@0.3.0",
+            "wasi:cli/exit@0.20.0",
+            "wasi:cli/exit@0.2",
+            "wasi:cli/exit@00.2.0",
+            "wasi:cli/exit@10.2.0",
+            "wasi:cli/exit@ 0.2.0",
+            "wasi:cli/exit",
+            "@0.2.0",
+            "WASI:cli/exit@0.2.0",
+            "wasi:CLI/exit@0.2.0",
+            "wasi:cli/exit/exit@0.2.0",
+            "wasi:cli/exit @0.2.0",
+            "wasi:cli/exit\0@0.2.0",
+            "wasi:filesystem/../cli/exit@0.2.0",
+            "wasi:cli@0.2.0",
+            "wasi:io/streams-more@0.2.0",
+            "wasi:sockets/tcp-listen@0.2.0",
+            "wasi:cli/command@0.2.0",
+            "wasi:clocks/timezone@0.2.6",
+            "wasi:http/types@0.2.6",
+            "wasi:nn/inference@0.2.0-rc",
+            "w\u{430}si:cli/exit@0.2.0",
+        ] {
+            assert!(!serves(import), "{import:?}");
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //! loses none that can be read.
 #![allow(clippy::unwrap_used)]
 
+#[path = "pictures/attack.rs"]
+mod attack;
 mod common;
 
 use std::io::Cursor;

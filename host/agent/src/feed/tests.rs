@@ -213,3 +213,170 @@ proptest! {
         prop_assert_eq!(state, feed.snapshot());
     }
 }
+
+/// Front ends with odd positions, events of any size, and readers that never read.
+mod attack {
+    use super::*;
+
+    #[test]
+    fn no_position_gives_an_event_twice_or_panics() {
+        let feed = Feed::new(SMALL);
+        (0..10).for_each(|_| feed.publish(text("x")));
+        let own = feed.0.epoch.clone();
+        let epochs =
+            ["", "0", "\0", "\u{1b}[2J", &"x".repeat(1 << 20), &own.0.to_uppercase()].map(|text| Epoch(text.into()));
+        for epoch in epochs.iter().chain([&own]) {
+            for sequence in [0, 1, 5, 9, 11, 1 << 53, u64::MAX - 1, u64::MAX] {
+                let position = Position { epoch: epoch.clone(), sequence };
+                let is_known = *epoch == own && (6..=10).contains(&sequence);
+                let events = drain(&mut feed.subscribe(Some(&position)));
+                if !is_known {
+                    let first = &events[0];
+                    assert!(matches!(first.kind, EventKind::Snapshot(_)), "{sequence}");
+                    assert_eq!(sequences(&events), [10], "{sequence}");
+                } else {
+                    assert_eq!(sequences(&events), (sequence + 1..=10).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_that_is_no_position_is_an_error() {
+        for json in [
+            "{}",
+            "null",
+            "[]",
+            r#"{"epoch":"a"}"#,
+            r#"{"epoch":"a","sequence":-1}"#,
+            r#"{"epoch":"a","sequence":1.5}"#,
+            r#"{"epoch":"a","sequence":"1"}"#,
+            r#"{"epoch":"a","sequence":18446744073709551616}"#,
+            r#"{"epoch":7,"sequence":1}"#,
+            r#"{"epoch":null,"sequence":1}"#,
+            r#"{"epoch":"a","sequence":1,"sequence":2}"#,
+        ] {
+            assert!(serde_json::from_str::<Position>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_no_command_is_an_error() {
+        for json in [
+            "{}",
+            r#"{"command":"shell","text":"rm"}"#,
+            r#"{"command":"Say","text":"hi"}"#,
+            r#"{"command":["say"],"text":"hi"}"#,
+            r#"{"command":"say"}"#,
+            r#"{"command":"say","text":7}"#,
+            r#"{"command":"say","text":"a","command":"stop"}"#,
+            r#"{"command":"decide","question":-1,"decision":"session"}"#,
+            r#"{"command":"decide","question":1,"decision":"everything"}"#,
+            r#"{"command":"decide","question":1}"#,
+            r#"{"command":"rewind","to":"1"}"#,
+        ] {
+            assert!(serde_json::from_str::<Command>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn events_of_any_size_leave_the_buffer_within_its_bounds() {
+        let limits = FeedLimits { events: 50, bytes: 10_000 };
+        let large = "x".repeat(1 << 20);
+        for (name, kind) in [
+            ("a text", text(&large)),
+            ("reasoning", EventKind::Reasoning { text: large.clone() }),
+            ("progress", EventKind::Progress { text: large.clone() }),
+            ("a notice", EventKind::Notice { text: large.clone(), fix: hermes_diagnostic::Fix::default() }),
+            ("a call", EventKind::ToolStarted { name: large.clone(), arguments: large.clone() }),
+            (
+                "a result",
+                EventKind::ToolFinished {
+                    name: large.clone(),
+                    content: large.clone(),
+                    failed: false,
+                    elapsed_ms: u64::MAX,
+                },
+            ),
+            ("nothing", text("")),
+        ] {
+            let feed = Feed::new(limits);
+            let mut front = feed.subscribe(None);
+            feed.publish(EventKind::TurnStarted);
+            for _ in 0..200 {
+                feed.publish(kind.clone());
+            }
+            feed.publish(text("end"));
+            let state = feed.state();
+            assert!(state.events.len() <= limits.events && state.bytes <= limits.bytes, "{name}: {}", state.bytes);
+            drop(state);
+            // A front end that fell behind gets the state, and then nothing twice.
+            let events = drain(&mut front);
+            assert!(matches!(events[0].kind, EventKind::Snapshot(_)), "{name}");
+            assert_eq!(events.last().unwrap().position.sequence, feed.state().newest, "{name}");
+            assert_eq!(drain(&mut front), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_front_ends_that_never_read_take_no_part_of_an_event() {
+        let feed = Feed::new(SMALL);
+        let mut fronts: Vec<Subscription> = (0..1_000).map(|_| feed.subscribe(None)).collect();
+        let content = "x".repeat(100_000);
+        (0..100).for_each(|_| feed.publish(EventKind::Progress { text: content.clone() }));
+        // The buffer alone holds events.
+        let newest = feed.state().events.back().cloned().unwrap();
+        assert!(feed.state().events.len() <= 4 && Arc::strong_count(&newest) == 2);
+        for front in &mut fronts {
+            assert_eq!(sequences(&drain(front)), [100]);
+        }
+    }
+
+    #[test]
+    fn calls_and_questions_that_never_began_end_nothing() {
+        let feed = Feed::new(SMALL);
+        feed.publish(EventKind::TurnStarted);
+        let finished = |id: &str| {
+            let kind =
+                EventKind::ToolFinished { name: "t".into(), content: String::new(), failed: false, elapsed_ms: 0 };
+            feed.publish_about(About::call(id), kind);
+        };
+        let started = |id: &str| {
+            feed.publish_about(About::call(id), EventKind::ToolStarted { name: "t".into(), arguments: "{}".into() });
+        };
+        finished("never");
+        started("same");
+        started("same");
+        finished("other");
+        finished("same");
+        feed.publish(EventKind::ToolFinished { name: "t".into(), content: String::new(), failed: true, elapsed_ms: 0 });
+        assert_eq!(feed.snapshot().running.len(), 1);
+        let asked = || EventKind::Asked {
+            question: QuestionId(7),
+            query: Query::Text { text: "?".into(), choices: Vec::new() },
+        };
+        feed.publish(asked());
+        feed.publish(EventKind::Closed { question: QuestionId(8), how: QuestionEnd::Answered });
+        assert_eq!(feed.snapshot().questions.len(), 1);
+        feed.publish(EventKind::Closed { question: QuestionId(7), how: QuestionEnd::Withdrawn });
+        feed.publish(EventKind::Closed { question: QuestionId(7), how: QuestionEnd::Answered });
+        assert_eq!(feed.snapshot().questions, []);
+        feed.publish(EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default() });
+        assert_eq!(feed.snapshot().running, []);
+    }
+
+    #[test]
+    fn nothing_follows_the_end_of_a_session() {
+        let feed = Feed::new(SMALL);
+        feed.publish(EventKind::Ended);
+        let ended = feed.snapshot();
+        for kind in (0..=255).map(kind).chain([
+            EventKind::Ended,
+            EventKind::Notice { text: "late".into(), fix: hermes_diagnostic::Fix::default() },
+        ]) {
+            feed.publish(kind);
+        }
+        feed.notice("later");
+        assert_eq!((feed.snapshot(), feed.state().newest), (ended, 1));
+    }
+}

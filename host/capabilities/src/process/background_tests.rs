@@ -251,3 +251,145 @@ fn a_plugin_sets_harmless_variables_only() {
     let names: Vec<_> = environment.iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
     assert_eq!(names, [r#""PATH"="/bin""#, r#""LANG"="de""#, r#""A"="2""#]);
 }
+
+/// Programs that do not want to end, and plugins that use programs which are not there.
+mod attack {
+    use super::*;
+
+    #[tokio::test]
+    async fn whatever_a_program_does_a_stop_ends_it_with_its_children() {
+        for (name, script) in [
+            ("it closes its outputs", "echo $$; exec >&- 2>&-; while :; do sleep 600; done"),
+            ("it stops itself", "echo $$; kill -STOP $$; sleep 600"),
+            ("it ignores every signal", "trap '' TERM INT HUP QUIT USR1 PIPE; echo $$; while :; do sleep 600; done"),
+            ("it asks itself to go on", "trap 'kill -CONT $$' TERM; echo $$; while :; do sleep 600; done"),
+            ("it floods both outputs", "echo $$; yes >&2 & yes"),
+            ("it has many children", "for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; echo $$; wait"),
+            ("its children ignore signals", "(trap '' TERM; while :; do sleep 600; done) & echo $! $$; wait"),
+            ("it replaces itself", "echo $$; exec sh -c 'trap \"\" TERM; while :; do sleep 600; done'"),
+            ("it never reads", "exec 0<&-; echo $$; sleep 600"),
+        ] {
+            let fixture = Fixture::new();
+            let id = fixture.start(script);
+            let pids = fixture.read_until(id, "\n").await;
+            let pids: Vec<String> = pids.lines().next().unwrap_or_default().split(' ').map(str::to_owned).collect();
+            assert!(pids.iter().all(|pid| is_alive(pid)), "{name}: {pids:?}");
+            assert_eq!(fixture.background.stop(id).await.unwrap(), End::Stopped, "{name}");
+            for pid in pids {
+                dies(&pid).await;
+            }
+            // The place is free again, and the number is not used again.
+            assert!(fixture.start("exec sleep 600") > id, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_program_is_the_end_of_what_it_left_running() {
+        for script in ["sleep 600 & echo $!", "sleep 600 >/dev/null 2>&1 & echo $!", "(sleep 600 & echo $!)"] {
+            let fixture = Fixture::new();
+            let id = fixture.start(script);
+            let pid = fixture.read_until(id, "\n").await.trim().to_owned();
+            assert_eq!(fixture.background.wait(id, LONG).await.unwrap(), Some(End::Exited(0)), "{script}");
+            dies(&pid).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn numbers_that_no_program_has_are_errors_for_every_call() {
+        let fixture = Fixture::new();
+        let own = fixture.start("exec sleep 600");
+        let background = &fixture.background;
+        for id in [0, 2, 7, u32::MAX].map(ProgramId) {
+            let codes = [
+                background.read(id, Duration::MAX).await.unwrap_err().code,
+                background.write(id, b"x".to_vec()).unwrap_err().code,
+                background.close_input(id).unwrap_err().code,
+                background.wait(id, Duration::MAX).await.unwrap_err().code,
+                background.stop(id).await.unwrap_err().code,
+            ];
+            assert_eq!(codes, ["unknown"; 5], "{id:?}");
+        }
+        // Programs of another session are not there either.
+        let other = Fixture::new();
+        assert_eq!(other.background.stop(own).await.unwrap_err().code, "unknown");
+        assert_eq!(background.wait(own, Duration::ZERO).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_time_of_any_length_is_a_time() {
+        let fixture = Fixture::new();
+        let start =
+            |time| fixture.background.start(shell(fixture.folder.path(), "exec sleep 600"), Some(time), 7).unwrap();
+        let (none, all) = (start(Duration::ZERO), start(Duration::MAX));
+        assert_eq!(fixture.background.wait(none, Duration::MAX).await.unwrap(), Some(End::TimedOut));
+        assert_eq!(fixture.background.wait(all, Duration::from_millis(20)).await.unwrap(), None);
+        // A reader that waits for ever gets the end.
+        let (read, stopped) = tokio::join!(fixture.background.read(all, Duration::MAX), fixture.background.stop(all));
+        assert_eq!((read.unwrap().end, stopped.unwrap()), (Some(End::Stopped), End::Stopped));
+    }
+
+    #[tokio::test]
+    async fn many_stops_at_once_have_one_answer() {
+        let fixture = Fixture::new();
+        let (id, pid) = fixture.deaf().await;
+        let stops = (0..50).map(|_| {
+            let background = fixture.background.clone();
+            tokio::spawn(async move { background.stop(id).await })
+        });
+        for stop in stops.collect::<Vec<_>>() {
+            assert_eq!(stop.await.unwrap().unwrap(), End::Stopped);
+        }
+        dies(&pid).await;
+    }
+
+    #[tokio::test]
+    async fn programs_that_cannot_start_take_no_place() {
+        let fixture = Fixture::new();
+        let at = |name: &str| fixture.folder.path().join(name);
+        let executable = |name: &str, content: &[u8]| {
+            fs::write(at(name), content).unwrap();
+            fs::set_permissions(at(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        executable("gone", b"#!/nowhere/at/all\n");
+        executable("long", &[b"#!/".as_slice(), &[b'a'; 10_000], b"\n"].concat());
+        executable("elf", b"\x7fELF garbage");
+        fs::write(at("plain"), "#!/bin/sh\n").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        for name in ["gone", "long", "elf", "plain", "folder", "loop", "pipe", "nothing"] {
+            for _ in 0..3 {
+                let run = Run { path: at(name), real: at(name), ..shell(fixture.folder.path(), "true") };
+                assert_eq!(fixture.background.start(run, None, 7).unwrap_err().code, "not-started", "{name}");
+            }
+        }
+        let run = Run { folder: at("no folder"), ..shell(fixture.folder.path(), "true") };
+        assert_eq!(fixture.background.start(run, None, 7).unwrap_err().code, "not-started");
+        assert!(fixture.background.list().is_empty());
+        (0..MAX_BACKGROUND).for_each(|_| drop(fixture.start("exec sleep 600")));
+    }
+
+    #[tokio::test]
+    async fn input_goes_to_a_program_that_takes_it_and_to_no_other() {
+        let fixture = Fixture::new();
+        let background = &fixture.background;
+        let ended = fixture.start("true");
+        background.wait(ended, LONG).await.unwrap();
+        assert_eq!(background.write(ended, b"x".to_vec()).unwrap_err().code, "input-closed");
+        let id = fixture.start("exec cat");
+        assert_eq!(background.write(id, vec![b'x'; MAX_INPUT + 1]).unwrap_err().code, "input-full");
+        background.write(id, vec![0, 0xff, b'\n']).unwrap();
+        background.close_input(id).unwrap();
+        background.close_input(id).unwrap();
+        assert_eq!(background.write(id, b"late".to_vec()).unwrap_err().code, "input-closed");
+        let mut output = Vec::new();
+        loop {
+            let chunk = background.read(id, LONG).await.unwrap();
+            output.extend(chunk.output);
+            if chunk.end.is_some() {
+                break;
+            }
+        }
+        assert_eq!(output, [0, 0xff, b'\n']);
+    }
+}

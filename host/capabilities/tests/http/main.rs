@@ -1,6 +1,7 @@
 //! Requests of plugins to malicious servers, host names and redirects.
 #![allow(clippy::unwrap_used)]
 
+mod attack;
 mod secrets;
 mod server;
 

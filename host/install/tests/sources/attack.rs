@@ -138,3 +138,7 @@ async fn files_beside_a_component_do_not_replace_it() {
     let error = refused(&format!("{base}/e/mine.wasm"), true).await;
     assert!(error.contains("plugin.statement.minisig is missing"), "{error}");
 }
+
+#[cfg(unix)]
+#[path = "repositories.rs"]
+mod repositories;

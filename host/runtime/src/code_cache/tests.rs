@@ -9,7 +9,7 @@ use super::*;
 use crate::engine::engine;
 
 /// A component with the contract's stamp and a function that returns a number; each number gives other bytes.
-fn component(number: u8) -> Vec<u8> {
+pub(super) fn component(number: u8) -> Vec<u8> {
     let stamp = br#"{"package":"hermes:plugin@1.0.0-rc.1"}"#;
     let mut module = b"\0asm\x01\0\0\0".to_vec();
     module.extend([1, 5, 1, 0x60, 0, 1, 0x7f]);
@@ -28,26 +28,26 @@ fn source(bytes: &[u8]) -> Source<'_> {
     Source::new(bytes, LaterVersions::Refused)
 }
 
-struct Fixture {
-    root: TempDir,
-    engine: Engine,
+pub(super) struct Fixture {
+    pub(super) root: TempDir,
+    pub(super) engine: Engine,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { root: tempfile::tempdir().unwrap(), engine: engine() }
     }
 
-    fn folder(&self) -> CodeFolder {
+    pub(super) fn folder(&self) -> CodeFolder {
         CodeFolder { path: self.root.path().join("code"), key: self.root.path().join("code.key") }
     }
 
     /// Loads the component in a new cache, as a new process would. Also returns whether this call compiled it.
-    fn load(&self, number: u8) -> (Mapped, bool) {
+    pub(super) fn load(&self, number: u8) -> (Mapped, bool) {
         self.try_load(number).unwrap()
     }
 
-    fn try_load(&self, number: u8) -> Result<(Mapped, bool), LoadError> {
+    pub(super) fn try_load(&self, number: u8) -> Result<(Mapped, bool), LoadError> {
         let cache = CodeCache::new(self.folder(), &self.engine);
         let (bytes, compiled) = (component(number), Cell::new(false));
         // A caller that waits for another compiler first sees an elapsed time above zero.
@@ -72,7 +72,7 @@ impl Fixture {
         (mapped, compiled.get())
     }
 
-    fn file(&self, number: u8) -> PathBuf {
+    pub(super) fn file(&self, number: u8) -> PathBuf {
         CodeCache::new(self.folder(), &self.engine).file(blake3::hash(&component(number)))
     }
 }
@@ -137,7 +137,7 @@ fn an_unfit_precompiled_artifact_is_refused_and_the_plugin_is_compiled() {
 /// A change to a file or to its surroundings.
 type Attack = (&'static str, fn(&Fixture, &Path));
 
-fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn alter(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
     change(&mut bytes);
     fs::write(path, bytes).unwrap();

@@ -196,3 +196,37 @@ mod tests {
         assert!((WAITING..WAITING + 2 * LINE).contains(&bytes), "{bytes}");
     }
 }
+
+#[cfg(test)]
+mod attack {
+    use super::*;
+
+    #[test]
+    fn no_way_of_printing_takes_more_memory_than_another() {
+        for (name, piece, times) in [
+            ("empty lines", &b"\n\n\n\n\n\n\n\n"[..], 500_000),
+            ("lines of one letter", b"x\n", 2_000_000),
+            ("letters without a line", b"x", 2_000_000),
+            ("bytes that are no text", &[0xff; 4_096], 2_000),
+            ("half of a letter at each end of a line", b"\xc3\n\xa4\n", 500_000),
+            ("escape sequences", b"\x1b[2J\x1b]0;x\x07", 300_000),
+            ("carriage returns", b"\r\r\r\r", 500_000),
+            ("nothing", b"", 1_000_000),
+        ] {
+            for source in [Source::Stdout, Source::Stderr] {
+                let output = Output::default();
+                for _ in 0..times {
+                    output.printed().write(source, piece);
+                }
+                let printed = output.printed();
+                let text: usize = printed.lines.iter().map(String::len).sum();
+                assert!(printed.lines.len() <= WAITING && text < WAITING + 4 * LINE, "{name}: {text}");
+                assert!(printed.stdout.len() < LINE && printed.stderr.len() < LINE, "{name}");
+                drop(printed);
+                assert!(output.tail().len() <= 3 * TAIL, "{name}");
+                output.finish();
+                assert!(output.lines().is_empty() && output.finish().is_empty(), "{name}");
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod attack;
 mod bytes;
 mod contract;
 mod deeds;

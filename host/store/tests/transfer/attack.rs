@@ -1,5 +1,7 @@
 //! What a stranger's file may decide, and how this home recognises its own files.
 
+mod files;
+
 use hermes_store::OfFile;
 
 use super::*;

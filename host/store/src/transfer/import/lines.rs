@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, Read as _, Seek, SeekFrom};
 
+use hermes_conversation::characters::{escape, looks_blank};
 use serde_json::error::Category;
 
 use crate::StoreError;
@@ -99,7 +100,7 @@ impl Line {
             let message = error.to_string();
             // The error names the line in the file, so the parser's line is left out.
             let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
-            let what: String = what.replace("unknown variant", "unknown value").chars().take(200).collect();
+            let what = shown(&what.replace("unknown variant", "unknown value"));
             let what = match error.classify() {
                 Category::Eof => "the JSON is incomplete".to_owned(),
                 Category::Syntax => format!("it is not valid JSON: {what}"),
@@ -124,6 +125,18 @@ impl Line {
     pub(super) fn refused(&self, problem: impl Into<ImportProblem>) -> StoreError {
         refused(self.place, problem.into())
     }
+}
+
+/// The beginning of a message that quotes the file, as a terminal can show it.
+fn shown(message: &str) -> String {
+    let mut text = String::new();
+    for character in message.chars().take(200) {
+        match character.is_control() || looks_blank(character) {
+            true => escape(character, &mut text),
+            false => text.push(character),
+        }
+    }
+    text
 }
 
 fn too_long(place: Place, most: u64) -> StoreError {
