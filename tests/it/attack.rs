@@ -7,6 +7,7 @@
 mod approval;
 mod archive;
 mod budget;
+mod catalog;
 mod chat;
 mod consent;
 #[cfg(target_os = "linux")]

@@ -230,8 +230,9 @@ fn installations_at_once_leave_lock_and_disk_in_agreement() {
         );
         home.write_workspace(&format!("{folder}/p{at}.wasm"), Shell::with_tool("nop").build());
     }
-    // Each plugin four times, and removals in between.
-    let running: Vec<_> = (0..4 * NAMES)
+    // Each plugin several times, and removals in between.
+    let times = if super::all() { 8 } else { 4 };
+    let running: Vec<_> = (0..times * NAMES)
         .map(|at| {
             let (name, path) = (format!("p{}", at % NAMES), format!("./p{}", at % NAMES));
             match at % 7 {
