@@ -223,12 +223,12 @@ impl Setup {
                     Some(UnknownRule::new(entry, entries))
                 }
                 (Some(what), found) => match what.split_once(':') {
-                    Some(("process", program)) => {
+                    Some((kind @ ("process" | "variables"), program)) => {
                         let programs = found.iter().flat_map(|found| &found.manifest.permissions.process);
                         let mut programs = programs.map(ToString::to_string);
                         let known: Vec<String> = programs.by_ref().collect();
                         let exists = known.iter().any(|known| known == program);
-                        let known = known.into_iter().map(|known| of(format!("process:{known}")));
+                        let known = known.into_iter().map(|known| of(format!("{kind}:{known}")));
                         (!exists).then(|| UnknownRule::new(entry, known))
                     }
                     Some(("files", pattern)) => {

@@ -111,7 +111,8 @@ pub struct Run {
     pub path: PathBuf,
     /// The same path with links resolved.
     pub real: PathBuf,
-    /// The hash of the program, if it lies in a folder that plugins may change. An approval holds for this hash only.
+    /// The hash of the program and its interpreters, if one of them lies in a folder that plugins may change. An approval
+    /// holds for this hash only.
     pub pin: Option<String>,
     /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
@@ -189,11 +190,12 @@ impl Programs {
         let path = lookup::program(&program, host)?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let folder = lookup::folder(&self.grant.folders, &root, &folder)?;
-        let pin = pin::of(&real, &self.grant.folders).map_err(|error| not_read(&real, &error))?;
         let own = host.environment(&self.grant.variables);
         let inherited = self.grant.variables.iter().filter(|name| own.iter().any(|(known, _)| known == name.as_str()));
         let inherited = inherited.filter(|name| !variables.iter().any(|(set, _)| set == *name)).cloned().collect();
         let environment = variables::add(own, &variables);
+        let start = pin::Start { program: &real, folder: &folder, environment: &environment };
+        let pin = pin::of(&start, &self.grant.folders).map_err(|error| not_read(&real, &error))?;
         Ok(Run { program, path, real, pin, arguments, folder, input, environment, variables, inherited, background })
     }
 }

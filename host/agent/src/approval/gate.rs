@@ -1,6 +1,6 @@
 //! The gate: it consults the rules first, then earlier answers, then the user.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,6 +62,33 @@ const HOST: &str = "hermes";
 /// Without this instruction a model tries another way to the same end.
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
+
+/// The right to set these variables for a program. Many programs run others that a variable names, so an approval holds for exactly
+/// the variables that the question showed.
+fn variables(program: &Right, run: &Run) -> Option<Right> {
+    // The last value of a name counts.
+    let mut decisive: BTreeMap<_, _> = run.variables.iter().map(|(name, value)| (name, value)).collect();
+    decisive.retain(|name, value| !is_harmless(name, value));
+    let mut hasher = blake3::Hasher::new();
+    for (name, value) in &decisive {
+        // Neither a name nor a value contains NUL.
+        hasher.update(name.as_bytes()).update(b"\0").update(value.as_bytes()).update(b"\0");
+    }
+    let of = format!("{} with variables of the hash {}", program.of, hasher.finalize().to_hex());
+    (!decisive.is_empty()).then(|| Right {
+        plugin: program.plugin.clone(),
+        what: format!("variables:{}", run.program),
+        of,
+    })
+}
+
+/// Whether a variable says only how output looks. Values that could be a path are not harmless.
+fn is_harmless(name: &str, value: &str) -> bool {
+    const DISPLAY: &[&str] =
+        &["LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "LINES", "CI"];
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte));
+    is_plain && !value.contains("..") && (DISPLAY.contains(&name) || name.starts_with("LC_"))
+}
 
 fn by_name(identities: impl IntoIterator<Item = Identity>) -> HashMap<String, Identity> {
     identities.into_iter().map(|identity| (identity.name.clone(), identity)).collect()
@@ -142,12 +169,14 @@ impl Gate {
         if let Some(refused) = self.forbidden(&right, &run.program) {
             return Err(refused);
         }
+        let mut rights = vec![right];
+        rights.extend(variables(&rights[0], run));
         let question = Question {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
             subject: Subject::Program(Box::new(ProgramRun::from(run))),
         };
-        self.pass(question, vec![right], attended).await
+        self.pass(question, rights, attended).await
     }
 
     /// The rules for changes of files in this session.
@@ -172,12 +201,21 @@ impl Gate {
         let passed = self.pass(question, change.concerns.iter().map(right).collect(), attended).await;
         passed.map_err(|mut refused| {
             let only_unread = change.concerns.iter().all(|concern| matches!(concern, Concern::Unread { .. }));
-            if only_unread && refused.by == Refusal::Unattended {
-                refused.text = format!(
-                    "{} was not changed, because this session has not read what it contains now. Read the file, and then \
-                     change it.",
-                    change.path.display()
-                );
+            if let (true, Some(Concern::Unread { path, .. })) = (only_unread, change.concerns.first())
+                && refused.by == Refusal::Unattended
+            {
+                let entry = change.path.display();
+                refused.text = match *path == change.path {
+                    true => format!(
+                        "{entry} was not changed, because this session has not read what it contains now. Read the file, \
+                         and then change it."
+                    ),
+                    false => format!(
+                        "{entry} was not moved, because this session has not read what {} contains now. Read the files in \
+                         the folder, and then move it.",
+                        path.display()
+                    ),
+                };
             }
             refused
         })

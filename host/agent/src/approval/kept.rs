@@ -23,7 +23,7 @@ pub struct KeptApproval {
     pub version: String,
     /// The digest of its component. After a change the user is asked again.
     pub digest: String,
-    /// The tool, or `process:` and the program.
+    /// The tool, or `process:` or `variables:` and the program.
     pub what: String,
     /// What else must match: the file behind the program's name, or the reason of a hook.
     #[serde(default, skip_serializing_if = "String::is_empty")]

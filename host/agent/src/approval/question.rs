@@ -99,7 +99,12 @@ impl From<&Change> for FileChange {
         let because = |concern: &Concern| match concern {
             Concern::Listed { path, pattern, reason } if *path == change.path => format!("{reason} ({pattern})"),
             Concern::Listed { path, pattern, reason } => format!("{}: {reason} ({pattern})", path.display()),
-            Concern::Unread { .. } => "the session has not read what the file contains now".to_owned(),
+            Concern::Unread { path, .. } if *path == change.path => {
+                "the session has not read what the file contains now".to_owned()
+            }
+            Concern::Unread { path, .. } => {
+                format!("the session has not read what files in it contain now, such as {}", path.display())
+            }
         };
         Self { path: change.path.display().to_string(), deed, because: change.concerns.iter().map(because).collect() }
     }

@@ -58,7 +58,8 @@ impl ApprovalRules {
         Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })
     }
 
-    /// Finds the entry of `approvals.deny` that covers an action: a tool's name, `process:PROGRAM` or `files:PATTERN`.
+    /// Finds the entry of `approvals.deny` that covers an action: a tool's name, `process:PROGRAM`, `variables:PROGRAM`
+    /// or `files:PATTERN`.
     pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
         let is_about = |entry: &&Entry| entry.is_about(plugin, what);
         self.deny.iter().find(is_about).map(Entry::written)
@@ -118,7 +119,7 @@ impl FromStr for Entry {
         };
         let is_valid = match what {
             None => true,
-            Some(what) => match what.strip_prefix("process:").or_else(|| what.strip_prefix("files:")) {
+            Some(what) => match ["process:", "variables:", "files:"].iter().find_map(|kind| what.strip_prefix(kind)) {
                 Some(named) => !named.is_empty(),
                 None => plain(what, "-_"),
             },
@@ -146,6 +147,7 @@ mod tests {
         for (entry, covered) in [
             ("runner", [true, true, true, false]),
             ("runner/process:git", [true, false, false, false]),
+            ("runner/variables:git", [false; 4]),
             ("runner/process:/usr/bin/git", [false, true, false, false]),
             ("runner/wipe", [false, false, true, false]),
             ("run", [false; 4]),
@@ -175,7 +177,18 @@ mod tests {
 
     #[test]
     fn the_error_of_an_invalid_entry_quotes_the_entry() {
-        for entry in ["", "*", "runner/", "/wipe", "runner/*", "process:git", "runner/process:", "a b", "runner/a/b"] {
+        for entry in [
+            "",
+            "*",
+            "runner/",
+            "/wipe",
+            "runner/*",
+            "process:git",
+            "runner/process:",
+            "runner/variables:",
+            "a b",
+            "runner/a/b",
+        ] {
             let error = ApprovalRules::parse(&[], &[entry.to_owned()]).unwrap_err().to_string();
             assert!(error.contains("approvals.deny") && error.contains(&format!("`{entry}`")), "{error}");
         }

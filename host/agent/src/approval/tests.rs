@@ -22,6 +22,8 @@ use super::gate::Refused;
 use super::right::Right;
 use super::*;
 
+mod attack;
+
 /// A right of version 1.0.0 of a plugin.
 pub(super) fn right(plugin: &str, what: &str) -> Right {
     Right { plugin: identity(plugin), what: what.to_owned(), of: String::new() }

@@ -7,45 +7,88 @@
 mod built_in;
 mod change;
 mod kernel;
+mod linked;
 mod listed;
 mod name;
 pub(super) mod repository;
 mod seen;
+mod turns;
 
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use built_in::BUILT_IN;
 pub use change::{Agreed, Change, Concern, Deed};
 pub(super) use kernel::is_kernel_interface;
+pub(super) use linked::Linked;
 pub use listed::{Listed, ListedFile, PatternError};
-pub(super) use name::is_git;
+pub(super) use name::{folded, is_git};
 pub use seen::Seen;
+pub(super) use turns::Turns;
 
 /// The rules for changes of files, shared by the plugins of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     listed: Arc<Listed>,
     seen: Arc<Seen>,
+    turns: Arc<Turns>,
 }
 
 impl Guard {
     /// The rules with this list, for a session that has read these contents.
     pub fn new(listed: Arc<Listed>, seen: Arc<Seen>) -> Self {
-        Self { listed, seen }
+        Self { listed, seen, turns: Arc::default() }
     }
 
     pub(super) fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// The concerns of a file that appears, changes or goes at this place.
-    pub(super) fn of_file(&self, path: &Path) -> Option<Concern> {
-        self.listed.of_file(path).map(|listed| Concern::listed(path, listed))
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
-    /// The concerns of a link at this place: it may lead to a folder, and each file below would then have this path.
-    pub(super) fn of_link(&self, path: &Path) -> Option<Concern> {
-        self.listed.of_link(path).map(|listed| Concern::listed(path, listed))
+    /// The concerns of a file that appears, changes or goes. Every name of it counts: its path with links resolved, the paths
+    /// `as_written` through links, and links at places of the list that lead to it.
+    pub(super) fn of_file(&self, path: &Path, as_written: &[PathBuf]) -> Vec<Concern> {
+        let linked = self.listed.links_to(path).names;
+        let names = iter::once(path).chain(as_written.iter().chain(&linked).map(PathBuf::as_path));
+        let mut concerns = Vec::new();
+        self.add_file(names, &mut concerns);
+        concerns
+    }
+
+    /// The concerns of a link: it may lead to a folder, and each file below would then have its names.
+    pub(super) fn of_link(&self, path: &Path, as_written: &[PathBuf]) -> Vec<Concern> {
+        let mut concerns = Vec::new();
+        self.add_link(iter::once(path).chain(as_written.iter().map(PathBuf::as_path)), &mut concerns);
+        concerns
+    }
+
+    /// The links at places of the list that lead to an entry, or to something below it.
+    pub(super) fn links_to(&self, path: &Path) -> Linked {
+        self.listed.links_to(path)
+    }
+
+    /// Adds the concerns of a file with these names. The first concern of each pattern is enough.
+    pub(super) fn add_file<'a>(&self, names: impl IntoIterator<Item = &'a Path>, concerns: &mut Vec<Concern>) {
+        for name in names {
+            add(concerns, self.listed.of_file(name).map(|listed| Concern::listed(name, listed)));
+        }
+    }
+
+    /// The same for a link.
+    pub(super) fn add_link<'a>(&self, names: impl IntoIterator<Item = &'a Path>, concerns: &mut Vec<Concern>) {
+        for name in names {
+            add(concerns, self.listed.of_link(name).map(|listed| Concern::listed(name, listed)));
+        }
+    }
+}
+
+fn add(concerns: &mut Vec<Concern>, concern: Option<Concern>) {
+    let Some(concern) = concern else { return };
+    if !concerns.iter().any(|known| known.pattern() == concern.pattern()) {
+        concerns.push(concern);
     }
 }

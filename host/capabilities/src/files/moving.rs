@@ -1,32 +1,53 @@
 //! Moving a file or a folder: everything in the folder gets another path.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 
 use super::guard::{self, Agreed, Concern, Deed, repository};
 use super::walk::{Leaf, MAX_DEPTH, Place, Request, Slot, Way};
-use super::{FilesError, Roots, anything, lock};
+use super::{FilesError, Roots, anything, lock, version_of};
 
 /// The most entries of a folder that is moved: each is looked at before.
 const MAX_MOVED: usize = 100_000;
+
+/// The paths of an entry before and after its move.
+struct Moved {
+    /// Its path before, with links resolved.
+    from: PathBuf,
+    /// All its names before and after, that path included.
+    names: Vec<PathBuf>,
+}
+
+impl Moved {
+    /// Those of an entry of the moved folder.
+    fn entry(&self, name: &OsStr) -> Self {
+        Self { from: self.from.join(name), names: self.names.iter().map(|path| path.join(name)).collect() }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().map(PathBuf::as_path)
+    }
+}
 
 impl Roots {
     /// Moves a file, a link or a directory to `to`, which must not exist. Missing directories of `to` are created.
     ///
     /// # Errors
     ///
-    /// [`FilesError::Exists`] if `to` exists; [`FilesError::Approval`] as for writes.
+    /// [`FilesError::Exists`] if `to` exists; [`FilesError::Approval`] as for writes and removals.
     pub fn rename(&self, root: &str, path: &str, to: &str, agreed: &Agreed) -> Result<(), FilesError> {
         let mut from = self.request(root, path)?.changing()?;
         let mut into = self.request(root, to)?.changing()?;
+        let _turn = self.guard.turns().alone().ok_or_else(|| from.busy())?;
         let Place::Slot(source) = from.follow(Leaf::Itself, Way::MustExist, &anything)? else {
             return Err(from.bad_path("it is the root itself"));
         };
         let meta = source.meta.as_ref().ok_or_else(|| from.not_found())?;
         from.check_departure(meta)?;
-        let allowed = |_: &Request<'_>, target: &Path| {
-            let concerns = self.concerns_of_move(&from, &source, target)?;
+        let allowed = |into: &Request<'_>, target: &Path| {
+            let concerns = self.concerns_of_move((&from, &source), (into, target))?;
             self.check(&from, &source.path, concerns, agreed, || Deed::Rename(target.to_owned()))
         };
         let Place::Slot(target) = into.follow(Leaf::Itself, Way::Made, &allowed)? else {
@@ -48,18 +69,25 @@ impl Roots {
     /// Why the move needs approval. Refuses it if the entry contains a folder of git.
     fn concerns_of_move(
         &self,
-        request: &Request<'_>,
-        source: &Slot,
-        target: &Path,
+        (request, source): (&Request<'_>, &Slot),
+        (into, target): (&Request<'_>, &Path),
     ) -> Result<Vec<Concern>, FilesError> {
         let meta = source.meta.as_ref().ok_or_else(|| request.not_found())?;
         let mut concerns = Vec::new();
+        let mut moved = Moved { from: source.path.clone(), names: Vec::new() };
+        for (path, as_written) in [(&*source.path, request.as_written()), (target, into.as_written())] {
+            let linked = self.guard.links_to(path);
+            moved.names.push(path.to_owned());
+            moved.names.extend(as_written.iter().cloned().chain(linked.names));
+            // A file in the folder is the target of these links, before the move or after it.
+            self.guard.add_link(linked.below.iter().map(PathBuf::as_path), &mut concerns);
+        }
         if meta.is_dir() {
             let dir = request.open_dir(&source.parent, &source.name)?;
             let mut left = MAX_MOVED;
-            self.look_through(request, &dir, (&source.path, target), 0, &mut left, &mut concerns)?;
+            self.look_through(request, &dir, &moved, 0, &mut left, &mut concerns)?;
         } else {
-            self.add_concerns(meta.is_symlink(), (&source.path, target), &mut concerns);
+            self.add_concerns(request, (&source.parent, &source.name, meta), &moved, &mut concerns)?;
         }
         Ok(concerns)
     }
@@ -68,7 +96,7 @@ impl Roots {
         &self,
         request: &Request<'_>,
         dir: &Dir,
-        (from, to): (&Path, &Path),
+        folder: &Moved,
         depth: usize,
         left: &mut usize,
         concerns: &mut Vec<Concern>,
@@ -86,25 +114,36 @@ impl Roots {
                 return Err(request.repository());
             }
             let Some(meta) = request.look(dir, &name)? else { continue };
-            let paths = (&*from.join(&name), &*to.join(&name));
+            let moved = folder.entry(&name);
             if meta.is_dir() {
                 let next = request.open_dir(dir, &name)?;
-                self.look_through(request, &next, paths, depth + 1, left, concerns)?;
+                self.look_through(request, &next, &moved, depth + 1, left, concerns)?;
             } else {
-                self.add_concerns(meta.is_symlink(), paths, concerns);
+                self.add_concerns(request, (dir, &name, &meta), &moved, concerns)?;
             }
         }
         Ok(())
     }
 
-    /// A file leaves one place and appears at another. The first concern of each pattern is enough.
-    fn add_concerns(&self, is_link: bool, (from, to): (&Path, &Path), concerns: &mut Vec<Concern>) {
-        for path in [from, to] {
-            let concern = if is_link { self.guard.of_link(path) } else { self.guard.of_file(path) };
-            let Some(concern) = concern else { continue };
-            if !concerns.iter().any(|known| known.pattern() == concern.pattern()) {
-                concerns.push(concern);
-            }
+    /// A file or a link leaves one place and appears at another.
+    fn add_concerns(
+        &self,
+        request: &Request<'_>,
+        (dir, name, meta): (&Dir, &OsStr, &Metadata),
+        moved: &Moved,
+        concerns: &mut Vec<Concern>,
+    ) -> Result<(), FilesError> {
+        if meta.is_symlink() {
+            self.guard.add_link(moved.names(), concerns);
+            return Ok(());
         }
+        self.guard.add_file(moved.names(), concerns);
+        // A move takes a file from its place, as a removal does. One unread file is enough.
+        let has_unread = concerns.iter().any(|concern| matches!(concern, Concern::Unread { .. }));
+        if meta.is_file() && !has_unread {
+            let version = version_of(request, dir, name, meta)?;
+            concerns.extend(self.unread(&moved.from, version, meta.len()));
+        }
+        Ok(())
     }
 }

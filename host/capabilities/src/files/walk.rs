@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
 use super::guard::{self, repository};
-use super::{FilesError, Root};
+use super::{FilesError, Root, lock};
 
 /// The longest path in bytes; the system itself takes no longer ones.
 const MAX_PATH: usize = 4096;
@@ -96,14 +96,12 @@ impl Fence {
         self.above.contains(&what)
     }
 
-    /// Whether a new entry with this name would be a denied path or lead to one. Names are compared without case, because
-    /// file systems may fold case.
+    /// Whether a new entry with this name would be a denied path or lead to one. Names are compared as the least strict file
+    /// system does.
     fn closes_new(&self, parent: Identity, name: &OsStr, passing: bool) -> bool {
         self.everything
             || self.missing.iter().any(|(dir, missing, last)| {
-                *dir == parent
-                    && (*last || !passing)
-                    && missing.to_string_lossy().to_lowercase() == name.to_string_lossy().to_lowercase()
+                *dir == parent && (*last || !passing) && guard::folded(missing) == guard::folded(name)
             })
     }
 }
@@ -161,11 +159,13 @@ pub(super) struct Request<'a> {
     fence: Fence,
     /// Whether something is to be changed.
     changes: bool,
+    /// If so, the paths of the entry as they were written, before each link on the way was followed.
+    as_written: Vec<PathBuf>,
 }
 
 impl<'a> Request<'a> {
     pub(super) fn new(root: &'a Root, path: &'a str) -> Result<Self, FilesError> {
-        let request = Self { root, path, fence: Fence::around(root), changes: false };
+        let request = Self { root, path, fence: Fence::around(root), changes: false, as_written: Vec::new() };
         let top = root.dir.dir_metadata().map_err(|e| request.io("look at", e))?;
         if request.fence.closes(identity(&top)) {
             return Err(request.denied());
@@ -192,6 +192,9 @@ impl<'a> Request<'a> {
         allowed: &dyn Fn(&Self, &Path) -> Result<(), FilesError>,
     ) -> Result<Place, FilesError> {
         let mut pending = self.steps()?;
+        if self.changes && self.root.path != self.root.real {
+            self.as_written.push(pending.iter().fold(self.root.path.clone(), |path, step| path.join(step)));
+        }
         let dir = self.root.dir.try_clone().map_err(|e| self.io("open", e))?;
         let git = self.changes && repository::surrounds(&self.root.real);
         let mut trail = vec![Passed { dir, path: self.root.real.clone(), git }];
@@ -238,6 +241,9 @@ impl<'a> Request<'a> {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.not_found()),
                     Err(error) => return Err(self.io("follow the link", error)),
                 };
+                if self.changes {
+                    self.as_written.push(self.destination(&passed.path, &step, &pending)?);
+                }
                 self.prepend(&mut pending, &target)?;
                 continue;
             }
@@ -266,7 +272,12 @@ impl<'a> Request<'a> {
         if passed.git { Err(self.repository()) } else { Ok(()) }
     }
 
-    /// Returns the place that a path names when nothing exists from `step` on.
+    /// The paths of the entry that is to be changed, before links on the way were followed.
+    pub(super) fn as_written(&self) -> &[PathBuf] {
+        &self.as_written
+    }
+
+    /// Where a path ends if nothing from `step` on is a link.
     fn destination(&self, parent: &Path, step: &OsStr, pending: &VecDeque<OsString>) -> Result<PathBuf, FilesError> {
         let mut path = parent.join(step);
         for step in pending {
@@ -344,6 +355,8 @@ impl<'a> Request<'a> {
     }
 
     fn make_directory(&mut self, dir: &Dir, name: &OsStr) -> Result<(), FilesError> {
+        // Otherwise parallel calls could each make one part of a folder of git.
+        let _alone = if repository::is_part(name) { Some(lock(self, dir)?) } else { None };
         self.check_new(dir, name, true)?;
         match dir.create_dir(name) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

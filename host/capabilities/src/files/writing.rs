@@ -6,7 +6,7 @@ use cap_std::fs::MetadataExt as _;
 
 use super::guard::{Agreed, Change, Concern, Deed};
 use super::replace::{self, Mode};
-use super::walk::{Leaf, Place, Request, Way};
+use super::walk::{Leaf, Place, Request, Slot, Way};
 use super::{FilesError, MAX_HASHED, MAX_WRITE, Roots, anything, content_version, large_version, lock, version_of};
 
 impl Roots {
@@ -33,9 +33,10 @@ impl Roots {
         if content.len() > MAX_WRITE {
             return Err(request.too_large(content.len(), MAX_WRITE));
         }
+        let _turn = self.guard.turns().beside_others().ok_or_else(|| request.busy())?;
         let way = if version.is_some() { Way::MustExist } else { Way::Made };
         let create = |request: &Request<'_>, target: &Path| {
-            let concerns = self.guard.of_file(target).into_iter().collect();
+            let concerns = self.guard.of_file(target, request.as_written());
             self.check(request, target, concerns, agreed, || Deed::Create(content.to_vec()))
         };
         let slot = match request.follow(Leaf::Followed, way, &create) {
@@ -74,7 +75,7 @@ impl Roots {
         match &meta {
             None => create(&request, &slot.path)?,
             Some(meta) => {
-                let concerns = self.concerns(&slot.path, current.as_deref().unwrap_or_default(), meta.len());
+                let concerns = self.concerns(&request, &slot, current.unwrap_or_default(), meta.len());
                 let deed = || Deed::Replace { size: meta.len(), content: content.to_vec() };
                 self.check(&request, &slot.path, concerns, agreed, deed)?;
             }
@@ -90,11 +91,17 @@ impl Roots {
         Ok(version)
     }
 
-    /// Why replacing or removing the file at `path` needs approval.
-    fn concerns(&self, path: &Path, version: &str, size: u64) -> Vec<Concern> {
-        let unread = size > 0 && !self.guard.seen().has(path, version);
-        let unread = unread.then(|| Concern::Unread { path: path.to_owned(), version: version.to_owned() });
-        self.guard.of_file(path).into_iter().chain(unread).collect()
+    /// Why replacing or removing a file needs approval.
+    fn concerns(&self, request: &Request<'_>, slot: &Slot, version: String, size: u64) -> Vec<Concern> {
+        let mut concerns = self.guard.of_file(&slot.path, request.as_written());
+        concerns.extend(self.unread(&slot.path, version, size));
+        concerns
+    }
+
+    /// The concern of a file with this version whose content the session has not read.
+    pub(super) fn unread(&self, path: &Path, version: String, size: u64) -> Option<Concern> {
+        let is_unread = size > 0 && !self.guard.seen().has(path, &version);
+        is_unread.then(|| Concern::Unread { path: path.to_owned(), version })
     }
 
     /// Stops a change that the user has not agreed to.
@@ -120,6 +127,7 @@ impl Roots {
     /// [`FilesError::NotEmpty`] for a directory that is not empty; [`FilesError::Approval`] as for writes.
     pub fn remove(&self, root: &str, path: &str, agreed: &Agreed) -> Result<(), FilesError> {
         let mut request = self.request(root, path)?.changing()?;
+        let _turn = self.guard.turns().beside_others().ok_or_else(|| request.busy())?;
         let Place::Slot(slot) = request.follow(Leaf::Itself, Way::MustExist, &anything)? else {
             return Err(request.bad_path("it is the root itself"));
         };
@@ -128,9 +136,9 @@ impl Roots {
         request.check_departure(&meta)?;
         let concerns = if meta.is_file() {
             let version = version_of(&request, &slot.parent, &slot.name, &meta)?;
-            self.concerns(&slot.path, &version, meta.len())
+            self.concerns(&request, &slot, version, meta.len())
         } else if meta.is_symlink() {
-            self.guard.of_link(&slot.path).into_iter().collect()
+            self.guard.of_link(&slot.path, request.as_written())
         } else {
             Vec::new()
         };

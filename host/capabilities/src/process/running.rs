@@ -51,7 +51,8 @@ enum Process {
 
 /// Starts a program. Blocks until it runs.
 pub(super) fn begin(run: &Run) -> io::Result<Running> {
-    if run.pin.as_ref().is_some_and(|pin| !pin::holds(&run.real, pin)) {
+    let start = pin::Start { program: &run.real, folder: &run.folder, environment: &run.environment };
+    if run.pin.as_ref().is_some_and(|pin| !pin::holds(&start, pin)) {
         return Err(io::Error::other("it changed after it was approved; ask again"));
     }
     #[cfg(target_os = "linux")]

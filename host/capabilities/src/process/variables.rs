@@ -9,10 +9,11 @@ use crate::fault::Fault;
 const MOST: usize = 64;
 const MOST_BYTES: usize = 32 << 10;
 
-/// Variables of the host, and those that make a program load or run other code before it reads its arguments. The user
-/// agrees to a program, not to what such a variable turns it into.
+/// Variables of the host, and well-known ones that make a program load or run other code before it reads its arguments. The
+/// list cannot be complete: the question shows every other variable, and an approval holds for exactly those.
 fn refusal(name: &str) -> Option<&'static str> {
-    const LOADERS: &[&str] = &["LD_", "DYLD_", "_RLD", "GCONV_PATH", "LOCPATH", "NLSPATH", "GETCONF_DIR"];
+    const LOADERS: &[&str] =
+        &["LD_", "DYLD_", "_RLD", "GCONV_PATH", "LOCPATH", "NLSPATH", "GETCONF_DIR", "OPENSSL_", "LUA_INIT"];
     const STARTERS: &[&str] = &[
         "BASH_ENV",
         "ENV",
@@ -26,6 +27,15 @@ fn refusal(name: &str) -> Option<&'static str> {
         "PERL5OPT",
         "PERL5LIB",
         "PERL5DB",
+        "PERL5SHELL",
+        "PYTHONUSERBASE",
+        "PYTHONPYCACHEPREFIX",
+        "PYTHONBREAKPOINT",
+        "GIT_EXEC_PATH",
+        "NODE_PATH",
+        "ZDOTDIR",
+        "CLASSPATH",
+        "JDK_JAVA_OPTIONS",
         "RUBYOPT",
         "RUBYLIB",
         "NODE_OPTIONS",

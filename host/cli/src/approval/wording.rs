@@ -52,12 +52,11 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
                 }
             },
             program(run, extent),
-            match run.pinned {
-                false => format!("every run of {} by this plugin, with any arguments", bounded(&run.program, word)),
-                true => format!(
-                    "every run of {} by this plugin, with any arguments, until the file changes",
-                    bounded(&run.program, word)
-                ),
+            {
+                let program = bounded(&run.program, word);
+                let variables = if run.variables.is_empty() { "without variables" } else { "with these variables" };
+                let until = if run.pinned { ", until the file changes" } else { "" };
+                format!("every run of {program} by this plugin, with any arguments and input, {variables}{until}")
             },
         ),
         Subject::File(change) => (
@@ -262,7 +261,7 @@ mod tests {
                 r#"  command  git push --force "a b" "" "x\ny" "$(rm)" "say \"hi\\\"" "it's" "ünï""#,
                 "  program  /usr/bin/git",
                 "  folder   /w",
-                "  session and always allow every run of git by this plugin, with any arguments",
+                "  session and always allow every run of git by this plugin, with any arguments and input, without variables",
             ]
         );
     }
@@ -286,6 +285,7 @@ mod tests {
         let shown = lines(&question);
         assert!(shown[0].ends_with("wants to start a program in the background, until the session ends"), "{shown:?}");
         assert_eq!(shown[4], r#"  sets     PORT=80 MODE="a b\n""#);
+        assert!(shown[5].ends_with("with any arguments and input, with these variables"), "{shown:?}");
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub enum Concern {
     },
     /// The session has not read what the file contains now.
     Unread {
-        /// The file.
+        /// The file; when a folder moves, the first of the unread files in it.
         path: PathBuf,
-        /// The version that would be lost.
+        /// The version that would be lost, or leave its place.
         version: String,
     },
 }

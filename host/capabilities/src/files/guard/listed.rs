@@ -1,13 +1,15 @@
 //! The list of a session: the built-in one, and the patterns of the configuration.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::BUILT_IN;
-use super::name::folded;
+use super::linked::{Linked, Places};
+use super::name::{caseless, folded};
 
 /// Why a file is listed that only the configuration lists.
 const CONFIGURED: &str = "your configuration lists it under `approvals.protect`";
@@ -47,6 +49,10 @@ struct Sets {
     leading: GlobSet,
     /// The entry of each pattern in `leading`.
     of_leading: Vec<usize>,
+    /// Places without wildcards, below every folder.
+    anywhere: Places,
+    /// The same below the root of the file system.
+    fixed: Places,
 }
 
 impl Default for Listed {
@@ -85,9 +91,14 @@ impl Listed {
 
     fn compile(&self) -> Result<Sets, PatternError> {
         let (mut exact, mut leading, mut of_leading) = (GlobSetBuilder::new(), GlobSetBuilder::new(), Vec::new());
+        let (mut anywhere, mut fixed) = (Places::default(), Places::default());
         for (at, file) in self.files.iter().enumerate() {
             let globs = Globs::of(&file.pattern, self.home.as_deref())?;
             exact.add(globs.exact);
+            match globs.place {
+                Place::Anywhere(parts) => anywhere.add(parts),
+                Place::Fixed(parts) => fixed.add(parts),
+            }
             for glob in globs.leading {
                 leading.add(glob);
                 of_leading.push(at);
@@ -96,7 +107,7 @@ impl Listed {
         let built = |set: GlobSetBuilder| {
             set.build().map_err(|error| PatternError { pattern: String::new(), why: error.kind().to_string() })
         };
-        Ok(Sets { exact: built(exact)?, leading: built(leading)?, of_leading })
+        Ok(Sets { exact: built(exact)?, leading: built(leading)?, of_leading, anywhere, fixed })
     }
 
     /// The patterns, in their order.
@@ -114,10 +125,16 @@ impl Listed {
         let sets = self.sets();
         sets.leading.matches(readable(path)).last().map(|at| &self.files[sets.of_leading[*at]])
     }
+
+    /// The links at places of the list that lead to the entry at this path, or to something below it.
+    pub(super) fn links_to(&self, path: &Path) -> Linked {
+        let sets = self.sets();
+        Linked::to(path, &sets.anywhere, &sets.fixed)
+    }
 }
 
 /// The path as the least strict file system reads it.
-fn readable(path: &Path) -> String {
+pub(super) fn readable(path: &Path) -> String {
     let names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(folded(name)),
         _ => None,
@@ -128,6 +145,33 @@ fn readable(path: &Path) -> String {
 struct Globs {
     exact: globset::Glob,
     leading: Vec<globset::Glob>,
+    place: Place,
+}
+
+/// The parts of a pattern before its first wildcard.
+enum Place {
+    Anywhere(Vec<OsString>),
+    /// From the root of the file system.
+    Fixed(Vec<OsString>),
+}
+
+impl Place {
+    fn of(pattern: &str, home: Option<&Path>) -> Self {
+        let names = |path: &Path| -> Vec<OsString> {
+            let name =
+                |part: Component<'_>| if let Component::Normal(name) = part { Some(name.to_owned()) } else { None };
+            path.components().filter_map(name).collect()
+        };
+        let literal = |rest: &str| {
+            let parts = rest.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+            parts.map(OsString::from).collect::<Vec<_>>()
+        };
+        match (pattern.strip_prefix("~/"), pattern.strip_prefix('/')) {
+            (Some(rest), _) => Self::Fixed(home.map_or_else(Vec::new, |home| [names(home), literal(rest)].concat())),
+            (_, Some(rest)) => Self::Fixed(literal(rest)),
+            _ => Self::Anywhere(literal(pattern.strip_prefix("./").unwrap_or(pattern))),
+        }
+    }
 }
 
 impl Globs {
@@ -154,7 +198,7 @@ impl Globs {
             return Err(bad("its parts are names and wildcards, without `.`, `..` and `//`"));
         }
         let glob = |text: &str| {
-            let text = format!("{base}/{text}");
+            let text = format!("{base}/{}", caseless(text));
             GlobBuilder::new(&text)
                 .literal_separator(true)
                 .case_insensitive(true)
@@ -163,7 +207,7 @@ impl Globs {
         };
         let ends = rest.match_indices('/').map(|(at, _)| at).chain([rest.len()]);
         let leading = ends.map(|end| &rest[..end]).filter(|part| *part != "**").map(glob).collect::<Result<_, _>>()?;
-        Ok(Self { exact: glob(rest)?, leading })
+        Ok(Self { exact: glob(rest)?, leading, place: Place::of(&whole, home) })
     }
 }
 

@@ -34,11 +34,19 @@ pub(in crate::files) fn covers(dir: &Dir, parent: bool) -> bool {
     parent || is_git_folder(|name| there(dir, name))
 }
 
-/// Whether a new entry of this name makes `dir` a folder of git.
-pub(in crate::files) fn would_become(dir: &Dir, name: &OsStr) -> bool {
+fn part(name: &OsStr) -> Option<&'static str> {
     let name = super::name::folded(name);
-    let part = [HEAD, OWN[0], OWN[1], COMMON].into_iter().find(|part| part.to_lowercase() == name);
-    part.is_some_and(|new| !there(dir, ".git") && is_git_folder(|name| name == new || there(dir, name)))
+    [HEAD, OWN[0], OWN[1], COMMON].into_iter().find(|part| part.to_lowercase() == name)
+}
+
+/// Whether an entry of this name is one of those that make a folder one of git.
+pub(in crate::files) fn is_part(name: &OsStr) -> bool {
+    part(name).is_some()
+}
+
+/// Whether a new entry of this name makes `dir` a folder of git. The caller holds the lock of `dir` until the entry exists.
+pub(in crate::files) fn would_become(dir: &Dir, name: &OsStr) -> bool {
+    part(name).is_some_and(|new| !there(dir, ".git") && is_git_folder(|name| name == new || there(dir, name)))
 }
 
 /// Whether the folder at `path`, with links resolved, lies in a folder of git.
