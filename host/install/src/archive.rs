@@ -180,7 +180,13 @@ impl<'a> Unpacker<'a> {
             let spelt = parts[..end].join("/");
             let folder = end < parts.len() || is_folder;
             match self.seen.get(&folded(&spelt)) {
-                None => drop(self.seen.insert(folded(&spelt), (spelt, folder))),
+                None => {
+                    self.seen.insert(folded(&spelt), (spelt, folder));
+                    if end < parts.len() {
+                        // A folder without an entry of its own.
+                        self.count()?;
+                    }
+                }
                 Some((before, _)) if *before != spelt => {
                     return refuse(format!("`{spelt}` and `{before}` are the same name on systems that ignore case"));
                 }

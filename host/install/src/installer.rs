@@ -184,7 +184,7 @@ impl Installer {
         let (mut out, mut into) = (Vec::new(), vec![("plugin".to_owned(), place.clone())]);
         let mut previous = None;
         if is_there {
-            let Some(before) = &prepared.before else {
+            let Some(before) = prepared.before.as_ref().filter(|before| self.holds(name, before)) else {
                 return Err(InstallError::Occupied { folder: self.places.plugins.join(place), name: name.clone() });
             };
             out.push((place, "before".to_owned()));
@@ -259,11 +259,13 @@ impl Installer {
             true => DataChanges::default(),
             false => self.data_after_removal(name, &self.lock()?, before.pin.origin()),
         };
+        let mut out = vec![(PathBuf::from(".previous").join(name), "before".to_owned())];
+        // A lock from elsewhere can name any folder of the user's own plugins.
+        if self.holds(name, &before) {
+            out.push((PathBuf::from(&before.pin.folder), "now".to_owned()));
+        }
         let transaction = Transaction {
-            out: vec![
-                (PathBuf::from(&before.pin.folder), "now".to_owned()),
-                (PathBuf::from(".previous").join(name), "before".to_owned()),
-            ],
+            out,
             rewrite,
             purge: if purge_data { vec![PathBuf::from("data").join(name)] } else { Vec::new() },
             data,
@@ -273,6 +275,16 @@ impl Installer {
         drop(stage);
         turn.leave(&self.places);
         Ok(())
+    }
+
+    /// Whether the folder of an entry holds this plugin, and not another one or other files of the user.
+    fn holds(&self, name: &str, entry: &Entry) -> bool {
+        let folder = self.folder(entry);
+        match manifest_in(&folder) {
+            Ok(manifest) => manifest.name == name,
+            // A damaged plugin can be replaced and removed. A folder of several plugins is none.
+            Err(_) => entry.pin.folder.ends_with(name) && folder.file_name().is_some_and(|last| last == name),
+        }
     }
 
     /// Whether a plugin stores data in the home folder.

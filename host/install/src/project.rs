@@ -95,8 +95,9 @@ impl Project {
             let why = format!("none of the native libraries in plugin.yaml ({}) exists", named.join(", "));
             return Err(no_plugin(Reason::new(why, "build them with `cargo build --release --features native`")));
         }
-        check_sizes(&code)?
-            .map_or(Ok(()), |why| Err(no_plugin(Reason::new(why, "ask its author for a smaller build"))))?;
+        if let Some(why) = unfit(&code)? {
+            return Err(no_plugin(Reason::new(why, "put a smaller build, which is no link, in its place")));
+        }
         Ok(Self {
             manifest,
             manifest_text: text,
@@ -163,6 +164,10 @@ impl Project {
 fn existing<const N: usize>(files: [(String, PathBuf); N]) -> Result<Vec<(String, PathBuf)>, InstallError> {
     let mut found = Vec::new();
     for (name, path) in files.into_iter().filter(|(_, path)| path.is_file()) {
+        if fs::symlink_metadata(&path).at(&path)?.is_symlink() {
+            let reason = Reason::new(format!("{name} is a link"), "put the file itself in its place");
+            return Err(InstallError::Signature(reason));
+        }
         let most = if name == STATEMENT { statement::MOST_BYTES } else { MOST_SIGNATURE };
         if fs::metadata(&path).at(&path)?.len() > most {
             let why = format!("{name} is larger than {} KiB", most >> 10);
@@ -177,9 +182,11 @@ fn existing<const N: usize>(files: [(String, PathBuf); N]) -> Result<Vec<(String
 fn skills(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
     let mut found = Vec::new();
     let mut bytes = 0;
-    let mut folders = match skills_in(folder).is_empty() {
+    let root = folder.join(SKILLS);
+    let is_link = fs::symlink_metadata(&root).is_ok_and(|found| found.is_symlink());
+    let mut folders = match is_link || skills_in(folder).is_empty() {
         true => Vec::new(),
-        false => vec![(SKILLS.to_owned(), folder.join(SKILLS))],
+        false => vec![(SKILLS.to_owned(), root)],
     };
     while let Some((prefix, folder)) = folders.pop() {
         for entry in fs::read_dir(&folder).at(&folder)? {
@@ -227,15 +234,20 @@ fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
             found.push(entry.path());
         }
     }
-    found.sort();
+    // The key is none of the documents that are left out.
+    found.sort_by_key(|path| (path.file_name() != Some(KEY.as_ref()), path.clone()));
     found.truncate(MOST_DOCUMENTS);
+    found.sort();
     Ok(found)
 }
 
-/// What is wrong with the sizes of the code, if they are too large.
-fn check_sizes(code: &[CodeFile]) -> Result<Option<String>, InstallError> {
+/// Why the code cannot be copied: it is too large, or it is a link, which could lead to any file of the user.
+fn unfit(code: &[CodeFile]) -> Result<Option<String>, InstallError> {
     let mut together = 0;
     for file in code {
+        if fs::symlink_metadata(&file.path).at(&file.path)?.is_symlink() {
+            return Ok(Some(format!("`{}` is a link ({})", file.name, file.path.display())));
+        }
         let bytes = fs::metadata(&file.path).at(&file.path)?.len();
         together += bytes;
         if bytes > MOST_CODE {
@@ -422,6 +434,39 @@ mod tests {
 
         #[cfg(unix)]
         #[test]
+        fn a_link_takes_no_file_of_the_user_along() {
+            use std::os::unix::fs::symlink;
+
+            let private = folder(&[("key", "secret"), ("skills/notes/SKILL.md", "diary")]);
+            let linked = |files: &[(&str, &str)], target: &str, link: &str| {
+                let from = folder(files);
+                symlink(private.path().join(target), from.path().join(link)).unwrap();
+                from
+            };
+            let component = [(MANIFEST, "name: mine\n")];
+            assert!(refused(linked(&component, "key", "mine.wasm").path()).contains("`mine.wasm` is a link"));
+            let native = [(MANIFEST, "name: mine\nnative: {x: lib.so}\n"), ("mine.wasm", "x")];
+            assert!(refused(linked(&native, "key", "lib.so").path()).contains("`lib.so` is a link"));
+            let signed = [(MANIFEST, "name: mine\n"), ("mine.wasm", "x")];
+            for link in [STATEMENT, STATEMENT_SIGNATURE, PLUGIN_SIGNATURE, "mine.wasm.minisig"] {
+                assert!(refused(linked(&signed, "key", link).path()).contains("is a link"), "{link}");
+            }
+            let from = linked(&signed, "skills", SKILLS);
+            let project = Project::find(from.path(), Place::Local, "here", None).unwrap();
+            let names: Vec<String> = project.files().unwrap().into_iter().map(|(name, _)| name).collect();
+            assert_eq!(names, [MANIFEST, "mine.wasm"]);
+        }
+
+        #[test]
+        fn the_publishers_key_is_none_of_the_documents_that_are_left_out() {
+            let names: Vec<String> = (0..20).map(|at| format!("README-{at}")).collect();
+            let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "r")).collect();
+            files.extend([(MANIFEST, "name: mine\n"), ("mine.wasm", "x"), (KEY, "key")]);
+            assert!(staged(&files).unwrap().contains(&KEY.to_owned()));
+        }
+
+        #[cfg(unix)]
+        #[test]
         fn a_pipe_or_a_device_in_the_place_of_a_file_does_not_block() {
             let pipe = |path: &Path| {
                 assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -431,12 +476,12 @@ mod tests {
             assert!(refused(from.path()).contains("plugin.yaml"));
             let from = folder(&[(MANIFEST, "name: mine\n")]);
             pipe(&from.path().join("Cargo.toml"));
-            assert!(refused(from.path()).contains("no .wasm"));
+            assert!(!refused(from.path()).is_empty());
             // A workspace whose members cannot be listed soon.
             let from = folder(&[(MANIFEST, "name: mine\n"), ("Cargo.toml", "[workspace]\nmembers = [\"a\"]\n")]);
             fs::create_dir(from.path().join("a")).unwrap();
             pipe(&from.path().join("a/Cargo.toml"));
-            assert!(refused(from.path()).contains("no .wasm"));
+            assert!(!refused(from.path()).is_empty());
         }
     }
 

@@ -51,10 +51,30 @@ pub struct Image {
 /// Names of hosts that serve only repositories: an address with two parts there is a repository.
 const FORGES: &[&str] = &["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "git.sr.ht"];
 
+/// Most bytes of a source: a path can be this long.
+const MOST_BYTES: usize = 4_096;
+
 impl Source {
     /// Parses a source from a user or a lock. Paths are relative to `current`.
     pub fn parse(text: &str, current: &Path) -> Result<Self, InstallError> {
         parse(text.trim(), current).map_err(|reason| InstallError::Source { text: text.to_owned(), reason })
+    }
+
+    /// The source at what `plugins.lock` recorded of it, and not at what its reference leads to now. None if the record is
+    /// neither a whole commit id nor a digest: a lock from elsewhere could name another branch, or another image.
+    pub fn at(mut self, resolved: &str) -> Option<Self> {
+        let is_hex = |text: &str, digits: &[usize]| {
+            digits.contains(&text.len()) && text.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f'))
+        };
+        match &mut self {
+            Self::Git(repository) if is_hex(resolved, &[40, 64]) => repository.reference = Some(resolved.to_owned()),
+            Self::Oci(image) if resolved.strip_prefix("sha256:").is_some_and(|digest| is_hex(digest, &[64])) => {
+                image.reference = resolved.to_owned();
+            }
+            Self::Git(_) | Self::Oci(_) => return None,
+            Self::Folder(_) | Self::Component(_) | Self::Archive(_) | Self::Url(_) => {}
+        }
+        Some(self)
     }
 
     /// Whether the source is on this machine.
@@ -66,6 +86,9 @@ impl Source {
 fn parse(text: &str, current: &Path) -> Result<Source, Reason> {
     if text.is_empty() {
         return Err("it is empty".into());
+    }
+    if text.len() > MOST_BYTES {
+        return Err(format!("it is longer than {MOST_BYTES} bytes").into());
     }
     if text.chars().any(|character| character.is_control()) {
         return Err("it contains control characters".into());
@@ -127,6 +150,10 @@ fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
         return Err("`#` is allowed for repositories only".into());
     }
     refuse_password(&whole)?;
+    if !whole.username().is_empty() {
+        // It is not used, and a long one would hide the host.
+        return Err(Reason::new("the address contains a user name", "leave out what precedes the `@`"));
+    }
     Ok(Source::Url(whole))
 }
 
@@ -403,5 +430,45 @@ mod tests {
         assert!(matches!(parse("x.tgz", folder.path()), Ok(Source::Archive(_))));
         assert!(parse("./x.txt", folder.path()).is_err());
         assert!(parse("./gone", folder.path()).is_err());
+    }
+
+    mod attack {
+        use super::*;
+
+        #[test]
+        fn a_record_of_a_lock_leads_to_a_commit_or_a_digest_only() {
+            let commit = "0123456789abcdef0123456789abcdef01234567";
+            let repository = read("git+https://host.example/a.git@main").unwrap();
+            assert_eq!(
+                repository.clone().at(commit).unwrap().to_string(),
+                format!("git+https://host.example/a.git@{commit}")
+            );
+            let digest = format!("sha256:{}", "a".repeat(64));
+            let image = read("oci://host.example/a/b:1").unwrap();
+            assert_eq!(image.clone().at(&digest).unwrap().to_string(), format!("oci://host.example/a/b@{digest}"));
+            for other in [
+                "",
+                "main",
+                "refs/pull/1/head",
+                "+refs/heads/*:refs/heads/*",
+                "--upload-pack=touch ran",
+                "../../evil/manifests/1",
+                "sha256:../../evil",
+                "latest",
+                &"g".repeat(40),
+                &"a".repeat(300_000),
+                &commit.to_uppercase(),
+            ] {
+                assert_eq!(repository.clone().at(other), None, "{other:.50}");
+                assert_eq!(image.clone().at(other), None, "{other:.50}");
+            }
+        }
+
+        #[test]
+        fn an_address_has_no_room_to_hide_its_host() {
+            let hidden = format!("https://github.com%2Fofficial%3F{}@evil.example/a.zip", "a".repeat(400));
+            assert!(read(&hidden).unwrap_err().why.contains("user name"));
+            assert!(read(&format!("https://evil.example/{}.zip", "a".repeat(5_000))).unwrap_err().why.contains("4096"));
+        }
     }
 }

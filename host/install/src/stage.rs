@@ -52,7 +52,11 @@ impl Turn {
         private_folder(&places.plugins)?;
         let path = places.plugins.join(LOCK);
         loop {
-            let file = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
+            // With both ends open, a pipe in its place does not block.
+            let file = hermes_private_files::open_file(&path).at(&path)?;
+            if !file.metadata().at(&path)?.is_file() {
+                return Err(std::io::Error::other("it is not a regular file")).at(&path);
+            }
             file.lock().at(&path)?;
             // The last process removes the lock file together with the empty folder.
             if is_at(&file, &path) {

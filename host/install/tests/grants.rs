@@ -92,3 +92,46 @@ fn a_manual_grant_is_for_the_inspected_bytes() {
     assert_eq!(installer.revoke("mine", &[]).unwrap(), None);
     assert!(catalog().get("mine").unwrap().code().is_err());
 }
+
+mod attack {
+    use super::*;
+
+    /// A home whose lock, which came from elsewhere, says that `evil` lies in this folder.
+    fn home_with_foreign_folder(folder: &str) -> (tempfile::TempDir, Installer) {
+        let place = tempfile::tempdir().unwrap();
+        let (home, from) = (place.path().join("home"), place.path().join("source"));
+        let installer = Installer::new(&home, []);
+        let first = prepare(&home, &from, "1.0.0", "");
+        let entry = installer.commit(&first, Permissions::default(), LimitSet::default(), &|_| ()).unwrap();
+        let lock = fs::read_to_string(home.join("plugins.lock")).unwrap();
+        let lock = lock.replace("\"folder\": \"mine\"", &format!("\"folder\": \"{folder}\""));
+        assert!(lock.contains(folder), "{lock}");
+        fs::write(home.join("plugins.lock"), lock).unwrap();
+        fs::remove_dir_all(home.join("plugins/mine")).unwrap();
+        for name in ["work", "tools/one"] {
+            fs::create_dir_all(home.join("plugins").join(name)).unwrap();
+            fs::write(home.join("plugins").join(name).join("only-copy.rs"), "mine alone").unwrap();
+        }
+        fs::write(home.join("plugins/tools/one/plugin.yaml"), "name: one\n").unwrap();
+        assert_eq!(entry.pin.folder, "mine");
+        (place, installer)
+    }
+
+    #[test]
+    fn a_folder_that_a_lock_names_is_not_deleted_unless_it_holds_the_plugin() {
+        for folder in ["work", "tools", "tools/one"] {
+            let (place, installer) = home_with_foreign_folder(folder);
+            let (home, from) = (place.path().join("home"), place.path().join("source"));
+            let is_there = || {
+                ["work", "tools/one"].iter().all(|name| home.join("plugins").join(name).join("only-copy.rs").is_file())
+            };
+            let again = prepare(&home, &from, "1.1.0", "");
+            let refused = installer.commit(&again, Permissions::default(), LimitSet::default(), &|_| ());
+            assert!(matches!(refused, Err(InstallError::Occupied { .. })), "{folder}: {refused:?}");
+            drop(again);
+            assert!(is_there(), "{folder}");
+            installer.remove("mine", None, false, &|_| ()).unwrap();
+            assert!(is_there() && installer.lock().unwrap().plugins.is_empty(), "{folder}");
+        }
+    }
+}

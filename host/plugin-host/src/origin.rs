@@ -91,7 +91,7 @@ fn without_tag(image: &str) -> String {
 }
 
 fn repository_address(address: &str) -> String {
-    let trimmed = address.trim_end_matches('/').trim_end_matches(".git");
+    let trimmed = address.trim_end_matches('/');
     let (scheme, rest) = match trimmed.split_once("://") {
         Some((scheme, rest)) => (scheme, rest.to_owned()),
         // `git@host:owner/repo` is short for ssh.
@@ -101,11 +101,19 @@ fn repository_address(address: &str) -> String {
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
     let host = host.to_ascii_lowercase();
     match scheme {
-        "https" | "ssh" if FORGES.contains(&host.as_str()) => format!("https://{host}/{}", path.to_ascii_lowercase()),
-        // The user's name leads to other files only over ssh.
-        "ssh" => format!("ssh://{}{host}/{path}", user.map(|user| format!("{user}@")).unwrap_or_default()),
-        scheme => format!("{scheme}://{host}/{path}"),
+        "https" | "ssh" if FORGES.contains(&host.as_str()) && is_plain(path) => {
+            let path = path.to_ascii_lowercase();
+            format!("https://{host}/{}", path.strip_suffix(".git").unwrap_or(&path))
+        }
+        // On other servers each spelling may be another repository, and each user may see other files.
+        scheme => format!("{scheme}://{}{host}/{path}", user.map(|user| format!("{user}@")).unwrap_or_default()),
     }
+}
+
+/// Whether a path is what it seems to be: a server, or the program that asks it, takes these parts away.
+fn is_plain(path: &str) -> bool {
+    let path = path.to_ascii_lowercase().replace("%2e", ".");
+    !path.contains(['\\', '?']) && !path.contains("%2f") && !path.split('/').any(|part| matches!(part, "" | "." | ".."))
 }
 
 /// The address of a file. Release files of one repository have one origin, because their owner is the repository's.
@@ -113,7 +121,7 @@ fn file_address(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let Some((host, path)) = rest.split_once('/') else { return address.to_owned() };
     let parts: Vec<&str> = path.split('/').collect();
-    if FORGES.contains(&host) {
+    if FORGES.contains(&host) && is_plain(path.split('?').next().unwrap_or(path)) {
         let of = |parts: &[&str]| format!("{scheme}://{host}/{}", parts.join("/").to_ascii_lowercase());
         match parts.as_slice() {
             [owner, name, "releases", "download", _, _, ..]

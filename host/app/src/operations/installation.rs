@@ -221,16 +221,18 @@ pub async fn install_pinned<C: Consent>(
         return Err(AppError::from(InstallError::Native(name.to_owned())).into());
     }
     let mut source = Source::parse(&pin.source, setup.home.path()).map_err(AppError::from)?;
-    // Use the recorded commit or digest, not the one that the reference has now.
-    match (&mut source, &pin.resolved) {
-        (Source::Git(repository), Some(commit)) => repository.reference = Some(commit.clone()),
-        (Source::Oci(image), Some(digest)) => image.reference.clone_from(digest),
-        _ => {}
+    // The origin is that of the address which is fetched, whatever the lock writes for it.
+    let address = source.to_string();
+    if let Some(resolved) = &pin.resolved {
+        source = source.at(resolved).ok_or_else(|| {
+            let why = "`resolved` in plugins.lock is neither a whole commit id nor a sha256 digest".to_owned();
+            AppError::from(InstallError::NotPinned { name: name.to_owned(), from: address.clone(), why })
+        })?;
     }
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: pin.signer.clone() };
     let mut prepared = prepare(&installer, &wanted, setup, reporter).await?;
     prepared.pinned_by(pin).map_err(AppError::from)?;
-    prepared.pin.source.clone_from(&pin.source);
+    prepared.pin.source = address;
     // The lock records what the user allowed; one of an older version does not have the list.
     let allowed = prepared.pin.drafts == pin.drafts || consent.allows_drafts();
     prepared.allow_drafts(allowed).map_err(AppError::from)?;

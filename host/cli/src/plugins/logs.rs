@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_agent::older_log;
+use hermes_private_files::open_regular;
 use serde_json::{Map, Value};
 
 use crate::console::{Console, Tone, print};
@@ -15,6 +16,8 @@ use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
 
+/// Most bytes of a log that are read.
+const MOST_BYTES: u64 = 64 << 20;
 /// How often `--follow` looks for new lines.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -52,11 +55,16 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
 
 /// Appends the lines of a log, and keeps the newest `most` lines. None if the file does not exist.
 fn read(path: &Path, most: usize, newest: &mut VecDeque<String>) -> Result<Option<BufReader<File>>, Failure> {
-    let mut file = match File::open(path) {
+    let mut file = match open_regular(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(path, &error)),
     };
+    // Hermes begins a new file long before this size; of anything else, the end is enough.
+    let size = file.get_ref().metadata().map_or(0, |found| found.len());
+    if let Some(before) = size.checked_sub(MOST_BYTES).filter(|before| *before > 0) {
+        file.seek(SeekFrom::Start(before)).map_err(|error| unreadable(path, &error))?;
+    }
     while let Some(line) = next(&mut file).map_err(|error| unreadable(path, &error))? {
         newest.push_back(line);
         if newest.len() > most {
@@ -82,7 +90,7 @@ fn was_rotated(file: &mut BufReader<File>, path: &Path) -> bool {
 
 fn wait_for(path: &Path) -> Result<BufReader<File>, Failure> {
     loop {
-        match File::open(path) {
+        match open_regular(path) {
             Ok(file) => return Ok(BufReader::new(file)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::thread::sleep(POLL),
             Err(error) => return Err(unreadable(path, &error)),

@@ -226,3 +226,11 @@ fn a_small_archive_of_a_large_file_is_refused() {
         (0..15).map(|at| entry(tar::EntryType::Regular, format!("{at}").as_bytes(), &zeros[..1 << 20])).collect();
     refused(&gz(&parts), "its content is larger than 2 MiB");
 }
+
+#[test]
+fn folders_without_entries_are_counted_too() {
+    let names: Vec<String> = (0..12).map(|at| format!("{at}/b/c")).collect();
+    refused(&gz(&names.iter().map(|name| file(name)).collect::<Vec<_>>()), "more than 20 entries");
+    let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
+    refused(&zip_of(&entries), "more than 20 entries");
+}

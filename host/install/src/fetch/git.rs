@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -22,6 +23,8 @@ use crate::source::Repository;
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Most bytes of a repository at one commit, packed.
 const MOST_PACKED: u64 = 512 << 20;
+/// Most memory of git, with the files that it maps.
+const MOST_MEMORY: u64 = 2 << 30;
 /// Most bytes that are kept of a stream of git; the rest is read and dropped.
 const MOST_OUTPUT: u64 = 64 << 10;
 /// How often size and time of a fetch are checked.
@@ -77,6 +80,30 @@ enum Configuration {
     None,
 }
 
+/// A command with a limit of memory: a small repository can contain objects of any size, which git holds as a whole.
+#[cfg(unix)]
+fn limited(program: &str) -> Command {
+    let mut command = Command::new("sh");
+    // Some systems cannot limit memory; there the limits of size and time remain.
+    let script = format!("ulimit -v {} 2>/dev/null; exec \"$0\" \"$@\"", MOST_MEMORY >> 10);
+    command.args(["-c", &script, program]);
+    command
+}
+
+#[cfg(not(unix))]
+fn limited(program: &str) -> Command {
+    Command::new(program)
+}
+
+/// Whether the shell did not find the program.
+fn is_missing(status: std::process::ExitStatus) -> bool {
+    cfg!(unix) && status.code() == Some(127)
+}
+
+fn not_found() -> Reason {
+    Reason::new("`git` is not on the PATH", "install git, or install from an archive")
+}
+
 struct Git<'a> {
     bare: &'a Path,
     insecure: bool,
@@ -84,7 +111,7 @@ struct Git<'a> {
 
 impl Git<'_> {
     fn command(&self, arguments: &[&str], configuration: Configuration) -> Command {
-        let mut command = Command::new("git");
+        let mut command = limited("git");
         // The environment must not point to another repository or add settings.
         for (name, _) in std::env::vars_os() {
             let name_text = name.to_string_lossy();
@@ -96,7 +123,7 @@ impl Git<'_> {
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_LFS_SKIP_SMUDGE", "1").env("LC_ALL", "C");
         command.env("GIT_ALLOW_PROTOCOL", if self.insecure { "https:ssh:file:http" } else { "https:ssh:file" });
         if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
-            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=60 -oServerAliveInterval=20");
         }
         command.env("GIT_ATTR_NOSYSTEM", "1");
         if configuration == Configuration::None {
@@ -120,6 +147,11 @@ impl Git<'_> {
             "maintenance.auto=false",
             "submodule.recurse=false",
             "http.followRedirects=initial",
+            // Git ends by itself when a server says nothing more, also if Hermes was killed.
+            "http.lowSpeedLimit=100",
+            "http.lowSpeedTime=60",
+            "core.packedGitLimit=512m",
+            "pack.threads=1",
         ] {
             command.args(["-c", setting]);
         }
@@ -133,7 +165,7 @@ impl Git<'_> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                Reason::new("`git` is not on the PATH", "install git, or install from an archive")
+                not_found()
             } else {
                 format!("git cannot be started: {error}").into()
             }
@@ -155,8 +187,12 @@ impl Git<'_> {
                 }
             }
         };
-        if status.map_err(|error| error.to_string())?.success() {
+        let status = status.map_err(|error| error.to_string())?;
+        if status.success() {
             return Ok(String::from_utf8_lossy(&stdout).into_owned());
+        }
+        if is_missing(status) {
+            return Err(not_found());
         }
         Err(first_error(&stderr).into())
     }
@@ -166,6 +202,15 @@ impl Git<'_> {
         let mut command = self.command(&["archive", "--format=tar", tree], Configuration::None);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().at(self.bare)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let child = Arc::new(Mutex::new(child));
+        let (finished, still_runs) = mpsc::channel::<()>();
+        let late = Arc::clone(&child);
+        std::thread::spawn(move || {
+            if still_runs.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                // The stream ends with it, and so does the caller's wait.
+                let _ = late.lock().unwrap_or_else(PoisonError::into_inner).kill();
+            }
+        });
         // Both streams are read at once: git would wait forever for a reader of the other one.
         let messages = std::thread::spawn(move || {
             let mut messages = Vec::new();
@@ -179,11 +224,15 @@ impl Git<'_> {
             Some(stdout) => unpack_tar(stdout, packed, into, how.caps),
             None => Ok(()),
         };
-        if unpacked.is_err() {
-            // It would wait for a reader forever.
-            let _ = child.kill();
-        }
-        let status = child.wait().at(self.bare)?;
+        drop(finished);
+        let status = {
+            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+            if unpacked.is_err() {
+                // It would wait for a reader forever.
+                let _ = child.kill();
+            }
+            child.wait().at(self.bare)?
+        };
         let messages = messages.join().unwrap_or_default();
         unpacked?;
         if status.success() {

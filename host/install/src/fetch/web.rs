@@ -17,6 +17,9 @@ use crate::statement::{STATEMENT, STATEMENT_SIGNATURE};
 
 const CONNECT: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
+/// Longest time of a transfer, and of that of a small file.
+const WHOLE: Duration = Duration::from_secs(600);
+const SMALL: Duration = Duration::from_secs(20);
 const REDIRECTS: usize = 8;
 /// Most bytes of a signature or a manifest.
 const MOST_SMALL: u64 = 64 << 10;
@@ -43,6 +46,7 @@ impl Web {
             .redirect(policy)
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE)
+            .timeout(WHOLE)
             .build()
             .map_err(|error| InstallError::Fetch { from: "the source".to_owned(), reason: innermost(&error).into() })?;
         Ok(Self { client, insecure })
@@ -58,8 +62,12 @@ impl Web {
         self.client.get(url.clone()).send().await.map_err(|error| failed(url, &error))
     }
 
-    /// Fetches a small file that may be missing.
+    /// Fetches a small file that may be missing. A server that does not send it soon does not have it.
     async fn small(&self, url: &Url) -> Option<Vec<u8>> {
+        tokio::time::timeout(SMALL, self.beginning(url)).await.ok()?
+    }
+
+    async fn beginning(&self, url: &Url) -> Option<Vec<u8>> {
         let mut response = self.get(url).await.ok().filter(|response| response.status() == StatusCode::OK)?;
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.ok()? {

@@ -75,9 +75,23 @@ fn a_name_cannot_look_like_another_one_or_lead_elsewhere() {
 
 #[test]
 fn a_file_of_the_plugin_cannot_be_a_file_of_the_user() {
-    for file in
-        ["../x.wasm", "/etc/passwd", "a/b.wasm", "..", ".", "a\\b.wasm", "C:x.wasm", "", "x\u{0}.wasm", "\u{2f}x"]
-    {
+    for file in [
+        "../x.wasm",
+        "/etc/passwd",
+        "plugin.statement",
+        "PLUGIN.yaml",
+        "minisign.pub",
+        "skills",
+        "x.minisig",
+        "a/b.wasm",
+        "..",
+        ".",
+        "a\\b.wasm",
+        "C:x.wasm",
+        "",
+        "x\u{0}.wasm",
+        "\u{2f}x",
+    ] {
         let quoted = serde_json::to_string(file).unwrap();
         refused(&format!("name: mine\ncomponent: {quoted}\n"));
         refused(&format!("name: mine\nnative: {{x86_64-unknown-linux-gnu: {quoted}}}\n"));

@@ -247,10 +247,15 @@ pub fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.starts_with(plain) && name.chars().all(|c| plain(c) || c == '-' || c == '_')
 }
 
+/// Names of files that have another meaning in a plugin's folder.
+const RESERVED: [&str; 4] = ["plugin.yaml", "plugin.statement", "minisign.pub", "skills"];
+
 fn is_file_name(file: &str) -> bool {
     !file.is_empty()
         && file.len() <= 255
         && !file.starts_with('.')
+        && !RESERVED.iter().any(|reserved| file.eq_ignore_ascii_case(reserved))
+        && !file.to_ascii_lowercase().ends_with(".minisig")
         && !file.contains(['/', '\\', ':'])
         && !file.contains(char::is_control)
 }

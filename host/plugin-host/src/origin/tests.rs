@@ -15,8 +15,8 @@ fn versions_of_one_source_have_one_origin() {
             "git+git@github.com:owner/repo.git@main",
             "git+ssh://git@github.com/owner/repo",
         ][..],
-        &["git+https://host.example/a/b.git@v1#sub", "git+https://me@host.example/a/b#sub/"],
-        &["git+git@host.example:a/b.git", "git+ssh://git@host.example/a/b@v2"],
+        &["git+https://host.example/a/b.git@v1#sub", "git+https://HOST.example/a/b.git/#sub/"],
+        &["git+git@host.example:a/b", "git+ssh://git@host.example/a/b@v2"],
         &["oci://host.example:5000/a/b:v1", "oci://HOST.example:5000/a/b@sha256:00", "oci://host.example:5000/a/b"],
         &[
             "https://github.com/owner/repo/releases/download/v1/a-1.0.0.tar.gz",
@@ -56,7 +56,14 @@ mod attack {
             "git+ssh://b@host.example/repo",
             "git+https://host.example/A/b",
             "git+https://host.example/a/b",
+            "git+https://host.example/a/b.git",
+            "git+https://host.example/a/b.git.git",
+            "git+https://ann@host.example/a/b",
+            "git+https://bob@host.example/a/b",
+            "git+https://github.com/owner/repo/../../evil/repo",
+            "git+https://github.com/owner/repo/%2e%2e/%2E./evil/repo",
             "git+file:///srv/repo",
+            "git+file:///srv/repo.git",
             "oci://host.example/a/b:1",
             "oci://host.example/a/c:1",
             "oci://host.example:5000/a/b:1",
@@ -68,6 +75,10 @@ mod attack {
             "https://evil.example/owner/repo/releases/download/v2/a.zip",
             "https://github.com/owner/repo/raw/releases/download/v1/a.zip",
             "https://gitlab.com/-/releases/a.zip",
+            "https://github.com/owner/repo/releases/download/../../../../evil/repo/releases/download/v1/a.zip",
+            "https://github.com/owner/repo/releases/download/%2e%2e/.%2E/../../evil/repo/releases/download/v1/a.zip",
+            "https://github.com/owner/repo/releases/download/v1/..\\..\\a.zip",
+            "https://gitlab.com/group/repo/-/releases/../../../evil/-/releases/a.zip",
         ];
         for (at, one) in texts.iter().enumerate() {
             for other in &texts[at + 1..] {

@@ -33,7 +33,7 @@ impl Sealer {
 
     /// `None` if the home has no key: it never exported anything.
     pub(super) fn to_check(home: &Path) -> Option<Self> {
-        let key = std::fs::read(home.join(NAME)).ok()?;
+        let key = private::read_regular(&home.join(NAME), KEY_BYTES as u64).ok()?;
         Some(Self(blake3::Hasher::new_keyed(&key.try_into().ok()?)))
     }
 
