@@ -22,7 +22,11 @@ pub struct AcceptedParts {
 pub fn suspicions(frozen: &Frozen) -> Vec<String> {
     let mut found = scan::findings(&frozen.system_prompt, Scope::Context);
     match serde_json::from_str::<serde_json::Value>(&frozen.tools) {
-        Ok(tools) => found.extend(scan::json_findings(&tools, Scope::Context)),
+        Ok(tools) => {
+            found.extend(scan::json_findings(&tools, Scope::Context));
+            // The scan reads one of the values, and the model's server perhaps the other.
+            found.extend(scan::has_repeated_member(&frozen.tools).then(|| "repeated_member".to_owned()));
+        }
         Err(_) => found.extend(scan::findings(&frozen.tools, Scope::Context)),
     }
     found.into_iter().collect()

@@ -271,6 +271,10 @@ pub fn unusable(tool: &Tool) -> Option<&'static str> {
         return Some("the host reserves this name");
     }
     match serde_json::from_str(&tool.schema.parameters) {
+        // The scan reads one of the values, and the model's server perhaps the other.
+        Ok(serde_json::Value::Object(_)) if hermes_prompt::scan::has_repeated_member(&tool.schema.parameters) => {
+            Some("its parameters have a member twice in an object")
+        }
         Ok(serde_json::Value::Object(_)) => None,
         _ => Some("its parameters are not a JSON Schema object"),
     }

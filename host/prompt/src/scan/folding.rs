@@ -1,13 +1,17 @@
 //! Normalises texts for matching: compatibility form (NFKC), lower case, and no invisible characters. So neither full-width letters
 //! nor a joiner inside a word nor a line break can hide anything.
 
+use std::borrow::Cow;
+
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::{BinaryProperty, DefaultIgnorableCodePoint};
 
 /// Marks of Markdown, quotes and comments, which can surround words or begin each line of a wrapped paragraph. Punctuation is not
 /// included: it ends a phrase.
 const DECORATION: &[char] =
-    &['*', '_', '~', '"', '\'', '`', '>', '<', '#', '|', '(', ')', '[', ']', '{', '}', '/', '\\'];
+    &['*', '_', '~', '"', '\'', '`', '>', '<', '#', '|', '(', ')', '[', ']', '{', '}', '/', '\\', '^'];
+/// Marks that emphasise a part of a word, or do nothing there.
+const WITHIN_WORDS: &[char] = &['*', '`', '\\'];
 
 /// All passages joined, in two forms, with the start offset of each passage.
 pub(super) struct Folded {
@@ -37,9 +41,12 @@ impl Folded {
         for passage in passages {
             let folded = folded(passage);
             words.starts.push(words.bytes.len());
-            for word in folded.split_whitespace().map(|word| word.trim_matches(DECORATION)) {
+            let text = without_targets(&folded);
+            let in_text = text.split_whitespace().filter(|word| !is_rule(word));
+            for word in in_text.flat_map(|word| word.split(separates)) {
+                let word = word.trim_matches(DECORATION);
                 if !word.is_empty() {
-                    words.bytes.extend_from_slice(word.as_bytes());
+                    words.bytes.extend(word.bytes().filter(|byte| !WITHIN_WORDS.contains(&char::from(*byte))));
                     words.bytes.push(b' ');
                 }
             }
@@ -51,6 +58,31 @@ impl Folded {
     }
 }
 
+/// Marks between words: those of tags, tables and footnotes.
+fn separates(character: char) -> bool {
+    matches!(character, '<' | '>' | '|' | '[' | ']')
+}
+
+/// Whether a word is only a part of a rule, an underline or a table: `---`, `===`, `:--`.
+fn is_rule(word: &str) -> bool {
+    word.len() > 1 && word.bytes().all(|byte| matches!(byte, b'-' | b'=' | b'*' | b'_' | b':' | b'+' | b'~' | b'|'))
+}
+
+/// The text without the targets of links, as in `[text](target "title")`. A target has no blanks, so it is no phrase.
+fn without_targets(text: &str) -> Cow<'_, str> {
+    if !text.contains("](") {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split("](");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|character: char| character.is_whitespace() || character == ')').unwrap_or(part.len());
+        shown.push(' ');
+        shown.push_str(&part[end..]);
+    }
+    Cow::Owned(shown)
+}
+
 fn continued(text: String) -> String {
     if text.contains('\\') { text.replace("\\\r\n", " ").replace("\\\n", " ") } else { text }
 }
@@ -60,7 +92,10 @@ fn folded(text: &str) -> String {
         return text.to_ascii_lowercase();
     }
     let visible = text.chars().filter(|character| !DefaultIgnorableCodePoint::for_char(*character));
-    ComposingNormalizerBorrowed::new_nfkc().normalize_iter(visible).flat_map(char::to_lowercase).map(plain).collect()
+    let composed = ComposingNormalizerBorrowed::new_nfkc().normalize_iter(visible);
+    // The small form of `İ` is an `i` with a second dot.
+    let lower = composed.flat_map(char::to_lowercase).filter(|character| *character != '\u{307}');
+    lower.map(plain).collect()
 }
 
 /// Typographic characters as typed on a keyboard.
@@ -69,6 +104,8 @@ fn plain(character: char) -> char {
         '\u{2018}' | '\u{2019}' => '\'',
         '\u{201c}' | '\u{201d}' | '\u{ab}' | '\u{bb}' => '"',
         '\u{2010}'..='\u{2015}' => '-',
+        // The blank of Braille.
+        '\u{2800}' => ' ',
         other => other,
     }
 }

@@ -108,8 +108,10 @@ fn compiled(pattern: &str) -> Regex {
 
 /// The patterns of a scope that can match the text at all.
 pub(super) fn of(scope: Scope, folded: &Folded) -> impl Iterator<Item = &'static Pattern> {
-    let found = WORDS.find_overlapping_iter(&folded.lines.bytes).map(|found| ROWS[found.pattern().as_usize()]);
-    let rows: BTreeSet<usize> = found.collect();
+    // A word with marks inside is only in the form of words.
+    let forms = [&folded.lines.bytes, &folded.words.bytes].into_iter();
+    let found = forms.flat_map(|bytes| WORDS.find_overlapping_iter(bytes));
+    let rows: BTreeSet<usize> = found.map(|found| ROWS[found.pattern().as_usize()]).collect();
     rows.into_iter().map(|row| &TABLE[row]).filter(move |pattern| pattern.scope <= scope)
 }
 
