@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
 
 use crate::error::Fault;
-use crate::session::{COLUMNS, UNFINISHED, exists, from_row, path_text};
+use crate::session::{COLUMNS, IMPORTED, UNFINISHED, exists, from_row, path_text};
 use crate::{Parent, ParentKind, SessionError, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
@@ -51,35 +51,76 @@ const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
 const CONTINUABLE: &str = "source = 'cli' AND parent_kind IS NOT 'delegate' \
      AND (message_count > 0 OR (parent_through IS NOT NULL AND parent_kind = 'branch'))";
 
+/// The ids of all sessions, newest first, and of those that wait for the user's decision.
+struct Ids {
+    all: Vec<SessionId>,
+    foreign: HashSet<SessionId>,
+}
+
+impl Ids {
+    fn read(connection: &Connection) -> Result<Self, Fault> {
+        let sql = format!("SELECT id, source FROM sessions WHERE source <> '{UNFINISHED}' {NEWEST_FIRST}");
+        let mut statement = connection.prepare(&sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
+        let waits = |(_, source): &&(String, String)| source.starts_with(IMPORTED);
+        let foreign = rows.iter().filter(waits).map(|(id, _)| SessionId(id.clone())).collect();
+        let all = rows.into_iter().map(|(id, _)| SessionId(id)).collect();
+        Ok(Self { all, foreign })
+    }
+
+    fn is_own(&self, id: &SessionId) -> bool {
+        !self.foreign.contains(id)
+    }
+}
+
 impl Store {
     /// Finds the session that a person named by id, by a unique beginning of its id, or by title. If only numbered
     /// sessions have that title, the newest of them.
+    ///
+    /// A stranger's file chooses ids and titles. So an imported session that waits for the user's decision never comes in the
+    /// place of an own one: an own title wins, and otherwise a text that fits both is ambiguous.
     pub fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError> {
         // A text that cannot be a title belongs to no session.
         let title = hermes_session_store::title::clean(text).ok().flatten();
         self.read(|connection| {
-            let unknown = || StoreError::Session(SessionError::UnknownSession(text.to_owned())).into();
-            let mut statement = connection
-                .prepare(&format!("SELECT id FROM sessions WHERE source <> '{UNFINISHED}' {NEWEST_FIRST}"))?;
-            let ids: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            if ids.iter().any(|id| id == text) {
-                return Ok(SessionId(text.to_owned()));
+            let ids = Ids::read(connection)?;
+            let holder = match &title {
+                Some(title) => title::holder(connection, title)?,
+                None => None,
+            };
+            let numbered = |own: bool| match &title {
+                Some(title) => title::newest_numbered(connection, title, |id| ids.is_own(id) == own),
+                None => Ok(None),
+            };
+            let exact = ids.all.iter().find(|id| id.as_str() == text).cloned();
+            let named: Vec<SessionId> = exact.into_iter().chain(holder).collect();
+            if let Some(own) = named.iter().find(|id| ids.is_own(id)) {
+                return Ok(own.clone());
             }
-            if let Some(title) = &title
-                && let Some(holder) = title::holder(connection, title)?
-            {
-                return Ok(holder);
+            let only = |mut candidates: Vec<SessionId>| {
+                let mut seen = HashSet::new();
+                candidates.retain(|id| seen.insert(id.clone()));
+                match candidates.len() {
+                    1 => Ok(candidates.remove(0)),
+                    _ => Err(SessionError::AmbiguousSession { prefix: text.to_owned(), candidates }.into()),
+                }
+            };
+            let begun = ids.all.iter().filter(|id| !text.is_empty() && id.as_str().starts_with(text));
+            let begun: Vec<SessionId> = begun.cloned().collect();
+            if let Some(foreign) = named.into_iter().next() {
+                let own = begun.into_iter().filter(|id| ids.is_own(id));
+                return only(own.chain(numbered(true)?).chain([foreign]).collect());
             }
-            let fits = |id: &String| !text.is_empty() && id.starts_with(text);
-            let mut candidates: Vec<SessionId> = ids.into_iter().filter(fits).map(SessionId).collect();
-            match candidates.len() {
-                0 => match &title {
-                    Some(title) => title::newest_numbered(connection, title)?.ok_or_else(unknown),
-                    None => Err(unknown()),
-                },
-                1 => Ok(candidates.remove(0)),
-                _ => Err(SessionError::AmbiguousSession { prefix: text.to_owned(), candidates }.into()),
+            if begun.is_empty() {
+                let newest = match numbered(true)? {
+                    None => numbered(false)?,
+                    own => own,
+                };
+                return newest.ok_or_else(|| SessionError::UnknownSession(text.to_owned()).into());
             }
+            let hidden = if begun.iter().any(|id| ids.is_own(id)) { None } else { numbered(true)? };
+            only(hidden.into_iter().chain(begun).collect())
         })
     }
 

@@ -1,6 +1,8 @@
 //! Titles: one line each, and unique. Sessions that continue one another share a title by numbers, as in `Engine`,
 //! `Engine #2`.
 
+use std::collections::HashMap;
+
 use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -94,8 +96,12 @@ pub(crate) fn holder(connection: &Connection, title: &str) -> Result<Option<Sess
     Ok(statement.query_row([title], |row| row.get(0)).optional()?.map(SessionId))
 }
 
-/// The newest session with this title and a number.
-pub(crate) fn newest_numbered(connection: &Connection, base: &str) -> Result<Option<SessionId>, Fault> {
+/// The newest of some sessions with this title and a number.
+pub(crate) fn newest_numbered(
+    connection: &Connection,
+    base: &str,
+    of: impl Fn(&SessionId) -> bool,
+) -> Result<Option<SessionId>, Fault> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT title, id FROM sessions WHERE {NUMBERED} ORDER BY started_at DESC, rowid DESC"
     ))?;
@@ -103,8 +109,9 @@ pub(crate) fn newest_numbered(connection: &Connection, base: &str) -> Result<Opt
         .query_map(params![first(base), last(base)], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
     for row in rows {
         let (title, id) = row?;
-        if split(&title).0 == base {
-            return Ok(Some(SessionId(id)));
+        let id = SessionId(id);
+        if split(&title).0 == base && of(&id) {
+            return Ok(Some(id));
         }
     }
     Ok(None)
@@ -124,7 +131,43 @@ fn last(base: &str) -> String {
 
 /// The next free title of the series to which this one belongs.
 pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault> {
-    let base = split(title).0;
+    Series::default().next(connection, title)
+}
+
+/// The highest number of each series, for many titles in a row: a file with thousands of sessions of one title must not read the
+/// whole series for each of them.
+#[derive(Debug, Default)]
+pub(crate) struct Series(HashMap<String, u64>);
+
+impl Series {
+    /// The next free title of the series to which this one belongs. A number that somebody else gave meanwhile is skipped.
+    pub(crate) fn next(&mut self, connection: &Connection, title: &str) -> Result<String, Fault> {
+        /// Two bases that are cut to the same title have this beginning in common.
+        const COMMON: usize = 80;
+        let base = split(title).0;
+        let key: String = base.chars().take(COMMON).collect();
+        let highest = match self.0.get(&key) {
+            Some(highest) => *highest,
+            None => highest(connection, base)?,
+        };
+        if highest == 0 {
+            return Ok(base.to_owned());
+        }
+        let mut number = highest;
+        loop {
+            number = number.saturating_add(1);
+            let free = numbered(base, number);
+            // A title that was cut to fit may be taken.
+            if holder(connection, &free)?.is_none() {
+                self.0.insert(key, number);
+                return Ok(free);
+            }
+        }
+    }
+}
+
+/// The highest number of a series; 1 for a title without a number, 0 for none.
+fn highest(connection: &Connection, base: &str) -> Result<u64, Fault> {
     let mut highest: u64 = if holder(connection, base)?.is_some() { 1 } else { 0 };
     let mut statement = connection.prepare_cached(&format!("SELECT title FROM sessions WHERE {NUMBERED}"))?;
     let titles = statement.query_map(params![first(base), last(base)], |row| row.get::<_, String>(0))?;
@@ -135,18 +178,7 @@ pub(crate) fn next(connection: &Connection, title: &str) -> Result<String, Fault
             highest = highest.max(number);
         }
     }
-    if highest == 0 {
-        return Ok(base.to_owned());
-    }
-    let mut number = highest;
-    loop {
-        number = number.saturating_add(1);
-        let free = numbered(base, number);
-        // A title that was cut to fit may be taken.
-        if holder(connection, &free)?.is_none() {
-            return Ok(free);
-        }
-    }
+    Ok(highest)
 }
 
 #[cfg(test)]
@@ -260,5 +292,37 @@ mod tests {
             store.name_untitled(&unknown, "x"),
             Err(StoreError::Session(SessionError::UnknownSession(_)))
         ));
+    }
+
+    mod attack {
+        use super::*;
+
+        #[test]
+        fn a_series_is_read_once_for_many_titles() {
+            let (_home, store) = store();
+            titled(&store, "x");
+            let mut series = Series::default();
+            let mut next = |title: &str| store.read(|connection| series.next(connection, title)).unwrap();
+            assert_eq!(next("x"), "x #2");
+            // Titles that others give meanwhile: one is skipped, and the series is not read again.
+            titled(&store, "x #3");
+            titled(&store, "x #500");
+            assert_eq!(next("x #2"), "x #4");
+            assert_eq!(store.next_title("x").unwrap().as_deref(), Some("x #501"));
+        }
+
+        #[test]
+        fn titles_that_are_cut_to_the_same_text_are_not_tried_one_by_one() {
+            let (_home, store) = store();
+            let mut series = Series::default();
+            for (at, ending) in ('a'..='z').enumerate() {
+                let title = format!("{}{ending}", "x".repeat(99));
+                titled(&store, &title);
+                let next = store.read(|connection| series.next(connection, &title)).unwrap();
+                assert!(next.ends_with(&format!("x #{}", at + 2)), "{next}");
+                titled(&store, &next);
+                assert_eq!(series.0.len(), 1);
+            }
+        }
     }
 }

@@ -185,7 +185,7 @@ impl Store {
             if read.finalize() != survey.entries[at].digest.finalize() {
                 return Err(lines.refused(CHANGED));
             }
-            self.write(|connection| finish(connection, &session, waits))
+            self.write(|connection| finish(connection, &session, waits, &mut survey.titles))
         })();
         if stored.is_err() {
             // If this fails too, the next import removes it.
@@ -290,10 +290,15 @@ fn digest(hasher: &mut blake3::Hasher, line: &Line) {
 }
 
 /// Makes a complete session visible, and returns the title that it got instead of its own.
-fn finish(connection: &Connection, session: &record::Session, waits: bool) -> Result<Option<String>, Fault> {
+fn finish(
+    connection: &Connection,
+    session: &record::Session,
+    waits: bool,
+    titles: &mut title::Series,
+) -> Result<Option<String>, Fault> {
     let own = hermes_session_store::title::clean(session.title.as_deref().unwrap_or_default())?;
     let title = match &own {
-        Some(title) if title::holder(connection, title)?.is_some() => Some(title::next(connection, title)?),
+        Some(title) if title::holder(connection, title)?.is_some() => Some(titles.next(connection, title)?),
         free => free.clone(),
     };
     rewind::recount(connection, &session.id)?;

@@ -262,3 +262,43 @@ fn an_export_contains_no_character_that_a_terminal_would_obey() {
     assert!(import(&home, &file).unwrap().is_own);
     assert_eq!(home.conversation(&session.id).unwrap()[0].content, odd);
 }
+
+/// A file with a session of this id and title.
+fn named(id: &str, title: &str) -> Vec<u8> {
+    let (_home, from) = store();
+    let session = tempting(&from);
+    from.set_title(&session.id, title).unwrap();
+    let file = String::from_utf8(exported(&from, None)).unwrap();
+    file.replace(session.id.as_str(), id).into_bytes()
+}
+
+#[test]
+fn an_imported_session_does_not_answer_to_the_name_of_an_own_one() {
+    let (_home, home) = store();
+    let own = |title: &str| home.create_session(NewSession { title: Some(title.into()), ..new_session() }).unwrap().id;
+    let (tax, notes) = (own("Tax"), own("Notes #2"));
+    let day = &tax.as_str()[..8];
+    for file in [named("Tax", "other"), named("x1", "Notes #9"), named(day, ""), named("Notesx", &tax.as_str()[..13])] {
+        import(&home, &file).unwrap();
+    }
+    let ambiguous = |text: &str| match home.resolve_session(text) {
+        Err(StoreError::Session(SessionError::AmbiguousSession { candidates, .. })) => candidates,
+        other => panic!("{text} is {other:?}"),
+    };
+    assert_eq!(home.resolve_session("Tax").unwrap(), tax);
+    // The title `Notes` belongs to a series of both, and begins an id.
+    assert!(ambiguous("Notes").contains(&notes));
+    for text in [day, &tax.as_str()[..13]] {
+        let candidates = ambiguous(text);
+        assert!(candidates.contains(&tax) && candidates.len() >= 2, "{candidates:?}");
+    }
+    // Names that only an imported session has.
+    assert_eq!(home.resolve_session("x1").unwrap().as_str(), "x1");
+    assert_eq!(home.resolve_session("other").unwrap().as_str(), "Tax");
+    assert_eq!(home.resolve_session(tax.as_str()).unwrap(), tax);
+    home.delete(&[SessionId("Notesx".into())], false).unwrap();
+    assert_eq!(home.resolve_session("Notes").unwrap(), notes);
+    // A command would take such an id for an option.
+    let error = import(&home, &named("-rf", "")).unwrap_err().to_string();
+    assert!(error.contains("a session id may contain only"), "{error}");
+}

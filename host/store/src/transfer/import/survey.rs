@@ -11,6 +11,7 @@ use super::lines::{Line, Lines, Place};
 use super::{Imported, OfFile, PLAUSIBLE, next_step};
 use crate::error::{Fault, ImportProblem};
 use crate::session::{IMPORTED, UNFINISHED, path_text};
+use crate::title::Series;
 use crate::transfer::numbers::{Numbers, Pair, Stretch};
 use crate::transfer::record::{self, End};
 use crate::{ParentKind, StoreError, lease};
@@ -85,6 +86,8 @@ pub(super) struct Survey {
     pub(super) is_own: bool,
     /// Whether folder and prompt of the new sessions wait for the user's decision.
     pub(super) waits: bool,
+    /// The numbers of titles that the import has given.
+    pub(super) titles: Series,
 }
 
 impl Survey {
@@ -129,8 +132,10 @@ impl Survey {
         if self.entries.len() == MOST_SESSIONS {
             return Err(line.refused(format!("there are more than {MOST_SESSIONS} sessions")).into());
         }
-        if !lease::is_file_name(id) {
-            return Err(line.refused("a session id may contain only letters, digits, `-` and `_`").into());
+        // A command would take a hyphen for an option.
+        if !lease::is_file_name(id) || id.as_str().starts_with('-') {
+            let why = "a session id may contain only letters, digits, `_`, and `-` after the first character";
+            return Err(line.refused(why).into());
         }
         if self.by_id.contains_key(id) {
             return Err(line.refused(format!("session {id} appears twice in the file")).into());
