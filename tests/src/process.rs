@@ -73,8 +73,14 @@ impl Hermes {
     /// Starts it on a terminal of its own, without colours.
     #[cfg(unix)]
     pub fn at_terminal(self) -> crate::terminal::Terminal {
+        self.at_terminal_of(0, 0)
+    }
+
+    /// Starts it on a terminal of this size. 0 means that the terminal does not know its size.
+    #[cfg(unix)]
+    pub fn at_terminal_of(self, columns: u16, rows: u16) -> crate::terminal::Terminal {
         let Self { command, timeout, .. } = self.env("NO_COLOR", "1");
-        crate::terminal::Terminal::spawn(command, timeout)
+        crate::terminal::Terminal::spawn(command, timeout, (columns, rows))
     }
 
     /// Keeps standard input open, for [`Running::say`].

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::process::Capture;
 
@@ -44,13 +45,14 @@ impl Read for Screen {
 }
 
 impl Terminal {
-    pub(crate) fn spawn(mut command: Command, timeout: Duration) -> Self {
+    pub(crate) fn spawn(mut command: Command, timeout: Duration, size: (u16, u16)) -> Self {
         let ours =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal can be made");
         grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be opened");
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs: OwnedFd = open(&name, flags, Mode::empty()).expect("its other end can be opened");
+        resize(&ours, size);
         let end = || Stdio::from(theirs.try_clone().expect("a descriptor can be copied"));
         command.stdin(end()).stdout(end()).stderr(end());
         let child = command.spawn().expect("the binary can be run");
@@ -73,6 +75,13 @@ impl Terminal {
     pub fn press_later(&mut self, keys: &str) {
         std::thread::sleep(Duration::from_secs(1));
         self.press(keys);
+    }
+
+    /// Changes the size of the window. 0 means that the terminal does not know its size.
+    #[track_caller]
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        let keyboard = self.keyboard.as_ref().expect("the terminal is open");
+        resize(keyboard, (columns, rows));
     }
 
     /// Closes the terminal.
@@ -104,6 +113,11 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
+
+fn resize(terminal: impl AsFd, (columns, rows): (u16, u16)) {
+    let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("a window has a size");
 }
 
 impl Drop for Terminal {

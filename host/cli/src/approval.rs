@@ -50,65 +50,129 @@ impl AtTerminal {
     #[cfg(unix)]
     pub(crate) async fn ask(&self, question: &Question) -> Decision {
         let Ok(mut keys) = Keys::open() else { return Decision::Deny };
-        let size = Size::of_terminal(self.console.screen);
         let brief = wording::lines(question, Extent::Brief);
         let whole = wording::lines(question, Extent::Whole);
-        let is_hidden = brief != whole || !size.holds(&brief);
-        let mut lines = brief.into_iter();
-        let title = lines.next().unwrap_or_default();
-        // The terminal may have echoed typed keys, so the question starts on a new line.
-        self.write(&format!("\n{}\n", self.console.paint(Tone::Warning, &title)));
-        lines.for_each(|line| self.write(&format!("{line}\n")));
+        let asked = Asked {
+            is_cut: brief != whole,
+            brief: &brief,
+            pages: &whole,
+            prompt: wording::KEYS,
+            prompt_to_view: wording::KEYS_TO_VIEW,
+            answers: b"osa",
+            no: b'd',
+            optional_view: false,
+        };
         let token = self.stop.token();
         let withdrawn = Withdrawn(Some(self));
         let decision = tokio::select! {
             biased;
             () = token.cancelled() => Decision::Deny,
-            decision = self.decision(&mut keys, is_hidden, size.pages(&whole)) => decision.unwrap_or_else(|| {
-                self.stop.trigger();
-                Decision::Deny
-            }),
+            choice = self.answer(&mut keys, &asked) => match choice {
+                Some(Choice::Letter(b'o')) => Decision::Once,
+                Some(Choice::Letter(b's')) => Decision::Session,
+                Some(Choice::Letter(b'a')) => Decision::Always,
+                Some(_) => Decision::Deny,
+                None => {
+                    self.stop.trigger();
+                    Decision::Deny
+                }
+            },
         };
         withdrawn.disarm();
         self.write(&format!("{}\n", self.console.paint(Tone::Faint, wording::decided(decision))));
         decision
     }
 
-    /// The answer; `None` for Ctrl-C. While a part is hidden, only a no counts.
+    /// Asks a question whose answers are letters; `no` is the one that accepts nothing. `v` shows the text, page by page. `None`
+    /// for Ctrl-C.
     #[cfg(unix)]
-    async fn decision(&self, keys: &mut Keys, mut is_hidden: bool, pages: Vec<String>) -> Option<Decision> {
-        if keys.settle().await {
-            return None;
-        }
-        loop {
-            self.write(if is_hidden { wording::KEYS_TO_VIEW } else { wording::KEYS });
-            let decision = loop {
-                match keys.next().await {
-                    Key::Stop => return None,
-                    Key::Letter(b'd') | Key::Enter | Key::Leave => return Some(Decision::Deny),
-                    Key::Letter(b'v') if is_hidden => break None,
-                    Key::Letter(b'o') => break Some(Decision::Once),
-                    Key::Letter(b's') => break Some(Decision::Session),
-                    Key::Letter(b'a') => break Some(Decision::Always),
-                    Key::Letter(_) => {}
-                }
-            };
-            match decision {
-                Some(_) if is_hidden => self.write(&format!("{}\n", wording::VIEW_FIRST)),
-                Some(decision) => return Some(decision),
-                None => {
-                    match self.show(keys, &pages).await {
-                        Viewed::All => is_hidden = false,
-                        Viewed::Part => return Some(Decision::Deny),
-                        Viewed::Stopped => return None,
+    pub(crate) async fn choose(
+        &self,
+        lines: &[String],
+        prompt: &str,
+        (answers, no): (&[u8], u8),
+        text: &[String],
+    ) -> Option<Choice> {
+        let Ok(mut keys) = Keys::open() else { return Some(Choice::Left) };
+        let pages: Vec<String> = lines.iter().chain(text).cloned().collect();
+        let prompt_to_view = format!("[v]iew all of it to answer  [{}] none of it (enter)? ", char::from(no));
+        let asked = Asked {
+            is_cut: false,
+            brief: lines,
+            pages: &pages,
+            prompt,
+            prompt_to_view: &prompt_to_view,
+            answers,
+            no,
+            optional_view: !text.is_empty(),
+        };
+        let chosen = self.answer(&mut keys, &asked).await;
+        self.write("\n");
+        chosen
+    }
+
+    /// Shows a question and reads its answer; `None` for Ctrl-C. While a part is hidden, only a no counts.
+    ///
+    /// What the user saw depends on the size of the terminal. So the size is read again before a yes counts, and after a change
+    /// the question is shown and asked again.
+    #[cfg(unix)]
+    async fn answer(&self, keys: &mut Keys, asked: &Asked<'_>) -> Option<Choice> {
+        'shown: loop {
+            let size = Size::of_terminal(self.console.screen);
+            let pages = size.pages(asked.pages, wording::page, asked.prompt);
+            let mut is_hidden = asked.is_cut || !size.holds(asked.brief, asked.prompt);
+            self.write_question(asked.brief);
+            if keys.settle().await {
+                return None;
+            }
+            loop {
+                self.write(match (is_hidden, &pages) {
+                    (false, _) => asked.prompt,
+                    (true, Some(_)) => asked.prompt_to_view,
+                    (true, None) => wording::KEYS_TOO_SMALL,
+                });
+                let letter = loop {
+                    match keys.next().await {
+                        Key::Stop => return None,
+                        Key::Enter | Key::Leave => return Some(Choice::Left),
+                        Key::Letter(letter) if letter == asked.no => return Some(Choice::Letter(letter)),
+                        Key::Letter(b'v') if is_hidden || asked.optional_view => break None,
+                        Key::Letter(letter) if asked.answers.contains(&letter) => break Some(letter),
+                        Key::Letter(_) => {}
                     }
-                    // A key that turned a page must not answer.
-                    if keys.settle().await {
-                        return None;
+                };
+                if Size::of_terminal(self.console.screen) != size {
+                    self.write(&format!("\n{}\n", wording::RESIZED));
+                    continue 'shown;
+                }
+                match (letter, &pages) {
+                    (Some(letter), _) if !is_hidden => return Some(Choice::Letter(letter)),
+                    (Some(_), Some(_)) => self.write(&format!("{}\n", wording::VIEW_FIRST)),
+                    (_, None) => self.write("\n"),
+                    (None, Some(pages)) => {
+                        match self.show(keys, pages).await {
+                            Viewed::All => is_hidden = false,
+                            Viewed::Part if asked.optional_view => {}
+                            Viewed::Part => return Some(Choice::Left),
+                            Viewed::Stopped => return None,
+                        }
+                        // A key that turned a page must not answer.
+                        if keys.settle().await {
+                            return None;
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Writes the lines of a question, the first one as its title.
+    #[cfg(unix)]
+    fn write_question(&self, lines: &[String]) {
+        let Some((title, others)) = lines.split_first() else { return };
+        // The terminal may have echoed typed keys, so the question starts on a new line.
+        self.write(&format!("\n{}\n", self.console.paint(Tone::Warning, title)));
+        others.iter().for_each(|line| self.write(&format!("{line}\n")));
     }
 
     /// Shows the pages of a text one by one.
@@ -119,7 +183,7 @@ impl AtTerminal {
             if number == pages.len() {
                 break;
             }
-            self.write(&format!("page {number} of {}: [space] next page  [d]eny? ", pages.len()));
+            self.write(&wording::page(number, pages.len()));
             loop {
                 match keys.next().await {
                     Key::Stop => return Viewed::Stopped,
@@ -132,50 +196,34 @@ impl AtTerminal {
         Viewed::All
     }
 
-    /// Asks a question whose answers are letters. `v` shows the text, page by page. `None` for Ctrl-C.
-    #[cfg(unix)]
-    pub(crate) async fn choose(
-        &self,
-        lines: &[String],
-        prompt: &str,
-        answers: &[u8],
-        text: &[String],
-    ) -> Option<Choice> {
-        let Ok(mut keys) = Keys::open() else { return Some(Choice::Left) };
-        self.write("\n");
-        lines.iter().for_each(|line| self.write(&format!("{line}\n")));
-        if keys.settle().await {
-            return None;
-        }
-        let pages = Size::of_terminal(self.console.screen).pages(text);
-        let chosen = 'asked: loop {
-            self.write(prompt);
-            loop {
-                match keys.next().await {
-                    Key::Stop => break 'asked None,
-                    Key::Enter | Key::Leave => break 'asked Some(Choice::Left),
-                    Key::Letter(b'v') => break,
-                    Key::Letter(letter) if answers.contains(&letter) => break 'asked Some(Choice::Letter(letter)),
-                    Key::Letter(_) => {}
-                }
-            }
-            if self.show(&mut keys, &pages).await == Viewed::Stopped || keys.settle().await {
-                break 'asked None;
-            }
-        };
-        self.write("\n");
-        chosen
-    }
-
     #[cfg(not(unix))]
     pub(crate) async fn ask(&self, _: &Question) -> Decision {
         Decision::Deny
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn choose(&self, _: &[String], _: &str, _: &[u8], _: &[String]) -> Option<Choice> {
+    pub(crate) async fn choose(&self, _: &[String], _: &str, _: (&[u8], u8), _: &[String]) -> Option<Choice> {
         Some(Choice::Left)
     }
+}
+
+/// A question, and how to answer it.
+#[cfg(unix)]
+struct Asked<'a> {
+    /// The first lines that are shown.
+    brief: &'a [String],
+    /// Whether these lines leave something out.
+    is_cut: bool,
+    /// Everything, for the pages.
+    pages: &'a [String],
+    prompt: &'a str,
+    prompt_to_view: &'a str,
+    /// The letters that count only after everything was shown.
+    answers: &'a [u8],
+    /// The letter that always counts.
+    no: u8,
+    /// Whether the pages contain more than the question, which need not be viewed.
+    optional_view: bool,
 }
 
 /// The answer to a question with letters.

@@ -76,6 +76,16 @@ impl Console {
         if self.screen && self.colour { (begin(tone), END) } else { (String::new(), "") }
     }
 
+    /// Columns of standard output. None for a file, a pipe, and a terminal that does not know its size: nothing is wrapped there.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.screen.then(|| width_of(io::stdout())).flatten()
+    }
+
+    /// A line for standard output. On a terminal its continuations are indented, so that none looks like a line of Hermes.
+    pub(crate) fn hanging(self, line: &str, indent: usize) -> String {
+        text::hanging(line, indent, self.columns()).join("\n") + "\n"
+    }
+
     /// Writes a note to standard error.
     pub(crate) fn note(self, text: &str) {
         self.labelled("note", Tone::Faint, text);
@@ -87,9 +97,19 @@ impl Console {
     }
 
     fn labelled(self, label: &str, tone: Tone, text: &str) {
-        let label = painted(self.stderr && self.colour, tone, &format!("{label}:"));
         // A closed standard error cannot be reported anywhere.
-        let _ = writeln!(io::stderr(), "{label} {}", text::line(text));
+        let _ = io::stderr().write_all(self.beside(&format!("{label}:"), tone, &text::line(text)).as_bytes());
+    }
+
+    /// A text for standard error beside its label. On a terminal its continuations are below it.
+    fn beside(self, label: &str, tone: Tone, text: &str) -> String {
+        let columns = self.stderr.then(|| width_of(io::stderr())).flatten();
+        let margin = label.len() + 1;
+        let mut lines = text::hanging(&format!("{label} {text}"), margin, columns);
+        if let Some(rest) = lines.first().and_then(|first| first.strip_prefix(label)).map(str::to_owned) {
+            lines[0] = painted(self.stderr && self.colour, tone, label) + &rest;
+        }
+        lines.join("\n") + "\n"
     }
 
     /// Writes the three lines of a failure to standard error.
@@ -101,9 +121,9 @@ impl Console {
         for (label, text) in failure.lines() {
             let is_error = label == "error";
             let tone = if is_error { Tone::Bad } else { Tone::Faint };
-            let label = painted(self.stderr && self.colour, tone, &format!("{label:>5}:"));
             let code = if is_error { self.tinted(Tone::Faint, &format!(" [{}]", failure.code)) } else { String::new() };
-            report.push_str(&format!("{label} {}{code}\n", text::line(&text)));
+            let lines = self.beside(&format!("{label:>5}:"), tone, &text::line(&text));
+            report.push_str(&format!("{}{code}\n", lines.trim_end()));
         }
         let _ = io::stderr().write_all(report.as_bytes());
     }
@@ -112,6 +132,17 @@ impl Console {
     pub(crate) fn shown(self, text: &str) -> String {
         if self.screen { text::lines(text) } else { text.to_owned() }
     }
+}
+
+/// The columns of a terminal that knows its size.
+#[cfg(unix)]
+fn width_of(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    rustix::termios::tcgetwinsize(terminal).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+fn width_of(_: impl Write) -> Option<usize> {
+    None
 }
 
 const END: &str = "\u{1b}[0m";

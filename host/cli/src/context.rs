@@ -102,8 +102,8 @@ fn columns(parts: &[Part], width: usize) -> Vec<usize> {
 /// The window, the engine, the limits and the views.
 pub(crate) fn shown(context: &Context, console: Console) -> String {
     let mut out = String::new();
-    let title = context.title.as_deref().map(|title| format!("  {}", line(title))).unwrap_or_default();
-    out.push_str(&format!("session {}{title}\n", context.session));
+    let title = context.title.as_deref().map(|title| format!("  {}", text::title(title))).unwrap_or_default();
+    out.push_str(&console.hanging(&format!("session {}{title}", context.session), 4));
     out.push_str(&window(context, console));
     out.push('\n');
     out.push_str(&list(&rows(context), console));

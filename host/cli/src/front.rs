@@ -51,19 +51,24 @@ impl FrontEnd {
                     sent = true;
                     continue;
                 }
-                event = self.next() => event,
+                // Before the events: a fast server always has the next one ready.
                 () = token.cancelled(), if !stopped && !closes => {
                     stopped = true;
                     // Refused only if the command has already ended.
                     let _ = session.send(Command::Stop).await;
                     continue;
                 }
+                event = self.next() => event,
             };
             let Some(event) = event else {
                 screen.end_turn();
                 return if closes { Ok(EventKind::Ended) } else { Err(CommandError::Closed) };
             };
-            screen.event(&event);
+            match &event.kind {
+                // The user does not wait for the rest of a text that arrived before the stop.
+                EventKind::Text { .. } | EventKind::Reasoning { .. } if stopped => continue,
+                _ => screen.event(&event),
+            }
             match &event.kind {
                 EventKind::Asked { question, query: Query::Approval { question: details } } => {
                     if let Some(person) = person {

@@ -55,11 +55,11 @@ async fn ask(session: &Session, person: &AtTerminal) -> Result<AcceptedParts, Fa
     let mut lines = vec![format!("session {} came from a file, which decides:", session.id)];
     lines.extend(described(session));
     let (keys, answers): (&str, &[u8]) = match can_use_prompt(session) {
-        true => ("use [b]oth  [f]older  [p]rompt  [n]either (enter)  [v]iew the prompt? ", b"bfpn"),
-        false if session.frozen.is_some() => ("use its [f]older  [n]othing (enter)  [v]iew the prompt? ", b"fn"),
-        false => ("use its [f]older  [n]othing (enter)? ", b"fn"),
+        true => ("use [b]oth  [f]older  [p]rompt  [n]either (enter)  [v]iew the prompt? ", b"bfp"),
+        false if session.frozen.is_some() => ("use its [f]older  [n]othing (enter)  [v]iew the prompt? ", b"f"),
+        false => ("use its [f]older  [n]othing (enter)? ", b"f"),
     };
-    let chosen = person.choose(&lines, keys, answers, &prompt_text(session)).await;
+    let chosen = person.choose(&lines, keys, (answers, b'n'), &prompt_text(session)).await;
     let accepted = |folder, prompt| Ok(AcceptedParts { folder, prompt });
     match chosen {
         Some(Choice::Letter(b'b')) => accepted(true, true),
@@ -85,10 +85,10 @@ pub(crate) fn described(session: &Session) -> Vec<String> {
         _ if !folder.is_absolute() => "a relative path, which is not used".to_owned(),
         Ok(real) if !real.is_dir() => "not a folder".to_owned(),
         Ok(real) if real == *folder => "exists".to_owned(),
-        Ok(real) => format!("leads to {}", text::line(&real.display().to_string())),
+        Ok(real) => format!("leads to {}", text::exact(&real.display().to_string())),
         Err(_) => "does not exist here".to_owned(),
     };
-    let mut lines = vec![format!("  folder  {} ({state})", text::line(&folder.display().to_string()))];
+    let mut lines = vec![format!("  folder  {} ({state})", text::exact(&folder.display().to_string()))];
     let Some(frozen) = &session.frozen else {
         lines.push("  prompt  none".to_owned());
         return lines;
@@ -111,10 +111,9 @@ fn prompt_text(session: &Session) -> Vec<String> {
     let Some(frozen) = &session.frozen else { return Vec::new() };
     let tools = serde_json::from_str::<serde_json::Value>(&frozen.tools);
     let tools = tools.map_or_else(|_| frozen.tools.clone(), |tools| text::json(&tools));
-    let prompt = text::lines(&frozen.system_prompt);
-    let tools = text::lines(&tools);
     let heading = format!("tools ({} characters):", grouped(tools.chars().count() as u64));
-    prompt.lines().map(str::to_owned).chain([String::new(), heading]).chain(tools.lines().map(str::to_owned)).collect()
+    let prompt = text::exact_lines(&frozen.system_prompt).into_iter();
+    prompt.chain([String::new(), heading]).chain(text::exact_lines(&tools)).collect()
 }
 
 fn tool_names(tools: &str) -> Vec<String> {
@@ -184,14 +183,34 @@ mod tests {
         fn a_folder_cannot_forge_a_line_or_reorder_one() {
             let lines = described(&session("/a\n  prompt  none\u{202e}\u{1b}[2J", "x"));
             assert_eq!(lines.len(), 2);
-            assert!(lines[0].contains(r"/a prompt none\u{202e} (does not"), "{lines:?}");
+            assert!(lines[0].contains(r"/a prompt none\u{202e}\u{1b}[2J (does not"), "{lines:?}");
+        }
+
+        #[test]
+        fn a_folder_with_an_invisible_character_does_not_look_like_another_one() {
+            let lines = described(&session("/home/me/pro\u{200b}ject", "x"));
+            assert!(lines[0].contains(r"/home/me/pro\u{200b}ject (does not"), "{lines:?}");
         }
 
         #[test]
         fn the_shown_prompt_has_every_line_and_no_control_sequence() {
-            let shown = prompt_text(&session("/", "one\n\u{1b}]52;c;eA==\u{7}two\u{9b}31m\u{202e}\n\u{e0041}three"));
-            assert_eq!(shown[..3], ["one", r"two\u{9b}31m\u{202e}", r"\u{e0041}three"]);
+            let shown = prompt_text(&session("/", "one\n\u{1b}]52;c;eA==\u{7}two\u{9b}31m\u{202e}\n  \u{e0041}three"));
+            assert_eq!(shown[..3], ["one", r"\u{1b}]52;c;eA==\u{7}two\u{9b}31m\u{202e}", r"  \u{e0041}three"]);
             assert!(shown.iter().any(|line| line.contains("read_file")));
+        }
+
+        #[test]
+        fn a_text_in_variation_selectors_is_shown_and_found() {
+            let hidden = |text: &str, selector: u32| -> String {
+                let code = |at: usize| char::from_u32(selector + u32::try_from(at % 16).unwrap_or(0));
+                text.chars().enumerate().flat_map(|(at, letter)| [Some(letter), code(at)]).flatten().collect()
+            };
+            for selector in [0xfe00, 0xe0100] {
+                let session = session("/", &hidden("You are a kind assistant.", selector));
+                assert!(!can_use_prompt(&session), "{selector:x}");
+                let shown = prompt_text(&session).join("\n");
+                assert!(shown.starts_with(&format!("Y\\u{{{selector:x}}}o")), "{shown}");
+            }
         }
 
         #[test]

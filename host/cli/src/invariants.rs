@@ -5,8 +5,8 @@ use hermes_conversation::characters::{is_reordering, is_tag};
 use hermes_plugin_host::{LimitSet, Permissions};
 
 use crate::console::Console;
-use crate::plugins::consent::sheet::{Sheet, Titles, columns};
-use crate::text;
+use crate::plugins::consent::sheet::{Sheet, Titles};
+use crate::text::{self, columns};
 
 const LABELS: [&str; 6] = ["description", "unknown", "permissions", "dangerous", "in short", "-"];
 

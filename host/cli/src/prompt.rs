@@ -50,7 +50,14 @@ pub(crate) async fn run(
     if arguments.json {
         print(&text::json(&as_json(&shown.prompt, &shown.tools)))?;
     } else if arguments.text {
-        print(&format!("{}\n", shown.prompt.text()))?;
+        let is_foreign = match &id {
+            Some(id) => launcher.store().session(id)?.imported,
+            None => false,
+        };
+        let text = shown.prompt.text();
+        // The user decides about it, so a terminal shows every character.
+        let text = if is_foreign && console.screen { text::exact_lines(&text).join("\n") } else { text.to_string() };
+        print(&format!("{text}\n"))?;
     } else {
         print(&table(&shown.prompt, &shown.tools, console))?;
     }

@@ -3,17 +3,32 @@
 mod cleaner;
 mod exact;
 mod json;
+mod wrap;
 
 pub(crate) use cleaner::Cleaner;
-pub(crate) use exact::{exact, exact_within, is_deceptive};
+pub(crate) use exact::{exact, exact_lines, exact_within, is_deceptive};
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
 pub(crate) use json::{escaped, json};
 use serde_json::Value;
+pub(crate) use wrap::{INDENT, NARROWEST, columns, hanging, labelled, wrapped};
 
 /// A text on one line, without escape sequences. Characters that change the direction of writing are made visible.
 pub(crate) fn line(text: &str) -> String {
     one_line(&Cleaner::default().clean(text))
+}
+
+/// A title on one line, like [`line()`], in which nothing looks blank but the space. Joiners and selectors stay: they take no column.
+pub(crate) fn title(text: &str) -> String {
+    let stays = |character: char| matches!(character, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
+    let mut shown = String::new();
+    for character in line(text).chars() {
+        match is_deceptive(character) && !stays(character) {
+            true => shown.extend(character.escape_unicode()),
+            false => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// A text with its lines, cleaned like [`line()`].
@@ -107,6 +122,17 @@ mod tests {
         }
         let long = call("write_file", &format!(r#"{{"path":"{0}","content":"{0}"}}"#, "long ".repeat(50)), None, 1_234);
         assert!(long.chars().count() < 100 && long.ends_with("… 1.2 s"), "{long}");
+    }
+
+    #[test]
+    fn a_title_has_no_blank_but_the_space() {
+        assert_eq!(title("Tea\u{2800}\u{3164} \u{a0} and\n\u{1b}[31mmore"), "Tea\\u{2800}\\u{3164} and more");
+        for plain in [
+            "\u{2764}\u{fe0f}\u{200d}\u{1f525} می\u{200c}خواهم",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
+        ] {
+            assert_eq!(title(plain), plain);
+        }
     }
 
     #[test]

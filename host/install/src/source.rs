@@ -93,6 +93,9 @@ fn parse(text: &str, current: &Path) -> Result<Source, Reason> {
     if text.chars().any(|character| character.is_control()) {
         return Err("it contains control characters".into());
     }
+    if !text.starts_with(['.', '/', '~']) && text.chars().count() > LONGEST {
+        return Err(format!("it has more than {LONGEST} characters").into());
+    }
     if let Some(rest) = text.strip_prefix("oci://") {
         return image(rest).map(Source::Oci);
     }
@@ -115,6 +118,11 @@ fn parse(text: &str, current: &Path) -> Result<Source, Reason> {
     }
     Err("no such file or folder".into())
 }
+
+/// Most characters of an address. A user who is asked about it can read all of it.
+const LONGEST: usize = 500;
+/// Most characters of a user name in the address of a repository.
+const LONGEST_USER: usize = 64;
 
 fn address(scheme: &str, text: &str) -> Result<Source, Reason> {
     match scheme {
@@ -234,6 +242,10 @@ fn repository(text: &str) -> Result<Repository, Reason> {
         Some(("https" | "http" | "ssh" | "file", _)) => {
             let parsed = Url::parse(&url).map_err(|error| error.to_string())?;
             refuse_password(&parsed)?;
+            // Escapes could make it look like a host and a path.
+            if parsed.username().len() > LONGEST_USER || parsed.username().contains('%') {
+                return Err("the user name of an address must be short and without `%`".into());
+            }
             // Git passes the host to ssh as an argument.
             if parsed.host_str().is_some_and(|host| host.starts_with('-')) || parsed.username().starts_with('-') {
                 return Err("a host name must not begin with a hyphen".into());
@@ -405,6 +417,9 @@ mod tests {
             "https://user:secret@host.example/x.wasm",
             "git+https://user:secret@host.example/a.git",
             "https://host.example/x.wasm#y",
+            "https://me@host.example/x.wasm",
+            "http://github.com%2Fhermes%2Fofficial%2Fmine.tar.gz%3F@127.0.0.1:8080/mine.tar.gz",
+            "git+https://github.com%2Fowner%2Fofficial.git@host.example/a.git",
             "https://github.com/owner/ @",
             "ftp://host.example/x.wasm",
             "oci://host.example",
@@ -417,6 +432,11 @@ mod tests {
             "a\nb",
         ] {
             assert!(read(text).is_err(), "{text:?} gives {:?}", read(text));
+        }
+        for start in
+            ["https://host.example/", "git+https://host.example/", "oci://host.example/a/", "git@host.example:"]
+        {
+            assert!(read(&format!("{start}{}.git", "a".repeat(500))).is_err(), "{start}");
         }
     }
 

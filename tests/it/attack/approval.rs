@@ -135,6 +135,57 @@ fn a_question_that_is_higher_than_the_screen_must_be_viewed() {
 }
 
 #[test]
+fn after_a_change_of_the_terminals_size_the_question_is_asked_again() {
+    let command = format!("touch ran; {}", "echo harmless text here; ".repeat(4));
+    for (columns, rows) in [(40, 6), (10, 9)] {
+        let arguments = json!({"runs": [{"program": "sh", "arguments": ["-c", command]}]});
+        let server = model_that_calls("run", arguments);
+        let home = home_with_runner(&server);
+        let mut terminal = chat(&home);
+        terminal.wait_for(READY, 1);
+        terminal.resize(columns, rows);
+        terminal.press("o");
+        terminal.wait_for("the size of the terminal changed", 1);
+        terminal.wait_for(TO_VIEW, 1);
+        assert!(!home.workspace().join("ran").exists());
+        terminal.press_later("v");
+        terminal.wait_for("page 1 of ", 1);
+        // A change between the pages counts too.
+        terminal.resize(200, 50);
+        while terminal.shown().matches(READY).count() < 2 {
+            terminal.press_later(" ");
+        }
+        terminal.wait_for(READY, 2);
+        terminal.press_later("o");
+        terminal.wait_for("the size of the terminal changed", 2);
+        terminal.wait_for(READY, 3);
+        assert!(!home.workspace().join("ran").exists());
+        terminal.press_later("o");
+        terminal.wait_for("Done.", 1);
+        assert!(home.workspace().join("ran").exists());
+    }
+}
+
+#[test]
+fn on_a_terminal_that_is_too_small_for_a_page_no_yes_counts() {
+    let server = model_that_calls("run", json!({"runs": [{"program": "sh", "arguments": ["-c", "touch ran"]}]}));
+    let home = home_with_runner(&server);
+    let mut terminal = chat(&home);
+    terminal.wait_for(READY, 1);
+    terminal.resize(80, 1);
+    terminal.press("o");
+    let too_small = "the terminal is too small to show all of it";
+    terminal.wait_for(too_small, 1);
+    for (number, key) in ["v", "o", "a"].into_iter().enumerate() {
+        terminal.press_later(key);
+        terminal.wait_for(too_small, number + 2);
+    }
+    terminal.press_later("d");
+    terminal.wait_for("Done.", 1);
+    assert!(!home.workspace().join("ran").exists());
+}
+
+#[test]
 fn a_short_question_is_answered_at_once() {
     let server = model_that_calls("run", json!({"runs": [{"program": "sh", "arguments": ["-c", "touch ran"]}]}));
     let home = home_with_runner(&server);

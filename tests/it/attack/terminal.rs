@@ -214,3 +214,41 @@ fn the_log_of_a_plugin_and_a_damaged_line_in_it_are_cleaned() {
         assert_clean(&home.hermes(arguments).run().success().stdout);
     }
 }
+
+#[test]
+fn ctrl_c_stops_a_reply_that_arrives_faster_than_it_is_shown() {
+    const LENGTH: usize = 12 << 20;
+    let server = Server::scripted([Reply::text("y".repeat(LENGTH)).in_steps_of(500)]);
+    let home = Home::with(&server);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("Go.\r");
+    terminal.wait_for("yyyy", 1);
+    terminal.press("\u{3}");
+    terminal.wait_for("stopped", 1);
+    let shown = terminal.shown().matches('y').count();
+    assert!(shown < LENGTH / 2, "{shown} letters were shown");
+}
+
+#[test]
+fn a_title_begins_no_row_of_a_list() {
+    let server = Server::scripted([Reply::text("Hello.")]);
+    let home = Home::with(&server);
+    home.hermes(&["-z", "hello"]).run().success();
+    let id = home.sessions_json()[0]["id"].as_str().unwrap().to_owned();
+    for padding in ["x".repeat(20), "\u{2800}".repeat(20), "\u{3164}".repeat(37)] {
+        let title = format!("{padding}20261122_101500_4b2854  2026-11-22 10:15  12 messages  Tax");
+        home.hermes(&["sessions", "rename", &id, &title]).run().success();
+        for columns in [40, 60, 80] {
+            let mut terminal = home.hermes(&["sessions", "list"]).at_terminal_of(columns, 24);
+            terminal.wait();
+            terminal.close();
+            let shown = terminal.shown();
+            let rows: Vec<&str> = shown.lines().filter(|line| !line.starts_with(' ')).collect();
+            assert!(rows.len() == 1 && rows[0].starts_with(&id), "{shown}");
+            assert!(shown.lines().all(|line| line.trim_end().chars().count() < columns.into()), "{shown}");
+        }
+        // A script gets one line.
+        assert_eq!(home.hermes(&["sessions", "list"]).run().success().stdout.lines().count(), 1);
+    }
+}

@@ -27,7 +27,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
     } else if approvals.is_empty() {
         console.note("no action is approved permanently");
     } else {
-        print(&approvals.iter().map(line).collect::<String>())?;
+        print(&approvals.iter().map(|approval| console.hanging(&line(approval), 2)).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -36,5 +36,5 @@ fn line(approval: &KeptApproval) -> String {
     let KeptApproval { plugin, version, what, of, at, .. } = approval;
     let of = if of.is_empty() { String::new() } else { format!(" ({of})") };
     let day = at.split('T').next().unwrap_or(at);
-    text::exact(&format!("{plugin} {version} {what}{of} since {day}")) + "\n"
+    text::exact(&format!("{plugin} {version} {what}{of} since {day}"))
 }

@@ -12,6 +12,16 @@ pub(super) const KEYS_TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (ent
 /// The answer to a yes that came too early.
 pub(super) const VIEW_FIRST: &str = "view all of it first, with the key v";
 
+/// The possible answers while the terminal is too small to show the text page by page.
+pub(super) const KEYS_TOO_SMALL: &str = "the terminal is too small to show all of it: enlarge it, or [d]eny (enter)? ";
+/// Why a question is shown a second time.
+pub(super) const RESIZED: &str = "the size of the terminal changed, so the question is shown again";
+
+/// The prompt below a page that others follow.
+pub(super) fn page(number: usize, count: usize) -> String {
+    format!("page {number} of {count}: [space] next page  [d]eny? ")
+}
+
 /// How much of the foreign texts is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {

@@ -43,8 +43,8 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     let mut sheet = console.sheet();
     sheet.row("plugin", &format!("{} {}", manifest.name, text::exact_within(&pin.version.to_string(), 60)));
     sheet.row("description", &manifest.description);
-    sheet.row("source", &pin.source);
-    sheet.row("resolved", pin.resolved.as_deref().unwrap_or_default());
+    sheet.whole("source", &pin.source);
+    sheet.whole("resolved", pin.resolved.as_deref().unwrap_or_default());
     sheet.row("author", &manifest.author);
     sheet.row("license", &manifest.license);
     sheet.row("repository", &manifest.repository);
@@ -254,7 +254,7 @@ impl Console {
     /// Writes a labelled text to standard error.
     pub(super) fn row(self, label: &str, text: &str) {
         let mut sheet = self.sheet();
-        sheet.row(label, text);
+        sheet.whole(label, text);
         self.lines(sheet);
     }
 

@@ -66,7 +66,10 @@ fn block(examined: &ExaminedPlugin, console: Console) -> String {
         let fix = wording::fix(&finding.fix);
         let lines = [(label, tone, &finding.what), ("why", Tone::Faint, &finding.why), ("fix", Tone::Faint, &fix)];
         for (label, tone, line) in lines {
-            block.push_str(&format!("  {} {}\n", console.paint(tone, &format!("{label:>8}:")), text::exact(line)));
+            let label = format!("  {:>8}:", label);
+            block.push_str(&text::labelled(&label, &text::exact(line), 12, console.columns(), |label| {
+                console.paint(tone, label)
+            }));
         }
     }
     block

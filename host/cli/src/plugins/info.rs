@@ -16,6 +16,9 @@ use crate::failure::{Failure, Kind};
 use crate::table::{Align, Table};
 use crate::text;
 
+/// Columns of the labels, with the space behind them.
+const MARGIN: usize = 12;
+
 pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let inventory = Inventory::read(console)?;
     let found = inventory.found(name)?;
@@ -32,7 +35,7 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     let shown = |(label, line): &(&str, String)| {
-        format!("{} {}\n", console.paint(Tone::Faint, &format!("{label:<11}")), text::exact(line))
+        text::labelled(label, &text::exact(line), MARGIN, console.columns(), |label| console.paint(Tone::Faint, label))
     };
     print(&details.lines().iter().map(shown).collect::<String>())?;
     Ok(ExitCode::SUCCESS)

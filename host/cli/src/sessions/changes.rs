@@ -190,7 +190,7 @@ fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, 
     let mut table = Table::new(listing::COLUMNS);
     for summary in store.sessions().map_err(failed)?.iter().filter(|summary| ids.contains(&summary.id)) {
         let title = summary.title.as_deref().unwrap_or(&summary.preview);
-        table.row(listing::row(summary, Tone::Warning, text::line(title)));
+        table.row(listing::row(summary, Tone::Warning, text::title(title)));
     }
     Ok(table.text(console))
 }

@@ -95,7 +95,7 @@ fn table(sessions: &[SessionSummary], console: Console) -> String {
             ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
         });
         let imported = if session.imported { "imported · " } else { "" };
-        let title = format!("{imported}{}{}", from.unwrap_or_default(), text::line(title));
+        let title = format!("{imported}{}{}", from.unwrap_or_default(), text::title(title));
         table.row(row(session, Tone::Good, title));
     }
     table.text(console)
@@ -126,13 +126,15 @@ fn earlier_engines(views: &[ViewRecord], now: &str) -> Vec<String> {
 
 fn render(session: &Session, messages: &[Message], earlier: &[String], console: Console) -> String {
     let mut out = String::new();
-    let mut head = |name: &str, value: &str| out.push_str(&format!("{name:<10} {}\n", text::line(value)));
+    let columns = console.columns();
+    let mut head =
+        |name: &str, value: &str| out.push_str(&text::labelled(name, &text::title(value), 11, columns, str::to_owned));
     head("session", session.id.as_str());
     if let Some(title) = &session.title {
         head("title", title);
     }
     head("started", &local(session.started_at));
-    head("folder", &session.workspace.display().to_string());
+    head("folder", &text::exact(&session.workspace.display().to_string()));
     head("model", &format!("{} · {}", session.model.provider, session.model.name));
     match earlier {
         [] => head("engine", &session.engine),

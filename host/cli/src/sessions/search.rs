@@ -127,8 +127,10 @@ fn render(hits: &[Hit], console: Console) -> String {
 
 fn render_session(hits: &[&Hit], console: Console) -> String {
     let Some(first) = hits.first() else { return String::new() };
-    let title = first.title.as_deref().map(|title| format!("  {}", text::line(title))).unwrap_or_default();
-    let mut out = format!("{}{title}\n", console.paint(Tone::Good, first.session.as_str()));
+    let title = first.title.as_deref().map(|title| format!("  {}", text::title(title))).unwrap_or_default();
+    let id = first.session.as_str();
+    let heading = console.hanging(&format!("{id}{title}"), 4);
+    let mut out = heading.replacen(id, &console.paint(Tone::Good, id), 1);
     for hit in hits {
         let who = match hit.role {
             Role::Tool => hit.tool_name.as_deref().unwrap_or("tool"),

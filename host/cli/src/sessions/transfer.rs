@@ -166,19 +166,31 @@ fn spooled() -> io::Result<File> {
     Ok(file)
 }
 
+/// The most sessions of a kind that are named.
+const MOST: usize = 20;
+
+/// A note for each of the first items, and one with the number of the others.
+fn first<T>(items: &[T], note: impl Fn(&T) -> String) -> impl Iterator<Item = String> {
+    let more = items.len().checked_sub(MOST).filter(|more| *more > 0);
+    let more =
+        more.map(|more| format!("and the same for {}; --json lists them", text::counted(more as u64, "more session")));
+    items.iter().take(MOST).map(note).chain(more)
+}
+
 fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    for (session, title) in &done.renamed {
-        notes.push(format!("session {session} gets the title `{title}`, because another session has its title"));
-    }
-    for session in &done.detached {
-        notes.push(format!("session {session} loses its parent, which is neither in the file nor stored"));
-    }
-    for (session, parent) in &done.left_out {
-        notes.push(format!(
+    notes.extend(first(&done.renamed, |(session, title)| {
+        let title = text::exact(title);
+        format!("session {session} gets the title `{title}`, because another session has its title")
+    }));
+    notes.extend(first(&done.detached, |session| {
+        format!("session {session} loses its parent, which is neither in the file nor stored")
+    }));
+    notes.extend(first(&done.left_out, |(session, parent)| {
+        format!(
             "session {session} skipped: it continues session {parent}, and the stored session {parent} is another one"
-        ));
-    }
+        )
+    }));
     if !done.skipped.is_empty() {
         let count = text::counted(done.skipped.len() as u64, "session");
         notes.push(format!("{count} skipped: already stored"));
@@ -191,34 +203,27 @@ fn notes(done: &Imported, dry_run: bool) -> Vec<String> {
 
 /// What the file decides for the sessions, and whether it is used.
 fn decided(done: &Imported, trust: Trust) -> Vec<String> {
-    /// The most folders that are listed.
-    const MOST: usize = 20;
     if done.of_file.is_empty() {
         return Vec::new();
     }
     if done.is_own {
         return vec!["this home wrote the file: its folders and system prompts are used".to_owned()];
     }
-    let mut notes: Vec<String> = done
-        .of_file
-        .iter()
-        .take(MOST)
-        .map(|of_file| {
-            let folder = of_file.workspace.display();
-            let prompt = match of_file.prompt_characters {
-                0 => "no system prompt".to_owned(),
-                characters => format!(
-                    "a system prompt of {} and {}",
-                    text::counted(characters, "character"),
-                    text::counted(of_file.tools, "tool")
-                ),
-            };
-            format!("the file decides for session {}: the folder {folder}, and {prompt}", of_file.session)
-        })
-        .collect();
-    if done.of_file.len() > MOST {
-        notes.push(format!("and for {}", text::counted((done.of_file.len() - MOST) as u64, "more session")));
-    }
+    /// The most characters of a folder; the question at resuming shows all of them.
+    const MOST_OF_FOLDER: usize = 500;
+    let mut notes = Vec::new();
+    notes.extend(first(&done.of_file, |of_file| {
+        let folder = text::exact_within(&of_file.workspace.display().to_string(), MOST_OF_FOLDER);
+        let prompt = match of_file.prompt_characters {
+            0 => "no system prompt".to_owned(),
+            characters => format!(
+                "a system prompt of {} and {}",
+                text::counted(characters, "character"),
+                text::counted(of_file.tools, "tool")
+            ),
+        };
+        format!("the file decides for session {}: the folder {folder}, and {prompt}", of_file.session)
+    }));
     notes.push(match trust {
         Trust::ThisFile => "these folders and system prompts are used, because of --trust".to_owned(),
         Trust::OwnFiles => "these folders and system prompts are used only if you agree when you resume a session; \
@@ -255,5 +260,42 @@ mod tests {
             ]
         );
         assert_eq!(notes(&Imported::default(), true), ["0 sessions with 0 messages would be imported"]);
+    }
+
+    mod attack {
+        use std::path::PathBuf;
+
+        use hermes_store::OfFile;
+
+        use super::*;
+
+        #[test]
+        fn thousands_of_renamed_sessions_do_not_hide_what_the_file_decides() {
+            let ids = |count: usize| (0..count).map(|at| SessionId(format!("s{at}")));
+            let done = Imported {
+                renamed: ids(8_000).map(|id| (id, "x #2".to_owned())).collect(),
+                detached: ids(8_000).collect(),
+                left_out: ids(8_000).map(|id| (id.clone(), id)).collect(),
+                ..Imported::default()
+            };
+            let notes = notes(&done, false);
+            assert_eq!(notes.len(), 3 * (MOST + 1) + 1);
+            assert_eq!(notes[MOST], "and the same for 7,980 more sessions; --json lists them");
+        }
+
+        #[test]
+        fn a_folder_and_a_title_hide_no_character() {
+            let of_file = OfFile {
+                session: SessionId("s".into()),
+                workspace: PathBuf::from(format!("/pro\u{200b}ject/{}", "x".repeat(9_000))),
+                prompt_characters: 0,
+                tools: 0,
+            };
+            let renamed = vec![(SessionId("s".into()), "a\u{2800}b".to_owned())];
+            let done = Imported { of_file: vec![of_file], renamed, ..Imported::default() };
+            let decided = decided(&done, Trust::OwnFiles);
+            assert!(decided[0].contains(r"the folder /pro\u{200b}ject/xx") && decided[0].len() < 700, "{decided:?}");
+            assert!(notes(&done, false)[0].contains(r"`a\u{2800}b`"));
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! A text here decides what a user agrees to. So nothing in it may look blank, hide or reorder other characters, or look
 //! like a line of Hermes. Replies and files keep the joiners of emoji and scripts; they are not cleaned here.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use hermes_conversation::characters::looks_blank;
 
 /// Whether a terminal shows nothing for a character, or changes what it shows of others: control and format characters,
@@ -29,12 +32,25 @@ fn is_mark(character: char) -> bool {
 /// A text on one line that shows every character: invisible ones as `\u{2800}`, with a count after a run of them. White
 /// space of ASCII becomes single spaces.
 pub(crate) fn exact(text: &str) -> String {
+    let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
+    shown(text, |rest| while rest.next_if(char::is_ascii_whitespace).is_some() {})
+}
+
+/// The lines of a text, shown like [`exact`] but with their spaces. A tab becomes four.
+pub(crate) fn exact_lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| shown(&line.replace('\t', "    "), |_| {})).collect()
+}
+
+type Rest<'a> = Peekable<Chars<'a>>;
+
+/// Shows every character. `skip` is called behind each white space of ASCII, which becomes a space.
+fn shown(text: &str, skip: impl Fn(&mut Rest<'_>)) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut marks = MOST_MARKS;
-    let mut rest = text.trim_matches(|character: char| character.is_ascii_whitespace()).chars().peekable();
+    let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         if character.is_ascii_whitespace() {
-            while rest.next_if(char::is_ascii_whitespace).is_some() {}
+            skip(&mut rest);
             shown.push(' ');
             marks = MOST_MARKS;
             continue;
@@ -107,6 +123,12 @@ mod attack {
         assert_eq!(exact("\u{301}a"), "\\u{301}a");
         let tower = format!("a{}", "\u{301}".repeat(100));
         assert_eq!(exact(&tower), "a\u{301}\u{301}\u{301}\\u{301}×97");
+    }
+
+    #[test]
+    fn lines_keep_their_spaces_and_show_every_selector() {
+        let text = "  - a\u{e0120}b\r\n\n\tc\u{200b}  d\u{b}e";
+        assert_eq!(exact_lines(text), ["  - a\\u{e0120}b", "", "    c\\u{200b}  d\\u{b}e"]);
     }
 
     #[test]

@@ -66,6 +66,17 @@ fn names_sources_and_fields_cannot_forge_a_row() {
 }
 
 #[test]
+fn a_source_is_never_cut() {
+    let host = "@127.0.0.1:8080/mine.tar.gz";
+    let mut sheet = sheet(80);
+    sheet.whole("source", &format!("http://github.com%2Fhermes%2F{}{host}", "a".repeat(3_000)));
+    let lines = sheet.lines();
+    in_its_column(&lines, 80, MARGIN, &["source"]);
+    let shown: String = lines.iter().map(|line| line[MARGIN..].to_owned()).collect();
+    assert!(shown.ends_with(host) && !shown.contains("more character"), "{shown}");
+}
+
+#[test]
 fn text_without_a_grant_is_cut_and_counted() {
     let mut sheet = sheet(80);
     sheet.row("description", &"\u{2800}a".repeat(500));

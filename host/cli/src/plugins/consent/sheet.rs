@@ -7,14 +7,10 @@
 use hermes_plugin_host::{LimitSet, Permissions, Right};
 
 use crate::console::{Console, Tone};
-use crate::text;
+use crate::text::{self, INDENT, NARROWEST, columns, wrapped};
 
 /// Columns of the labels, with the space behind them.
 const MARGIN: usize = 12;
-/// The narrowest text beside the labels. On a narrower terminal a label has a line of its own.
-const NARROWEST: usize = 24;
-/// Columns before a text that stands below its label.
-const INDENT: usize = 2;
 /// Most lines of dangerous permissions above the question. More are repeated in short.
 const MOST_LINES: usize = 14;
 /// Most characters of a foreign text that is only a description.
@@ -39,9 +35,14 @@ impl Sheet {
         self.lines
     }
 
-    /// A labelled text. An empty text has no row.
+    /// A labelled text that only describes. A long one is cut, with the number of the other characters.
     pub(crate) fn row(&mut self, label: &str, text: &str) {
-        let text = text::exact_within(text, MOST_TEXT);
+        self.whole(label, &text::exact_within(text, MOST_TEXT));
+    }
+
+    /// A labelled text about which the user decides, such as a source: never cut. An empty text has no row.
+    pub(crate) fn whole(&mut self, label: &str, text: &str) {
+        let text = text::exact(text);
         if !text.is_empty() {
             self.push(label, &text, Tone::Plain);
         }
@@ -154,35 +155,6 @@ impl Sheet {
 pub(crate) struct Titles<'a> {
     pub(crate) none: &'a str,
     pub(crate) some: &'a str,
-}
-
-/// The columns of a text at most: characters outside of ASCII may be two columns wide.
-pub(crate) fn columns(text: &str) -> usize {
-    text.chars().map(|character| if character.is_ascii() { 1 } else { 2 }).sum()
-}
-
-/// The lines of a text within a width: broken at spaces, and within words that are too long.
-fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
-    let Some(width) = width else { return vec![text.to_owned()] };
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        let space = usize::from(!line.is_empty());
-        if columns(&line) + space + columns(word) > width && !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-        } else if space > 0 {
-            line.push(' ');
-        }
-        for character in word.chars() {
-            let wide = if character.is_ascii() { 1 } else { 2 };
-            if columns(&line) + wide > width && !line.is_empty() {
-                lines.push(std::mem::take(&mut line));
-            }
-            line.push(character);
-        }
-    }
-    lines.push(line);
-    lines
 }
 
 #[cfg(test)]
