@@ -144,6 +144,12 @@ impl Running {
         self.stderr.wait_for(text, times, self.deadline);
     }
 
+    /// Waits until standard output contains the text so many times.
+    #[track_caller]
+    pub fn wait_for_stdout_times(&self, text: &str, times: usize) {
+        self.stdout.wait_for(text, times, self.deadline);
+    }
+
     /// Waits until standard output contains the text.
     #[track_caller]
     pub fn wait_for_stdout(&self, text: &str) {

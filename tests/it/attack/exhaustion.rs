@@ -181,7 +181,7 @@ fn ctrl_c_stops_eight_plugins_that_exhaust_everything() {
         std::thread::sleep(Duration::from_secs(2));
         let pressed = Instant::now();
         running.interrupt();
-        running.wait_for_stderr_times("stopped", turn);
+        running.wait_for_stdout_times("stopped", turn);
         println!("Ctrl-C stopped turn {turn} after {} ms", pressed.elapsed().as_millis());
         assert!(pressed.elapsed() < Duration::from_secs(10), "{:?}", pressed.elapsed());
     }
