@@ -300,7 +300,11 @@ impl Database {
             }
         }?;
         let memory = self.is_worker.then_some(self.quota.memory);
-        Guarded::new(connection, &self.quota, memory, budget, generation)
+        let guarded = Guarded::new(connection, &self.quota, memory, budget, generation)?;
+        Ok(match self.path() {
+            Some(path) => guarded.of_file(path, &self.quota),
+            None => guarded,
+        })
     }
 }
 

@@ -77,6 +77,15 @@ pub enum FileDeed {
     Rename {
         /// Its new path.
         to: String,
+        /// The number of bytes of a file that starts programs or instructs agents only at its new place.
+        #[serde(default)]
+        bytes: Option<u64>,
+        /// They, if they are valid UTF-8.
+        #[serde(default)]
+        content: Option<String>,
+        /// They, with escapes such as `\xff`, if they are not.
+        #[serde(default)]
+        binary: Option<String>,
     },
     /// It is removed.
     Remove,
@@ -93,12 +102,16 @@ impl From<&Change> for FileChange {
                 let (content, binary) = shown(bytes);
                 FileDeed::Replace { before: *size, bytes: bytes.len() as u64, content, binary }
             }
-            Deed::Rename(to) => FileDeed::Rename { to: to.display().to_string() },
+            Deed::Rename { to, content } => {
+                let bytes = content.as_ref().map(|bytes| bytes.len() as u64);
+                let (content, binary) = content.as_deref().map(shown).unwrap_or_default();
+                FileDeed::Rename { to: to.display().to_string(), bytes, content, binary }
+            }
             Deed::Remove => FileDeed::Remove,
         };
         let because = |concern: &Concern| match concern {
-            Concern::Listed { path, pattern, reason } if *path == change.path => format!("{reason} ({pattern})"),
-            Concern::Listed { path, pattern, reason } => format!("{}: {reason} ({pattern})", path.display()),
+            Concern::Listed { path, pattern, reason, .. } if *path == change.path => format!("{reason} ({pattern})"),
+            Concern::Listed { path, pattern, reason, .. } => format!("{}: {reason} ({pattern})", path.display()),
             Concern::Unread { path, .. } if *path == change.path => {
                 "the session has not read what the file contains now".to_owned()
             }

@@ -289,7 +289,8 @@ fn change(path: &str, concerns: &[Option<&str>]) -> Change {
     let path = PathBuf::from(path);
     let concern = |pattern: &Option<&str>| match pattern {
         Some(pattern) => {
-            Concern::Listed { path: path.clone(), pattern: (*pattern).to_owned(), reason: "it runs".to_owned() }
+            let (pattern, reason) = ((*pattern).to_owned(), "it runs".to_owned());
+            Concern::Listed { path: path.clone(), pattern, reason, version: String::new() }
         }
         None => Concern::Unread { path: path.clone(), version: "v".to_owned() },
     };

@@ -274,6 +274,13 @@ fn files_that_start_programs_or_instruct_agents_need_approval() {
         (".config/systemd/user/x.service", ".config/systemd/**"),
         (".gitconfig", ".gitconfig"),
         (".mcp.json", ".mcp.json"),
+        (".qwen/settings.json", ".qwen/**"),
+        (".claude-plugin/plugin.json", ".claude-plugin/**"),
+        (".config/Code/User/tasks.json", ".config/Code/User/**"),
+        (".config/containers/systemd/x.container", ".config/containers/systemd/**"),
+        (".ipython/profile_default/startup/x.py", ".ipython/**/startup/**"),
+        ("flake.nix", "flake.nix"),
+        (".forward", ".forward"),
     ] {
         assert_eq!(concerns(workspace.write(path, "pwned")), [pattern], "{path}");
         assert_eq!(concerns(workspace.rename("src/main.rs", path)), [pattern], "{path}");
@@ -291,8 +298,9 @@ fn moving_a_folder_is_judged_by_what_its_files_become() {
     workspace.write("x/tasks.json", "{}").unwrap();
     workspace.write("y/workflows/ci.yml", "on: push").unwrap();
     workspace.file("team/AGENTS.md", "Be kind.");
-    assert_eq!(concerns(workspace.rename("x", ".vscode")), [".vscode/**"]);
-    assert_eq!(concerns(workspace.rename("y", ".github")), [".github/workflows/**"]);
+    for (path, to) in [("x", ".vscode"), ("y", ".github"), ("y", ".vscode/y")] {
+        assert_eq!(code(workspace.rename(path, to)), "listed", "{path}: the user could not see every file");
+    }
     workspace.read("team/AGENTS.md").unwrap();
     assert_eq!(concerns(workspace.rename("team", "people")), ["AGENTS.md"], "it leaves its place");
     assert_eq!(concerns(workspace.rename("team/AGENTS.md", "team/notes.md")), ["AGENTS.md"]);

@@ -1,6 +1,7 @@
 //! Errors below a root, in words for the model or the user.
 
 use std::io;
+use std::path::PathBuf;
 
 use super::guard::Change;
 use crate::fault::{Fault, FaultKind};
@@ -99,6 +100,21 @@ pub enum FilesError {
         path: String,
         /// The limit.
         limit: usize,
+    },
+    /// A folder cannot be moved, because files of it would then start programs or instruct agents, and the user could not see
+    /// them all.
+    #[error(
+        "`{path}` in the root `{root}` is not moved as a whole: {} would then be a file that starts programs or instructs agents; \
+         move or write such files one by one, so that the user can see each",
+        would_be.display()
+    )]
+    Together {
+        /// The root.
+        root: String,
+        /// The path as given.
+        path: String,
+        /// The path that the first of them would have.
+        would_be: PathBuf,
     },
     /// Nothing is at the path.
     #[error("there is no `{path}` in the root `{root}`: list its folder or search for it")]
@@ -246,6 +262,7 @@ impl FilesError {
             | Self::Repository { .. }
             | Self::Kernel { .. }
             | Self::Approval { .. }
+            | Self::Together { .. }
             | Self::ReadOnly { .. }
             | Self::Protected { .. } => FaultKind::Denied,
             Self::Conflict { .. } | Self::Exists { .. } => FaultKind::Conflict,
@@ -269,6 +286,7 @@ impl FilesError {
             Self::Kernel { .. } => "kernel",
             Self::Approval { .. } => "approval",
             Self::Unchecked { .. } => "too-many",
+            Self::Together { .. } => "listed",
             Self::NotFound { .. } => "not-found",
             Self::ReadOnly { .. } => "read-only",
             Self::Protected { .. } => "protected",

@@ -86,8 +86,9 @@ impl Guard {
     }
 }
 
-fn add(concerns: &mut Vec<Concern>, concern: Option<Concern>) {
-    let Some(concern) = concern else { return };
+/// Adds a concern, unless its pattern has one.
+pub(super) fn add(concerns: &mut Vec<Concern>, concern: impl Into<Option<Concern>>) {
+    let Some(concern) = concern.into() else { return };
     if !concerns.iter().any(|known| known.pattern() == concern.pattern()) {
         concerns.push(concern);
     }

@@ -1,6 +1,7 @@
 //! The errors of one request: each names the path as the plugin gave it, and the root.
 
 use std::io;
+use std::path::Path;
 
 use cap_std::fs::Metadata;
 
@@ -37,6 +38,11 @@ impl Request<'_> {
     pub(super) fn unchecked(&self, limit: usize) -> FilesError {
         let (root, path) = self.at();
         FilesError::Unchecked { root, path, limit }
+    }
+
+    pub(super) fn together(&self, would_be: &Path) -> FilesError {
+        let (root, path) = self.at();
+        FilesError::Together { root, path, would_be: would_be.to_owned() }
     }
 
     pub(super) fn outside(&self) -> FilesError {

@@ -4,6 +4,7 @@
 //! so the steps are taken one by one here, links included, and each directory is compared with the
 //! denied ones by device and inode: a name can be swapped while we look, an inode that we hold cannot.
 
+use std::cell::OnceCell;
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -41,11 +42,22 @@ pub(super) struct Fence {
     /// the last component.
     missing: Vec<(Identity, OsString, bool)>,
     everything: bool,
+    folders: Vec<PathBuf>,
+    /// The files directly in denied folders that have another name by a hard link. Looked up when a file with several
+    /// names is opened.
+    linked: OnceCell<HashSet<Identity>>,
 }
 
 impl Fence {
     pub(super) fn around(root: &Root) -> Self {
-        let mut fence = Self { denied: HashSet::new(), above: HashSet::new(), missing: Vec::new(), everything: false };
+        let mut fence = Self {
+            denied: HashSet::new(),
+            above: HashSet::new(),
+            missing: Vec::new(),
+            everything: false,
+            folders: Vec::new(),
+            linked: OnceCell::new(),
+        };
         for place in &root.denied {
             fence.add(place, &root.real);
         }
@@ -74,6 +86,9 @@ impl Fence {
         match rest.pop() {
             None => {
                 self.denied.insert(here);
+                if meta.is_dir() {
+                    self.folders.push(real.clone());
+                }
                 self.everything |= root.starts_with(&real);
             }
             Some(name) => {
@@ -90,6 +105,22 @@ impl Fence {
 
     pub(super) fn closes(&self, what: Identity) -> bool {
         self.everything || self.denied.contains(&what)
+    }
+
+    /// Whether an open file is also one directly in a denied folder, such as the keys in the home of Hermes.
+    fn closes_linked(&self, meta: &Metadata) -> bool {
+        /// The most entries of a denied folder that are looked at.
+        const MAX_LOOKED_AT: usize = 10_000;
+        if meta.nlink() < 2 {
+            return false;
+        }
+        let files = || {
+            let entries = self.folders.iter().filter_map(|folder| folder.read_dir().ok());
+            let entries = entries.flat_map(|entries| entries.flatten().take(MAX_LOOKED_AT));
+            let metas = entries.filter_map(|entry| entry.metadata().ok()).filter(|meta| meta.is_file());
+            metas.filter(|meta| meta.nlink() > 1).map(|meta| (meta.dev(), meta.ino())).collect()
+        };
+        self.linked.get_or_init(files).contains(&identity(meta))
     }
 
     fn holds_closed(&self, what: Identity) -> bool {
@@ -447,6 +478,9 @@ impl<'a> Request<'a> {
         let held = opened.metadata().map_err(|e| self.io("look at", e))?;
         if guard::is_kernel_interface(&opened) {
             return Err(self.kernel());
+        }
+        if self.fence.closes_linked(&held) {
+            return Err(self.denied());
         }
         Ok((identity(&held) == identity(seen)).then_some((opened, held)))
     }

@@ -301,6 +301,41 @@ fn a_database_in_memory_is_limited_as_a_whole() {
 }
 
 #[test]
+fn the_log_has_a_limit_while_a_statement_reads() {
+    let home = tempfile::tempdir().unwrap();
+    let quota = Quota { bytes: 8 << 20, ..Quota::standard() };
+    let database = Database::new(Place::File(home.path().join("plugin.db")), quota);
+    let write = |sql: &str, budget: &Budget| database.execute(&[Statement::new(sql, [])], budget);
+    write("CREATE TABLE kept (x)", &Budget::of(PATIENCE)).unwrap();
+    let fill = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 5) \
+                INSERT INTO kept SELECT randomblob(900000) FROM n";
+    write(fill, &Budget::of(PATIENCE)).unwrap();
+    let log = || home.path().join("plugin.db-wal").metadata().map_or(0, |log| log.len());
+
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&done);
+    let reading = Budget {
+        cancelled: Arc::new(move || flag.load(std::sync::atomic::Ordering::Relaxed)),
+        ..Budget::of(Duration::from_secs(3600))
+    };
+    let change = "UPDATE kept SET x = randomblob(900000)";
+    let endless = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM kept, n";
+    let endless = Statement::new(endless, []);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| database.query(&endless, &reading));
+        // The reader begins at some time; from then on the log is not merged.
+        let refused = (0..100).find_map(|_| write(change, &Budget::of(TIME)).err());
+        let largest = log();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(largest < 48 << 20, "{} MiB", largest >> 20);
+        assert_eq!(refused, Some(SqlError::Busy));
+        assert_eq!(reader.join().unwrap(), Err(SqlError::Cancelled));
+    });
+    write(change, &Budget::of(PATIENCE)).unwrap();
+    assert!(log() < 24 << 20, "the log was merged: {} MiB", log() >> 20);
+}
+
+#[test]
 fn a_worker_ends_with_its_database_and_a_dead_one_is_replaced() {
     let (home, database) = attacked();
     let process = || database.remote.as_ref().unwrap().process().unwrap();

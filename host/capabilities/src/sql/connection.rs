@@ -1,7 +1,7 @@
 //! One connection: how it is opened, the limits of all its statements, and when it is used again.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,10 @@ const SLICE: Duration = Duration::from_millis(50);
 const STATEMENTS: usize = 64;
 /// The size in bytes to which the write-ahead log is truncated after a checkpoint.
 const LOG: i64 = 16 << 20;
+
+/// The bytes from which a log must be merged into the file before the next transaction: this part of the quota, and at least so many.
+const LOG_PART: u64 = 4;
+const LOG_LEAST: u64 = 32 << 20;
 
 /// Limits of the parser and the virtual machine. Each is high enough for usual statements, and low enough that the stack
 /// does not overflow and no single step takes seconds.
@@ -48,6 +52,8 @@ pub(super) struct Guarded {
     pub(super) watch: Arc<Watch>,
     /// The generation of the pool when it was opened.
     pub(super) generation: u64,
+    /// The write-ahead log, and its most bytes before a transaction.
+    pub(super) log: Option<(PathBuf, u64)>,
 }
 
 impl Guarded {
@@ -75,7 +81,34 @@ impl Guarded {
         connection.authorizer(Some(move |context: AuthContext<'_>| own.judge(&context)))?;
         let own = Arc::clone(&watch);
         connection.progress_handler(watch::STEPS, Some(move || own.look()))?;
-        Ok(Self { connection, gate, watch, generation })
+        Ok(Self { connection, gate, watch, generation, log: None })
+    }
+
+    /// The same for the database in this file, whose log does not grow without end.
+    #[must_use]
+    pub(super) fn of_file(self, path: &Path, quota: &Quota) -> Self {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Self { log: Some((log.into(), (quota.bytes / LOG_PART).max(LOG_LEAST))), ..self }
+    }
+
+    /// Begins a transaction that writes. As long as a statement reads an older state, SQLite appends every change to the log, and
+    /// the limit of the file does not count it. So a transaction begins only after a large log is merged.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        let run = |sql: &str| self.gate.open_for(|| self.connection.execute_batch(sql));
+        run("BEGIN IMMEDIATE")?;
+        let Some((log, most)) = &self.log else { return Ok(()) };
+        let is_large = || log.metadata().is_ok_and(|log| log.len() > *most);
+        if !is_large() {
+            return Ok(());
+        }
+        run("ROLLBACK")?;
+        // This fails while a statement reads; then the log is as large as before.
+        let _ = run("PRAGMA wal_checkpoint(TRUNCATE)");
+        if is_large() {
+            return Err(Failure::busy());
+        }
+        Ok(run("BEGIN IMMEDIATE")?)
     }
 
     /// Resets the connection for the next call. None if that fails.

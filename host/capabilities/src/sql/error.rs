@@ -166,6 +166,11 @@ impl Failure {
         if let Self::Sqlite(error) = self { error.sqlite_error_code() } else { None }
     }
 
+    /// The error of SQLite for a database that others use.
+    pub(super) fn busy() -> Self {
+        Self::Sqlite(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None))
+    }
+
     /// Another connection is writing, or opening or closing the file.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))

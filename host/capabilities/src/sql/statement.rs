@@ -25,7 +25,7 @@ impl Guarded {
     pub(super) fn execute(&mut self, statements: &[Statement], budget: &Budget) -> Result<Vec<u64>, Failure> {
         let (gate, watch) = (&self.gate, &self.watch);
         let done = self.watched(budget, |connection| {
-            retry_while_busy(budget, || Ok(gate.open_for(|| connection.execute_batch("BEGIN IMMEDIATE"))?))?;
+            retry_while_busy(budget, || self.begin())?;
             let mut changes = Vec::with_capacity(statements.len());
             for statement in statements {
                 // Small statements end before SQLite calls the progress handler, each of them and all together.

@@ -114,7 +114,10 @@ fn file(change: &FileChange, extent: Extent) -> Vec<(&'static str, String)> {
             fields.push(("before", counted(*before, "byte")));
             fields.push(("content", content(*bytes, text, binary)));
         }
-        FileDeed::Rename { to } => fields.push(("to", word(to))),
+        FileDeed::Rename { to, bytes, content: text, binary } => {
+            fields.push(("to", word(to)));
+            fields.extend(bytes.map(|bytes| ("content", content(bytes, text, binary))));
+        }
         FileDeed::Remove => {}
     }
     fields.extend(change.because.iter().map(|why| ("because", visible(why))));
@@ -296,6 +299,20 @@ mod tests {
         assert!(shown[0].ends_with("wants to start a program in the background, until the session ends"), "{shown:?}");
         assert_eq!(shown[4], r#"  sets     PORT=80 MODE="a b\n""#);
         assert!(shown[5].ends_with("with any arguments and input, with these variables"), "{shown:?}");
+    }
+
+    #[test]
+    fn a_move_to_a_listed_place_shows_the_content() {
+        let deed = FileDeed::Rename {
+            to: "/w/.envrc".to_owned(),
+            bytes: Some(6),
+            content: Some("curl |\n".to_owned()),
+            binary: None,
+        };
+        let change = FileChange { path: "/w/x".to_owned(), deed, because: vec!["a shell runs it".to_owned()] };
+        let subject = Subject::File(Box::new(change));
+        let shown = lines(&Question { plugin: "p".to_owned(), version: "1".to_owned(), subject });
+        assert_eq!(shown[2..4], ["  to       /w/.envrc", r#"  content  6 bytes: "curl |\n""#], "{shown:?}");
     }
 
     #[test]

@@ -27,8 +27,13 @@ pub enum Deed {
         /// The new content.
         content: Vec<u8>,
     },
-    /// It moves there.
-    Rename(PathBuf),
+    /// It moves.
+    Rename {
+        /// Its new path.
+        to: PathBuf,
+        /// The content of a file, or the target of a link, that is on the list only at its new place.
+        content: Option<Vec<u8>>,
+    },
     /// It is removed.
     Remove,
 }
@@ -44,6 +49,9 @@ pub enum Concern {
         pattern: String,
         /// The reason that the list gives.
         reason: String,
+        /// The version of a file that is on the list only after its move: the user agrees to this content. Empty if the content
+        /// is a part of the call, or does not change.
+        version: String,
     },
     /// The session has not read what the file contains now.
     Unread {
@@ -65,7 +73,17 @@ impl Concern {
 
     pub(super) fn listed(path: &Path, listed: &ListedFile) -> Self {
         let (pattern, reason) = (listed.pattern.to_string(), listed.reason.to_string());
-        Self::Listed { path: path.to_owned(), pattern, reason }
+        Self::Listed { path: path.to_owned(), pattern, reason, version: String::new() }
+    }
+
+    /// The same concern, for this content only.
+    pub(in crate::files) fn of_content(self, content: &str) -> Self {
+        match self {
+            Self::Listed { path, pattern, reason, .. } => {
+                Self::Listed { path, pattern, reason, version: content.to_owned() }
+            }
+            unread @ Self::Unread { .. } => unread,
+        }
     }
 }
 
