@@ -5,15 +5,18 @@
 //! any case with the host: a supervisor ends them ([`supervise_with`]). Without one, a process that leaves the program's group is
 //! out of reach.
 
+#[cfg(all(test, target_os = "linux"))]
+mod attack;
 mod background;
 #[cfg(all(test, target_os = "linux"))]
 mod background_tests;
+mod chain;
 mod child;
+mod copies;
 mod group;
 mod guard;
 mod kept;
 mod lookup;
-mod pin;
 mod ring;
 mod running;
 #[cfg(target_os = "linux")]
@@ -27,10 +30,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::chain::{Asked, Hashes};
 use crate::approval::Approval;
 use crate::fault::{Fault, FaultKind};
 
 pub use background::{Background, Chunk, Listed, ProgramId};
+pub use chain::Places;
 pub use child::run;
 pub use group::end_all;
 pub use running::{SupervisorCommand, supervise_with};
@@ -64,7 +69,7 @@ pub struct Folder {
 }
 
 /// The programs granted to one plugin.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ProgramGrant {
     /// Names, which are looked up in `PATH`, and absolute paths.
     pub programs: Vec<String>,
@@ -72,6 +77,8 @@ pub struct ProgramGrant {
     pub variables: Vec<String>,
     /// Folders that programs may run in.
     pub folders: Vec<Folder>,
+    /// Where programs can be changed by plugins. The folders above are such places, too.
+    pub places: Places,
 }
 
 /// The programs of one plugin, with the approval of their runs.
@@ -111,9 +118,10 @@ pub struct Run {
     pub path: PathBuf,
     /// The same path with links resolved.
     pub real: PathBuf,
-    /// The hash of the program and its interpreters, if one of them lies in a folder that plugins may change. An approval
-    /// holds for this hash only.
+    /// The hash of the program and its interpreters, if plugins may change one of them. An approval holds for this hash only.
     pub pin: Option<String>,
+    /// Where plugins may change programs.
+    pub places: Places,
     /// Each is one argument; there is no shell.
     pub arguments: Vec<String>,
     /// The folder that it runs in.
@@ -194,9 +202,25 @@ impl Programs {
         let inherited = self.grant.variables.iter().filter(|name| own.iter().any(|(known, _)| known == name.as_str()));
         let inherited = inherited.filter(|name| !variables.iter().any(|(set, _)| set == *name)).cloned().collect();
         let environment = variables::add(own, &variables);
-        let start = pin::Start { program: &real, folder: &folder, environment: &environment };
-        let pin = pin::of(&start, &self.grant.folders).map_err(|error| not_read(&real, &error))?;
-        Ok(Run { program, path, real, pin, arguments, folder, input, environment, variables, inherited, background })
+        let mut places = self.grant.places.clone();
+        places.changeable.extend(self.grant.folders.iter().map(|folder| folder.path.clone()));
+        let asked = Asked { path: &path, arguments: &arguments, folder: &folder, environment: &environment };
+        let start = chain::follow(asked, &places, &mut Hashes).map_err(|error| not_followed(&path, &error))?;
+        let (real, pin) = (start.real.unwrap_or(real), start.pin);
+        Ok(Run {
+            program,
+            path,
+            real,
+            pin,
+            places,
+            arguments,
+            folder,
+            input,
+            environment,
+            variables,
+            inherited,
+            background,
+        })
     }
 }
 
@@ -244,8 +268,12 @@ fn not_granted(program: &str, granted: &[String]) -> Fault {
     Fault::new(FaultKind::Denied, "not-granted", why)
 }
 
-fn not_read(path: &Path, error: &std::io::Error) -> Fault {
-    let why = format!("{} cannot be read, so its content cannot be approved: {error}", shown(path));
+fn not_followed(path: &Path, error: &std::io::Error) -> Fault {
+    let why = format!(
+        "{} cannot be started, because plugins may change what it runs, and that cannot be followed: {error}; write the path of a \
+         program into its first line, or move it out of the workspace",
+        shown(path)
+    );
     Fault::new(FaultKind::Unavailable, "not-started", why)
 }
 

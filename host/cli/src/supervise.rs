@@ -19,12 +19,12 @@ pub(crate) fn programs() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn programs() {}
 
-/// `hermes supervise-program -- PROGRAM ARGUMENTS`, with a socket to the host as standard input.
+/// `hermes supervise-program -- PROGRAM NAME ARGUMENTS`, with a socket to the host as standard input.
 #[cfg(target_os = "linux")]
 pub(crate) fn serve(command: &[OsString]) -> Result<ExitCode, Failure> {
     let served = match command {
-        [program, arguments @ ..] => hermes_capabilities::process::supervise(program, arguments),
-        [] => Ok(()),
+        [program, name, arguments @ ..] => hermes_capabilities::process::supervise(program, name, arguments),
+        [] | [_] => Ok(()),
     };
     served.map(|()| ExitCode::SUCCESS).map_err(|error| refused(&error.to_string()))
 }

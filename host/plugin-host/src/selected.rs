@@ -8,7 +8,7 @@ use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::http::SecretStore;
-use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs};
+use hermes_capabilities::process::{Background, Folder, Places, ProgramGrant, Programs};
 use hermes_capabilities::sql::{Database, Quota};
 use hermes_runtime::{Lanes, Limit, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
@@ -260,6 +260,11 @@ impl Selected {
             programs: permissions.process.iter().map(ToString::to_string).collect(),
             variables: permissions.process_env.iter().map(ToString::to_string).collect(),
             folders: names.into_iter().map(folder).collect(),
+            places: Places {
+                // Other plugins of the session may have the rights to change these.
+                changeable: vec![around.workspace.clone(), around.home.join("skills")],
+                private: around.home.join("cache").join("programs"),
+            },
         };
         Some(Programs::new(grant, (around.approvals)(&self.identity()), background))
     }

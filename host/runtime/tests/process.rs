@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_capabilities::files::Change;
-use hermes_capabilities::process::{Background, Folder, ProgramGrant, Programs, Run};
+use hermes_capabilities::process::{Background, Folder, Places, ProgramGrant, Programs, Run};
 use hermes_runtime::services::{Approval, Refusal};
 use hermes_runtime::{
     CallError, Cause, Fault, FaultKind, Invocation, Limit, LimitSet, Limits, Recipe, Runtime, Services,
@@ -74,6 +74,7 @@ impl Fixture {
             programs: vec!["sh".to_owned()],
             variables: Vec::new(),
             folders: vec![Folder { name: "workspace".to_owned(), path: folder.path().to_owned(), denied: Vec::new() }],
+            places: Places { changeable: Vec::new(), private: folder.path().join("private") },
         };
         let tool_time = u64::try_from(TOOL_TIME.as_millis()).unwrap();
         let limits = Limits::standard().with(&LimitSet::default().and(Limit::ToolTime, tool_time));

@@ -153,6 +153,28 @@ fn the_interpreter_of_an_approved_script_is_approved_with_it() {
     assert!(!workspace.join("evil").exists());
 }
 
+#[test]
+fn an_approved_script_and_its_interpreter_run_from_copies_that_are_removed() {
+    let home = Home::new();
+    let workspace = home.workspace().canonicalize().unwrap();
+    let tool = workspace.join("bin/tool");
+    fs::create_dir_all(workspace.join("lib")).unwrap();
+    fs::write(workspace.join("lib/part"), "part").unwrap();
+    script(&tool, "#!/usr/bin/env -S WORD=set interpreter -x\n");
+    let shows =
+        "#!/bin/sh\necho $1 $WORD ${2##*/} $3 $HERMES_PROGRAM $(cat \"$(dirname \"$2\")/../lib/part\") $(pwd)\n";
+    script(&workspace.join("bin/interpreter"), shows);
+    let server = model_that_runs(&tool.display().to_string(), &["one two"]);
+    let home = home_with_program(&server, home, &tool);
+    home.set("approvals.allow", json!(["runner"]));
+    let path = format!("{}:/usr/bin:/bin", workspace.join("bin").display());
+    home.hermes(&["-z", "Go."]).env("PATH", &path).run().success();
+    let shown = format!("-x set tool one two {} part {}\n", tool.display(), workspace.display());
+    assert_eq!(answer(&server)["output"], shown, "{}", answer(&server));
+    let left = fs::read_dir(home.path().join("cache/programs")).unwrap().count();
+    assert_eq!(left, 0, "the copies remain");
+}
+
 fn symlink_in(link: &Path, target: &str) {
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     symlink(target, link).unwrap();

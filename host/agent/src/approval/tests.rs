@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_capabilities::files::{Change, Concern, Deed};
-use hermes_capabilities::process::Run;
+use hermes_capabilities::process::{Places, Run};
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::Identity;
 use hermes_plugin_host::services::Refusal;
@@ -137,6 +137,7 @@ fn run(program: &str) -> Run {
         path: PathBuf::from("/bin").join(program),
         real: PathBuf::from("/bin").join(program),
         pin: None,
+        places: Places { changeable: Vec::new(), private: PathBuf::from("/private") },
         arguments: vec!["--all".to_owned()],
         folder: PathBuf::from("/w"),
         input: Vec::new(),

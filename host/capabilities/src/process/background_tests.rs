@@ -14,6 +14,7 @@ fn shell(folder: &Path, script: &str) -> Run {
         path: PathBuf::from("/bin/sh"),
         real: PathBuf::from("/bin/sh"),
         pin: None,
+        places: Places { changeable: Vec::new(), private: folder.join("private") },
         arguments: vec!["-c".to_owned(), script.to_owned()],
         folder: folder.to_owned(),
         input: Vec::new(),

@@ -5,14 +5,17 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 
+use super::chain::{Asked, Start, follow};
 use super::child::ended_as;
+use super::copies::Copies;
 use super::group::Group;
 use super::guard::Guard;
-use super::{End, Run, pin};
+use super::{End, Run};
 use crate::fault::Fault;
 
 /// The command of the supervisor: a program that calls [`supervise`](super::supervise) with the arguments that follow.
@@ -40,6 +43,8 @@ pub(super) struct Running {
     pub(super) output: Option<Output>,
     pub(super) errors: Option<Output>,
     process: Process,
+    /// They are removed after the program's end.
+    _copies: Copies,
 }
 
 enum Process {
@@ -49,30 +54,99 @@ enum Process {
     Supervised(supervised::Supervisor),
 }
 
+/// A program that is about to start: from now on, changes of its files have no effect.
+pub(super) struct Prepared<'a> {
+    run: &'a Run,
+    start: Start,
+    copies: Copies,
+}
+
+/// The variable with the path of a program that runs as a copy.
+const OWN_PATH: &str = "HERMES_PROGRAM";
+/// How often a start is tried while a copy is busy, and the pause between two tries.
+const TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Starts a program. Blocks until it runs.
 pub(super) fn begin(run: &Run) -> io::Result<Running> {
-    let start = pin::Start { program: &run.real, folder: &run.folder, environment: &run.environment };
-    if run.pin.as_ref().is_some_and(|pin| !pin::holds(&start, pin)) {
+    prepare(run)?.start()
+}
+
+/// Takes what was approved out of the reach of plugins.
+pub(super) fn prepare(run: &Run) -> io::Result<Prepared<'_>> {
+    let mut copies = Copies::new(&run.places);
+    let asked =
+        Asked { path: &run.path, arguments: &run.arguments, folder: &run.folder, environment: &run.environment };
+    let start = follow(asked, &run.places, &mut copies)?;
+    if start.pin != run.pin || start.real.as_ref().is_some_and(|real| *real != run.real) {
         return Err(io::Error::other("it changed after it was approved; ask again"));
     }
+    copies.finish()?;
+    Ok(Prepared { run, start, copies })
+}
+
+impl Prepared<'_> {
+    pub(super) fn start(self) -> io::Result<Running> {
+        let Self { run, start, copies } = self;
+        let own_path = copies.any().then(|| (OWN_PATH.into(), Some(run.real.clone().into_os_string())));
+        let mut environment = run.environment.clone();
+        for (name, value) in start.variables.iter().cloned().chain(own_path) {
+            environment.retain(|(own, _)| *own != name);
+            environment.extend(value.map(|value| (name, value)));
+        }
+        let mut tries = 1;
+        let (started, process) = loop {
+            match spawn(run, &start, &environment) {
+                Ok(started) => break started,
+                // A child that this process forked meanwhile has the copy open until it becomes another program.
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && copies.any() => {
+                    let folder = run.places.private.display();
+                    let why = format!(
+                        "{error}; a copy of it in {folder} was started, where programs must be executable (no `noexec`)"
+                    );
+                    return Err(io::Error::new(error.kind(), why));
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let Streams { input, output, errors } = started;
+        Ok(Running { input, output, errors, process, _copies: copies })
+    }
+}
+
+/// The host's ends of the standard streams.
+struct Streams {
+    input: Option<Input>,
+    output: Option<Output>,
+    errors: Option<Output>,
+}
+
+fn spawn(run: &Run, start: &Start, environment: &[(OsString, OsString)]) -> io::Result<(Streams, Process)> {
     #[cfg(target_os = "linux")]
     if let Some(command) = SUPERVISOR.get() {
-        return supervised::begin(run, command);
+        return supervised::begin(run, start, environment, command);
     }
-    let mut command = Command::new(&run.path);
-    command.args(&run.arguments).current_dir(&run.folder);
-    command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
+    let mut command = Command::new(&start.program);
+    command.args(&start.arguments).current_dir(&run.folder);
+    #[cfg(unix)]
+    command.arg0(&start.name);
+    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
     let mut child = command.spawn()?;
     let group = Group::of(&child);
-    Ok(Running {
+    let streams = Streams {
         input: child.stdin.take().map(|pipe| Box::new(pipe) as Input),
         output: child.stdout.take().map(|pipe| Box::new(pipe) as Output),
         errors: child.stderr.take().map(|pipe| Box::new(pipe) as Output),
-        process: Process::Direct { _guard: run.background.then(|| Guard::of(&group)), child, group: Some(group) },
-    })
+    };
+    let guard = run.background.then(|| Guard::of(&group));
+    Ok((streams, Process::Direct { _guard: guard, child, group: Some(group) }))
 }
 
 impl Running {
@@ -106,6 +180,7 @@ impl Running {
 
 #[cfg(target_os = "linux")]
 mod supervised {
+    use std::ffi::OsString;
     use std::io::{self, Read as _};
     use std::os::fd::{AsFd as _, OwnedFd};
     use std::os::unix::net::UnixStream;
@@ -120,7 +195,7 @@ mod supervised {
 
     use super::super::supervisor::{KILL, TERMINATE, send_streams};
     use super::super::{End, Run};
-    use super::{Input, Output, Process, Running, SupervisorCommand};
+    use super::{Input, Output, Process, Start, Streams, SupervisorCommand};
 
     /// How long a supervisor may take to start its program. A busy machine needs a while.
     const START: Duration = Duration::from_secs(60);
@@ -138,11 +213,16 @@ mod supervised {
         end: Option<End>,
     }
 
-    pub(super) fn begin(run: &Run, supervisor: &SupervisorCommand) -> io::Result<Running> {
+    pub(super) fn begin(
+        run: &Run,
+        start: &Start,
+        environment: &[(OsString, OsString)],
+        supervisor: &SupervisorCommand,
+    ) -> io::Result<(Streams, Process)> {
         let (mut own, other) = UnixStream::pair()?;
         let mut command = Command::new(&supervisor.program);
-        command.args(&supervisor.arguments).arg("--").arg(&run.path).args(&run.arguments).current_dir(&run.folder);
-        command.env_clear().envs(run.environment.iter().map(|(name, value)| (name, value)));
+        command.args(&supervisor.arguments).arg("--").arg(&start.program).arg(&start.name).args(&start.arguments);
+        command.current_dir(&run.folder).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(OwnedFd::from(other))).stdout(Stdio::null()).stderr(Stdio::null());
         // A Ctrl-C at the terminal must not end the supervisor before the program.
         command.arg0("hermes").process_group(0);
@@ -158,12 +238,12 @@ mod supervised {
         own.set_nonblocking(true)?;
         let (answers, requests) = tokio::net::UnixStream::from_std(own)?.into_split();
         let supervisor = Supervisor { child, answers, requests, answer: Vec::new(), leader, end: None };
-        Ok(Running {
+        let streams = Streams {
             input: Some(Box::new(pipe::Sender::from_owned_fd(input.1.into())?) as Input),
             output: Some(Box::new(pipe::Receiver::from_owned_fd(output.0.into())?) as Output),
             errors: Some(Box::new(pipe::Receiver::from_owned_fd(errors.0.into())?) as Output),
-            process: Process::Supervised(supervisor),
-        })
+        };
+        Ok((streams, Process::Supervised(supervisor)))
     }
 
     /// Reads the first answer: the number of the program, or why it cannot be started.

@@ -7,7 +7,7 @@
 //! lines: `started PID` or `failed ERRNO TEXT`, and at the end `exited CODE` or `signal NUMBER`.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -73,16 +73,21 @@ enum Event {
     Alone,
 }
 
-/// Runs a program below this process, which does nothing else. The current folder and the environment are those of the program.
+/// Runs a program below this process, which does nothing else; `name` is its argument 0. The current folder and the environment are those of the program.
 ///
 /// # Errors
 ///
 /// When the host cannot be reached.
-pub fn serve(program: &OsString, arguments: &[OsString]) -> io::Result<()> {
+pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let [input, output, errors] = receive_streams(io::stdin())?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(errors));
+    command
+        .arg0(name)
+        .args(arguments)
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(output))
+        .stderr(Stdio::from(errors));
     command.process_group(0);
     let leader = match command.spawn() {
         Ok(child) => child.id(),

@@ -23,13 +23,13 @@ impl Approval for Yes {
 }
 
 /// A workspace with a folder `sub`, a folder of programs, and an API key in the host's environment.
-struct Fixture {
+pub(super) struct Fixture {
     folder: tempfile::TempDir,
-    variables: HashMap<&'static str, OsString>,
+    pub(super) variables: HashMap<&'static str, OsString>,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["work/sub", "work/home", "bin", "outside"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
@@ -54,7 +54,7 @@ impl Fixture {
         Self { folder, variables }
     }
 
-    fn at(&self, path: &str) -> PathBuf {
+    pub(super) fn at(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
@@ -63,12 +63,12 @@ impl Fixture {
         fs::set_permissions(self.at(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    fn find(&self, grant: ProgramGrant, order: Order) -> Result<Run, Fault> {
+    pub(super) fn find(&self, grant: ProgramGrant, order: Order) -> Result<Run, Fault> {
         let variable = |name: &str| self.variables.get(name).cloned();
         Programs::new(grant, Arc::new(Yes), Background::default()).find(order, &Host::new(&variable))
     }
 
-    fn grant(&self, programs: &[&str]) -> ProgramGrant {
+    pub(super) fn grant(&self, programs: &[&str]) -> ProgramGrant {
         ProgramGrant {
             programs: programs.iter().map(|&name| name.to_owned()).collect(),
             variables: vec!["EDITOR".to_owned(), "PATH".to_owned(), "TERM".to_owned()],
@@ -77,6 +77,7 @@ impl Fixture {
                 path: self.at("work"),
                 denied: vec![self.at("work/home")],
             }],
+            places: Places { changeable: Vec::new(), private: self.at("work/home/private") },
         }
     }
 
@@ -87,7 +88,7 @@ impl Fixture {
     }
 }
 
-fn order(program: &str, arguments: &[&str]) -> Order {
+pub(super) fn order(program: &str, arguments: &[&str]) -> Order {
     Order {
         program: program.to_owned(),
         arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
@@ -99,7 +100,7 @@ fn order(program: &str, arguments: &[&str]) -> Order {
     }
 }
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 fn is_alive(pid: &str) -> bool {
     // A zombie process is dead.
