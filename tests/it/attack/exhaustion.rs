@@ -130,11 +130,13 @@ fn eight_plugins_that_exhaust_everything_do_not_stop_a_conversation() {
         watched.running().wait_for_stdout(&format!("Answer {turn}."));
         // Calls of a plugin that are not parallel come one after the other, and each has its own time.
         let most = TOOL_TIME * u32::try_from(calls.len()).unwrap() + Duration::from_secs(30);
+        println!("turn {turn} took {} s", begun.elapsed().as_secs());
         assert!(begun.elapsed() < most, "turn {turn} took {:?}", begun.elapsed());
     }
     let (output, peak) = watched.wait();
     output.success();
     let limits = (MEMORY + SQL_MEMORY) * plugins.len() as u64;
+    println!("{} MiB at most, with limits of {limits} MiB", peak >> 20);
     assert!(peak < (limits + 256) << 20, "{} MiB of {}", peak >> 20, limits + 256);
     assert_eq!(workers_of(&home), [0; 0]);
     // Every call has a result, and each attack met its limit.
