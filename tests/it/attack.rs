@@ -16,6 +16,7 @@ mod file;
 mod hooks;
 mod import;
 mod injection;
+mod lock;
 #[cfg(target_os = "linux")]
 mod machine;
 mod model;

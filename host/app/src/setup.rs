@@ -159,6 +159,9 @@ impl Setup {
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
         }
+        if let Err(error) = self.installer().seal() {
+            tracing::warn!(%error, "plugins.lock cannot be sealed");
+        }
         if let Err(error) = self.installer().claim_data() {
             tracing::warn!(%error, "the origin of a plugin's data cannot be recorded");
         }

@@ -59,6 +59,11 @@ fn owner_in(folder: &Path) -> Option<PluginOrigin> {
     serde_json::from_str(&text).ok()
 }
 
+/// The origin of an installed plugin whose entry was written here.
+fn origin_in(name: &str, lock: &Lock) -> Option<PluginOrigin> {
+    lock.plugins.get(name).filter(|entry| entry.is_ours()).map(|entry| entry.pin.origin())
+}
+
 fn write_owner(folder: &Path, origin: &PluginOrigin) -> Result<(), InstallError> {
     if !folder.is_dir() || owner_in(folder).as_ref() == Some(origin) {
         return Ok(());
@@ -163,16 +168,15 @@ impl Installer {
         is_plugin_name(name).then(|| owner_in(&self.places.data(name))).flatten()
     }
 
-    /// An installed plugin owns its name. Its data may be older, and belong to another origin.
+    /// An installed plugin owns its name, if its entry was written here. Its data may be older, and belong to another origin.
     fn owner_in(&self, name: &str, lock: &Lock) -> Option<PluginOrigin> {
-        let installed = lock.plugins.get(name).map(|entry| entry.pin.origin());
-        installed.or_else(|| self.data_owner(name, lock))
+        origin_in(name, lock).or_else(|| self.data_owner(name, lock))
     }
 
     fn data_owner(&self, name: &str, lock: &Lock) -> Option<PluginOrigin> {
         let is_replaced = self.replaced.iter().any(|bundled| bundled == name);
         owner_in(&self.places.data(name))
-            .or_else(|| lock.plugins.get(name).map(|entry| entry.pin.origin()))
+            .or_else(|| origin_in(name, lock))
             .or_else(|| is_replaced.then(PluginOrigin::bundled))
     }
 
@@ -229,9 +233,10 @@ impl Installer {
             let owner = self.data_owner(name, lock);
             return DataChanges::plan(&self.places, name, owner, &PluginOrigin::bundled(), false);
         }
-        // An older marker knows better.
-        let owner = owner_in(&self.places.data(name)).unwrap_or(removed);
-        DataChanges::owned(name, owner)
+        // An older marker knows better, and an entry that was not written here knows nothing.
+        let removed = origin_in(name, lock).map(|_| removed);
+        let owner = owner_in(&self.places.data(name)).or(removed);
+        owner.map_or_else(DataChanges::default, |owner| DataChanges::owned(name, owner))
     }
 
     /// The data of a name that belongs to other origins than the plugin that has the name now.
@@ -239,10 +244,25 @@ impl Installer {
         if is_plugin_name(name) { all_aside(&self.places, name) } else { Vec::new() }
     }
 
+    /// Gives the entries of an earlier version of Hermes the seals of this home. From then on no other entry counts.
+    pub fn seal(&self) -> Result<(), InstallError> {
+        if !self.lock()?.is_of_earlier_version() {
+            return Ok(());
+        }
+        let turn = self.turn()?;
+        let sealed = self.lock().and_then(|lock| match lock.is_of_earlier_version() {
+            true => Ok(lock.write(&self.places.lock())?),
+            false => Ok(()),
+        });
+        turn.leave(&self.places);
+        sealed
+    }
+
     /// Records the origins of data that an earlier version of Hermes stored for installed plugins.
     pub fn claim_data(&self) -> Result<(), InstallError> {
         let unclaimed = |lock: &Lock| -> Vec<(PathBuf, PluginOrigin)> {
-            let entries = lock.plugins.iter().map(|(name, entry)| (self.places.data(name), &entry.pin));
+            let ours = lock.plugins.iter().filter(|(_, entry)| entry.is_ours());
+            let entries = ours.map(|(name, entry)| (self.places.data(name), &entry.pin));
             entries
                 .filter(|(data, _)| data.is_dir() && !data.join(OWNER).exists())
                 // A lock from elsewhere can name a plugin that was never here.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use hermes_diagnostic::{Action, Diagnose as _, Fix};
 use hermes_plugin_host::{
-    Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, PluginsError, code_in, digest, manifest_in,
+    Catalog, CodeFiles, Entry, Found, LimitSet, Manifest, Permissions, Pin, PluginsError, Ungranted, code_in, digest,
+    manifest_in,
 };
 use serde::Serialize;
 
@@ -30,9 +31,17 @@ pub struct Granting {
 }
 
 impl Granting {
-    /// The earlier entry, if its plugin has the same source. A plugin from elsewhere inherits nothing from it.
+    /// The earlier entry, if its plugin has the same source and the entry was written here. Nothing is inherited from
+    /// another one.
     pub fn known(&self) -> Option<&Entry> {
-        self.before.as_ref().filter(|before| before.pin.origin().has_same_source(&self.pin.origin()))
+        self.before
+            .as_ref()
+            .filter(|before| before.is_ours() && before.pin.origin().has_same_source(&self.pin.origin()))
+    }
+
+    /// The earlier entry, if it was written here for the same files. Only its grant counts.
+    pub fn kept(&self) -> Option<&Entry> {
+        self.before.as_ref().filter(|before| before.is_ours() && before.pin.digest == self.pin.digest)
     }
 
     /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them before.
@@ -51,6 +60,8 @@ pub enum State {
     Revoked,
     /// The plugin exists and was never granted.
     Ungranted,
+    /// The files are those of the entry, which was not written in this home, or was changed.
+    Foreign,
     /// The files differ from those that were granted.
     Altered,
     /// The plugin is in the lock, and its folder is missing.
@@ -99,9 +110,9 @@ impl Installer {
         let place = folder.strip_prefix(&self.places.plugins).unwrap_or(&folder);
         let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
         let now = digest::of_folder(&folder).at(&folder)?;
-        let unchanged = before.as_ref().filter(|entry| entry.pin.digest == now);
+        let unchanged = before.as_ref().filter(|entry| entry.is_ours() && entry.pin.digest == now);
         let pin = Pin {
-            // The files were changed by hand, so the old source no longer applies.
+            // The files or the entry were changed by hand, so the old source no longer applies.
             source: unchanged.map_or_else(|| folder.display().to_string(), |entry| entry.pin.source.clone()),
             resolved: unchanged.and_then(|entry| entry.pin.resolved.clone()),
             folder: parts.join("/"),
@@ -133,9 +144,10 @@ impl Installer {
             return Err(InstallError::Raced(name.clone()));
         }
         let pin = Pin { granted: Some(granted), limits, ..granting.pin.clone() };
-        let previous = granting.before.as_ref().and_then(|entry| entry.previous.clone());
+        let previous =
+            granting.before.as_ref().filter(|entry| entry.is_ours()).and_then(|entry| entry.previous.clone());
         let data = self.data_changes(name, &lock, &pin.origin(), granting.known().is_some());
-        let entry = Entry { pin, previous };
+        let entry = Entry::new(pin, previous);
         if !data.moves_something() && granting.rewrite.is_none() {
             lock.plugins.insert(name.clone(), entry);
             write_lock(&lock, &self.places.lock())?;
@@ -203,6 +215,10 @@ impl Installer {
     fn held(&self, name: &str, entry: &Entry) -> Finding {
         let folder = self.places.plugins.join(&entry.pin.folder);
         let (mut state, mut detail, mut fix) = disk(name, &folder, &entry.pin);
+        if state == State::Ok && !entry.is_ours() {
+            let why = Ungranted::Foreign(name.to_owned());
+            (state, detail, fix) = (State::Foreign, why.to_string(), why.parts().2);
+        }
         if let (State::Ok, Some(previous)) = (state, &entry.previous) {
             let kept = self.places.previous(name);
             if digest::of_folder(&kept).ok() != Some(previous.digest) {

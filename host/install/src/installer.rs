@@ -6,9 +6,10 @@ mod prepared;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_diagnostic::Diagnose as _;
 use hermes_plugin_host::artifact::Place;
 use hermes_plugin_host::{
-    Entry, LimitSet, Lock, Manifest, Permissions, Pin, PluginOrigin, digest, is_plugin_name, manifest_in,
+    Entry, LimitSet, Lock, Manifest, Permissions, Pin, PluginOrigin, Ungranted, digest, is_plugin_name, manifest_in,
 };
 
 use crate::archive::Caps;
@@ -100,7 +101,10 @@ impl Installer {
         let lock = Lock::read(&self.places.lock())?;
         let before = lock.plugins.get(&project.manifest.name).cloned();
         // A plugin from elsewhere inherits nothing, neither rights nor the pinned key.
-        let same = before.as_ref().filter(|entry| entry.pin.origin().has_same_source(&PluginOrigin::of(&from, None)));
+        let of_source =
+            before.as_ref().filter(|entry| entry.pin.origin().has_same_source(&PluginOrigin::of(&from, None)));
+        // Nor does one whose entry was not written here, except the key: that one only restricts.
+        let same = of_source.filter(|entry| entry.is_ours());
         let asked_before = same.and_then(|before| {
             let folder = self.folder(before);
             let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
@@ -113,7 +117,7 @@ impl Installer {
             component: project.component_name(),
             archive: fetched.archive.as_deref(),
             given: wanted.key.as_deref(),
-            pinned: same.and_then(pinned_key),
+            pinned: of_source.and_then(pinned_key),
             unchanged: same.is_some_and(is_installed),
         })?;
         drop(files);
@@ -200,7 +204,7 @@ impl Installer {
         } else if self.places.previous(name).exists() {
             out.push((kept, "older".to_owned()));
         }
-        let entry = Entry { pin, previous };
+        let entry = Entry::new(pin, previous);
         let transaction = Transaction {
             stage: prepared.stage.name(),
             name: name.clone(),
@@ -222,6 +226,7 @@ impl Installer {
     pub fn roll_back(&self, name: &str, steps: Steps<'_>) -> Result<Entry, InstallError> {
         let turn = self.turn()?;
         let before = self.entry(name)?;
+        refuse_foreign(name, &before)?;
         let kept = self.places.previous(name);
         // An older version of Hermes kept plugins from other sources too.
         let is_same = |previous: &Pin| previous.origin().has_same_source(&before.pin.origin());
@@ -234,7 +239,7 @@ impl Installer {
         }
         let stage = Stage::new(&self.places)?;
         let (place, kept) = (PathBuf::from(&before.pin.folder), PathBuf::from(".previous").join(name));
-        let entry = Entry { pin: previous, previous: Some(before.pin) };
+        let entry = Entry::new(previous, Some(before.pin));
         let transaction = Transaction {
             out: vec![(place.clone(), "now".to_owned()), (kept.clone(), "before".to_owned())],
             into: vec![("before".to_owned(), place), ("now".to_owned(), kept)],
@@ -332,6 +337,15 @@ impl Installer {
         recover(&self.places, &turn, &|_| ())?;
         Ok(turn)
     }
+}
+
+/// Refuses an entry of the lock that was not written here: what it pins and grants is somebody else's word.
+pub fn refuse_foreign(name: &str, entry: &Entry) -> Result<(), InstallError> {
+    if entry.is_ours() {
+        return Ok(());
+    }
+    let problem = Box::new(Ungranted::Foreign(name.to_owned()).diagnose());
+    Err(InstallError::Unusable { name: name.to_owned(), problem })
 }
 
 /// The publisher's key of an installed plugin. It stays pinned after a rollback to a version without a signature.

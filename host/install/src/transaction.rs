@@ -76,6 +76,9 @@ pub(crate) fn commit(
     steps: Steps<'_>,
 ) -> Result<(), InstallError> {
     steps("note");
+    // A recovery knows the entry by its seal.
+    let entry = transaction.entry.as_ref().map(|entry| entry.sealed(&transaction.name, &places.lock())).transpose()?;
+    let transaction = &Transaction { entry, ..transaction.clone() };
     let note = serde_json::to_string(transaction).expect("names, digests and permissions are JSON");
     write_whole(&places.journal(), note.as_bytes()).at(&places.journal())?;
     carry_out(transaction, places, turn, steps)
@@ -96,8 +99,12 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
         sweep(places, turn, None);
         return Ok(None);
     };
-    let transaction: Transaction = serde_json::from_slice(&note)
-        .map_err(|error| InstallError::Journal { path: path.clone(), why: error.to_string() })?;
+    let damaged = |error: serde_json::Error| InstallError::Journal { path: path.clone(), why: error.to_string() };
+    let value: serde_json::Value = serde_json::from_slice(&note).map_err(damaged)?;
+    let mut transaction = Transaction::deserialize(&value).map_err(damaged)?;
+    if transaction.entry.is_some() {
+        transaction.entry = Some(Entry::read(&transaction.name, &value["entry"], &places.lock())?);
+    }
     carry_out(&transaction, places, turn, steps)?;
     sweep(places, turn, None);
     Ok(Some(transaction.name))

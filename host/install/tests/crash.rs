@@ -79,6 +79,8 @@ fn remove(home: &Path, steps: &(dyn Fn(&str) + Sync)) -> Result<(), InstallError
 fn before(command: &str, ground: &Path) {
     let (home, from) = (ground.join("home"), ground.join("source"));
     fs::create_dir_all(home.join("data/mine")).unwrap();
+    // With a known key, equal locks have equal seals.
+    fs::write(home.join("plugins.key"), [7; 32]).unwrap();
     fs::write(home.join("data/mine/plugin.db"), "kept").unwrap();
     fs::write(home.join("config.yaml"), CONFIGURATION.0).unwrap();
     let versions = match command {
@@ -248,6 +250,26 @@ mod attack {
         let aside = installer(&home).data_aside("mine");
         let unknown = aside.iter().filter(|aside| aside.origin.is_none()).count();
         assert_eq!((aside.len(), unknown), (2, 1), "{aside:?}");
+    }
+
+    #[test]
+    fn a_changed_journal_grants_nothing() {
+        for is_changed in [false, true] {
+            let place = tempfile::tempdir().unwrap();
+            let (ground, home) = (place.path(), place.path().join("home"));
+            before("install", ground);
+            // After the journal was written.
+            assert!(ended("install", 2, ground));
+            let journal = home.join("plugins/.journal");
+            let mut note: serde_json::Value = serde_json::from_slice(&fs::read(&journal).unwrap()).unwrap();
+            if is_changed {
+                note["entry"]["granted"] = serde_json::json!({ "history": true });
+            }
+            fs::write(&journal, note.to_string()).unwrap();
+            assert_eq!(installer(&home).recover(&|_| ()).unwrap().as_deref(), Some("mine"));
+            assert_eq!(installer(&home).entry("mine").unwrap().is_ours(), !is_changed);
+            assert_eq!(look(&home).1, [if is_changed { State::Foreign } else { State::Ok }]);
+        }
     }
 
     #[test]

@@ -134,4 +134,45 @@ mod attack {
             assert!(is_there() && installer.lock().unwrap().plugins.is_empty(), "{folder}");
         }
     }
+
+    #[test]
+    fn nothing_is_inherited_from_an_entry_of_another_home() {
+        let place = tempfile::tempdir().unwrap();
+        let (home, from) = (place.path().join("home"), place.path().join("source"));
+        let request = "permissions: {sql: true, history: true}\nlimits: {memory: 1GiB}";
+        let bring = |home: &Path, version: &str, with_more: bool| {
+            let prepared = prepare(home, &from, version, request);
+            let (granted, limits) =
+                if with_more { prepared.granted(true) } else { (Permissions::default(), LimitSet::default()) };
+            Installer::new(home, []).commit(&prepared, granted, limits, &|_| ()).unwrap();
+        };
+        bring(&home, "1.0.0", false);
+        bring(&home, "1.1.0", false);
+        let other = place.path().join("other");
+        bring(&other, "1.0.0", true);
+        bring(&other, "1.1.0", true);
+        fs::copy(other.join("plugins.lock"), home.join("plugins.lock")).unwrap();
+
+        let installer = Installer::new(&home, []);
+        let catalog = || Catalog::find(&[], &home.join("plugins"), &HashMap::new());
+        assert_eq!(installer.verify(&catalog()).unwrap()[0].state, State::Foreign);
+        assert!(catalog().get("mine").unwrap().code().is_err());
+        let unusable = installer.roll_back("mine", &|_| ()).unwrap_err();
+        assert!(unusable.to_string().contains("comes from elsewhere"), "{unusable}");
+        assert!(installer.owner("mine").unwrap().is_none(), "the lock says where the plugin comes from");
+
+        for version in ["1.1.0", "1.2.0"] {
+            let again = prepare(&home, &from, version, request);
+            assert!(again.known().is_none() && !again.is_installed() && !again.replaces_another());
+            assert_eq!(again.widening(), rights(r#"{"sql": true, "history": true}"#));
+            assert_eq!(again.wider_limits(), LimitSet::default().and(Limit::Memory, 1 << 30));
+            assert_eq!(again.granted(false), (Permissions::default(), LimitSet::default()));
+        }
+        let granting = installer.granting("mine", false, &catalog()).unwrap();
+        assert!(granting.known().is_none() && granting.kept().is_none() && !granting.pin.source.contains("source"));
+        installer.grant(&granting, Permissions::default(), LimitSet::default()).unwrap();
+        let entry = installer.entry("mine").unwrap();
+        assert!(entry.is_ours() && entry.previous.is_none());
+        assert_eq!(entry.pin.granted, Some(Permissions::default()));
+    }
 }

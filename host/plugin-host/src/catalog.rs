@@ -306,6 +306,7 @@ fn status(name: &str, folder: &Path, plugins: &Path, lock: &Lock) -> GrantStatus
     }
     match entry.pin.granted {
         None => GrantStatus::Ungranted(Ungranted::Revoked(name.to_owned())),
+        Some(_) if !entry.is_ours() => GrantStatus::Ungranted(Ungranted::Foreign(name.to_owned())),
         Some(_) => GrantStatus::Granted(Box::new(entry.clone())),
     }
 }

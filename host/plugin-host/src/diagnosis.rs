@@ -24,6 +24,7 @@ hermes_diagnostic::codes! {
         REVOKED = "plugin.revoked", Category::Plugin, "the plugin's grant was revoked";
         NATIVE = "plugin.native", Category::Plugin, "the plugin was not granted as a native library";
         ELSEWHERE = "plugin.elsewhere", Category::Plugin, "`plugins.lock` grants the plugin in another folder";
+        FOREIGN = "plugin.foreign", Category::Plugin, "the entry in `plugins.lock` is not from this home, or was changed";
         ALTERED = "plugin.altered", Category::Plugin, "the plugin was changed since it was granted";
         REPLACED = "plugin.replaced", Category::Plugin, "the plugin was replaced by one from another source";
         CLAIMS = "plugin.claims", Category::Plugin, "the manifest lists a kind that the component does not export";
@@ -133,6 +134,7 @@ impl Diagnose for Ungranted {
                 let rename = format!("rename the folder back to `{granted}`; if both folders exist, remove one");
                 (codes::ELSEWHERE, Fix::words(rename))
             }
+            Self::Foreign(name) => (codes::FOREIGN, Fix::from(Action::RestorePinned).or(grant(name))),
             Self::Altered(name) => (codes::ALTERED, Fix::words("install it again from its source").or(grant(name))),
             Self::Replaced { .. } => (codes::REPLACED, Fix::words("start Hermes again to use the new plugin")),
         };
@@ -221,6 +223,7 @@ mod tests {
             Ungranted::Revoked(name()),
             Ungranted::Native(name()),
             Ungranted::Elsewhere { found: "mine".into(), granted: "tools/mine".into() },
+            Ungranted::Foreign(name()),
             Ungranted::Altered(name()),
             Ungranted::Replaced { now: "/elsewhere".into() },
         ];

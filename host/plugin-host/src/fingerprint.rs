@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use crate::catalog::{SLOTS, is_held};
 use crate::digest::{MOST_DEPTH, MOST_FILES};
 use crate::lock::Lock;
+use crate::seal::Key;
 
 /// A folder with more entries has no fingerprint.
 const MOST_ENTRIES: usize = 10 * MOST_FILES;
@@ -24,8 +25,8 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes the names, sizes and times of all files below the folder, the bytes of `plugins.lock` beside it, and which
-    /// plugins are under development. None if something cannot be read.
+    /// Takes the names, sizes and times of all files below the folder, the bytes of `plugins.lock` and of its key beside it,
+    /// and which plugins are under development. None if something cannot be read.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let mut hasher = blake3::Hasher::new();
         match folder.parent().map(|home| hermes_private_files::read_regular(&Lock::path(home), crate::lock::MOST_BYTES))
@@ -34,6 +35,9 @@ impl Fingerprint {
             Some(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => hasher.update(b"no lock"),
             Some(Err(_)) | None => return None,
         };
+        // The key decides which entries count.
+        let key = folder.parent().and_then(|home| Key::known(&Lock::path(home)).ok())?;
+        hasher.update(key.map_or([0; 32], |key| *key.mark().as_bytes()).as_slice());
         let mut newest = SystemTime::UNIX_EPOCH;
         let mut entries = 0;
         let mut folders = vec![(folder.to_owned(), 0)];
@@ -138,6 +142,8 @@ mod tests {
             &|| fs::remove_file(path("other.yaml")).unwrap(),
             &|| fs::write(Lock::path(home.path()), "{\"form\": 1}").unwrap(),
             &|| fs::write(Lock::path(home.path()), "{\"form\": 2}").unwrap(),
+            &|| fs::write(home.path().join("plugins.key"), [1; 32]).unwrap(),
+            &|| fs::write(home.path().join("plugins.key"), [2; 32]).unwrap(),
         ];
         for (number, step) in steps.iter().enumerate() {
             step();

@@ -33,6 +33,7 @@ mod permission;
 pub mod record;
 pub mod rehearsal;
 mod reload;
+mod seal;
 mod selected;
 mod selection;
 mod session;

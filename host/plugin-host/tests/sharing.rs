@@ -82,7 +82,7 @@ impl Process {
             native: false,
         };
         let mut lock = Lock::default();
-        lock.plugins.insert("mine".to_owned(), Entry { pin, previous: None });
+        lock.plugins.insert("mine".to_owned(), Entry::new(pin, None));
         lock.write(&Lock::path(self.home.path())).unwrap();
     }
 

@@ -52,10 +52,11 @@ fn hooks_run_only_with_their_permission() {
 fn a_plugin_that_was_granted_before_keeps_its_hooks_until_it_is_granted_again() {
     let server = model();
     let home = home(&server);
-    // As an earlier version of Hermes wrote it: without exports, and without this permission.
+    // As an earlier version of Hermes wrote it: without exports, without a seal, and without this permission.
+    std::fs::remove_file(home.path().join("plugins.key")).expect("the key of the home");
     change_lock(&home, |entry| {
         let entry = entry.as_object_mut().expect("an entry");
-        assert!(entry.remove("exports").is_some());
+        assert!(entry.remove("exports").is_some() && entry.remove("seal").is_some());
         entry["granted"].as_object_mut().expect("permissions").remove("hooks");
     });
     assert!(hook_is_asked(&home, &server));

@@ -145,7 +145,7 @@ impl<'a> Examination<'a> {
                     blocks.add(None, Finding::problem(Case::Unfinished, what, why, fix));
                 }
                 // The trial of the plugin reports these.
-                State::Altered | State::Ok | State::Revoked | State::Ungranted => {}
+                State::Altered | State::Foreign | State::Ok | State::Revoked | State::Ungranted => {}
             }
         }
     }

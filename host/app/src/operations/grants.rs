@@ -62,7 +62,7 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     };
     let manifest = &granting.manifest;
     // An earlier grant counts only if the files are unchanged.
-    let kept = granting.before.as_ref().filter(|before| before.pin.digest == granting.pin.digest);
+    let kept = granting.kept();
     let before = kept.and_then(|before| before.pin.granted.clone()).unwrap_or_default();
     let (granted, limits) = match permissions {
         PermissionsRequest::None => (Permissions::default(), LimitSet::default()),

@@ -180,7 +180,7 @@ async fn rehearse(
 /// The plugins of `plugins.lock`.
 #[derive(Debug)]
 pub struct PinnedPlugins {
-    /// Those that are missing or changed.
+    /// Those that are missing or changed, or whose entry was not written in this home.
     pub wanted: Vec<(String, Entry)>,
     /// How many there are in all.
     pub count: usize,
@@ -197,7 +197,9 @@ pub fn pinned_plugins(setup: &Setup) -> Result<PinnedPlugins, AppError> {
     let lock = installer.lock()?;
     let count = lock.plugins.len();
     let is_wanted = |name: &str| {
-        findings.iter().any(|found| found.name == name && matches!(found.state, State::Missing | State::Altered))
+        findings
+            .iter()
+            .any(|found| found.name == name && matches!(found.state, State::Missing | State::Altered | State::Foreign))
     };
     Ok(PinnedPlugins { wanted: lock.plugins.into_iter().filter(|(name, _)| is_wanted(name)).collect(), count })
 }

@@ -1,6 +1,6 @@
 //! Updates from the source of an installed plugin, and rollbacks to its kept version.
 
-use hermes_install::{Prepared, Source, Wanted};
+use hermes_install::{Prepared, Source, Wanted, refuse_foreign};
 use hermes_plugin_host::Entry;
 
 use super::installation::{prepare, settle};
@@ -37,6 +37,7 @@ pub async fn prepare_update(
 ) -> Result<Prepared, AppError> {
     let installer = setup.installer();
     let before = installer.entry(name)?;
+    refuse_foreign(name, &before)?;
     let source = Source::parse(&before.pin.source, setup.home.path())?;
     if let Source::Folder(folder) = &source
         && *folder == installer.folder(&before)

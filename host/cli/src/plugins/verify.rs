@@ -42,7 +42,7 @@ fn word(state: State) -> (&'static str, Tone) {
     match state {
         State::Ok => ("ok", Tone::Good),
         State::Revoked => ("revoked", Tone::Warning),
-        State::Ungranted => ("not granted", Tone::Bad),
+        State::Ungranted | State::Foreign => ("not granted", Tone::Bad),
         State::Altered => ("changed", Tone::Bad),
         State::Missing => ("missing", Tone::Bad),
         State::Unfinished => ("unfinished", Tone::Warning),

@@ -45,14 +45,18 @@ pub(crate) fn exports_in(folder: &Path, manifest: &Manifest) -> Option<Vec<Strin
 }
 
 impl Prepared {
-    /// The installed plugin, if it has the same source. A plugin from elsewhere inherits nothing from it.
+    /// The installed plugin, if it has the same source and its entry was written here. Nothing is inherited from another one.
     pub fn known(&self) -> Option<&Entry> {
+        self.of_same_source().filter(|before| before.is_ours())
+    }
+
+    fn of_same_source(&self) -> Option<&Entry> {
         self.before.as_ref().filter(|before| before.pin.origin().has_same_source(&self.pin.origin()))
     }
 
     /// Whether it would replace a plugin from another source.
     pub fn replaces_another(&self) -> bool {
-        self.before.is_some() && self.known().is_none()
+        self.before.is_some() && self.of_same_source().is_none()
     }
 
     /// Whether a lock pins it.
@@ -169,7 +173,7 @@ impl Prepared {
 
     /// Refuses a key that differs from the pinned one.
     pub fn same_key(&self) -> Result<(), InstallError> {
-        match self.known().and_then(pinned_key) {
+        match self.of_same_source().and_then(pinned_key) {
             Some(pinned) if self.pin.signer.as_deref() != Some(pinned) => Err(InstallError::Key {
                 name: self.manifest.name.clone(),
                 pinned: pinned.to_owned(),

@@ -93,6 +93,11 @@ pub enum Ungranted {
         /// The folder in `plugins.lock`, relative to the folder of plugins.
         granted: String,
     },
+    /// Hermes did not write its entry of `plugins.lock` in this home.
+    #[error(
+        "its entry in plugins.lock comes from elsewhere or was changed outside of Hermes, and you have not agreed to it"
+    )]
+    Foreign(String),
     /// The bytes in its folder are not those that were granted.
     #[error("its files have changed since you allowed it to run")]
     Altered(String),

@@ -30,7 +30,7 @@ fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
         native: false,
     };
     let mut lock = Lock::default();
-    lock.plugins.insert("mine".to_owned(), Entry { pin, previous: None });
+    lock.plugins.insert("mine".to_owned(), Entry::new(pin, None));
     lock.write(&Lock::path(home)).unwrap();
     Catalog::find(&[], &home.join("plugins"), &HashMap::new())
 }
