@@ -278,7 +278,10 @@ fn repository(text: &str) -> Result<Repository, Reason> {
 fn is_folder_within(folder: &str) -> bool {
     let trimmed = folder.trim_end_matches('/');
     !trimmed.is_empty()
-        && trimmed.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '@', '#']))
+        && trimmed.split('/').all(|part| {
+            // A blank at the end would be lost when the address is read again.
+            !matches!(part, "" | "." | "..") && part.trim() == part && !part.contains(['\\', ':', '@', '#'])
+        })
 }
 
 fn image(text: &str) -> Result<Image, Reason> {
