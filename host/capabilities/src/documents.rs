@@ -14,7 +14,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -28,6 +28,8 @@ pub const MAX_DOCUMENT: usize = 1 << 20;
 const MAX_NAME: usize = 64;
 /// Most links that are followed, as many as on Linux.
 const MAX_LINKS: usize = 40;
+/// How long an editor that has emptied a file may take to write it.
+const SAVING: Duration = Duration::from_millis(200);
 
 /// The current content of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,13 @@ pub struct Document {
     pub content: String,
     /// The hash of the text; empty for a document that does not exist.
     pub version: String,
+}
+
+impl Document {
+    /// A document that was removed.
+    fn gone() -> Self {
+        Self { content: String::new(), version: String::new() }
+    }
 }
 
 /// The result of a write.
@@ -180,7 +189,7 @@ impl Documents {
             && let Err(error) = path.symlink_metadata()
             && error.kind() == io::ErrorKind::NotFound
         {
-            return Ok(Written::Conflict(Document { content: String::new(), version: String::new() }));
+            return Ok(Written::Conflict(Document::gone()));
         }
         hermes_private_files::create_folder(dir).map_err(failed("make the folder", dir))?;
         // Both locks are held until the end of the function. The lock file is never removed, because waiting processes
@@ -204,18 +213,28 @@ impl Documents {
 
         // Other documents may have been written while this call waited for the locks.
         self.admit_file(name, content, own_folder)?;
-        let current = load(name, &target)?;
+        let current = settled(name, &target)?;
         if let Some(conflict) = conflict(current.as_ref().map(|(document, _)| document), version) {
             return Ok(Written::Conflict(conflict));
         }
-        let mode = match current {
+        match current {
             Some((_, mode)) if mode & 0o222 == 0 => {
                 return Err(DocumentsError::Protected { name: name.to_owned(), path: target });
             }
-            Some((_, mode)) => Mode::Kept(mode),
-            None => Mode::New(0o600),
-        };
-        replace::replace(&dir, &handle, file_name, content.as_bytes(), mode).map_err(failed("write", &target))?;
+            Some((document, mode)) => {
+                let texts = (document.content.as_bytes(), content.as_bytes());
+                let replaced = replace::replace_unchanged(&dir, &handle, file_name, texts, Mode::Kept(mode));
+                if !replaced.map_err(failed("write", &target))? {
+                    let saved = settled(name, &target)?.map(|(document, _)| document);
+                    return Ok(Written::Conflict(saved.unwrap_or_else(Document::gone)));
+                }
+            }
+            None => {
+                let mode = Mode::New(0o600);
+                replace::replace(&dir, &handle, file_name, content.as_bytes(), mode)
+                    .map_err(failed("write", &target))?;
+            }
+        }
         Ok(Written::At(version_of(content)))
     }
 
@@ -300,8 +319,23 @@ fn conflict(current: Option<&Document>, known: Option<&str>) -> Option<Document>
     let known = known.unwrap_or_default();
     match current {
         Some(document) if document.version != known => Some(document.clone()),
-        None if !known.is_empty() => Some(Document { content: String::new(), version: String::new() }),
+        None if !known.is_empty() => Some(Document::gone()),
         _ => None,
+    }
+}
+
+/// Like [`load`], but not in the middle of a save: some editors empty the file before they write it. A file that stays empty
+/// is an empty document.
+fn settled(name: &str, path: &Path) -> Result<Option<(Document, u32)>, DocumentsError> {
+    let begun = Instant::now();
+    loop {
+        let found = load(name, path)?;
+        let is_empty = found.as_ref().is_some_and(|(document, _)| document.content.is_empty());
+        let changed = || path.metadata().and_then(|meta| meta.modified()).ok()?.elapsed().ok();
+        if !is_empty || changed().is_none_or(|ago| ago >= SAVING) || begun.elapsed() >= SAVING {
+            return Ok(found);
+        }
+        std::thread::sleep(SAVING / 20);
     }
 }
 

@@ -213,6 +213,69 @@ fn child_process() {
     }
 }
 
+/// Editors know no lock. This one adds a line to what it has read, and puts back what its save replaced unseen.
+#[test]
+fn a_save_of_an_editor_between_two_writes_is_not_lost() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    let (home, documents) = home();
+    written(documents.write(NAME, "", None).unwrap());
+    let (path, draft) = (home.path().join("memories").join(NAME), home.path().join("memories/draft"));
+    let add = |line: &str| {
+        let mut current = documents.read(NAME).unwrap().unwrap();
+        loop {
+            let text = format!("{}{line}\n", current.content);
+            match documents.write(NAME, &text, Some(&current.version)).unwrap() {
+                Written::At(_) => return,
+                Written::Conflict(other) => current = other,
+            }
+        }
+    };
+    let save = |line: &str| {
+        let mut lines = vec![line.to_owned()];
+        while !lines.is_empty() {
+            let read = fs::read_to_string(&path).unwrap();
+            let text = format!("{read}{}\n", lines.join("\n"));
+            fs::write(&draft, &text).unwrap();
+            renameat_with(CWD, &draft, CWD, &path, RenameFlags::EXCHANGE).unwrap();
+            let replaced = fs::read_to_string(&draft).unwrap();
+            lines =
+                replaced.lines().filter(|line| !text.lines().any(|saved| saved == *line)).map(str::to_owned).collect();
+        }
+        thread::sleep(Duration::from_millis(3));
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| (0..STEPS).for_each(|step| add(&format!("host {step}"))));
+        scope.spawn(|| (0..STEPS).for_each(|step| save(&format!("editor {step}"))));
+    });
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let mut expected: Vec<String> =
+        (0..STEPS).flat_map(|step| [format!("host {step}"), format!("editor {step}")]).collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_document_that_an_editor_has_emptied_and_writes_is_read_when_it_is_written() {
+    let (home, documents) = home();
+    let version = written(documents.write(NAME, "one", None).unwrap());
+    let path = home.path().join("memories").join(NAME);
+    let outcome = thread::scope(|scope| {
+        let file = fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+        scope.spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            std::io::Write::write_all(&mut &file, b"one\ntwo").unwrap();
+        });
+        documents.write(NAME, "mine", Some(&version)).unwrap()
+    });
+    let Written::Conflict(current) = outcome else { panic!("the save was overwritten") };
+    // On a busy machine the editor may be slower than anyone waits.
+    assert!(["", "one\ntwo"].contains(&current.content.as_str()), "{current:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo");
+}
+
 mod attack {
     use super::*;
 
