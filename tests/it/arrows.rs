@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-runtime",
             "hermes-capabilities",
+            "hermes-notes",
             "hermes-conversation",
             "hermes-private-files",
         ],
@@ -44,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-runtime",
             "hermes-capabilities",
+            "hermes-notes",
             "hermes-conversation",
             "hermes-diagnostic",
             "hermes-private-files",
@@ -161,6 +163,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-private-files", &[]),
     // The other side of it is the SDK's.
     ("hermes-plugin-abi", &[]),
+    // The format of the built-in memory; the plugin `builtin` uses it too.
+    ("hermes-notes", &[]),
     ("hermes-conversation", &[]),
     ("hermes-diagnostic", &[]),
     ("xtask", &[]),

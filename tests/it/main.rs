@@ -14,6 +14,7 @@ mod features;
 mod fixtures;
 mod install;
 mod kinds;
+mod memory;
 mod plugins;
 mod promises;
 mod prompt;

@@ -329,8 +329,15 @@ fn for_engine(given: &CompressionSection) -> Vec<(&'static str, Value)> {
 
 /// The values below `memory` that the built-in memory gets.
 fn for_memory(given: &MemorySection) -> Vec<(&'static str, Value)> {
-    let values = [("memory_char_limit", given.memory_char_limit), ("user_char_limit", given.user_char_limit)];
-    values.into_iter().filter_map(|(name, value)| Some((name, value?.get().into()))).collect()
+    let limits = [
+        ("memory_char_limit", given.memory_char_limit),
+        ("user_char_limit", given.user_char_limit),
+        ("facts_char_limit", given.facts_char_limit),
+    ];
+    let limits = limits.into_iter().filter_map(|(name, value)| Some((name, value?.get().into())));
+    let switches = [("write_approval", given.write_approval), ("background_tidy", given.background_tidy)];
+    let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (name, true.into()));
+    limits.chain(switches).collect()
 }
 
 /// Adds the host's settings for a plugin to the plugin's own section, which takes precedence.

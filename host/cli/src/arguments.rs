@@ -7,6 +7,7 @@ use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
 use crate::failure::{Failure, Kind};
 use crate::imported::Parts;
 use crate::lab::LabCommand;
+use crate::memory::MemoryCommand;
 use crate::plugins::grant::GrantArguments;
 use crate::plugins::install::InstallArguments;
 use crate::plugins::new::NewArguments;
@@ -136,6 +137,11 @@ pub(crate) enum Command {
     Plugins {
         #[command(subcommand)]
         command: Option<PluginsCommand>,
+    },
+    /// Show, search, change and move what the agent remembers
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
     },
     /// Show the effective configuration
     Config {
@@ -485,6 +491,7 @@ impl Command {
             Self::Lab { .. } => "lab",
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
+            Self::Memory { .. } => "memory",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",

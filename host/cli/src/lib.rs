@@ -22,6 +22,7 @@ pub mod invariants;
 mod lab;
 mod launch;
 mod logging;
+mod memory;
 mod oneshot;
 mod plugins;
 mod progress;
@@ -87,6 +88,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
+        Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
     }

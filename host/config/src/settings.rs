@@ -116,6 +116,13 @@ pub struct MemorySection {
     /// Most characters in USER.md.
     #[schemars(extend("default" = 1375))]
     pub user_char_limit: Option<Whole<1>>,
+    /// Most characters in FACTS.md.
+    #[schemars(extend("default" = 50_000))]
+    pub facts_char_limit: Option<Whole<1>>,
+    /// Whether what the model writes to these files waits until you approve it.
+    pub write_approval: bool,
+    /// Whether the built-in memory proposes to tidy its notes while a session is idle; the proposals wait for your approval.
+    pub background_tidy: bool,
 }
 
 /// `plugins`.

@@ -1,31 +1,58 @@
-//! Long-term memory in two short texts, `MEMORY.md` and `USER.md`. Both are part of the system prompt. The model edits
-//! them with the tool `memory`, and the user can edit them at any time.
+//! Long-term memory in short texts. `USER.md` and `MEMORY.md` are part of the system prompt, and `FACTS.md` is recalled when a
+//! message mentions one of its entries. The user can edit all three at any time. The working state of a conversation is for
+//! this conversation only. The model edits all of them with the tool `memory`.
 //!
 //! All writes go through `documents`, so concurrent sessions do not overwrite each other. Changes appear in the prompt of
 //! the next session, because the prompt of a running session is frozen.
 
-mod notes;
+mod answer;
+mod facts;
+mod request;
+mod working;
 
 use std::num::NonZeroUsize;
 
+use hermes_notes::{Change, Done, Notes, Pending, Rules, Target, day, percent, thousands, tidy, usage};
+use hermes_plugin::memory_provider::{Query, Recollection};
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, Instance, MemoryProvider, Setup, Tools, documents, log};
+use hermes_plugin::{
+    Error, ErrorKind, Instance, MemoryEvents, MemoryProvider, MemoryUpkeep, MessageRange, Progress, Setup, Tools,
+    clock, documents, log,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use notes::{Change, Done, Notes, Refusal};
+use answer::failure;
+use facts::Facts;
+use request::{Arguments, Place, Request};
+
+/// Attempts of a write, each with five looks at the document, while other sessions write it too.
+const ATTEMPTS: u32 = 8;
+/// Purposes of sessions that do not write: what a delegate or a timer notes is not what the user said.
+const READERS: [&str; 3] = ["subagent", "cron", "flush"];
 
 struct Builtin {
-    limits: Limits,
+    config: Config,
+    session: String,
+    may_write: bool,
+    facts: Facts,
 }
 
 /// Sizes in characters.
 #[derive(Clone, Copy, Debug, Deserialize)]
-struct Limits {
+struct Config {
     #[serde(rename = "memory_char_limit", default = "memory_limit")]
     memory: NonZeroUsize,
     #[serde(rename = "user_char_limit", default = "user_limit")]
     user: NonZeroUsize,
+    #[serde(rename = "facts_char_limit", default = "facts_limit")]
+    facts: NonZeroUsize,
+    /// Writes wait until the user approves them.
+    #[serde(default)]
+    write_approval: bool,
+    /// Tidying is proposed while a session is idle.
+    #[serde(default)]
+    background_tidy: bool,
 }
 
 fn memory_limit() -> NonZeroUsize {
@@ -36,50 +63,45 @@ fn user_limit() -> NonZeroUsize {
     const { NonZeroUsize::new(1_375).expect("not zero") }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Target {
-    Memory,
-    User,
+fn facts_limit() -> NonZeroUsize {
+    const { NonZeroUsize::new(50_000).expect("not zero") }
 }
 
-impl Target {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::User => "user",
-        }
-    }
-
-    fn document(self) -> &'static str {
-        match self {
-            Self::Memory => "MEMORY.md",
-            Self::User => "USER.md",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Memory => "MEMORY (your notes)",
-            Self::User => "USER PROFILE (who the user is)",
-        }
+fn title(target: Target) -> &'static str {
+    match target {
+        Target::Memory => "MEMORY (your notes)",
+        Target::User => "USER PROFILE (who the user is)",
+        Target::Facts => "FACTS (what happened)",
     }
 }
 
-impl Limits {
-    fn of(self, target: Target) -> usize {
+impl Config {
+    fn limit(self, target: Target) -> usize {
         match target {
             Target::Memory => self.memory.get(),
             Target::User => self.user.get(),
+            Target::Facts => self.facts.get(),
         }
+    }
+
+    fn rules(self, target: Target) -> Rules {
+        // The user's day, not that of Greenwich.
+        let offset = i64::from(clock::utc_offset()) * 60_000;
+        let today = || day(clock::now().saturating_add_signed(offset));
+        Rules { limit: self.limit(target), day: (target == Target::Facts).then(today) }
     }
 }
 
 impl Instance for Builtin {
-    type Config = Limits;
+    type Config = Config;
 
-    fn new(setup: Setup<Limits>) -> Result<Self, Error> {
-        Ok(Self { limits: setup.config })
+    fn new(setup: Setup<Config>) -> Result<Self, Error> {
+        Ok(Self {
+            config: setup.config,
+            may_write: !READERS.contains(&setup.session.purpose.as_str()),
+            session: setup.session.id,
+            facts: Facts::default(),
+        })
     }
 }
 
@@ -87,7 +109,7 @@ impl MemoryProvider for Builtin {
     fn system_prompt(&mut self) -> Result<String, Error> {
         let mut blocks = Vec::new();
         for target in [Target::Memory, Target::User] {
-            let limit = self.limits.of(target);
+            let limit = self.config.limit(target);
             // A read error must not look like an empty document: the `?` keeps the session's earlier text.
             let Some(document) = documents::read(target.document())? else { continue };
             let notes = Notes::parse(&document.content);
@@ -103,272 +125,185 @@ impl MemoryProvider for Builtin {
         }
         Ok(blocks.join("\n\n"))
     }
+
+    fn recall(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
+        let state = working::of(&self.session)?;
+        // The model wrote it itself: it is shown again when the conversation does not contain it any more.
+        let state =
+            state.map(|text| Recollection::new("working", format!("Working state of this conversation:\n{text}")));
+        let mut recalled: Vec<Recollection> = state.into_iter().collect();
+        recalled.extend(self.facts.find(&query.text)?);
+        Ok(recalled)
+    }
+}
+
+impl MemoryEvents for Builtin {
+    fn before_compact(&mut self, _: MessageRange) -> Result<String, Error> {
+        Ok(working::of(&self.session)?.unwrap_or_default())
+    }
+}
+
+impl MemoryUpkeep for Builtin {
+    fn upkeep(&mut self) -> Result<Progress, Error> {
+        if self.config.background_tidy {
+            for target in Target::ALL {
+                self.propose_tidying(target)?;
+            }
+        }
+        Ok(Progress::Done)
+    }
 }
 
 impl Tools for Builtin {
     fn catalog(&self) -> Result<Vec<Tool>, Error> {
-        let description = format!(
-            "Keep notes that last beyond this conversation; they stand at its start in every later one. Save without being \
-             asked what will matter again: who the user is and how they like to work (target `user`, {} characters), and \
-             facts about the environment, conventions and lessons learned (target `memory`, {} characters). Not progress \
-             on the task at hand, nor what can be looked up. Short entries, one fact each. `replace` and `remove` find \
-             an entry by any text in it that no other entry has, and act on the whole entry.",
-            thousands(self.limits.user.get()),
-            thousands(self.limits.memory.get()),
-        );
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "action": { "type": "string", "enum": ["add", "replace", "remove"] },
-                "target": { "type": "string", "enum": ["memory", "user"] },
-                "content": { "type": "string", "description": "The entry, for add and replace." },
-                "old_text": { "type": "string", "description": "Text in the entry to replace or remove." },
-            },
-            "required": ["action", "target"],
-        });
-        Ok(vec![Tool::new("memory", description, parameters).toolset("memory").effect(Effect::Writes)])
+        if !self.may_write {
+            return Ok(Vec::new());
+        }
+        Ok(vec![request::tool(self.config).toolset("memory").effect(Effect::Writes)])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
         if invocation.name != "memory" {
             return Err(invocation.unknown());
         }
-        let (target, change) = read_arguments(invocation.parse()?)?;
-        let limit = self.limits.of(target);
-        let (answer, done) = documents::update(target.document(), |text| keep(target, text, &change, limit))?;
-        let output = Output::text(answer.to_string());
-        let (target, text) = (target.name(), change.text());
-        Ok(match &done {
-            Done::Added => output.memory_write("added", target, text, None),
-            Done::Replaced(old) => output.memory_write("replaced", target, text, Some(old)),
-            Done::Removed(old) => output.memory_write("removed", target, "", Some(old)),
-            Done::Duplicate => output,
-        })
+        if !self.may_write {
+            let error = "this session does not write memories: report what matters in your answer instead";
+            return Err(failure("read-only", json!({ "error": error })));
+        }
+        let request = Request::read(invocation.parse::<Arguments>()?)?;
+        match request.place {
+            Place::Session => working::write(&self.session, &request).map(|answer| Output::text(answer.to_string())),
+            Place::Notes(target) if self.config.write_approval => self.stage(target, &request),
+            Place::Notes(target) => self.write(target, &request),
+        }
     }
 }
 
-hermes_plugin::export!(Builtin: MemoryProvider, Tools);
+impl Builtin {
+    fn write(&self, target: Target, request: &Request) -> Result<Output, Error> {
+        let rules = self.config.rules(target);
+        let (answer, done) = update(target.document(), |text| {
+            let (notes, done) = answer::apply(target, text, request, &rules)?;
+            let is_new = done.iter().any(|done| *done != Done::Duplicate);
+            let answer = answer::success(target, &notes, request, &done, rules.limit);
+            Ok((is_new.then(|| notes.text()), (answer, done)))
+        })?;
+        let mut output = Output::text(answer.to_string());
+        for (change, done) in request.changes.iter().zip(&done) {
+            let (target, text) = (target.name(), change.text());
+            output = match done {
+                Done::Added => output.memory_write("added", target, text, None),
+                Done::Replaced(old) => output.memory_write("replaced", target, text, Some(old)),
+                Done::Removed(old) => output.memory_write("removed", target, "", Some(old)),
+                Done::Duplicate => output,
+            };
+        }
+        Ok(output)
+    }
 
-#[derive(Deserialize)]
-struct Arguments {
-    #[serde(default)]
-    action: String,
-    target: Option<String>,
-    content: Option<String>,
-    old_text: Option<String>,
-}
-
-fn read_arguments(arguments: Arguments) -> Result<(Target, Change), Error> {
-    let target = match arguments.target.as_deref() {
-        None | Some("memory") => Target::Memory,
-        Some("user") => Target::User,
-        Some(other) => {
-            return Err(failure(
-                "invalid-target",
-                json!({ "error": format!("there is no target {other:?}: use memory or user") }),
-            ));
+    /// Queues a write for the user's approval. What is not possible now is refused now.
+    fn stage(&self, target: Target, request: &Request) -> Result<Output, Error> {
+        let rules = self.config.rules(target);
+        let text = documents::read(target.document())?.map(|document| document.content).unwrap_or_default();
+        let (notes, done) = answer::apply(target, &text, request, &rules)?;
+        if done.iter().all(|done| *done == Done::Duplicate) {
+            return Ok(Output::text(answer::success(target, &notes, request, &done, rules.limit).to_string()));
         }
-    };
-    let content = arguments.content.unwrap_or_default();
-    let old_text = arguments.old_text.unwrap_or_default();
-    let change = match arguments.action.as_str() {
-        "add" => Change::Add { content },
-        "replace" => Change::Replace { old_text, content },
-        "remove" => Change::Remove { old_text },
-        other => {
-            let error = format!("there is no action {other:?}: use add, replace or remove");
-            return Err(failure("unknown-action", json!({ "error": error })));
-        }
-    };
-    Ok((target, change))
-}
-
-/// Applies a change. Returns the new text, or `None` if nothing changes; the answer for the model; and what was done.
-fn keep(target: Target, text: &str, change: &Change, limit: usize) -> Result<(Option<String>, (Value, Done)), Error> {
-    let before = Notes::parse(text);
-    let (notes, done) = before.apply(change, limit).map_err(|refusal| explain(target, &before, limit, refusal))?;
-    let message = match done {
-        Done::Added => "entry added",
-        Done::Duplicate => "this entry already exists; nothing was added",
-        Done::Replaced(_) => "entry replaced",
-        Done::Removed(_) => "entry removed",
-    };
-    let mut answer = json!({
-        "success": true,
-        "done": true,
-        "target": target.name(),
-        "message": message,
-        "usage": usage(notes.chars(), limit),
-        "entry_count": notes.entries().len(),
-    });
-    let new = match &done {
-        Done::Duplicate => None,
-        Done::Added => Some(notes.text()),
-        // Return the old entry in full, so that the model can undo a mistake.
-        Done::Replaced(old) => {
-            answer["replaced_entry"] = json!(old);
-            Some(notes.text())
-        }
-        Done::Removed(old) => {
-            answer["removed_entry"] = json!(old);
-            Some(notes.text())
-        }
-    };
-    Ok((new, (answer, done)))
-}
-
-fn explain(target: Target, notes: &Notes, limit: usize, refusal: Refusal) -> Error {
-    let used = format!("{}/{}", thousands(notes.chars()), thousands(limit));
-    let (code, error) = match refusal {
-        Refusal::NoContent => {
-            return failure(
-                "content-required",
-                json!({ "error": "content is empty; to delete an entry use the action remove" }),
-            );
-        }
-        Refusal::Ambiguous { old_text, previews } => {
+        let id = self.queue(target, &request.changes)?.ok_or_else(|| {
             let error =
-                format!("{} entries contain {old_text:?}; give more text of the intended entry", previews.len());
-            return failure("ambiguous", json!({ "error": error, "matches": previews }));
+                format!("{} writes wait for the user's approval already; ask the user to decide", Pending::MOST);
+            failure("too-many-pending", json!({ "error": error }))
+        })?;
+        Ok(Output::text(
+            json!({
+                "success": true,
+                "done": true,
+                "staged": true,
+                "pending_id": id,
+                "target": target.name(),
+                "message": format!(
+                    "the write waits for the user's approval (`hermes memory approve {id}`); do not repeat it, and do not \
+                     say that it is saved"
+                ),
+            })
+            .to_string(),
+        ))
+    }
+
+    /// The number of the queued write, also if the same one waits already; none if too many wait.
+    fn queue(&self, target: Target, changes: &[Change]) -> Result<Option<u64>, Error> {
+        update(Pending::DOCUMENT, |text| {
+            let mut pending = read_pending(text)?;
+            let operations: Vec<_> = changes.iter().map(hermes_notes::Operation::from).collect();
+            let same =
+                pending.writes.iter().find(|write| write.target == target.name() && write.operations == operations);
+            if let Some(same) = same {
+                return Ok((None, Some(same.id)));
+            }
+            let Some(id) = pending.push(clock::now(), &self.session, target.name(), changes) else {
+                return Ok((None, None));
+            };
+            Ok((Some(json!(pending).to_string()), Some(id)))
+        })
+    }
+
+    /// Queues what would make a document tidy, so that the user sees it before it applies.
+    fn propose_tidying(&self, target: Target) -> Result<(), Error> {
+        let Some(document) = documents::read(target.document())? else { return Ok(()) };
+        let notes = Notes::parse(&document.content);
+        let changes = tidy(&notes, &day(clock::now())).changes();
+        // A mark that does not fit would be refused when the user approves it.
+        let rules = Rules { limit: self.config.limit(target), day: None };
+        if changes.is_empty() || notes.apply_all(&changes, &rules).is_err() {
+            return Ok(());
         }
-        Refusal::NoOldText => {
-            ("old-text-required", "old_text is empty; give some text of the intended entry".to_owned())
+        if let Some(id) = self.queue(target, &changes)? {
+            log::info(format!("tidying of {} waits for approval as number {id}", target.document()));
         }
-        Refusal::NoMatch { old_text } => ("no-match", format!("no entry contains {old_text:?}")),
-        Refusal::OverLimit { content, would_be } => (
-            "over-limit",
-            format!(
-                "{} is at {used} characters, and with this entry of {} it would be at {}. Nothing was written: merge, shorten \
-                 or remove entries first, then try again",
-                target.name(),
-                thousands(content),
-                thousands(would_be),
-            ),
-        ),
-    };
-    failure(code, json!({ "error": error, "usage": used, "current_entries": notes.entries() }))
+        Ok(())
+    }
 }
 
-/// An error whose message has the same JSON format as a success.
-fn failure(code: &str, mut details: Value) -> Error {
-    details["success"] = json!(false);
-    Error::invalid(details.to_string()).with_code(code)
+hermes_plugin::export!(Builtin: MemoryProvider, MemoryEvents, MemoryUpkeep, Tools);
+
+fn read_pending(text: &str) -> Result<Pending, Error> {
+    if text.is_empty() {
+        return Ok(Pending::default());
+    }
+    serde_json::from_str(text).map_err(|error| {
+        // Replacing it would lose writes that the user has not seen.
+        Error::failed(format!("the list of pending writes is damaged ({error}); nothing was written"))
+    })
+}
+
+/// Changes a document, and goes on while other writers are faster.
+fn update<T>(name: &str, mut change: impl FnMut(&str) -> Result<(Option<String>, T), Error>) -> Result<T, Error> {
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        match documents::update(name, &mut change) {
+            Err(error) if error.kind == ErrorKind::Conflict && error.code.is_empty() && left > 0 => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 fn block(target: Target, notes: &Notes, limit: usize) -> Option<String> {
-    let (title, usage) = (target.title(), usage(notes.chars(), limit));
+    let (title, usage) = (title(target), usage(notes.chars(), limit));
     (!notes.entries().is_empty()).then(|| format!("{title} [{usage}]\n\n{}", notes.text()))
 }
 
-fn usage(chars: usize, limit: usize) -> String {
-    let percent = (chars * 100 / limit).min(100);
-    format!("{percent}% — {}/{} chars", thousands(chars), thousands(limit))
-}
-
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+/// What the model should do about a document that is nearly full.
+fn advice(target: Target, chars: usize, limit: usize) -> Option<Value> {
+    let percent = percent(chars, limit);
+    (chars * 5 > limit * 4).then(|| {
+        json!(format!(
+            "{} is {percent}% full: merge entries that belong together, and shorten or remove old ones, in one call with \
+             `operations`",
+            target.name()
+        ))
+    })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use hermes_plugin::testing::Host;
-
-    use super::*;
-
-    fn call(text: &str, arguments: Value) -> Result<(Option<String>, Value), Error> {
-        let (target, change) = read_arguments(serde_json::from_value(arguments).unwrap())?;
-        let (text, (answer, _)) = keep(target, text, &change, 100)?;
-        Ok((text, answer))
-    }
-
-    fn refused(text: &str, arguments: Value) -> (String, Value) {
-        let error = call(text, arguments).unwrap_err();
-        (error.code, serde_json::from_str(&error.message).unwrap())
-    }
-
-    #[test]
-    fn a_success_reports_usage_without_echoing_entries() {
-        let (text, answer) = call("a", json!({"action": "add", "target": "user", "content": "likes tea"})).unwrap();
-        assert_eq!(text.as_deref(), Some("a\n§\nlikes tea"));
-        assert_eq!(
-            answer,
-            json!({
-                "success": true, "done": true, "target": "user", "message": "entry added",
-                "usage": "13% — 13/100 chars", "entry_count": 2,
-            })
-        );
-    }
-
-    #[test]
-    fn a_duplicate_is_a_success_that_writes_nothing() {
-        let (text, answer) = call("a\n§\nb", json!({"action": "add", "target": null, "content": "b"})).unwrap();
-        assert_eq!((text, &answer["success"], &answer["target"]), (None, &json!(true), &json!("memory")));
-    }
-
-    #[test]
-    fn a_replaced_entry_is_returned_in_full() {
-        let arguments = json!({"action": "replace", "target": "memory", "old_text": "vim", "content": "editor: helix"});
-        assert_eq!(call("editor: vim, since 2009", arguments).unwrap().1["replaced_entry"], "editor: vim, since 2009");
-    }
-
-    #[test]
-    fn an_over_limit_error_reports_the_limit_and_all_entries() {
-        let full = "x".repeat(90);
-        let (code, answer) = refused(&full, json!({"action": "add", "target": "memory", "content": "y".repeat(50)}));
-        assert_eq!(
-            (code.as_str(), &answer["success"], &answer["usage"]),
-            ("over-limit", &json!(false), &json!("90/100"))
-        );
-        assert_eq!(answer["current_entries"], json!([full]));
-        let error = answer["error"].as_str().unwrap();
-        assert!(["90/100", "50", "143"].iter().all(|number| error.contains(number)), "{error}");
-    }
-
-    #[test]
-    fn every_refusal_has_a_code_and_an_error_for_the_model() {
-        let cases = [
-            (json!({"action": "add", "target": "notes", "content": "x"}), "invalid-target"),
-            (json!({"action": "merge", "target": "user"}), "unknown-action"),
-            (json!({"action": "add", "target": "user"}), "content-required"),
-            (json!({"action": "remove", "target": "user"}), "old-text-required"),
-            (json!({"action": "remove", "target": "user", "old_text": "zzz"}), "no-match"),
-            (json!({"action": "remove", "target": "user", "old_text": "p"}), "ambiguous"),
-        ];
-        for (arguments, expected) in cases {
-            let (code, answer) = refused("p one\n§\np two", arguments);
-            assert_eq!(code, expected);
-            assert!(answer["success"] == false && answer["error"].is_string(), "{answer}");
-        }
-    }
-
-    #[test]
-    fn the_prompt_shows_entries_under_a_header_and_nothing_without_entries() {
-        let notes = Notes::parse(&format!("a\n§\n{}", "b".repeat(260)));
-        let shown = block(Target::Memory, &notes, 2_200).unwrap();
-        assert!(shown.starts_with("MEMORY (your notes) [12% — 264/2,200 chars]\n\na\n§\nbbb"), "{shown}");
-        assert_eq!(block(Target::User, &Notes::parse(" \n"), 1_375), None);
-        assert_eq!(usage(3_000, 2_200), "100% — 3,000/2,200 chars");
-    }
-
-    #[test]
-    fn limits_come_from_the_configuration() {
-        let host = Host::new();
-        let limits =
-            |config| host.start::<Builtin>(config).map(|plugin| (plugin.limits.memory.get(), plugin.limits.user.get()));
-        assert_eq!(limits(json!({})), Ok((2_200, 1_375)));
-        assert_eq!(limits(json!({ "memory_char_limit": 5000, "other": 1 })), Ok((5_000, 1_375)));
-        for wrong in [json!(0), json!("many")] {
-            let error = limits(json!({ "user_char_limit": wrong })).unwrap_err();
-            assert!(error.message.starts_with("`user_char_limit`: "), "{}", error.message);
-        }
-    }
-}
+mod tests;

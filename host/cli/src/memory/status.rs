@@ -1,0 +1,127 @@
+//! `hermes memory status` and `off`.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use hermes_app::{ModelChoice, Undelivered};
+use hermes_config::Edit;
+use hermes_notes::{Target, usage};
+use hermes_plugin_host::Selection;
+use hermes_store::{QueuedTurn, Store};
+use serde_json::json;
+
+use super::notebook::Notebook;
+use super::{printed, printed_json};
+use crate::console::{Console, Tone};
+use crate::failure::Failure;
+use crate::launch::Setup;
+use crate::table::{Align, Table};
+use crate::text;
+
+pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let notebook = Notebook::open(setup);
+    let pending = notebook.pending()?.writes.len();
+    let selected = setup.selection(&ModelChoice::default()).memory;
+    let turns: Vec<QueuedTurn> = match Store::open_read_only(setup.home.path())? {
+        Some(store) => store.outbox()?,
+        None => Vec::new(),
+    };
+    // A provider that is not used any more can still have turns that wait.
+    let mut providers: BTreeSet<&str> = turns.iter().map(|turn| turn.provider.as_str()).collect();
+    providers.extend(selected.as_deref());
+    let catalog = setup.catalog();
+
+    let mut documents = Vec::new();
+    for target in Target::ALL {
+        documents.push((target, notebook.notes(target)?, notebook.limit(target)));
+    }
+    if json {
+        let documents: Vec<_> = documents
+            .iter()
+            .map(|(target, notes, limit)| {
+                json!({
+                    "target": target.name(), "document": target.document(), "entries": notes.entries().len(),
+                    "chars": notes.chars(), "limit": limit,
+                })
+            })
+            .collect();
+        let mut listed = Vec::new();
+        for name in &providers {
+            let of = |turn: &&QueuedTurn| turn.provider == *name;
+            listed.push(json!({
+                "name": name,
+                "selected": selected.as_deref() == Some(name),
+                "installed": catalog.get(name).is_some(),
+                "turns": turns.iter().filter(of).collect::<Vec<_>>(),
+            }));
+        }
+        return printed_json(&json!({
+            "builtin": {
+                "enabled": notebook.is_on, "write_approval": notebook.asks(), "pending": pending, "documents": documents,
+            },
+            "provider": selected,
+            "providers": listed,
+        }));
+    }
+
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    let on = |is_on: bool| if is_on { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
+    table.row([(Tone::Plain, Selection::MEMORY.to_owned()), on(notebook.is_on)]);
+    for (target, notes, limit) in &documents {
+        let entries = match notes.entries().len() {
+            1 => "1 entry".to_owned(),
+            count => format!("{count} entries"),
+        };
+        let line = format!("{}, {entries}", usage(notes.chars(), *limit));
+        let tone = if notes.chars() > *limit { Tone::Warning } else { Tone::Plain };
+        table.row([(Tone::Plain, format!("  {}", target.document())), (tone, line)]);
+    }
+    if pending > 0 || notebook.asks() {
+        let line = format!("{} for your approval (`hermes memory pending`)", waits(pending));
+        let tone = if pending > 0 { Tone::Warning } else { Tone::Plain };
+        table.row([(Tone::Plain, "  pending".to_owned()), (tone, line)]);
+    }
+    if selected.is_none() {
+        table
+            .row([(Tone::Plain, "provider".to_owned()), (Tone::Faint, "none (memory.provider is not set)".to_owned())]);
+    }
+    for name in providers {
+        let state = match (selected.as_deref() == Some(name), catalog.get(name).is_some()) {
+            (true, true) => (Tone::Good, "selected".to_owned()),
+            (true, false) => (Tone::Bad, "selected, but not installed".to_owned()),
+            (false, _) => (Tone::Faint, "not selected".to_owned()),
+        };
+        table.row([(Tone::Plain, text::line(name)), state]);
+        let Undelivered { waiting, set_aside } = Undelivered::read(&setup.home, name)?;
+        if let Some(waiting) = waiting {
+            table.row([(Tone::Plain, "  waiting".to_owned()), (Tone::Warning, text::line(&waiting.line()))]);
+        }
+        if let Some(rejected) = set_aside {
+            table.row([(Tone::Plain, "  set aside".to_owned()), (Tone::Bad, text::line(&rejected.line()))]);
+        }
+    }
+    printed(&table.text(console))
+}
+
+fn waits(count: usize) -> String {
+    match count {
+        0 => "nothing waits".to_owned(),
+        1 => "1 write waits".to_owned(),
+        count => format!("{count} writes wait"),
+    }
+}
+
+pub(super) fn off(setup: &Setup) -> Result<ExitCode, Failure> {
+    let Some(name) = &setup.config.settings().memory.provider else {
+        return printed(
+            "Nothing changed: no memory provider is selected. `hermes plugins disable builtin` turns off the built-in memory.\n",
+        );
+    };
+    let mut edit = Edit::of(&setup.home.config())?;
+    edit.remove("memory.provider")?;
+    edit.save()?;
+    printed(&format!(
+        "memory.provider: none (was {})\nThe change applies to new sessions. Turns that wait for it are kept.\n",
+        text::line(name)
+    ))
+}
