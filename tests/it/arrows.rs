@@ -102,6 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "hermes-plugin-host",
             "hermes-runtime",
+            "hermes-capabilities",
             "hermes-conversation",
             "hermes-private-files",
             "hermes-http-client",

@@ -17,6 +17,7 @@ mod group;
 mod guard;
 mod kept;
 mod lookup;
+mod own;
 mod ring;
 mod running;
 #[cfg(target_os = "linux")]
@@ -38,6 +39,7 @@ pub use background::{Background, Chunk, Listed, ProgramId};
 pub use chain::Places;
 pub use child::run;
 pub use group::end_all;
+pub use own::OwnProgram;
 pub use running::{SupervisorCommand, supervise_with};
 #[cfg(target_os = "linux")]
 pub use supervisor::serve as supervise;

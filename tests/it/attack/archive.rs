@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use hermes_tests::{Home, staged_guest};
 
+#[cfg(target_os = "linux")]
+use super::processes::{family_of, program_of};
+
 /// A repository in the workspace with the plugin `keeper` and these attributes.
 fn repository(home: &Home, attributes: &str) -> String {
     let (manifest, component) = staged_guest("keeper");
@@ -96,4 +99,32 @@ fn a_message_of_git_cannot_draw_on_the_terminal() {
     let refused = home.hermes(&install).env("PATH", &path).run().refused();
     assert!(refused.stderr.contains("no such repository"), "{refused}");
     assert!(!refused.stderr.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{refused}");
+}
+
+/// Git must not go on below a server that says nothing, after Hermes was killed.
+#[cfg(target_os = "linux")]
+#[test]
+fn git_ends_with_hermes_when_it_is_killed() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = format!("git+http://{}/x", silent.local_addr().unwrap());
+    for signal in ["KILL", "TERM", "HUP"] {
+        let home = Home::new();
+        home.config("{}\n");
+        let running = home.hermes(&["plugins", "install", &source, "--insecure"]).spawn();
+        // The connection shows that git waits for the server.
+        let (_connection, _) = silent.accept().unwrap();
+        let family = family_of(running.id());
+        let gits: Vec<u32> =
+            family.into_iter().filter(|pid| program_of(*pid).is_some_and(|name| name.starts_with("git"))).collect();
+        assert!(!gits.is_empty(), "git does not run");
+        let sent = Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        // Git itself gives up after a minute.
+        let until = Instant::now() + Duration::from_secs(40);
+        while let Some(alive) = gits.iter().find(|pid| program_of(**pid).is_some()) {
+            assert!(Instant::now() < until, "{} is alive after {signal}", program_of(*alive).unwrap_or_default());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running.wait();
+    }
 }

@@ -61,6 +61,11 @@ impl Watched {
 
 /// Bytes of memory of a process and all its descendants, without compilers.
 fn memory_of(root: u32) -> u64 {
+    family_of(root).into_iter().filter(|process| !is(*process, "compile-plugin")).filter_map(resident).sum()
+}
+
+/// A process and all its descendants.
+pub(super) fn family_of(root: u32) -> Vec<u32> {
     let processes: Vec<(u32, u32)> =
         all().into_iter().filter_map(|process| Some((process, parent(process)?))).collect();
     let mut family = vec![root];
@@ -69,7 +74,15 @@ fn memory_of(root: u32) -> u64 {
         family.extend(processes.iter().filter(|(_, parent)| *parent == of).map(|(process, _)| *process));
         at += 1;
     }
-    family.into_iter().filter(|process| !is(*process, "compile-plugin")).filter_map(resident).sum()
+    family
+}
+
+/// The program that a process runs, without its folder; nothing if the process has ended.
+pub(super) fn program_of(process: u32) -> Option<String> {
+    let arguments = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let program = String::from_utf8_lossy(arguments.split(|byte| *byte == 0).next()?).into_owned();
+    let program = program.rsplit('/').next()?.to_owned();
+    (!program.is_empty()).then_some(program)
 }
 
 fn all() -> Vec<u32> {

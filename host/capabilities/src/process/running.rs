@@ -1,8 +1,8 @@
 //! A program that runs: below a supervisor, or as a child of the host where there is none.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) struct Running {
     pub(super) errors: Option<Output>,
     process: Process,
     /// They are removed after the program's end.
-    _copies: Copies,
+    _copies: Option<Copies>,
 }
 
 enum Process {
@@ -96,7 +96,14 @@ impl Prepared<'_> {
         }
         let mut tries = 1;
         let (started, process) = loop {
-            match spawn(run, &start, &environment) {
+            let execution = Execution {
+                program: start.program.as_os_str(),
+                name: &start.name,
+                arguments: &start.arguments,
+                folder: &run.folder,
+                environment: &environment,
+            };
+            match spawn(&execution, run.background) {
                 Ok(started) => break started,
                 // A child that this process forked meanwhile has the copy open until it becomes another program.
                 Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < TRIES => {
@@ -114,8 +121,25 @@ impl Prepared<'_> {
             }
         };
         let Streams { input, output, errors } = started;
-        Ok(Running { input, output, errors, process, _copies: copies })
+        Ok(Running { input, output, errors, process, _copies: Some(copies) })
     }
+}
+
+/// Starts a program of the host's own, as it is. Blocks until it runs.
+pub(super) fn begin_own(execution: &Execution<'_>) -> io::Result<Running> {
+    let (Streams { input, output, errors }, process) = spawn(execution, false)?;
+    Ok(Running { input, output, errors, process, _copies: None })
+}
+
+/// What the system starts.
+pub(super) struct Execution<'a> {
+    pub(super) program: &'a OsStr,
+    /// The argument 0.
+    pub(super) name: &'a OsStr,
+    pub(super) arguments: &'a [OsString],
+    pub(super) folder: &'a Path,
+    /// The whole environment.
+    pub(super) environment: &'a [(OsString, OsString)],
 }
 
 /// The host's ends of the standard streams.
@@ -125,16 +149,17 @@ struct Streams {
     errors: Option<Output>,
 }
 
-fn spawn(run: &Run, start: &Start, environment: &[(OsString, OsString)]) -> io::Result<(Streams, Process)> {
+/// `guarded`: a program in the background, which outlives the call that started it.
+fn spawn(execution: &Execution<'_>, guarded: bool) -> io::Result<(Streams, Process)> {
     #[cfg(target_os = "linux")]
     if let Some(command) = SUPERVISOR.get() {
-        return supervised::begin(run, start, environment, command);
+        return supervised::begin(execution, command);
     }
-    let mut command = Command::new(&start.program);
-    command.args(&start.arguments).current_dir(&run.folder);
+    let mut command = Command::new(execution.program);
+    command.args(execution.arguments).current_dir(execution.folder);
     #[cfg(unix)]
-    command.arg0(&start.name);
-    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    command.arg0(execution.name);
+    command.env_clear().envs(execution.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
@@ -145,7 +170,7 @@ fn spawn(run: &Run, start: &Start, environment: &[(OsString, OsString)]) -> io::
         output: child.stdout.take().map(|pipe| Box::new(pipe) as Output),
         errors: child.stderr.take().map(|pipe| Box::new(pipe) as Output),
     };
-    let guard = run.background.then(|| Guard::of(&group));
+    let guard = guarded.then(|| Guard::of(&group));
     Ok((streams, Process::Direct { _guard: guard, child, group: Some(group) }))
 }
 
@@ -180,7 +205,6 @@ impl Running {
 
 #[cfg(target_os = "linux")]
 mod supervised {
-    use std::ffi::OsString;
     use std::io::{self, Read as _};
     use std::os::fd::{AsFd as _, OwnedFd};
     use std::os::unix::net::UnixStream;
@@ -193,9 +217,9 @@ mod supervised {
     use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
     use tokio::process::{Child, Command};
 
+    use super::super::End;
     use super::super::supervisor::{KILL, TERMINATE, send_streams};
-    use super::super::{End, Run};
-    use super::{Input, Output, Process, Start, Streams, SupervisorCommand};
+    use super::{Execution, Input, Output, Process, Streams, SupervisorCommand};
 
     /// How long a supervisor may take to start its program. A busy machine needs a while.
     const START: Duration = Duration::from_secs(60);
@@ -213,16 +237,12 @@ mod supervised {
         end: Option<End>,
     }
 
-    pub(super) fn begin(
-        run: &Run,
-        start: &Start,
-        environment: &[(OsString, OsString)],
-        supervisor: &SupervisorCommand,
-    ) -> io::Result<(Streams, Process)> {
+    pub(super) fn begin(execution: &Execution<'_>, supervisor: &SupervisorCommand) -> io::Result<(Streams, Process)> {
+        let Execution { program, name, arguments, folder, environment } = execution;
         let (mut own, other) = UnixStream::pair()?;
         let mut command = Command::new(&supervisor.program);
-        command.args(&supervisor.arguments).arg("--").arg(&start.program).arg(&start.name).args(&start.arguments);
-        command.current_dir(&run.folder).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        command.args(&supervisor.arguments).arg("--").arg(program).arg(name).args(*arguments);
+        command.current_dir(folder).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(OwnedFd::from(other))).stdout(Stdio::null()).stderr(Stdio::null());
         // A Ctrl-C at the terminal must not end the supervisor before the program.
         command.arg0("hermes").process_group(0);

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use hermes_capabilities::process::{End, OwnProgram};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::{Fetched, Fetching, made};
@@ -95,10 +96,8 @@ fn limited(program: &str) -> Command {
     Command::new(program)
 }
 
-/// Whether the shell did not find the program.
-fn is_missing(status: std::process::ExitStatus) -> bool {
-    cfg!(unix) && status.code() == Some(127)
-}
+/// The exit code of a shell that did not find the program.
+const NOT_FOUND: i32 = 127;
 
 fn not_found() -> Reason {
     Reason::new("`git` is not on the PATH", "install git, or install from an archive")
@@ -147,7 +146,7 @@ impl Git<'_> {
             "maintenance.auto=false",
             "submodule.recurse=false",
             "http.followRedirects=initial",
-            // Git ends by itself when a server says nothing more, also if Hermes was killed.
+            // Git ends by itself when a server says nothing more.
             "http.lowSpeedLimit=100",
             "http.lowSpeedTime=60",
             "core.packedGitLimit=512m",
@@ -159,19 +158,18 @@ impl Git<'_> {
         command
     }
 
-    /// Runs a command to its end. Returns the beginning of its standard output, or the first error on its standard error.
+    /// Runs a command to its end; it ends with the host. Returns the beginning of its standard output, or the first error on its standard error.
     async fn run(&self, arguments: &[&str], configuration: Configuration) -> Result<String, Reason> {
-        let mut command = tokio::process::Command::from(self.command(arguments, configuration));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| {
+        let started = OwnProgram::start(&self.command(arguments, configuration)).await;
+        let mut git = started.map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
                 not_found()
             } else {
                 format!("git cannot be started: {error}").into()
             }
         })?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let output = async { tokio::join!(beginning(stdout), beginning(stderr), child.wait()) };
+        let (stdout, stderr) = (git.output.take(), git.errors.take());
+        let output = async { tokio::join!(beginning(stdout), beginning(stderr), git.ended()) };
         tokio::pin!(output);
         let begun = Instant::now();
         let (stdout, stderr, status) = loop {
@@ -187,14 +185,11 @@ impl Git<'_> {
                 }
             }
         };
-        let status = status.map_err(|error| error.to_string())?;
-        if status.success() {
-            return Ok(String::from_utf8_lossy(&stdout).into_owned());
+        match status.map_err(|error| error.to_string())? {
+            End::Exited(0) => Ok(String::from_utf8_lossy(&stdout).into_owned()),
+            End::Exited(NOT_FOUND) if cfg!(unix) => Err(not_found()),
+            _ => Err(first_error(&stderr).into()),
         }
-        if is_missing(status) {
-            return Err(not_found());
-        }
-        Err(first_error(&stderr).into())
     }
 
     /// Passes a tree as a tar stream to the rules for archives.
