@@ -78,7 +78,7 @@ impl Context {
             return true;
         }
         let limits = self.meter.limits();
-        let computed = self.call.computed();
+        let computed = self.call.computed_at_tick();
         if self.call.host_calls > limits.get(Limit::HostCalls) {
             self.meter.refused = Some(Limit::HostCalls);
         } else if computed > limits.time(Limit::Cpu) {
@@ -166,8 +166,8 @@ impl Call {
     }
 
     /// The processor time of this call, without the start of its instance.
-    fn computed(&self) -> Duration {
-        self.processor_time.total().saturating_sub(self.computed_before)
+    fn computed_at_tick(&self) -> Duration {
+        self.processor_time.total_at_tick().saturating_sub(self.computed_before)
     }
 
     /// Begins with this deadline, after the instance has started: what it computed until now does not count.

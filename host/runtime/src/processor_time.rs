@@ -1,12 +1,20 @@
-//! Measures the processor time of a call: all that its thread computes while the call's future is polled. While the future
-//! waits, it is not polled, so no wait counts, however short or frequent the waits are.
+//! Measures the processor time of a call: what its thread computes while the call's future is polled. While the future waits,
+//! it is not polled, so no wait counts, however short or frequent the waits are.
+//!
+//! To ask the system for a thread's processor time takes longer than a short call. So the clock on the wall measures the
+//! beginning of a poll, which the guest's first tick ends; most polls have no more than this beginning.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::engine::TICK;
+
+/// What the beginning of a poll counts at most: the thread may have been without a processor, and ticks may be late.
+const BEGINNING: Duration = TICK.saturating_mul(2);
 
 /// The processor time of one call.
 #[derive(Debug, Default)]
@@ -14,17 +22,45 @@ pub(crate) struct ProcessorTime(Mutex<Measured>);
 
 #[derive(Debug, Default)]
 struct Measured {
-    /// The time of finished polls.
+    /// The time that is no longer measured.
     before: Duration,
-    /// The clock of the polling thread when the present poll began.
-    since: Option<Duration>,
+    present: Option<Present>,
+}
+
+/// The present poll.
+#[derive(Debug, Clone, Copy)]
+enum Present {
+    /// It began at this time.
+    Beginning(Instant),
+    /// Its beginning is counted; the clock of the polling thread showed this at the end of the beginning.
+    Later(Duration),
+}
+
+impl Measured {
+    fn total(&self) -> Duration {
+        self.before
+            + match self.present {
+                None => Duration::ZERO,
+                Some(Present::Beginning(begun)) => begun.elapsed().min(BEGINNING),
+                Some(Present::Later(since)) => thread_time().saturating_sub(since),
+            }
+    }
 }
 
 impl ProcessorTime {
     /// The time so far. Within a poll, call this on the polling thread.
     pub(crate) fn total(&self) -> Duration {
-        let measured = self.measured();
-        measured.before + measured.since.map_or(Duration::ZERO, |since| thread_time().saturating_sub(since))
+        self.measured().total()
+    }
+
+    /// The time so far, at a tick of the guest: from now on, the thread's own clock measures the present poll.
+    pub(crate) fn total_at_tick(&self) -> Duration {
+        let mut measured = self.measured();
+        let total = measured.total();
+        if let Some(Present::Beginning(_)) = measured.present {
+            *measured = Measured { before: total, present: Some(Present::Later(thread_time())) };
+        }
+        total
     }
 
     /// Measures a future.
@@ -33,13 +69,13 @@ impl ProcessorTime {
         struct Poll<'a>(&'a ProcessorTime);
         impl Drop for Poll<'_> {
             fn drop(&mut self) {
-                let before = self.0.total();
-                *self.0.measured() = Measured { before, since: None };
+                let mut measured = self.0.measured();
+                *measured = Measured { before: measured.total(), present: None };
             }
         }
         let mut work = pin!(work);
         poll_fn(|context| {
-            self.measured().since = Some(thread_time());
+            self.measured().present = Some(Present::Beginning(Instant::now()));
             let _poll = Poll(self);
             work.as_mut().poll(context)
         })
@@ -96,5 +132,26 @@ mod tests {
             .await;
         assert!(seen >= Duration::from_millis(5), "{seen:?}");
         assert!(time.total() >= seen);
+    }
+
+    #[tokio::test]
+    async fn a_long_poll_counts_what_its_thread_computes() {
+        let time = ProcessorTime::default();
+        time.of(async {
+            time.total_at_tick();
+            compute(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(400));
+        })
+        .await;
+        let total = time.total();
+        assert!(total >= Duration::from_millis(50), "{total:?}");
+        assert!(total < Duration::from_millis(300), "{total:?} contains the time without a processor");
+    }
+
+    #[tokio::test]
+    async fn a_poll_without_a_processor_counts_as_its_beginning() {
+        let time = ProcessorTime::default();
+        time.of(async { std::thread::sleep(Duration::from_millis(200)) }).await;
+        assert!(time.total() <= BEGINNING, "{:?}", time.total());
     }
 }
