@@ -8,6 +8,7 @@ mod code_cache;
 mod deadlines;
 mod hooks;
 mod http;
+mod mem0;
 mod memory;
 mod models;
 mod native;

@@ -109,6 +109,9 @@ fn the_picker_changes_only_the_selection() {
     terminal.wait_for("Context engine", 1);
     // There are two engines, so the other one is next in either direction.
     terminal.press(&format!("{DOWN}\r"));
+    // No memory beside `builtin`.
+    terminal.wait_for("Memory provider", 1);
+    terminal.press("\r");
     terminal.wait_for("Plugins", 1);
     for (at, name) in others.iter().enumerate() {
         let toggle = if name == "audit" || name == "files" { " " } else { "" };

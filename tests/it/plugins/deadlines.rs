@@ -163,7 +163,7 @@ fn first_party_plugins_are_bundled_and_listed_with_their_kinds() {
     let plugins: Vec<Value> =
         serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("no JSON array\n{listed}"));
     let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin["name"].as_str()).collect();
-    for bundled in ["audit", "builtin", "compressor", "files", "local"] {
+    for bundled in ["audit", "builtin", "compressor", "files", "local", "mem0"] {
         assert!(names.contains(&bundled), "{bundled} is not in {names:?}");
     }
 }
