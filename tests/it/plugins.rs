@@ -6,6 +6,7 @@ mod approval;
 mod background;
 mod code_cache;
 mod deadlines;
+mod honcho;
 mod hooks;
 mod http;
 mod mem0;
