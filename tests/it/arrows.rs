@@ -166,6 +166,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-plugin-abi", &[]),
     // The format of the built-in memory; the plugin `builtin` uses it too.
     ("hermes-notes", &[]),
+    ("hermes-ranking", &[]),
     ("hermes-conversation", &[]),
     ("hermes-diagnostic", &[]),
     ("xtask", &[]),
