@@ -1,5 +1,6 @@
 //! What several tests share: long texts, the ledger, servers for plugins and stand-ins of memory services, the scripted engine, a working day, the store of an older version.
 
+pub(crate) mod backend;
 pub(crate) mod honcho;
 pub(crate) mod journal;
 pub(crate) mod ledger;

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod approval;
+mod backends;
 #[cfg(target_os = "linux")]
 mod background;
 mod code_cache;

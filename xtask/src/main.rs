@@ -34,6 +34,8 @@ usage: cargo xtask COMMAND
   chaos migration [MESSAGES] [--old BINARY]
                 migrate a store of an older version with so many messages (1000000): kill the process at 50 moments, fill the
                 disk, hold the store; BINARY, of commit 4403e97, then holds it in the middle of a turn
+  chaos backends [N]
+                N kills while turns are delivered to memory services that fail (1000)
   chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
                 fuzz each target for N seconds (600); needs cargo-fuzz
@@ -83,6 +85,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["languages", languages @ ..] => checks::languages(&repository, languages),
         ["chaos"] => checks::chaos(&repository, "2000"),
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
+        ["chaos", "backends"] => checks::backends(&repository, "1000"),
+        ["chaos", "backends", kills] => checks::backends(&repository, kills),
         ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["attack", passed_on @ ..] => checks::attack(&repository, passed_on),
