@@ -12,6 +12,7 @@ mod hooks;
 mod http;
 mod mem0;
 mod memory;
+mod memory_services;
 mod models;
 mod native;
 mod outbox;

@@ -9,6 +9,7 @@ mod compare;
 mod demo;
 mod fuzz;
 mod guests;
+mod memory_services;
 mod natives;
 mod processes;
 mod responder;
@@ -42,6 +43,9 @@ usage: cargo xtask COMMAND
   attack [ARGS] run the tests that attack Hermes, the slow ones too; ARGS go to cargo nextest or cargo test
   sdk-check     record the requests of whole conversations and check them against the types of the official Python
                 SDKs; needs Python 3 and its package index
+  memory-services
+                run the memory `mem0` with its vendor's library, and compare the requests of `honcho` with those of its
+                vendor's client; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
   build         build the release binary with all plugins: target/release/hermes
   bindings      write the Rust SDK's bindings to the contract: sdk/rust/src/bindings
@@ -91,6 +95,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["attack", passed_on @ ..] => checks::attack(&repository, passed_on),
         ["sdk-check"] => sdk_check::run(&repository),
+        ["memory-services"] => memory_services::run(&repository),
         ["lint"] => checks::lint(&repository),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),

@@ -45,8 +45,8 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     must(check)
 }
 
-/// A Python environment with the pinned SDKs.
-fn environment(folder: &Path, requirements: &Path) -> Result<std::path::PathBuf> {
+/// A Python environment with pinned packages.
+pub(crate) fn environment(folder: &Path, requirements: &Path) -> Result<std::path::PathBuf> {
     let environment = folder.join("python");
     let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     if !python.is_file() {
