@@ -5,6 +5,7 @@ mod approval;
 mod backends;
 #[cfg(target_os = "linux")]
 mod background;
+mod chronicle;
 mod code_cache;
 mod deadlines;
 mod honcho;
