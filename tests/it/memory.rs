@@ -1,4 +1,6 @@
-//! The built-in memory and the commands of `hermes memory`.
+//! The built-in memory, the commands of `hermes memory`, and what the host does about memory providers that fail.
 
+mod breaker;
 mod commands;
 mod notes;
+mod setup;

@@ -54,7 +54,7 @@ usage: cargo xtask COMMAND
                 measure time and memory of `hermes --version` and of a one-shot turn
   bench engines [ENGINE…] [MESSAGES…]
                 measure the calls of engines in sessions of 1,000, 10,000 and 100,000 messages
-  bench plugins measure a call, a crash with recovery, idle memory and loading of plugins
+  bench plugins measure a call, a crash with recovery, an empty recall, idle memory and loading of plugins
   bench assembly
                 measure the assembly of a request at 10, 1,000 and 10,000 messages
   bench sessions

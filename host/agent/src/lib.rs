@@ -10,6 +10,7 @@ mod answer;
 pub mod approval;
 pub mod assist;
 mod auxiliary;
+mod breaker;
 mod clash;
 mod clock;
 mod command;
@@ -61,6 +62,7 @@ mod turn;
 
 pub use approval::Approvals;
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
+pub use breaker::OpenBreaker;
 pub use clock::Clock;
 pub use command::{Accepted, Command, CommandError};
 pub use compaction::{Compression, Outlook};

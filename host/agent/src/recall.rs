@@ -8,6 +8,7 @@ use hermes_plugin_host::{CallError, MemoryProvider, Query, Recollection};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use crate::breaker::{self, Breakers, Change};
 use crate::memory_extras::Prefetches;
 
 /// How long a recall may take in all, as a multiple of the time that a turn waits for it.
@@ -41,6 +42,8 @@ pub(crate) struct Recall {
     pub(crate) failed: Vec<CallError>,
     /// Providers for which the turn did not wait any longer.
     pub(crate) late: Vec<String>,
+    /// Breakers that opened, stay open, or closed. Their providers are not among the failed and late ones.
+    pub(crate) breakers: Vec<Change>,
 }
 
 /// The recalls of a session. Dropping it cancels those that still run.
@@ -51,15 +54,18 @@ pub(crate) struct Recalls {
     running: HashMap<String, JoinSet<Answer>>,
     /// Recalls ahead of the next message.
     prefetches: Prefetches,
+    /// Providers that turns go on without.
+    breakers: Breakers,
     /// The notices of suspicious memories that the user has seen.
     noticed: HashSet<String>,
 }
 
-type Answer = Result<Vec<Recollection>, CallError>;
+/// None if the recall took too long and was dropped.
+type Answer = Option<Result<Vec<Recollection>, CallError>>;
 
 impl Recalls {
-    pub(crate) fn new(waits: HashMap<String, Duration>, prefetches: Prefetches) -> Self {
-        Self { waits, running: HashMap::new(), prefetches, noticed: HashSet::new() }
+    pub(crate) fn new(waits: HashMap<String, Duration>, prefetches: Prefetches, breakers: Breakers) -> Self {
+        Self { waits, running: HashMap::new(), prefetches, breakers, noticed: HashSet::new() }
     }
 
     /// Whether the user has not seen this notice in this session.
@@ -73,9 +79,9 @@ impl Recalls {
         self.prefetches.forget();
     }
 
-    /// Queries all providers at once. A provider that is still busy with an earlier message is not queried again; the turn
-    /// waits for its answer instead.
-    pub(crate) async fn recall(&mut self, memories: &[Arc<dyn MemoryProvider>], query: &Query) -> Recall {
+    /// Queries all providers at once, but those with an open breaker. A provider that is still busy with an earlier message is
+    /// not queried again; the turn waits for its answer instead. `now` is in Unix milliseconds.
+    pub(crate) async fn recall(&mut self, memories: &[Arc<dyn MemoryProvider>], query: &Query, now: u64) -> Recall {
         let begun = Instant::now();
         let mut recall = Recall::default();
         let (mut asked, mut late) = (Vec::new(), Vec::new());
@@ -85,7 +91,12 @@ impl Recalls {
             let mut earlier = self.running.remove(&name);
             if let Some(answer) = earlier.as_mut().and_then(JoinSet::try_join_next) {
                 earlier = None;
-                take(&name, true, answer, &mut late, &mut recall.failed);
+                late.extend(self.take(&name, true, answer, &mut recall, now));
+            }
+            if self.breakers.is_open(&name, now) {
+                // What it may still answer serves a later turn.
+                self.running.extend(earlier.map(|earlier| (name, earlier)));
+                continue;
             }
             let is_late = earlier.is_some();
             let running = earlier.unwrap_or_else(|| {
@@ -95,7 +106,7 @@ impl Recalls {
                 let longest = wait.saturating_mul(LATEST);
                 running.spawn(async move {
                     let answer = tokio::time::timeout(longest, memory.recall(query));
-                    answer.await.unwrap_or_else(|_| Ok(Vec::new()))
+                    answer.await.ok()
                 });
                 running
             });
@@ -104,20 +115,25 @@ impl Recalls {
         for (name, wait, is_late, mut running) in asked {
             match tokio::time::timeout_at(begun + wait, running.join_next()).await {
                 Ok(Some(answer)) => {
-                    let recalled = if is_late { &mut late } else { &mut recall.recalled };
-                    take(&name, is_late, answer, recalled, &mut recall.failed);
+                    let recalled = self.take(&name, is_late, answer, &mut recall, now);
+                    let place = if is_late { &mut late } else { &mut recall.recalled };
+                    place.extend(recalled);
                 }
                 Ok(None) => {}
                 Err(_) => {
-                    recall.late.push(name.clone());
+                    let why = format!("it did not answer within {} ms", wait.as_millis());
+                    match self.breakers.failed(&name, &why, now) {
+                        Some(change) => recall.breakers.push(change),
+                        None => recall.late.push(name.clone()),
+                    }
                     self.running.insert(name, running);
                 }
             }
         }
         let mut ahead = Vec::new();
         for (provider, is_late, recollections) in self.prefetches.take() {
-            let recalled = if is_late { &mut late } else { &mut ahead };
-            take(&provider, is_late, Ok(Ok(recollections)), recalled, &mut recall.failed);
+            let place = if is_late { &mut late } else { &mut ahead };
+            place.extend(found(&provider, is_late, recollections));
         }
         // A newer answer has the newer version of a memory.
         for mut older in [ahead, late] {
@@ -127,27 +143,43 @@ impl Recalls {
         }
         recall
     }
+
+    /// The memories of an answer. An error goes into `recall`.
+    fn take(
+        &mut self,
+        provider: &str,
+        is_late: bool,
+        answer: Result<Answer, JoinError>,
+        recall: &mut Recall,
+        now: u64,
+    ) -> Vec<Recalled> {
+        match answer {
+            Ok(Some(Ok(recollections))) => {
+                recall.breakers.extend(self.breakers.answered(provider));
+                return found(provider, is_late, recollections).collect();
+            }
+            Ok(Some(Err(error))) => {
+                // A turn that did not wait for a late answer has counted it already.
+                let counts = !is_late && breaker::counts(&error.cause);
+                match counts.then(|| self.breakers.failed(provider, &error.cause.to_string(), now)).flatten() {
+                    Some(change) => recall.breakers.push(change),
+                    None => recall.failed.push(error),
+                }
+            }
+            Ok(None) => {}
+            Err(ended) => tracing::warn!(%ended, provider, "a recall ended without an answer"),
+        }
+        Vec::new()
+    }
 }
 
-fn take(
-    provider: &str,
-    is_late: bool,
-    answer: Result<Answer, JoinError>,
-    recalled: &mut Vec<Recalled>,
-    failed: &mut Vec<CallError>,
-) {
-    match answer {
-        Ok(Ok(recollections)) => {
-            recalled.extend(recollections.into_iter().map(|Recollection { key, text, .. }| Recalled {
-                provider: provider.to_owned(),
-                key,
-                text,
-                is_late,
-            }))
-        }
-        Ok(Err(error)) => failed.push(error),
-        Err(ended) => tracing::warn!(%ended, provider, "a recall ended without an answer"),
-    }
+fn found(provider: &str, is_late: bool, recollections: Vec<Recollection>) -> impl Iterator<Item = Recalled> {
+    recollections.into_iter().map(move |Recollection { key, text, .. }| Recalled {
+        provider: provider.to_owned(),
+        key,
+        text,
+        is_late,
+    })
 }
 
 #[cfg(test)]
@@ -192,19 +224,25 @@ mod tests {
         }
     }
 
-    struct Scene(Arc<Slow>, Recalls);
+    struct Scene(Arc<Slow>, Recalls, u64, Vec<String>);
 
     impl Scene {
         fn new(takes_ms: &[u64]) -> Self {
-            Self(Slow::new(takes_ms), Recalls::new(HashMap::new(), Prefetches::default()))
+            Self(
+                Slow::new(takes_ms),
+                Recalls::new(HashMap::new(), Prefetches::default(), Breakers::default()),
+                0,
+                Vec::new(),
+            )
         }
 
         /// The found texts, late ones with a mark, and whether the turn stopped waiting.
         async fn ask(&mut self, text: &str) -> (Vec<String>, bool) {
             let memories = [Arc::clone(&self.0) as Arc<dyn MemoryProvider>];
             let query = Query { turn: 1, author: None, text: text.to_owned(), budget: 100, extra: Vec::new() };
-            let Recall { recalled, failed, late } = self.1.recall(&memories, &query).await;
+            let Recall { recalled, failed, late, breakers } = self.1.recall(&memories, &query, self.2).await;
             assert!(failed.is_empty());
+            self.3.extend(breakers.into_iter().filter_map(|change| change.line));
             let mark = |recalled: Recalled| format!("{}{}", if recalled.is_late { "late " } else { "" }, recalled.text);
             (recalled.into_iter().map(mark).collect(), !late.is_empty())
         }
@@ -236,6 +274,35 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn turns_do_not_wait_while_a_breaker_is_open_and_it_closes_by_itself() {
+        let hour = 3_600_000;
+        let mut scene = Scene::new(&[hour, hour]);
+        for text in ["1", "2", "3"] {
+            let begun = Instant::now();
+            scene.ask(text).await;
+            assert_eq!(begun.elapsed(), WAIT);
+        }
+        assert!(scene.3.len() == 1 && scene.3[0].contains("`slow` failed 3 times in a row"), "{:?}", scene.3);
+        let begun = Instant::now();
+        for text in ["4", "5"] {
+            assert_eq!(scene.ask(text).await, (vec![], false));
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        // After the pause a turn asks again, and waits no longer than any other. The next pause is longer.
+        tokio::time::sleep(WAIT * LATEST).await;
+        scene.2 = 30_000;
+        assert_eq!(scene.ask("6").await, (vec![], false));
+        assert_eq!(begun.elapsed(), WAIT * (LATEST + 1));
+        scene.2 = 89_000;
+        assert_eq!(scene.ask("7").await, (vec![], false));
+        tokio::time::sleep(WAIT * LATEST).await;
+        scene.2 = 90_000;
+        assert_eq!(scene.ask("8").await, (vec!["8".to_owned()], false));
+        assert!(scene.3.len() == 2 && scene.3[1].contains("answers again"), "{:?}", scene.3);
+        assert_eq!(scene.asked(), ["1", "6", "8"]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_newer_memory_replaces_a_late_one_with_its_key() {
         let mut scene = Scene::new(&[3_000]);
         scene.ask("tea without sugar").await;
@@ -263,7 +330,7 @@ mod tests {
     async fn what_was_recalled_ahead_follows_the_answer_and_yields_to_it_under_the_same_key() {
         let mut scene = Scene::new(&[]);
         let prefetches = Prefetches::new(vec![Arc::clone(&scene.0) as Arc<dyn MemoryPrefetch>]);
-        scene.1 = Recalls::new(HashMap::new(), prefetches.clone());
+        scene.1 = Recalls::new(HashMap::new(), prefetches.clone(), Breakers::default());
         let outlook = Outlook { turn: 1, author: None, text: "first".to_owned(), budget: 100, extra: Vec::new() };
         prefetches.start("slow", outlook);
         tokio::task::yield_now().await;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use futures_util::StreamExt;
+use hermes_conversation::fence::{self, Scrubber};
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
 use hermes_diagnostic::{Action, Notice};
@@ -12,6 +13,7 @@ use hermes_prompt::hints::SubdirectoryHints;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
+use crate::breaker::{Change, OpenBreaker};
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
@@ -97,7 +99,11 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     let query = Query { turn, author: None, text: text.to_owned(), budget, extra: Vec::new() };
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
-    let Recall { recalled, failed, late } = live.plugins.recalls.recall(memories, &query).await;
+    let now = live.log.clock.now();
+    let Recall { recalled, failed, late, breakers } = live.plugins.recalls.recall(memories, &query, now).await;
+    for change in breakers {
+        tell_breaker(host, live, change).await;
+    }
     // The user already saw the suspension notice.
     for error in failed.into_iter().filter(|error| !matches!(error.cause, Cause::Suspended { .. })) {
         live.plugins.notices.notice(format!("{error}; the turn continues without this memory"));
@@ -132,6 +138,19 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
         draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
     }
     Ok(draft)
+}
+
+/// Tells the user of a breaker that opened or closed, and keeps its state for other processes.
+async fn tell_breaker(host: &Host, live: &Live, change: Change) {
+    let Change { provider, open, line } = change;
+    if let Some(line) = line {
+        let fix = Action::ShowPlugin { plugin: provider.clone() };
+        live.plugins.notices.notice(if open.is_some() { Notice::new(line, fix) } else { Notice::from(line) });
+    }
+    let note = open.and_then(|open| serde_json::to_string(&open).ok());
+    if let Err(error) = host.store.set_note(&OpenBreaker::note(&provider), note.as_deref()).await {
+        tracing::warn!(%error, provider, "the state of a breaker is not stored");
+    }
 }
 
 async fn answer(
@@ -319,11 +338,15 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
     live.plugins.dispatcher.before_model(&host.model.name);
     let begun = Instant::now();
     let (mut partial, feed) = (String::new(), &live.front.feed);
+    let mut scrubber = Scrubber::default();
     let reply = {
         let mut on_delta = |delta: Delta<'_>| match delta {
             Delta::Text(text) => {
-                partial.push_str(text);
-                feed.publish(EventKind::Text { text: text.to_owned() });
+                let text = scrubber.push(text);
+                if !text.is_empty() {
+                    partial.push_str(&text);
+                    feed.publish(EventKind::Text { text });
+                }
             }
             Delta::Reasoning(text) => feed.publish(EventKind::Reasoning { text: text.to_owned() }),
             Delta::Notice(text) => feed.notice(text),
@@ -334,8 +357,13 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
             reply = host.provider.complete(&request, &mut on_delta) => Some(reply),
         }
     };
+    let rest = scrubber.finish();
+    if !rest.is_empty() {
+        partial.push_str(&rest);
+        feed.publish(EventKind::Text { text: rest });
+    }
     let reply = match reply {
-        Some(Ok(reply)) => reply,
+        Some(Ok(reply)) => scrubbed(reply),
         Some(Err(error)) => {
             // The provider read the request and bills it, although the reply is incomplete.
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
@@ -353,6 +381,17 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
     room::counted(host, live, estimate, reply.usage).await;
     record_request(host, live, pending, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
+}
+
+/// A reply without the fences of recalled text, which a model sometimes repeats.
+fn scrubbed(mut reply: Reply) -> Reply {
+    reply.text = fence::scrubbed(reply.text);
+    for part in &mut reply.parts {
+        if let Part::Text { text, .. } = part {
+            *text = fence::scrubbed(std::mem::take(text));
+        }
+    }
+    reply
 }
 
 /// Records the request in the ledger.

@@ -267,7 +267,7 @@ impl Setup {
     }
 
     /// `HERMES_CLOCK` replaces the current time, for tests of what a new day changes.
-    fn clock(&self) -> Result<Clock, AppError> {
+    pub(crate) fn clock(&self) -> Result<Clock, AppError> {
         let Some(value) = std::env::var_os("HERMES_CLOCK").filter(|value| !value.is_empty()) else {
             return Ok(Clock::default());
         };

@@ -6,6 +6,7 @@ mod changes;
 mod listing;
 mod notebook;
 mod pending;
+mod setup;
 mod status;
 mod transfer;
 
@@ -24,6 +25,8 @@ use crate::text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
+    /// Select a memory provider, with its settings and secrets, and test its connection
+    Setup(setup::SetupArguments),
     /// Show how full the notes are, and what waits for the memory provider and for you
     Status {
         /// Print JSON
@@ -59,6 +62,7 @@ pub(crate) enum MemoryCommand {
     /// Add notes from files: exports, MEMORY.md and USER.md, or a folder with them
     Import(ImportArguments),
     /// List the writes that wait for your approval, with their changes
+    #[command(visible_alias = "diff")]
     Pending {
         /// Show only this write
         id: Option<u64>,
@@ -153,6 +157,7 @@ fn target(name: &str) -> Result<Target, String> {
 pub(crate) fn run(command: &MemoryCommand, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
     match command {
+        MemoryCommand::Setup(arguments) => crate::wait(setup::run(arguments, console)),
         MemoryCommand::Status { json } => status::show(*json, &setup, console),
         MemoryCommand::List(arguments) => listing::list(arguments, &setup, console),
         MemoryCommand::Search(arguments) => listing::search(arguments, &setup, console),

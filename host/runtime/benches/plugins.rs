@@ -1,4 +1,4 @@
-//! What a plugin costs: a call, a crash and the recovery from it, idle memory, and loading ten plugins. Run it with
+//! What a plugin costs: a call, a crash and the recovery from it, an empty recall, idle memory, and loading ten plugins. Run it with
 //! `cargo xtask bench plugins`.
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermes_runtime::{Instance, Invocation, Limits, Loaded, Recipe, Runtime, Tier};
+use hermes_capabilities::documents::Documents;
+use hermes_runtime::{Instance, Invocation, Limits, Loaded, Query, Recipe, Runtime, Services, Tier};
 use hermes_zoo::Shell;
 
 fn recipe(loaded: Arc<Loaded>) -> Arc<Recipe> {
@@ -67,6 +68,34 @@ async fn idle_memory(loaded: Arc<Loaded>) -> u64 {
     resident().saturating_sub(before) / INSTANCES
 }
 
+/// Recalls of the built-in memory that find nothing, among as many facts as it can hold: what memory adds to a turn then.
+async fn empty_recalls(runtime: &Runtime, rounds: usize) -> Option<Vec<Duration>> {
+    let path = staged().into_iter().find(|path| path.ends_with("builtin/builtin.wasm"))?;
+    let home = tempfile::tempdir().unwrap();
+    let facts: Vec<String> =
+        (0..700).map(|fact| format!("[2026-01-02] fact {fact}: the harbour of place{fact} is closed")).collect();
+    std::fs::write(home.path().join("FACTS.md"), facts.join("\n§\n")).unwrap();
+    let names = ["MEMORY.md", "USER.md", "FACTS.md"].map(str::to_owned).to_vec();
+    let notes = Documents::new(home.path(), Some(names));
+    let own = Documents::new(home.path().join("own"), None);
+    let services = Services { documents: vec![Arc::new(notes), Arc::new(own)], ..Services::nothing() };
+    let loaded = runtime.load(&std::fs::read(path).unwrap()).unwrap();
+    let instance =
+        Instance::new(Arc::new(Recipe { services, ..Recipe::alone("builtin", loaded, Limits::of(Tier::Session)) }));
+    let mut took = Vec::new();
+    for turn in 0..rounds {
+        let text = "Please rewrite the parser without new dependencies.".to_owned();
+        let query = Query { turn: 1, author: None, text, budget: 2_000, extra: Vec::new() };
+        let begun = Instant::now();
+        assert_eq!(instance.recall(query).await.unwrap().len(), 0);
+        // The first turn starts the plugin and reads the facts.
+        if turn > 0 {
+            took.push(begun.elapsed());
+        }
+    }
+    Some(took)
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     const ROUNDS: usize = 500;
@@ -102,6 +131,11 @@ async fn main() {
     }
     report("a call of an instance at hand", "", warm);
     report("from a crash to the next good call, the crash included", "1000", after);
+
+    match empty_recalls(&runtime, ROUNDS).await {
+        Some(took) => report("a recall of `builtin` that finds nothing", "1000", took),
+        None => println!("`builtin` is not staged: run `cargo xtask plugins`"),
+    }
 
     let ten: Vec<Vec<u8>> = staged().iter().map(|path| std::fs::read(path).unwrap()).collect();
     // One of the test plugins is made to be refused.

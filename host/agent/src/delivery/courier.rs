@@ -177,7 +177,10 @@ impl Courier {
             };
             match self.memory.sync_turn(&record).await {
                 Ok(()) => {
-                    self.was_reported.store(false, Ordering::Relaxed);
+                    if self.was_reported.swap(false, Ordering::Relaxed) {
+                        let line = format!("the memory `{}` stores turns again", self.memory.name());
+                        self.deliverer.notices.notice(line);
+                    }
                     store.record_delivery(&turn, &Delivery::Stored).await?;
                     last = Some(record);
                 }

@@ -11,6 +11,7 @@ use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
+use crate::breaker::Breakers;
 use crate::clash::Owners;
 use crate::delivery::{Deliverer, Deliveries, backlog};
 use crate::error::AgentError;
@@ -108,7 +109,10 @@ impl RunningPlugins {
             prefetches: prefetches.clone(),
             budget: memory::budget(host.model.context_length),
         };
-        let deliveries = Deliveries::new(deliverer, memories.clone(), rewind);
+        // What a delegate was told is not what the user said: its turns are not stored in memories.
+        let storing = if is_delegate(session) { Vec::new() } else { memories.clone() };
+        let deliveries = Deliveries::new(deliverer, storing, rewind);
+        let breakers = Breakers::load(host.store.as_ref(), memories.iter().map(|memory| memory.name())).await;
         Ok(Self {
             engine,
             engine_version,
@@ -122,7 +126,7 @@ impl RunningPlugins {
             gate,
             notices,
             halt,
-            recalls: Recalls::new(recall_times, prefetches),
+            recalls: Recalls::new(recall_times, prefetches, breakers),
             deliveries,
             mirrors,
             upkeep,
@@ -151,6 +155,11 @@ impl RunningPlugins {
     }
 }
 
+/// Whether another session's agent works in this one.
+fn is_delegate(session: &Session) -> bool {
+    session.parent.as_ref().is_some_and(|parent| parent.kind == ParentKind::Delegate)
+}
+
 pub(crate) fn surroundings(
     host: &Host,
     session: &Session,
@@ -160,7 +169,7 @@ pub(crate) fn surroundings(
     gate: &Arc<Gate>,
 ) -> Surroundings {
     let parent = session.parent.as_ref();
-    let is_delegate = parent.is_some_and(|parent| parent.kind == ParentKind::Delegate);
+    let is_delegate = is_delegate(session);
     let start = match parent {
         Some(parent) if fresh && !is_delegate => Start::Continued(parent.id.to_string()),
         _ if fresh => Start::Fresh,

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_conversation::Model;
 use hermes_plugin_host::{Cause, Fault, FaultKind};
-use hermes_store::{QueueState, QueuedTurn};
+use hermes_store::{NewSession, Parent, ParentKind, QueueState, QueuedTurn};
 
 use super::testing::{Process, ScriptedMemory, from_here, say, until};
 use crate::command::Command;
@@ -47,6 +48,31 @@ async fn a_turn_leaves_the_outbox_when_the_memory_has_stored_it() {
     say(&session, "first").await;
     assert_eq!(process.store.outbox().unwrap().len(), 1);
     assert_eq!(close(&session).await, Vec::<String>::new());
+    assert_eq!(process.store.outbox().unwrap(), []);
+    assert_eq!(memory.notes(), ["storing 1", "stored 1"]);
+}
+
+#[tokio::test]
+async fn the_turns_of_a_delegate_are_not_stored() {
+    let memory = ScriptedMemory::new(Duration::ZERO);
+    let process = Process::with_memory(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    let id = session.session().unwrap();
+    close(&session).await;
+    let delegate = process.store.create_session(NewSession {
+        source: "test".to_owned(),
+        workspace: process.workspace(),
+        engine: "scripted".to_owned(),
+        model: Model { provider: "scripted".to_owned(), name: "small".to_owned(), context_length: 64_000 },
+        title: None,
+        frozen: None,
+        started_at: 1,
+        parent: Some(Parent { id, kind: ParentKind::Delegate, through: None }),
+    });
+    let delegate = process.open(Begin::Resume(delegate.unwrap().id), RULES).await;
+    say(&delegate, "do a part of it").await;
+    close(&delegate).await;
     assert_eq!(process.store.outbox().unwrap(), []);
     assert_eq!(memory.notes(), ["storing 1", "stored 1"]);
 }

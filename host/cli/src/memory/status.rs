@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use hermes_agent::OpenBreaker;
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_notes::{Target, usage};
 use hermes_plugin_host::Selection;
+use hermes_plugin_host::record::{Record, Suspension};
 use hermes_store::{QueuedTurn, Store};
 use serde_json::json;
 
@@ -15,6 +17,7 @@ use super::{printed, printed_json};
 use crate::console::{Console, Tone};
 use crate::failure::Failure;
 use crate::launch::Setup;
+use crate::sessions::local;
 use crate::table::{Align, Table};
 use crate::text;
 
@@ -22,10 +25,8 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
     let notebook = Notebook::open(setup);
     let pending = notebook.pending()?.writes.len();
     let selected = setup.selection(&ModelChoice::default()).memory;
-    let turns: Vec<QueuedTurn> = match Store::open_read_only(setup.home.path())? {
-        Some(store) => store.outbox()?,
-        None => Vec::new(),
-    };
+    let store = Store::open_read_only(setup.home.path())?;
+    let turns: Vec<QueuedTurn> = store.as_ref().map(Store::outbox).transpose()?.unwrap_or_default();
     // A provider that is not used any more can still have turns that wait.
     let mut providers: BTreeSet<&str> = turns.iter().map(|turn| turn.provider.as_str()).collect();
     providers.extend(selected.as_deref());
@@ -50,6 +51,7 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
             let of = |turn: &&QueuedTurn| turn.provider == *name;
             listed.push(json!({
                 "name": name,
+                "breaker": breaker(store.as_ref(), name)?,
                 "selected": selected.as_deref() == Some(name),
                 "installed": catalog.get(name).is_some(),
                 "turns": turns.iter().filter(of).collect::<Vec<_>>(),
@@ -92,6 +94,22 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
             (false, _) => (Tone::Faint, "not selected".to_owned()),
         };
         table.row([(Tone::Plain, text::line(name)), state]);
+        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_ref(), name)? {
+            let line = format!(
+                "open since {}, after {failures} failures in a row: turns go on without it, and one asks it again after {} \
+                 ({why})",
+                local(since),
+                local(retry_at),
+            );
+            table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Bad, text::line(&line))]);
+        } else if selected.as_deref() == Some(name) {
+            table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Plain, "closed".to_owned())]);
+        }
+        if let Some(Suspension { failures, last }) = Record::read(setup.home.path(), name).unwrap_or_default().suspended
+        {
+            let line = format!("disabled after {failures} crashes in a row in its last session: {}", last.cause);
+            table.row([(Tone::Plain, "  suspended".to_owned()), (Tone::Bad, text::line(&line))]);
+        }
         let Undelivered { waiting, set_aside } = Undelivered::read(&setup.home, name)?;
         if let Some(waiting) = waiting {
             table.row([(Tone::Plain, "  waiting".to_owned()), (Tone::Warning, text::line(&waiting.line()))]);
@@ -101,6 +119,12 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
         }
     }
     printed(&table.text(console))
+}
+
+/// The provider's breaker, if it is open.
+fn breaker(store: Option<&Store>, provider: &str) -> Result<Option<OpenBreaker>, Failure> {
+    let note = store.map(|store| store.note(&OpenBreaker::note(provider))).transpose()?.flatten();
+    Ok(note.as_deref().and_then(OpenBreaker::read))
 }
 
 fn waits(count: usize) -> String {

@@ -19,7 +19,7 @@ pub(crate) mod sign;
 mod switch;
 pub(crate) mod test;
 pub(crate) mod update;
-mod variables;
+pub(crate) mod variables;
 mod verify;
 pub(crate) mod wit;
 
@@ -34,7 +34,7 @@ use hermes_runtime::{Runtime, draft_interfaces};
 use serde::Serialize;
 
 use crate::approval::listing;
-use hermes_app::{CodeStorage, ModelChoice, missing_plugins};
+use hermes_app::{CodeStorage, ModelChoice, Role, missing_plugins};
 
 use crate::arguments::PluginsCommand;
 use crate::console::{Console, Tone, print};
@@ -96,26 +96,36 @@ impl State {
 
 /// The plugins of this home, and the selection of sessions.
 pub(crate) struct Inventory {
-    setup: Setup,
-    catalog: Catalog,
-    selection: Selection,
+    pub(crate) setup: Setup,
+    pub(crate) catalog: Catalog,
+    pub(crate) selection: Selection,
     runtime: Runtime,
     _code: CodeStorage,
 }
 
 impl Inventory {
-    fn read(console: Console) -> Result<Self, Failure> {
+    pub(crate) fn read(console: Console) -> Result<Self, Failure> {
         let setup = launch::setup(console)?;
         let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
         let code = CodeStorage::of(&setup.home)?;
         Ok(Self { runtime: code.runtime(&setup.home, setup.compiler.clone()), setup, catalog, selection, _code: code })
     }
 
+    /// The memory providers that can be used, without the built-in memory.
+    pub(crate) fn memory_providers(&self) -> Vec<(String, String)> {
+        let is_provider = |plugin: &Listed| plugin.why.is_none() && Role::of(&plugin.kinds) == Role::Memory;
+        let listed = self.list().into_iter().filter(is_provider);
+        listed
+            .filter(|plugin| plugin.name != Selection::MEMORY)
+            .map(|plugin| (plugin.name, plugin.description))
+            .collect()
+    }
+
     fn list(&self) -> Vec<Listed> {
         self.catalog.all().iter().map(|found| inspect(found, &self.runtime, &self.selection)).collect()
     }
 
-    fn found(&self, name: &str) -> Result<&Found, Failure> {
+    pub(crate) fn found(&self, name: &str) -> Result<&Found, Failure> {
         self.catalog.get(name).ok_or_else(|| {
             if let Some(problem) = self.catalog.problem_with(name) {
                 let what = format!("the plugin `{name}` cannot be used");
@@ -130,7 +140,7 @@ impl Inventory {
     }
 
     /// The kinds that a plugin exports.
-    fn kinds(&self, name: &str) -> Result<Vec<&'static str>, Failure> {
+    pub(crate) fn kinds(&self, name: &str) -> Result<Vec<&'static str>, Failure> {
         let found = self.found(name)?;
         let listed = inspect(found, &self.runtime, &self.selection);
         match listed.why {

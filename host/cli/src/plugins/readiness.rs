@@ -10,7 +10,7 @@ use crate::text;
 
 impl Inventory {
     /// Warns of everything that the plugin lacks, with the command that gives it.
-    pub(super) fn warn_of_lacks(&self, name: &str, console: Console) {
+    pub(crate) fn warn_of_lacks(&self, name: &str, console: Console) {
         let Some(found) = self.catalog.get(name) else { return };
         for lack in self.lacks(found) {
             console.warning(&text::line(&format!("`{name}` {lack}")));

@@ -25,7 +25,8 @@ pub(super) fn ask_for(unset: &[&RequiredVariable], console: Console) -> Result<V
     Ok(typed)
 }
 
-fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
+/// Asks for one value; empty if the user skips it.
+pub(crate) fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
     let mut err = io::stderr();
     let prompt = if wanted.prompt.is_empty() { wanted.name.as_str() } else { &wanted.prompt };
     let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
