@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hermes_tests::{Home, Output, Reply, Server};
 
-use crate::fixtures::backend::{ALL, Backend, is_recall, is_turn};
+use crate::fixtures::backend::{ALL, Backend, Kind, is_recall, is_turn};
 use crate::fixtures::service::{Answer, Service};
 
 const TODAY: &str = "2026-11-21T09:00:00Z";
@@ -159,5 +159,37 @@ fn a_turn_that_the_service_stores_without_an_answer_is_stored_once() {
         backend.heal();
         home.hermes(&["-z", "two", "--continue"]).at(TOMORROW).run().success();
         assert_eq!(backend.turns(), ["one", "two"], "{:?}", backend.kind);
+    }
+}
+
+#[test]
+fn turns_skip_a_service_that_keeps_failing_and_it_recovers_by_itself() {
+    // `honcho` also asks ahead, in the background, so its requests are not those of turns alone.
+    for backend in [Kind::Mem0Platform, Kind::Mem0Server].map(Backend::new) {
+        for hangs in [false, true] {
+            let (server, service, home) = scene(&backend);
+            let provider = backend.provider();
+            let recalls = || service.asked().iter().filter(|asked| is_recall(asked)).count();
+            backend.switch(move |asked, own| match (is_recall(asked), hangs) {
+                (false, _) => own(),
+                (true, true) => Answer::Late(FOR_EVER, 200, serde_json::json!({})),
+                (true, false) => Answer::Json(500, serde_json::json!({ "detail": "the oven is cold" })),
+            });
+            let output = home.hermes(&[]).at(TODAY).stdin("one\ntwo\nthree\nfour\nfive\n").run().success();
+            output.says(&[&format!("the memory `{provider}` failed 3 times in a row")]);
+            let asked = recalls();
+            assert!((1..=3).contains(&asked), "{:?} was asked {asked} times", backend.kind);
+            // A later process skips it too, and the user can see why.
+            home.hermes(&["-z", "six"]).at(TODAY).run().success();
+            assert_eq!(recalls(), asked, "{:?}", backend.kind);
+            let status = home.hermes(&["memory", "status"]).at(TODAY).run().success();
+            assert!(status.stdout.contains("open since"), "{status}");
+
+            backend.heal();
+            let output = home.hermes(&["-z", "What tea do I like?"]).at(TOMORROW).run().success();
+            assert!(server.last_turn().last_user_text().contains(KNOWN), "{:?}: {output}", backend.kind);
+            output.says(&[&format!("the memory `{provider}` answers again")]);
+            assert!(recalls() > asked);
+        }
     }
 }
