@@ -85,6 +85,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-agent",
         &[
+            "hermes-test-data",
             "hermes-plugin-host",
             "hermes-prompt",
             "hermes-models",

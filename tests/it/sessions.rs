@@ -7,5 +7,6 @@ mod damaged;
 mod logins;
 mod pictures;
 mod providers;
+mod recall;
 mod released;
 mod turns;

@@ -41,6 +41,8 @@ pub struct Settings {
     pub clock: Clock,
     /// The plugin that serves a tool which several plugins offer, by tool.
     pub tool_owners: BTreeMap<String, String>,
+    /// Whether the model can search earlier conversations.
+    pub session_search: bool,
 }
 
 /// The settings of the system prompt.

@@ -53,6 +53,7 @@ mod report;
 mod room;
 mod screening;
 mod session;
+pub mod session_search;
 mod sessions;
 mod skills;
 mod snapshot;

@@ -14,6 +14,7 @@ use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::memory_extras::Mirrors;
 use crate::screening;
+use crate::session_search::{self, SessionSearch};
 use crate::skills::{self, SkillCatalog};
 
 /// The most bytes of a tool's name in an error: a model can write any name.
@@ -22,7 +23,7 @@ const SHOWN_NAME: usize = 64;
 /// All tools that the model can call.
 pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
-    skills: SkillCatalog,
+    own: OwnTools,
     dispatcher: Arc<HookDispatcher>,
     gate: Arc<Gate>,
     mirrors: Arc<Mirrors>,
@@ -35,6 +36,37 @@ pub(crate) struct Toolbox {
 /// The plugin's name of the host's own tools.
 const HOST: &str = "hermes";
 
+/// What the host's own tools need.
+pub(crate) struct OwnTools {
+    pub(crate) skills: SkillCatalog,
+    /// `None` if the user switched the search off.
+    pub(crate) search: Option<SessionSearch>,
+}
+
+impl OwnTools {
+    /// The names of all of the host's tools, whether a session has them or not.
+    const NAMES: [&str; 3] = [skills::LIST, skills::VIEW, session_search::NAME];
+
+    fn schemas(&self) -> Vec<ToolSchema> {
+        let search = self.search.as_ref().map(|_| SessionSearch::schema());
+        self.skills.schemas().into_iter().chain(search).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match name {
+            session_search::NAME => self.search.is_some(),
+            _ => Self::NAMES.contains(&name) && !self.skills.schemas().is_empty(),
+        }
+    }
+
+    async fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
+        match &self.search {
+            Some(search) if name == session_search::NAME => search.call(arguments).await.map(|answer| answer.text),
+            _ => self.skills.call(name, arguments).await,
+        }
+    }
+}
+
 struct Offered {
     plugin: Arc<dyn Tools>,
     tool: Tool,
@@ -45,7 +77,7 @@ impl Toolbox {
     pub(crate) async fn load(
         plugins: &[Arc<dyn Tools>],
         owners: &Owners,
-        mut skills: SkillCatalog,
+        mut own: OwnTools,
         dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
         mirrors: Arc<Mirrors>,
@@ -96,8 +128,8 @@ impl Toolbox {
                 }
             }
         }
-        skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
-        (Self { offered, skills, dispatcher, gate, mirrors, is_complete, catalogs }, notices)
+        own.skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
+        (Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs }, notices)
     }
 
     /// Replaces the hook dispatcher.
@@ -108,7 +140,7 @@ impl Toolbox {
     /// The tools that a rule can name, by plugin. A hook can ask about any tool.
     pub(crate) fn nameable(&self, hooks: impl Iterator<Item = String>) -> BTreeMap<String, Vec<String>> {
         let mut nameable = self.catalogs.clone();
-        nameable.insert(HOST.to_owned(), vec![skills::LIST.to_owned(), skills::VIEW.to_owned()]);
+        nameable.insert(HOST.to_owned(), OwnTools::NAMES.map(str::to_owned).to_vec());
         let every: Vec<String> = nameable.values().flatten().cloned().collect();
         nameable.extend(hooks.map(|hook| (hook, every.clone())));
         nameable
@@ -125,14 +157,14 @@ impl Toolbox {
             let OfferedSchema { name, description, parameters, .. } = offered.tool.schema.clone();
             (offered.plugin.name().to_owned(), ToolSchema { name, description, parameters })
         });
-        let own = self.skills.schemas().into_iter().map(|schema| (HOST.to_owned(), schema));
+        let own = self.own.schemas().into_iter().map(|schema| (HOST.to_owned(), schema));
         let mut schemas: Vec<(String, ToolSchema)> = plugins.chain(own).collect();
         schemas.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         schemas
     }
 
     pub(crate) fn skills(&self) -> &SkillCatalog {
-        &self.skills
+        &self.own.skills
     }
 
     /// Splits calls into runs. Adjacent parallel calls form one run; every other call is a run of its own.
@@ -143,7 +175,7 @@ impl Toolbox {
     fn is_parallel(&self, name: &str) -> bool {
         match self.offered.get(name) {
             Some(offered) => offered.tool.parallel,
-            None => name == skills::LIST || name == skills::VIEW,
+            None => OwnTools::NAMES.contains(&name),
         }
     }
 
@@ -186,9 +218,8 @@ impl Toolbox {
                 call.name
             ));
         }
-        let is_own = [skills::LIST, skills::VIEW].contains(&call.name.as_str()) && !self.skills.schemas().is_empty();
         let offered = self.offered.get(&call.name);
-        if offered.is_none() && !is_own {
+        if offered.is_none() && !self.own.has(&call.name) {
             let names: Vec<String> = self.schemas().into_iter().map(|(_, schema)| schema.name).collect();
             let name = one_line_within(&call.name, SHOWN_NAME);
             return Err(format!("there is no tool `{name}`; available tools: {}", names.join(", ")));
@@ -198,7 +229,7 @@ impl Toolbox {
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
         let Some(offered) = offered else {
-            return self.skills.call(&call.name, &call.arguments).await.map(Content::text);
+            return self.own.call(&call.name, &call.arguments).await.map(Content::text);
         };
         let invocation =
             Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra: Vec::new() };
@@ -267,7 +298,7 @@ pub fn unusable(tool: &Tool) -> Option<&'static str> {
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
         return Some("its name must be 1 to 64 letters, digits, `_` and `-`");
     }
-    if [skills::LIST, skills::VIEW].contains(&name.as_str()) {
+    if OwnTools::NAMES.contains(&name.as_str()) {
         return Some("the host reserves this name");
     }
     match serde_json::from_str(&tool.schema.parameters) {

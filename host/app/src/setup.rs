@@ -188,6 +188,7 @@ impl Setup {
             cache_ttl: self.cache_ttl()?,
             clock: self.clock()?,
             tool_owners: settings.plugins.tools.clone(),
+            session_search: settings.session_search.enabled,
         })
     }
 

@@ -27,6 +27,8 @@ pub struct Settings {
     pub compression: CompressionSection,
     /// Memory providers.
     pub memory: MemorySection,
+    /// The search in earlier conversations.
+    pub session_search: SessionSearchSection,
     /// Which plugins run, and with which settings.
     pub plugins: PluginsSection,
     /// What plugins may do without asking.
@@ -123,6 +125,20 @@ pub struct MemorySection {
     pub write_approval: bool,
     /// Whether the built-in memory proposes to tidy its notes while a session is idle; the proposals wait for your approval.
     pub background_tidy: bool,
+}
+
+/// `session_search`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SessionSearchSection {
+    /// Whether the model gets the tool `session_search`, which finds what was said in earlier conversations.
+    pub enabled: bool,
+}
+
+impl Default for SessionSearchSection {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
 }
 
 /// `plugins`.

@@ -135,6 +135,33 @@ pub struct Session {
     pub imported: bool,
 }
 
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub id: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// The front end, such as `cli`.
+    pub source: String,
+    /// Unix time in milliseconds.
+    pub started_at: u64,
+    /// Creation time of its newest message, in Unix milliseconds.
+    pub updated_at: u64,
+    /// Visible messages of its own, without those of a parent.
+    pub message_count: u64,
+    /// The session's folder.
+    pub workspace: PathBuf,
+    /// The model that answers.
+    pub model: Model,
+    /// The session that it continues.
+    pub parent: Option<Parent>,
+    /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing.
+    pub preview: String,
+    /// Whether it came from somebody's file, and waits for the user's decision about the folder and prompt of the file.
+    pub imported: bool,
+}
+
 /// What a deletion removes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Deletion {

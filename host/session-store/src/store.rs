@@ -1,6 +1,6 @@
 //! The trait of session stores.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber, QueuedTurn,
-    RequestRecord, Session, StoreError, StoredView, ViewRecord,
+    Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
+    QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView, ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -185,4 +185,28 @@ pub trait SessionStore: Send + Sync {
 
     /// Searches the conversation that a session shows.
     async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, StoreError>;
+
+    /// Searches the messages of all sessions that some conversation shows.
+    async fn recall(&self, query: &RecallQuery) -> Result<Vec<Finding>, StoreError>;
+
+    /// At most this many sessions of people, newest message first. Delegates are left out, and of a continued session only the
+    /// last continuation is listed.
+    async fn conversations(&self, most: u64) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// The session with this title, ignoring the case of ASCII letters. An imported session that waits for the user's decision
+    /// is not found.
+    async fn titled(&self, title: &str) -> Result<Option<SessionId>, StoreError>;
+
+    /// The oldest session from which this one continues, in whatever way.
+    async fn origin(&self, session: &SessionId) -> Result<SessionId, StoreError> {
+        let mut seen = HashSet::new();
+        let mut at = self.session(session).await?;
+        // A parent is older than its child, so only a damaged store has a cycle.
+        while let Some(parent) = &at.parent
+            && seen.insert(at.id.clone())
+        {
+            at = self.session(&parent.id).await?;
+        }
+        Ok(at.id)
+    }
 }

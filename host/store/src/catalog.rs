@@ -1,45 +1,17 @@
 //! Finding sessions: by id or title, by folder, in a list.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use hermes_conversation::{Model, SessionId};
+use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _};
-use serde::Serialize;
 
 use crate::error::Fault;
 use crate::session::{COLUMNS, IMPORTED, UNFINISHED, exists, from_row, path_text};
-use crate::{Parent, ParentKind, SessionError, Store, StoreError, lineage, title};
+use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError, lineage, title};
 
 /// Characters of a preview.
 const PREVIEW: usize = 60;
-
-/// A session in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SessionSummary {
-    /// Its id.
-    pub id: SessionId,
-    /// Its title.
-    pub title: Option<String>,
-    /// The front end, such as `cli`.
-    pub source: String,
-    /// Unix time in milliseconds.
-    pub started_at: u64,
-    /// Creation time of its newest message, in Unix milliseconds.
-    pub updated_at: u64,
-    /// Visible messages of its own, without those of a parent.
-    pub message_count: u64,
-    /// The session's folder.
-    pub workspace: PathBuf,
-    /// The model that answers.
-    pub model: Model,
-    /// The session that it continues.
-    pub parent: Option<Parent>,
-    /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing.
-    pub preview: String,
-    /// Whether it came from somebody's file, and waits for the user's decision about the folder and prompt of the file.
-    pub imported: bool,
-}
 
 /// By newest message, then by order of creation: `rowid` decides within one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
@@ -268,8 +240,8 @@ mod tests {
     use hermes_conversation::Draft;
 
     use super::*;
-    use crate::NewSession;
     use crate::testing::{child, new_session, store};
+    use crate::{NewSession, Parent};
 
     #[test]
     fn a_session_is_found_by_its_id_or_a_unique_prefix() {

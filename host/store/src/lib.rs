@@ -65,7 +65,6 @@ mod transfer;
 mod view;
 
 pub use blobs::MAX_STORE_BYTES;
-pub use catalog::SessionSummary;
 pub use database::Store;
 pub use diagnosis::codes;
 pub use error::{ImportProblem, StoreError};
@@ -75,7 +74,8 @@ pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
     Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
-    QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, StoredView, Totals, ViewRecord,
+    QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, SessionSummary, StoredView, Totals,
+    ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
-    QueuedTurn, RequestRecord, Session, SessionStore, StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery,
+    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
+    StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 
@@ -296,5 +297,24 @@ impl SessionStore for SqliteSessions {
             ..SearchQuery::new(query.text.as_str())
         };
         self.run(move |store| store.search_conversation(&session, &query)).await
+    }
+
+    async fn recall(&self, query: &RecallQuery) -> Result<Vec<Finding>, PortError> {
+        let query = query.clone();
+        self.run(move |store| store.recall(&query)).await
+    }
+
+    async fn conversations(&self, most: u64) -> Result<Vec<SessionSummary>, PortError> {
+        self.run(move |store| store.conversations(Some(most))).await
+    }
+
+    async fn titled(&self, title: &str) -> Result<Option<SessionId>, PortError> {
+        let title = title.to_owned();
+        self.run(move |store| store.titled(&title)).await
+    }
+
+    async fn origin(&self, session: &SessionId) -> Result<SessionId, PortError> {
+        let session = session.clone();
+        self.glance(move |store| store.origin(&session)).await
     }
 }

@@ -7,6 +7,7 @@ mod conversation;
 mod index;
 mod plan;
 mod query;
+mod recall;
 mod select;
 mod snippet;
 mod text;
@@ -44,8 +45,14 @@ pub struct SearchQuery {
     pub roles: Option<Vec<Role>>,
     /// Front ends of the sessions, such as `cli`.
     pub sources: Option<Vec<String>>,
+    /// Front ends to leave out.
+    pub without_sources: Vec<String>,
     /// Only this session, without the messages of its parent.
     pub session: Option<SessionId>,
+    /// Sessions to leave out.
+    pub without_sessions: Vec<SessionId>,
+    /// Whether delegated tasks are searched too.
+    pub delegates: bool,
     /// Only in sessions of this folder.
     pub workspace: Option<PathBuf>,
     /// The tool that was called or answered.
@@ -98,7 +105,10 @@ impl SearchQuery {
             matching: Matching::Language,
             roles: None,
             sources: None,
+            without_sources: Vec::new(),
             session: None,
+            without_sessions: Vec::new(),
+            delegates: true,
             workspace: None,
             tools: None,
             within: None,

@@ -2,6 +2,7 @@
 
 mod lineage;
 mod outbox;
+mod recall;
 mod titles;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,9 +16,9 @@ use hermes_conversation::{
     BlobId, Draft, Item, Message, MessageId, Model, Role, SessionId, Summary, Usage, View, ViewId,
 };
 use hermes_session_store::{
-    Deletion, Delivery, EngineFaults, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery,
-    PromptNumber, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, StoreError, StoredView, Totals,
-    ViewRecord, Words, title,
+    Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery,
+    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore, SessionSummary,
+    StoreError, StoredView, Totals, ViewRecord, Words, title,
 };
 
 use self::lineage::Lineage;
@@ -659,5 +660,23 @@ impl SessionStore for MemoryStore {
         }
         found.sort_by(|one, other| other.score.total_cmp(&one.score));
         Ok(found.into_iter().skip(query.offset).take(query.limit).collect())
+    }
+
+    async fn recall(&self, query: &RecallQuery) -> Result<Vec<Finding>, StoreError> {
+        Ok(self.state().recall(query)?)
+    }
+
+    async fn conversations(&self, most: u64) -> Result<Vec<SessionSummary>, StoreError> {
+        Ok(self.state().conversations(usize::try_from(most).unwrap_or(usize::MAX)))
+    }
+
+    async fn titled(&self, title: &str) -> Result<Option<SessionId>, StoreError> {
+        let state = self.state();
+        let holds = |entry: &&Entry| {
+            let session = &entry.session;
+            !session.imported && session.title.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(title))
+        };
+        let newest = state.sessions.iter().filter(holds).max_by_key(|entry| entry.session.updated_at);
+        Ok(newest.map(|entry| entry.session.id.clone()))
     }
 }

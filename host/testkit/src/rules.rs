@@ -6,6 +6,7 @@
 mod deletion;
 mod log;
 mod outbox;
+mod recall;
 mod requests;
 mod rewind;
 mod sessions;
@@ -20,6 +21,7 @@ use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError
 pub use self::deletion::*;
 pub use self::log::*;
 pub use self::outbox::*;
+pub use self::recall::*;
 pub use self::requests::*;
 pub use self::rewind::*;
 pub use self::sessions::*;
@@ -42,6 +44,9 @@ macro_rules! session_store_rules {
             parallel_appends_lose_nothing
             a_branch_shows_its_parents_conversation_up_to_its_start
             a_search_finds_only_what_the_conversation_shows
+            a_recall_finds_what_other_conversations_show
+            a_recall_is_filtered_and_shows_neighbours
+            conversations_are_listed_and_found_by_title
             views_round_trip_and_the_newest_is_in_force
             a_summary_never_changes_under_its_key
             a_branch_inherits_the_view_of_its_start

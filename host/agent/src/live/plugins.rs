@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hermes_diagnostic::Notice;
 use hermes_plugin_host::services::{History, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryExtras, MemoryProvider,
@@ -22,8 +23,9 @@ use crate::memory;
 use crate::memory_extras::{Mirrors, Prefetches};
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
+use crate::session_search::SessionSearch;
 use crate::skills::SkillCatalog;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{OwnTools, Toolbox};
 
 /// The running plugins of a session.
 pub(crate) struct RunningPlugins {
@@ -82,13 +84,17 @@ impl RunningPlugins {
         let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled);
         let owners =
             Owners { chosen: host.settings.tool_owners.clone(), bundled: bundled.map(|plugin| plugin.name).collect() };
-        let skills = SkillCatalog::new(skills);
+        let reporter = notices.clone();
+        let search = host.settings.session_search.then(|| {
+            let notify = Arc::new(move |notice: Notice| reporter.notice(notice));
+            SessionSearch::new(Arc::clone(&host.store), Some(session.id.clone()), host.settings.clock, notify)
+        });
+        let own = OwnTools { skills: SkillCatalog::new(skills), search };
         let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
         let (id, clock) = (session.id.to_string(), host.settings.clock);
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let (toolbox, left_out) =
-            Toolbox::load(&tools, &owners, skills, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
-                .await;
+            Toolbox::load(&tools, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors)).await;
         let nameable = toolbox.nameable(hooks.iter().map(|hook| hook.name().to_owned()));
         if let Some(unknown) = host.approvals.rules.unknown_tool(&nameable) {
             return Err(unknown.into());

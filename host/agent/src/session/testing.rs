@@ -402,6 +402,7 @@ impl HostSource for Process {
                 ephemeral: Ephemeral::default(),
                 cache_ttl: Ttl::default(),
                 clock: Clock::default(),
+                session_search: true,
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use hermes_conversation::MessageId;
+use hermes_conversation::{MessageId, SessionId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -12,6 +12,7 @@ use super::index::SIZE;
 use super::plan::{Index, Plan, Selection};
 use super::text::{MAX_BYTES, Needle};
 use super::{SearchQuery, Sort};
+use crate::ParentKind;
 use crate::error::Fault;
 use crate::lineage::Lineage;
 use crate::session::path_text;
@@ -227,6 +228,21 @@ impl Filter {
         }
         if let Some(sources) = &query.sources {
             and("s.source IN (SELECT value FROM json_each(?))", list(sources.iter().map(String::as_str)));
+        }
+        if !query.without_sources.is_empty() {
+            and(
+                "s.source NOT IN (SELECT value FROM json_each(?))",
+                list(query.without_sources.iter().map(String::as_str)),
+            );
+        }
+        if !query.without_sessions.is_empty() {
+            and(
+                "m.session_id NOT IN (SELECT value FROM json_each(?))",
+                list(query.without_sessions.iter().map(SessionId::as_str)),
+            );
+        }
+        if !query.delegates {
+            and("s.parent_kind IS NOT ?", ParentKind::Delegate.as_str().to_owned().into());
         }
         if let Some(tools) = &query.tools {
             let tools = list(tools.iter().map(String::as_str));

@@ -1,0 +1,211 @@
+//! The host's tool `session_search`: what was said in earlier conversations.
+//!
+//! The arguments decide what a call does: a query finds messages, a session is read, a message in it shows what was said around
+//! it, and without arguments the newest conversations are listed. The store finds and ranks; this module decides what an answer
+//! shows, within a limit of bytes. Stored text may come from anybody, so an answer quotes it, and leaves out what looks like
+//! injected instructions.
+
+mod answer;
+mod arguments;
+mod discovery;
+mod text;
+
+use std::sync::Arc;
+
+use hermes_conversation::{Message, MessageId, Origin, SessionId, ToolSchema, one_line_within};
+use hermes_diagnostic::Notice;
+use hermes_session_store::{Session, SessionError, SessionStore, StoreError};
+use serde_json::json;
+
+pub use answer::Answer;
+pub use arguments::Discover;
+pub use discovery::{Conversation, Discovery};
+
+use crate::clock::Clock;
+use crate::compaction::notify::Notify;
+use answer::Writer;
+use arguments::Shape;
+use discovery::MACHINES;
+use text::Quoter;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "session_search";
+/// A longer conversation is shown without its middle: its first and its last messages.
+const FIRST: usize = 20;
+const LAST: usize = 10;
+/// Conversations that are listed before machines' are left out.
+const LISTED: u64 = 200;
+
+/// Searches earlier conversations for a session.
+pub struct SessionSearch {
+    store: Arc<dyn SessionStore>,
+    /// The session that asks. Its own conversation is left out.
+    asking: Option<SessionId>,
+    clock: Clock,
+    notify: Notify,
+}
+
+impl SessionSearch {
+    /// Searches all conversations but the one of `asking`.
+    pub fn new(store: Arc<dyn SessionStore>, asking: Option<SessionId>, clock: Clock, notify: Notify) -> Self {
+        Self { store, asking, clock, notify }
+    }
+
+    /// The tool's schema. It never changes while a session runs.
+    pub(crate) fn schema() -> ToolSchema {
+        let number = |description: &str| json!({"type": "integer", "description": description});
+        let text = |description: &str| json!({"type": "string", "description": description});
+        let parameters = json!({"type": "object", "properties": {
+            "query": text("Words to find. Any of them may match; rare ones count most. Also \"a phrase\", a OR b, NOT c, begin*."),
+            "session_id": text("Read this conversation instead."),
+            "around_message_id": number("With session_id: show what was said around this message."),
+            "window": number("Messages on either side of it, 0 to 20; default 5. 0 shows more of the one message."),
+            "limit": number("Most messages to find, 1 to 40; default 10."),
+            "sort": {"type": "string", "enum": ["rank", "newest", "oldest"]},
+            "role_filter": text("Authors, comma-separated: user, assistant, tool. Default user,assistant."),
+            "source": text("Only conversations of this front end, such as cli or cron."),
+            "since": text("Only messages from this date, time or age on: 2026-01-31, 2026-01-31T18:00, 7d."),
+            "until": text("Only messages up to this date, time or age."),
+        }});
+        ToolSchema {
+            name: NAME.to_owned(),
+            description:
+                "Find what was said in earlier conversations. With query: the best matching messages and what was said \
+                          around them. With session_id: that conversation. With nothing: the newest conversations."
+                    .to_owned(),
+            parameters: parameters.to_string(),
+        }
+    }
+
+    /// Runs the tool with its arguments, a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model, when the arguments name nothing that exists or the store cannot be read.
+    pub async fn call(&self, arguments: &str) -> Result<Answer, String> {
+        let shape = Shape::read(arguments, &self.clock.local())?;
+        match shape {
+            Shape::Discover(wanted) => {
+                let found = self.discover(&wanted).await.map_err(unread)?;
+                Ok(self.answer(&found, &wanted))
+            }
+            Shape::Read { session } => self.read(&session).await,
+            Shape::Scroll { session, message, window } => self.scroll(&session, message, window).await,
+            Shape::Browse { limit } => self.browse(limit).await.map_err(unread),
+        }
+    }
+
+    /// Finds messages in other conversations.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn discover(&self, wanted: &Discover) -> Result<Discovery, StoreError> {
+        discovery::discover(self.store.as_ref(), self.asking.as_ref(), wanted).await
+    }
+
+    /// The text that a model gets for what was found.
+    pub fn answer(&self, found: &Discovery, wanted: &Discover) -> Answer {
+        if found.conversations.is_empty() {
+            return answer::nothing(&wanted.query, self.asking.as_ref());
+        }
+        self.write(|writer| writer.discovery(found, wanted.limit))
+    }
+
+    async fn read(&self, named: &str) -> Result<Answer, String> {
+        let (session, messages) = self.opened(named).await?;
+        let count = messages.len();
+        if count <= FIRST + LAST {
+            return Ok(self.write(|writer| writer.messages(&session, &messages, None, None, (0, 0))));
+        }
+        let ends = [&messages[..FIRST], &messages[count - LAST..]].concat();
+        let gap = Some((FIRST, count - FIRST - LAST));
+        Ok(self.write(|writer| writer.messages(&session, &ends, None, gap, (0, 0))))
+    }
+
+    async fn scroll(&self, named: &str, around: MessageId, window: usize) -> Result<Answer, String> {
+        let (session, messages) = self.opened(named).await?;
+        let Some(at) = messages.iter().position(|message| message.id == around) else {
+            return Err(format!(
+                "message {around} is not in session {}; take both numbers from the same place of a result",
+                session.id
+            ));
+        };
+        let (first, last) = (at.saturating_sub(window), (at + window + 1).min(messages.len()));
+        let outside = (first, messages.len() - last);
+        Ok(self.write(|writer| writer.messages(&session, &messages[first..last], Some(around), None, outside)))
+    }
+
+    /// A session of another conversation with its messages, by its id or title.
+    async fn opened(&self, named: &str) -> Result<(Session, Vec<Message>), String> {
+        let id = SessionId(named.to_owned());
+        let session = match self.store.session(&id).await {
+            Err(StoreError::Session(SessionError::UnknownSession(_))) => {
+                let unknown = || {
+                    format!(
+                        "there is no session {:?}; a search with `query`, or a call without arguments, shows the ids",
+                        one_line_within(named, 60)
+                    )
+                };
+                let id = self.store.titled(named).await.map_err(unread)?.ok_or_else(unknown)?;
+                self.store.session(&id).await.map_err(unread)?
+            }
+            found => found.map_err(unread)?,
+        };
+        if let Some(asking) = &self.asking {
+            let origin = self.store.origin(asking).await.map_err(unread)?;
+            if self.store.origin(&session.id).await.map_err(unread)? == origin {
+                return Err(format!("session {} belongs to this conversation, which you are in", session.id));
+            }
+        }
+        let mut messages = self.store.conversation(&session.id).await.map_err(unread)?;
+        messages.retain(|message| message.origin == Origin::Said);
+        Ok((session, messages))
+    }
+
+    async fn browse(&self, limit: usize) -> Result<Answer, StoreError> {
+        let own = match &self.asking {
+            Some(asking) => Some(self.store.origin(asking).await?),
+            None => None,
+        };
+        let mut listed = Vec::new();
+        for session in self.store.conversations(LISTED).await? {
+            if session.message_count == 0 || MACHINES.contains(&session.source.as_str()) {
+                continue;
+            }
+            if own.is_some() && own == Some(self.store.origin(&session.id).await?) {
+                continue;
+            }
+            listed.push(session);
+            if listed.len() == limit {
+                break;
+            }
+        }
+        if listed.is_empty() {
+            let text = "There are no earlier conversations.".to_owned();
+            return Ok(Answer { text, shown: Vec::new() });
+        }
+        Ok(self.write(|writer| writer.conversations(&listed)))
+    }
+
+    /// Writes an answer, and tells the user if suspicious text was left out of it.
+    fn write(&self, write: impl FnOnce(&mut Writer<'_>) -> Answer) -> Answer {
+        let mut quoter = Quoter::default();
+        let zone = self.clock.local().time_zone().clone();
+        let answer = write(&mut Writer { quoter: &mut quoter, zone });
+        if quoter.suspicious > 0 {
+            let rules: Vec<String> = quoter.rules.into_iter().collect();
+            let count = quoter.suspicious;
+            let passages = if count == 1 { "1 passage".to_owned() } else { format!("{count} passages") };
+            (self.notify)(Notice::from(format!(
+                "`{NAME}`: {passages} of earlier conversations look like injected instructions ({}) and were left out",
+                rules.join(", ")
+            )));
+        }
+        answer
+    }
+}
+
+fn unread(error: StoreError) -> String {
+    format!("the earlier conversations cannot be read: {error}")
+}

@@ -1,0 +1,8 @@
+//! The tool `session_search` over a real store.
+
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod attack;
+mod fixture;
+mod vectors;
