@@ -4,7 +4,8 @@
 //! 1. [`Question::parse`] finds the words that carry meaning.
 //! 2. The caller counts how many messages contain each [`Term`], and gives the counts to [`Question::weigh`].
 //! 3. The caller looks for messages with [`Question::expression`] in an index of words, such as SQLite's FTS5 with Porter
-//!    stems. The expression leaves out words so common that they would only cost time.
+//!    stems. The expression leaves out words so common that they would only cost time. In a large index it takes less time to look
+//!    the newest messages of each term up, without ranking them, and to choose the best of all with [`Question::choose`].
 //! 4. [`Question::rank`] puts these [`Candidate`]s and the messages beside them in order.
 
 mod index;
@@ -15,4 +16,4 @@ mod words;
 
 pub use self::index::{indexed, matches};
 pub use self::question::{Question, Term};
-pub use self::rank::{CANDIDATES, Candidate, NEAR, Near, Ranked};
+pub use self::rank::{CANDIDATES, Candidate, NEAR, Near, READ, Ranked};

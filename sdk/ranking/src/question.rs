@@ -1,6 +1,6 @@
 //! What a question asks for: its words with their weights.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::stem::stem;
 use crate::words::{each_word, is_unspaced, meaning};
@@ -101,6 +101,20 @@ impl Question {
             expressions.push(term.expression());
         }
         expressions.join(" OR ")
+    }
+
+    /// Chooses candidates: `found` has the messages that contain each term, in the order of [`Self::terms`]. Returns the messages
+    /// with the sum of the weights of their terms, best first. Of equal ones the greatest id comes first.
+    pub fn choose(&self, found: &[Vec<u64>]) -> Vec<(u64, f64)> {
+        let mut weights: HashMap<u64, f64> = HashMap::new();
+        for (term, messages) in self.terms.iter().zip(found) {
+            for message in messages {
+                *weights.entry(*message).or_default() += term.weight;
+            }
+        }
+        let mut chosen: Vec<(u64, f64)> = weights.into_iter().collect();
+        chosen.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        chosen
     }
 
     /// The term of a stem.

@@ -14,15 +14,14 @@ use crate::stem::stem;
 use crate::words::each_word;
 
 /// The number of candidates that [`Question::rank`] considers.
-pub const CANDIDATES: usize = 200;
+pub const CANDIDATES: usize = 150;
 /// The number of messages on either side of a candidate that are considered.
 pub const NEAR: usize = 2;
 
-/// The most bytes of a candidate and of all candidates that are read.
-const MAX_BYTES: usize = 8 << 10;
-const MAX_TOTAL: usize = 512 << 10;
-/// What is read of a candidate when all have used up their bytes.
-const LEAST: usize = 512;
+/// The most bytes of a candidate that are read. What a long message is about is said at its beginning.
+pub const READ: usize = 1 << 10;
+/// How much the terms count that only the index found: behind what was read, or because it folds more characters than this crate.
+const UNREAD: f64 = 0.5;
 /// The number of hits that are chosen for what is shown around them.
 const SPREAD: usize = 10;
 /// How much a word counts that occurs again, and how much long messages lose, as in BM25.
@@ -90,25 +89,23 @@ struct Node {
 
 impl Question {
     /// Puts candidates, which come in the order of an index, and the messages beside them in order. Messages that occur
-    /// twice count once. Candidates beyond [`CANDIDATES`] are ignored. The time is linear in the bytes that are read, of
-    /// which there is an upper limit.
+    /// twice count once. Candidates beyond [`CANDIDATES`] are ignored, and what stands behind [`READ`] bytes is not read.
     pub fn rank(&self, candidates: &[Candidate<'_>]) -> Vec<Ranked> {
+        self.rank_weighed(candidates, &[])
+    }
+
+    /// The same with what an index knows of each candidate: the sum of the weights of its terms, as [`Self::choose`] gives it.
+    /// So terms count too that stand behind what is read.
+    pub fn rank_weighed(&self, candidates: &[Candidate<'_>], weights: &[f64]) -> Vec<Ranked> {
         let candidates = &candidates[..candidates.len().min(CANDIDATES)];
         let names = self.names(candidates);
         let mut nodes = Nodes::new(self, &names);
         for candidate in candidates {
             nodes.add(candidate);
         }
-        let mut room = MAX_TOTAL;
-        let counted: Vec<Counted> = candidates
-            .iter()
-            .map(|candidate| {
-                let counted = self.count(candidate.message.text, room.min(MAX_BYTES).max(LEAST));
-                room = room.saturating_sub(candidate.message.text.len().min(MAX_BYTES));
-                counted
-            })
-            .collect();
+        let counted: Vec<Counted> = candidates.iter().map(|candidate| self.count(candidate.message.text)).collect();
         let mean = counted.iter().map(|one| one.words).sum::<f64>() / (counted.len().max(1) as f64);
+        let least = self.terms().iter().map(|term| term.weight).reduce(f64::min).unwrap_or_default();
         for (place, (candidate, counted)) in candidates.iter().zip(&counted).enumerate() {
             let words: f64 = self
                 .terms()
@@ -121,8 +118,15 @@ impl Question {
                     name * term.weight * times * (SATURATION + 1.0) / (times + SATURATION * length)
                 })
                 .sum();
-            // The index may fold words that this crate does not, so its order counts a little.
-            nodes.own(candidate.message.id, words + 0.01 / (place as f64 + 1.0));
+            let unread = match weights.get(place) {
+                _ if words > 0.0 && candidate.message.length <= READ => 0.0,
+                Some(weight) => UNREAD * weight,
+                // The index found at least one term.
+                None if candidate.message.length > READ => UNREAD * least,
+                None => 0.0,
+            };
+            // The order of the index decides between equal ones.
+            nodes.own(candidate.message.id, words.max(unread) + 0.01 / (place as f64 + 1.0));
         }
         nodes.order()
     }
@@ -151,8 +155,8 @@ impl Question {
     }
 
     /// How often a text contains each term.
-    fn count(&self, text: &str, most: usize) -> Counted {
-        let text = if text.len() > most { &text[..text.floor_char_boundary(most)] } else { text };
+    fn count(&self, text: &str) -> Counted {
+        let text = &text[..text.floor_char_boundary(READ)];
         let mut counted = Counted { times: vec![0.0; self.terms().len()], words: 0.0 };
         let mut stemmed = String::new();
         each_word(text, |word| {

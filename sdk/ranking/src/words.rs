@@ -12,6 +12,14 @@ pub(crate) fn each_word_at(text: &str, mut word: impl FnMut(usize, &str) -> bool
     let mut begin = 0;
     let mut before: Option<(usize, char)> = None;
     for (at, character) in text.char_indices() {
+        if character.is_ascii_alphanumeric() {
+            before = None;
+            if current.is_empty() {
+                begin = at;
+            }
+            current.push(character.to_ascii_lowercase());
+            continue;
+        }
         if is_unspaced(character) {
             if !current.is_empty() && !word(begin, &current) {
                 return;
@@ -80,7 +88,7 @@ fn without_accent(character: char) -> char {
 /// Whether a character belongs to a script without blanks between words.
 pub(crate) fn is_unspaced(character: char) -> bool {
     matches!(character,
-        '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}'
+        '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}'
         | '\u{3105}'..='\u{312f}' | '\u{31a0}'..='\u{31bf}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}'
         | '\u{20000}'..='\u{3ffff}')

@@ -1,7 +1,7 @@
 //! What callers rely on: every text is a question, and the rules of the order.
 #![allow(clippy::unwrap_used)]
 
-use hermes_ranking::{CANDIDATES, Candidate, Near, Question};
+use hermes_ranking::{CANDIDATES, Candidate, Near, Question, READ};
 use proptest::prelude::*;
 
 /// The order of the messages of a conversation for a question: those with a word of it are the candidates.
@@ -83,6 +83,29 @@ fn the_first_hits_show_different_places() {
     ];
     let order = order("ferry pier", &messages);
     assert!(order[..2].contains(&6), "{order:?}");
+}
+
+#[test]
+fn messages_with_more_and_rarer_words_are_chosen_first() {
+    let mut question = Question::parse("harbour ferry timetable");
+    question.weigh(&[400, 2, 1], 1_000);
+    let chosen = question.choose(&[vec![1, 2, 3, 4], vec![4, 5], vec![6]]);
+    let order: Vec<u64> = chosen.iter().map(|(message, _)| *message).collect();
+    assert_eq!(order, [4, 6, 5, 3, 2, 1]);
+    assert!(chosen.is_sorted_by(|a, b| a.1 >= b.1));
+}
+
+#[test]
+fn words_behind_what_is_read_count_if_the_index_found_them() {
+    let deep = format!("{} timetable", "words ".repeat(READ));
+    let message = |id, text| Near { id, reply: false, length: str::len(text), text };
+    let mut question = Question::parse("the late timetable");
+    question.weigh(&[60, 2], 100);
+    let candidates = [(1, "late"), (2, deep.as_str())]
+        .map(|(id, text)| Candidate { message: message(id, text), ..Candidate::default() });
+    let weights: Vec<f64> = question.choose(&[vec![1], vec![2]]).iter().rev().map(|(_, weight)| *weight).collect();
+    assert_eq!(question.rank(&candidates)[0].id, 1);
+    assert_eq!(question.rank_weighed(&candidates, &weights)[0].id, 2);
 }
 
 #[test]
