@@ -133,6 +133,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-test-data",
             "hermes-testkit",
             "hermes-session-store",
+            "hermes-ranking",
             "hermes-conversation",
             "hermes-private-files",
             "hermes-diagnostic",

@@ -32,7 +32,8 @@ pub struct RecallQuery {
 /// How the text of a [`RecallQuery`] is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Words without operators: at least one must occur, and more are better.
+    /// Words without operators: at least one must occur, and more are better. In the order [`RecallOrder::Best`], what was said
+    /// beside good findings may be a finding too.
     Words,
     /// The query language: all words must occur, `OR` separates alternatives, quotes enclose phrases.
     Language,
@@ -71,6 +72,8 @@ pub struct Finding {
     pub tool_name: Option<String>,
     /// Unix time in milliseconds.
     pub created_at: u64,
+    /// Whether it matches; otherwise it stands beside messages that do.
+    pub matches: bool,
     /// About 600 characters around the best match.
     pub excerpt: String,
     /// The byte of the excerpt at which the first match begins.

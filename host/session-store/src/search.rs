@@ -5,7 +5,8 @@ use hermes_conversation::{MessageId, MessageRange, Role, SessionId};
 /// How the words of a query must occur in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Words {
-    /// At least one of them; more is better.
+    /// At least one of them; more is better. What was said beside good hits may be a hit too: an answer often has none of the
+    /// words of its question.
     Any,
     /// All of them.
     All,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use corpus::Corpus;
 use hermes_conversation::{Draft, SessionId};
-use hermes_store::{SearchQuery, Sort, Store};
+use hermes_store::{Matching, SearchQuery, Sort, Store};
 
 const HELP: &str = "usage: [--sizes N,N,…] [--crowd N] [--folder PATH]
   --sizes    messages in the store when it is measured: 10000,100000,500000
@@ -28,6 +28,7 @@ const SESSION: u64 = 2_000;
 const BATCH: u64 = 5_000;
 const APPENDS: usize = 1_000;
 const SEARCHES: usize = 7;
+const QUESTIONS: usize = 200;
 
 struct Options {
     sizes: Vec<u64>,
@@ -168,6 +169,19 @@ fn measure(store: &Store, corpus: &mut Corpus, session: &SessionId, size: u64, r
         };
         println!("{name:<38} {:>26} {compared}", spread.short());
     }
+    ask(store, corpus);
+}
+
+/// Measures questions, each of other words: any of them may occur, in the order of the ranking.
+fn ask(store: &Store, corpus: &mut Corpus) {
+    let mut spent = Vec::new();
+    for _ in 0..QUESTIONS {
+        let query = SearchQuery { matching: Matching::Any, limit: 10, ..SearchQuery::new(corpus.question()) };
+        let begun = Instant::now();
+        store.search(&query).unwrap();
+        spent.push(begun.elapsed());
+    }
+    println!("{:<38} {:>26}", "question, 10 hits, ms: median/p99/max", Spread::of(spent).tail());
 }
 
 /// The bytes of a store, including its write-ahead log.

@@ -1,12 +1,14 @@
 //! Searches messages. `docs/search.md` describes the query language and what is searched.
 //!
-//! A query becomes a plan, and a plan becomes SQL: `query`, `plan`, `select`. `index` maintains the indexes, `text`
-//! defines which text of a message is in them, `snippet` shows what was found. Every text is a valid query.
+//! A query becomes a plan, and a plan becomes SQL: `query`, `plan`, `select`. A question is answered by `ranked` instead, as long
+//! as its words are in the index. `index` maintains the indexes, `text` defines which text of a message is in them, `snippet`
+//! shows what was found. Every text is a valid query.
 
 mod conversation;
 mod index;
 mod plan;
 mod query;
+mod ranked;
 mod recall;
 mod select;
 mod snippet;
@@ -20,8 +22,8 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use self::plan::Plan;
-use self::query::{Alternative, Query, plain_words};
-use self::select::{Found, VISIBLE};
+use self::query::{Alternative, Query, Term, plain_words};
+use self::select::{Found, STANDS};
 use self::snippet::SNIPPET;
 use crate::error::Fault;
 use crate::lineage::Lineage;
@@ -77,7 +79,8 @@ pub enum Matching {
     /// In the language of `docs/search.md`.
     #[default]
     Language,
-    /// Words without operators; at least one must occur. For questions.
+    /// Words without operators; at least one must occur. For questions: in the order of rank, messages beside good hits are hits
+    /// too, because an answer often has none of the words of its question.
     Any,
     /// Words without operators; all must occur.
     All,
@@ -118,6 +121,15 @@ impl SearchQuery {
             limit: 20,
             offset: 0,
         }
+    }
+
+    /// Whether the text is several words without operators, so that it can also be read as a question.
+    pub fn may_be_question(&self) -> bool {
+        let query = Query::parse(&self.text);
+        let is_word = |term: &Term| term.has_words() && !term.prefix && !term.text.contains(char::is_whitespace);
+        self.matching == Matching::Language
+            && matches!(query.alternatives.as_slice(),
+                [one] if one.excluded.is_empty() && one.required.len() > 1 && one.required.iter().all(is_word))
     }
 }
 
@@ -170,7 +182,9 @@ impl Store {
             let mut hits = Vec::with_capacity(found.len());
             let mut texts = Vec::with_capacity(found.len());
             for found in found {
-                let (hit, text) = hit(connection, found.message)?;
+                let (mut hit, text) = hit(connection, found.message)?;
+                hit.before = neighbour(connection, &hit, "m.id < ?2 ORDER BY m.id DESC")?;
+                hit.after = neighbour(connection, &hit, "m.id > ?2 ORDER BY m.id")?;
                 hits.push(hit);
                 texts.push(text);
             }
@@ -205,6 +219,13 @@ fn find<'a>(
     conversation: Option<&Lineage>,
 ) -> Result<(&'a Plan, Vec<Found>), Fault> {
     static NOTHING: LazyLock<Plan> = LazyLock::new(Plan::default);
+    if query.matching == Matching::Any
+        && query.sort == Sort::Rank
+        && let Some(words) = plans.first()
+        && let Some(found) = ranked::page(connection, query, conversation)?
+    {
+        return Ok((words, found));
+    }
     for plan in plans {
         let found = select::page(connection, plan, query, conversation)?;
         if !found.is_empty() || exists(connection, plan, query, conversation)? {
@@ -228,14 +249,14 @@ fn exists(
     Ok(!select::page(connection, plan, &first, conversation)?.is_empty())
 }
 
-/// A found message, and its searched text for the snippet.
+/// A found message without snippet and neighbours, and its searched text for the snippet.
 fn hit(connection: &Connection, id: MessageId) -> Result<(Hit, String), Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT m.session_id, s.title, m.role, m.tool_name, m.created_at, s.source, s.model, s.started_at, \
          search_text(m.content, m.tool_name, m.tool_calls) \
          FROM messages AS m JOIN sessions AS s ON s.id = m.session_id WHERE m.id = ?1",
     )?;
-    let (hit, text) = statement.query_row([id.0.cast_signed()], |row| {
+    Ok(statement.query_row([id.0.cast_signed()], |row| {
         let hit = Hit {
             message: id,
             session: SessionId(row.get(0)?),
@@ -251,10 +272,7 @@ fn hit(connection: &Connection, id: MessageId) -> Result<(Hit, String), Fault> {
             after: None,
         };
         Ok((hit, row.get::<_, String>(8)?))
-    })?;
-    let before = neighbour(connection, &hit, "m.id < ?2 ORDER BY m.id DESC")?;
-    let after = neighbour(connection, &hit, "m.id > ?2 ORDER BY m.id")?;
-    Ok((Hit { before, after, ..hit }, text))
+    })?)
 }
 
 /// The nearest visible message of the session.
@@ -262,7 +280,7 @@ fn neighbour(connection: &Connection, hit: &Hit, side: &str) -> Result<Option<Ne
     // As bytes: text functions of SQL end at a NUL.
     let mut statement = connection.prepare_cached(&format!(
         "SELECT m.id, m.role, substr(CAST(m.content AS BLOB), 1, {}) FROM messages AS m \
-         WHERE m.session_id = ?1 AND {VISIBLE} AND {side} LIMIT 1",
+         WHERE m.session_id = ?1 AND {STANDS} AND {side} LIMIT 1",
         NEIGHBOUR * 4
     ))?;
     let mut rows = statement.query((hit.session.as_str(), hit.message.0.cast_signed()))?;

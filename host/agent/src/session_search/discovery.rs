@@ -96,15 +96,27 @@ async fn recall(store: &dyn SessionStore, query: &RecallQuery, limit: usize) -> 
     without_sources.retain(|source| !asked_for(source));
     let mut people = RecallQuery { without_sources, ..query.clone() };
     if asked_for(SCHEDULED) {
-        return Ok(varied(store.recall(&people).await?, limit));
+        return Ok(varied(distinct(store.recall(&people).await?), limit));
     }
     people.without_sources.push(SCHEDULED.to_owned());
-    let mut hits = varied(store.recall(&people).await?, limit);
+    let mut hits = varied(distinct(store.recall(&people).await?), limit);
     if hits.len() < limit && query.sources.is_empty() {
         let scheduled = RecallQuery { sources: vec![SCHEDULED.to_owned()], ..query.clone() };
-        hits.extend(varied(store.recall(&scheduled).await?, limit - hits.len()));
+        hits.extend(varied(distinct(store.recall(&scheduled).await?), limit - hits.len()));
     }
     Ok(hits)
+}
+
+/// The hits without those that an answer shows anyway, beside a better one.
+fn distinct(hits: Vec<Finding>) -> Vec<Finding> {
+    let mut distinct: Vec<Finding> = Vec::with_capacity(hits.len());
+    for hit in hits {
+        let shows = |other: &Finding| other.before.iter().chain(&other.after).any(|near| near.message == hit.message);
+        if hit.matches || !distinct.iter().any(shows) {
+            distinct.push(hit);
+        }
+    }
+    distinct
 }
 
 /// The first hits, with some of every conversation before more of one.
@@ -163,6 +175,7 @@ async fn named(
             role: first.role,
             tool_name: None,
             created_at: first.created_at,
+            matches: true,
             excerpt: beginning(&first.content),
             focus: 0,
             before: Vec::new(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_conversation::{Role, SessionId};
-use hermes_store::{Fragment, Hit, SearchQuery, SessionError, Sort, Store, StoreError};
+use hermes_store::{Fragment, Hit, Matching, SearchQuery, SessionError, Sort, Store, StoreError};
 use serde_json::json;
 
 use super::local;
@@ -76,7 +76,18 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
     let hits = match (opened(setup.home.path(), console)?, &arguments.session) {
         (Some(store), session) => {
             let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;
-            store.search(&arguments.query(session)?)?
+            let query = arguments.query(session)?;
+            let hits = store.search(&query)?;
+            // A script that asks for all words gets messages with all words.
+            if hits.is_empty() && !arguments.json && query.may_be_question() {
+                let hits = store.search(&SearchQuery { matching: Matching::Any, ..query })?;
+                if !hits.is_empty() {
+                    console.note("no message contains all of these words; the best messages with some of them");
+                }
+                hits
+            } else {
+                hits
+            }
         }
         (None, Some(id)) => return Err(StoreError::from(SessionError::UnknownSession(id.clone())).into()),
         (None, None) => Vec::new(),

@@ -99,6 +99,13 @@ impl Corpus {
         }
     }
 
+    /// A question with eight words, rare and common ones.
+    pub(crate) fn question(&mut self) -> String {
+        let words = (0..8).map(|_| self.uneven(LATIN as u64) as usize).collect::<Vec<_>>();
+        let words: Vec<&str> = words.into_iter().map(|word| self.words[word].as_str()).collect();
+        format!("When did we speak about the deployment of {}?", words.join(" "))
+    }
+
     fn english(&mut self) -> String {
         let mut text = String::with_capacity(LENGTH + 40);
         let length = LENGTH / 2 + self.below(LENGTH as u64) as usize;

@@ -93,7 +93,8 @@ impl Plan {
         Self { selections: selections.collect(), phrases: Vec::new() }
     }
 
-    /// Searches any of the words. Messages with more and with rarer words come first.
+    /// Searches any of the words. Messages with more and with rarer words come first; `ranked` does this better where the words
+    /// index knows them.
     pub(crate) fn any(terms: &[Term]) -> Vec<Self> {
         let meaning: Vec<&Term> = terms.iter().filter(|term| !is_common(&term.text)).collect();
         let meaning = if meaning.is_empty() { terms.iter().collect() } else { meaning };

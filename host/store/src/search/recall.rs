@@ -7,7 +7,7 @@ use hermes_conversation::{MessageId, Role, SessionId};
 use hermes_session_store::{Finding, Neighbour, Reading, RecallOrder, RecallQuery};
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::select::VISIBLE;
+use super::select::STANDS;
 use super::{Matching, SearchQuery, Sort, find, hit, plans, role, snippet};
 use crate::error::Fault;
 use crate::session::{IMPORTED, UNFINISHED};
@@ -75,6 +75,7 @@ impl Store {
                     role: hit.role,
                     tool_name: hit.tool_name,
                     created_at: hit.created_at,
+                    matches: false,
                     excerpt: String::new(),
                     focus: 0,
                     before,
@@ -86,6 +87,8 @@ impl Store {
                 let ahead = fragments.iter().take_while(|fragment| !fragment.matched);
                 let ahead: usize = ahead.map(|fragment| fragment.text.len()).sum();
                 finding.excerpt = fragments.iter().map(|fragment| fragment.text.as_str()).collect();
+                // The words index alone can tell what a sign or a part of a word matches.
+                finding.matches = plan.phrases.is_empty() || fragments.iter().any(|fragment| fragment.matched);
                 finding.focus = if ahead < finding.excerpt.len() { ahead } else { 0 };
             }
             Ok(findings)
@@ -157,7 +160,7 @@ fn neighbours(
     // As bytes: text functions of SQL end at a NUL.
     let mut statement = connection.prepare_cached(&format!(
         "SELECT m.id, m.role, substr(CAST(m.content AS BLOB), 1, {}) FROM messages AS m WHERE m.session_id = ?1 \
-         AND m.id {compare} ?2 AND m.role IN ('{}', '{}') AND m.content <> '' AND {VISIBLE} \
+         AND m.id {compare} ?2 AND m.role IN ('{}', '{}') AND m.content <> '' AND {STANDS} \
          ORDER BY m.id {direction} LIMIT ?3",
         NEIGHBOUR * 4,
         Role::User.as_str(),

@@ -17,23 +17,32 @@ use crate::error::Fault;
 use crate::lineage::Lineage;
 use crate::session::path_text;
 
+macro_rules! stands {
+    () => {
+        "m.origin = 'said' AND (NOT EXISTS \
+         (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id) \
+         OR EXISTS (WITH RECURSIVE standing (session, hidden) AS ( \
+             SELECT session_id, id FROM rewound WHERE message_id = m.id AND session_id = m.session_id \
+             UNION SELECT child.id, min( \
+                 CASE WHEN standing.hidden > child.parent_rewound THEN 9223372036854775807 ELSE standing.hidden END, \
+                 coalesce((SELECT id FROM rewound WHERE message_id = m.id AND session_id = child.id), 9223372036854775807)) \
+             FROM standing CROSS JOIN sessions AS child ON child.parent_id = standing.session \
+             WHERE child.parent_kind <> 'delegate' AND child.parent_through >= m.id) \
+         SELECT 1 FROM standing WHERE hidden = 9223372036854775807))"
+    };
+}
+
 /// The condition for visible messages, for a message `m` and its session `s`. A message is visible if it was not written by
 /// the host, and if it is not rewound or a branch still shows it.
 ///
 /// The recursion goes from the session to its children, as long as the message comes before the branch point, as in
 /// `lineage`. `hidden` is the first row of `rewound` that hides the message, or a number above all rows. Rewinds of a parent
 /// after a child was created do not affect the child and its descendants.
-pub(crate) const VISIBLE: &str = "m.origin = 'said' \
-    AND m.session_id NOT IN (SELECT id FROM sessions WHERE source = 'import, not finished') AND (NOT EXISTS \
-    (SELECT 1 FROM rewound WHERE rewound.message_id = m.id AND rewound.session_id = m.session_id) \
-    OR EXISTS (WITH RECURSIVE standing (session, hidden) AS ( \
-        SELECT session_id, id FROM rewound WHERE message_id = m.id AND session_id = m.session_id \
-        UNION SELECT child.id, min( \
-            CASE WHEN standing.hidden > child.parent_rewound THEN 9223372036854775807 ELSE standing.hidden END, \
-            coalesce((SELECT id FROM rewound WHERE message_id = m.id AND session_id = child.id), 9223372036854775807)) \
-        FROM standing CROSS JOIN sessions AS child ON child.parent_id = standing.session \
-        WHERE child.parent_kind <> 'delegate' AND child.parent_through >= m.id) \
-    SELECT 1 FROM standing WHERE hidden = 9223372036854775807))";
+pub(crate) const VISIBLE: &str =
+    concat!("m.session_id NOT IN (SELECT id FROM sessions WHERE source = 'import, not finished') AND ", stands!());
+
+/// The same condition for a message of a session that is known to be visible.
+pub(super) const STANDS: &str = stands!();
 
 /// The most hits that are ranked, newest first. Ranking all hits of a common word in a million messages would take a
 /// second.
@@ -159,9 +168,7 @@ impl Statement {
                 statement.and(&sql, [expression.clone().into()]);
             }
         }
-        for (sql, values) in &filter.conditions {
-            statement.and(sql, values.iter().cloned());
-        }
+        filter.add_to(&mut statement.sql, &mut statement.values);
         for (needles, not) in [(&selection.holds, ""), (&selection.holds_not, "NOT ")] {
             for Needle { folded, at_word } in needles {
                 let sql = format!("{not}search_holds({text}, ?, ?)");
@@ -191,9 +198,9 @@ impl Statement {
 
 /// The filters of a search.
 #[derive(Debug, Default)]
-struct Filter {
+pub(super) struct Filter {
     /// The conversation to search.
-    within: Option<(i64, i64)>,
+    pub(super) within: Option<(i64, i64)>,
     conditions: Vec<(Cow<'static, str>, Vec<Value>)>,
     /// The most hits that are ranked.
     most_ranked: i64,
@@ -201,7 +208,11 @@ struct Filter {
 
 impl Filter {
     /// `None` if no message can match.
-    fn of(connection: &Connection, query: &SearchQuery, conversation: Option<&Lineage>) -> Result<Option<Self>, Fault> {
+    pub(super) fn of(
+        connection: &Connection,
+        query: &SearchQuery,
+        conversation: Option<&Lineage>,
+    ) -> Result<Option<Self>, Fault> {
         let mut filter = Self { most_ranked: MAX_RANKED, ..Self::default() };
         if let Some(conversation) = conversation {
             filter.most_ranked = MAX_RANKED_IN_CONVERSATION;
@@ -265,6 +276,15 @@ impl Filter {
             filter.within = Some((first.max(signed(range.first.0)), last.min(signed(range.last.0))));
         }
         Ok(Some(filter))
+    }
+
+    /// Adds the conditions, for a message `m` and its session `s`, to a statement that has some already.
+    pub(super) fn add_to(&self, sql: &mut String, values: &mut Vec<Value>) {
+        for (condition, parameters) in &self.conditions {
+            sql.push_str(" AND ");
+            sql.push_str(condition);
+            values.extend(parameters.iter().cloned());
+        }
     }
 
     /// Limits the filter to a conversation. Returns whether it has messages.

@@ -60,6 +60,7 @@ impl State {
                     role: message.role,
                     tool_name: message.tool_name.clone(),
                     created_at: message.created_at,
+                    matches: true,
                     excerpt: message.content.chars().take(EXCERPT).collect(),
                     focus: 0,
                     before,
