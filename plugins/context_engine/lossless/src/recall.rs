@@ -1,9 +1,12 @@
-//! The `recall` tool: finds passages of the conversation by their words, with message numbers and some context.
+//! The `recall` tool: finds passages of the conversation, with message numbers and some context. Copied text is found verbatim,
+//! and everything else is a question, whose words need not all occur.
+
+mod question;
 
 use std::collections::HashSet;
 
 use hermes_guest_engine::parts;
-use hermes_plugin::history::{Hit, Matching, Query};
+use hermes_plugin::history::{Matching, Query};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,14 +26,14 @@ const LOOKED_AT: u32 = 40;
 const PAGES: u64 = 20;
 
 pub(crate) const DESCRIPTION: &str = "Search this whole conversation, folded parts included: what was said, tool calls \
-    and results. query: the words to look for, or \"an exact phrase\" in double quotes. Answers the best passages with \
+    and results. query: a question or words, or \"an exact phrase\" in double quotes. Answers the best passages with \
     their message numbers; expand shows the rest of one.";
 
 pub(crate) fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "query": { "type": "string", "description": "Words, or an exact phrase in double quotes." },
+            "query": { "type": "string", "description": "A question, words, or an exact phrase in double quotes." },
             "refs": { "type": "array", "items": { "type": "string" }, "description": "Instead: beginnings of these messages." },
             "page": { "type": "integer", "minimum": 1 },
         },
@@ -83,37 +86,37 @@ fn by_words(query: &str, page: u64, folded: MessageId, source: &impl Source) -> 
     let phrase = query.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).filter(|phrase| !phrase.is_empty());
     let text = phrase.unwrap_or(query);
     let mut tried = Vec::new();
-    let mut ids: Vec<MessageId> = Vec::new();
-    let skip = (page as usize - 1) * HITS;
-    let mut ask = |matching: Matching, offset: u32, name: &'static str| -> Result<(), Error> {
-        tried.push(name);
-        let asked = Query { matching, offset, limit: LOOKED_AT, ..Query::new(text) };
-        let hits: Vec<Hit> = source.search(&asked)?;
-        ids.extend(hits.iter().map(|hit| hit.id));
-        Ok(())
-    };
     // Code, paths and error messages are searched verbatim first, then by words.
     if phrase.is_some() || is_exact(text) {
-        ask(Matching::Phrase, 0, "the exact phrase")?;
+        tried.push("the exact phrase");
+        let found = verbatim(text, folded, source)?;
+        if !found.is_empty() {
+            return Ok(listed(query, page, &found, &tried, source));
+        }
     }
-    if phrase.is_none() {
-        ask(Matching::Any, 0, "any of the words")?;
+    tried.push("any of the words");
+    match question::run(text, page, folded, source)? {
+        Some(answer) => Ok(answer),
+        None => Ok(nothing(query, page, &tried)),
+    }
+}
+
+/// The messages that contain a text exactly; for a single word, also those that contain it in another form. Best first.
+fn verbatim(text: &str, folded: MessageId, source: &impl Source) -> Result<Vec<(Message, Passage)>, Error> {
+    let mut ids: Vec<MessageId> = Vec::new();
+    let is_word = text.split_whitespace().count() == 1;
+    for matching in [Some(Matching::Phrase), is_word.then_some(Matching::All)].into_iter().flatten() {
+        let asked = Query { matching, limit: LOOKED_AT, ..Query::new(text) };
+        ids.extend(source.search(&asked)?.iter().map(|hit| hit.id));
     }
     let mut seen = HashSet::new();
     ids.retain(|id| seen.insert(*id));
-    if ids.is_empty() && phrase.is_some() {
-        tried.push("any of the words");
-        let asked = Query { matching: Matching::Any, limit: LOOKED_AT, ..Query::new(text) };
-        ids.extend(source.search(&asked)?.iter().map(|hit| hit.id));
-    }
     let words: Vec<String> =
         text.split(|sign: char| !sign.is_alphanumeric()).filter(|w| w.chars().count() > 1).map(lowered).collect();
-    // The index ranks whole messages; the ranking here prefers words that stand close together.
     let newest = newest_turn(source)?;
     let mut found: Vec<(Message, Passage)> = Vec::new();
     for id in ids {
-        // The newest turn is in view unless its beginning was folded.
-        if newest.is_some_and(|first| id >= first) && id > folded {
+        if is_in_view(id, newest, folded) {
             continue;
         }
         if let Ok(message) = one(source, id).map(without_own)
@@ -131,22 +134,34 @@ fn by_words(query: &str, page: u64, folded: MessageId, source: &impl Source) -> 
             distinct.push((message, passage));
         }
     }
-    let found = distinct;
+    Ok(distinct)
+}
+
+/// A page of passages.
+fn listed(query: &str, page: u64, found: &[(Message, Passage)], tried: &[&str], source: &impl Source) -> String {
+    let skip = (page as usize - 1) * HITS;
     let entries: Vec<(&Message, &Passage)> =
         found.iter().skip(skip).take(HITS).map(|(message, passage)| (message, passage)).collect();
-    let answer = fitted(&entries, source);
-    let shown = entries.len();
-    if shown == 0 {
-        let further = if skip > 0 { "nothing further found" } else { "nothing found" };
-        return Ok(format!(
-            "{further} for `{}`. Searched: {} in texts, tool calls and results of the whole conversation. Other words \
-             may help; outline lists what there is.",
-            line(query, 200),
-            tried.join(", then ")
-        ));
+    if entries.is_empty() {
+        return nothing(query, page, tried);
     }
-    let more = if found.len() > skip + shown { format!("\nMore: page {}.", page + 1) } else { String::new() };
-    Ok(format!("{}{more}", answer.trim_start()))
+    let more = if found.len() > skip + entries.len() { format!("\nMore: page {}.", page + 1) } else { String::new() };
+    format!("{}{more}", fitted(&entries, source).trim_start())
+}
+
+fn nothing(query: &str, page: u64, tried: &[&str]) -> String {
+    let further = if page > 1 { "nothing further found" } else { "nothing found" };
+    format!(
+        "{further} for `{}`. Searched: {} in texts, tool calls and results of the whole conversation. Other words may help; \
+         outline lists what there is.",
+        line(query, 200),
+        tried.join(", then ")
+    )
+}
+
+/// Whether the model sees a message: the newest turn is in view unless its beginning was folded.
+fn is_in_view(id: MessageId, newest: Option<MessageId>, folded: MessageId) -> bool {
+    newest.is_some_and(|first| id >= first) && id > folded
 }
 
 /// The first message of the newest turn.
@@ -319,7 +334,7 @@ fn place(text: &str, words: &[String], phrase: &str) -> (Score, usize) {
         }
         let score = (false, distinct, std::cmp::Reverse(at - hits[start].0));
         if score > best.0 {
-            best = (score, hits[start].0.saturating_sub(80));
+            best = (score, hits[start].0.saturating_sub(48));
         }
     }
     best
@@ -351,11 +366,15 @@ mod tests {
 
     #[test]
     fn passages_come_with_numbers_and_context() {
-        let answer = recall("berth ferry", 1);
-        assert!(answer.starts_with("#5 result of write"), "{answer}");
-        assert!(answer.contains("berth and ferry meet here"), "the passage is where the words stand: {answer}");
+        for query in ["berth and ferry", "\"berth and ferry\""] {
+            let answer = recall(query, 1);
+            assert!(answer.starts_with("#5 result of write"), "{answer}");
+            assert!(answer.contains("berth and ferry meet here"), "the passage is where the words stand: {answer}");
+        }
+        let answer = recall("\"berth and ferry\"", 1);
         assert!(answer.contains("before: #4 assistant: write") && answer.contains("after: #9 assistant: Done"));
-        assert!(answer.contains("\n#9 assistant"), "{answer}");
+        let answer = recall("berth ferry", 1);
+        assert!(answer.contains("\n  #4 assistant: write") && answer.contains("\n#9 assistant"), "{answer}");
         assert!(answer.len() < 6_000);
     }
 
