@@ -4,5 +4,6 @@ mod auxiliary;
 mod breaker;
 mod hygiene;
 mod lab;
+mod lab_recall;
 mod long_conversation;
 mod switching;

@@ -81,6 +81,7 @@ pub use imported::{AcceptedParts, suspicions};
 
 pub use clash::{Owners, clash};
 pub use log_file::older_log;
+pub use memory::budget as recall_budget;
 pub use opening::Opening;
 pub use openings::{Openings, openings};
 pub use plugin_set::PluginSet;

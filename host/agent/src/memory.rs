@@ -15,7 +15,7 @@ const NOTE: &str = "[Recalled by the memory, not said by the user. It may be old
 const LATE_NOTE: &str = "[The following was recalled for an earlier message and came late.]";
 
 /// The most tokens of a window that recalled text may take.
-pub(crate) fn budget(window: u32) -> u32 {
+pub fn budget(window: u32) -> u32 {
     (window / 20).min(2_000)
 }
 

@@ -1,6 +1,7 @@
-//! `hermes lab`: compares engines on recorded conversations, and tests them on generated ones.
+//! `hermes lab`: compares engines on recorded conversations and tests them on generated ones; compares memories.
 
 mod choice;
+mod recall;
 mod verify;
 
 use std::fs;
@@ -20,6 +21,7 @@ use hermes_lab::{Contestant, Engine, FaultMode, Prices, Recording, Report, Stand
 use hermes_plugin_host::Plugins;
 
 use self::choice::EngineChoice;
+use self::recall::RecallArguments;
 use self::verify::VerifyArguments;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
@@ -35,6 +37,8 @@ pub(crate) enum LabCommand {
     Replay(ReplayArguments),
     /// Test with generated conversations that an engine loses no message
     Verify(VerifyArguments),
+    /// Compare which memories find the messages that answer a question, without a model
+    Recall(RecallArguments),
 }
 
 /// The recordings and the engines to replay.
@@ -106,6 +110,7 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
     match command {
         LabCommand::Replay(arguments) => replay(arguments, console),
         LabCommand::Verify(arguments) => verify::run(arguments, console),
+        LabCommand::Recall(arguments) => recall::run(arguments, console),
     }
 }
 

@@ -9,6 +9,7 @@ hermes_diagnostic::codes! {
     pub mod codes {
         READ = "lab.read", Category::General, "a file cannot be read";
         RECORDING = "lab.recording", Category::General, "a file is not a recording that can be replayed";
+        DIALOGUES = "lab.dialogues", Category::General, "a file contains no dialogues with questions";
         PRICES = "lab.prices", Category::General, "a file of prices cannot be used";
         TERMS = "lab.terms", Category::Usage, "a setting of the lab is out of range";
         COLUMN = "lab.column", Category::Usage, "two columns have the same name";
@@ -27,6 +28,10 @@ impl Diagnose for LabError {
                     .or("give an exported session, OpenAI-style JSON lines, or a session of the pi coding agent"),
             ),
             Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
+            Self::Dialogues { .. } => (
+                codes::DIALOGUES,
+                Fix::words("give a file of LoCoMo or LongMemEval").or("a folder with a chat of BEAM and its questions"),
+            ),
             Self::Prices { .. } => {
                 (codes::PRICES, Fix::words("give input, cache_write, cache_read and output as numbers"))
             }
@@ -55,6 +60,7 @@ mod tests {
             LabError::TooLarge { path: path(), bytes: 2, most: 1 },
             LabError::Line { path: path(), line: 1, why: "it is not JSON".into() },
             LabError::Empty { path: path() },
+            LabError::Dialogues { path: path(), why: "it is not JSON".into() },
             LabError::Prices { path: path(), why: "`input` is 0".into() },
             LabError::Terms { window: 1, fixed: 15_000, least: 30_000 },
             LabError::SameColumn { name: "none".into() },

@@ -6,7 +6,7 @@
 pub(crate) mod bench;
 mod finder;
 mod gate;
-mod log;
+pub(crate) mod log;
 mod models;
 pub(crate) mod recall;
 pub(crate) mod watch;

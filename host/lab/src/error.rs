@@ -40,6 +40,14 @@ pub enum LabError {
         /// The file.
         path: PathBuf,
     },
+    /// A file or folder without dialogues that can be used.
+    #[error("{}: {why}", path.display())]
+    Dialogues {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// Prices that cannot be used.
     #[error("prices in {}: {why}", path.display())]
     Prices {

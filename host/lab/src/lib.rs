@@ -1,4 +1,4 @@
-//! Measures and compares context engines on recorded conversations.
+//! Measures and compares context engines on recorded conversations, and memories on dialogues with labelled evidence.
 //!
 //! A recording is replayed open loop: before each of its replies a request is due, and an engine decides what the request
 //! shows. The lab computes the cost of the request, the text that it leaves out, and whether a provider would accept it.
@@ -20,6 +20,7 @@ pub mod pace;
 mod passage;
 pub mod plot;
 pub mod prices;
+pub mod recall;
 pub mod replay;
 pub mod report;
 pub mod session;

@@ -2,6 +2,7 @@
 //!
 //! The report is a function of the input. Real-time measurements are separate, and left out unless requested.
 
+pub(crate) mod layout;
 mod table;
 
 use serde::Serialize;

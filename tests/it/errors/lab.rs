@@ -26,6 +26,11 @@ fn lab() {
         ("a command without a name", &["replay", "recording.jsonl", "--external", "peer"]),
         ("a command with an open quote", &["replay", "recording.jsonl", "--external", "peer='python"]),
         ("no engine to verify", &["verify", "none"]),
+        ("words in place of dialogues", &["recall", "notes.txt"]),
+        ("an object in no known format of dialogues", &["recall", "prices.json"]),
+        ("dialogues that are chosen by no number", &["recall", "notes.txt", "--only", "9-5"]),
+        ("a memory provider that is named twice", &["recall", "notes.txt", "--provider", "a", "--provider", "a"]),
+        ("a memory provider with settings that are a list", &["recall", "notes.txt", "--provider", "a=[]"]),
     ] {
         let arguments = [&["lab"], arguments].concat();
         screens.error(situation, &home, home.hermes(&arguments));

@@ -63,7 +63,7 @@ pub(crate) struct Bench {
 }
 
 /// Limits so high that a slow machine changes no figure; a plugin that never answers is still ended.
-fn limits() -> LimitSet {
+pub(crate) fn limits() -> LimitSet {
     let with_time =
         |set: LimitSet, limit, time: Duration| set.and(limit, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let minute = Duration::from_secs(60);
@@ -172,15 +172,29 @@ impl Bench {
 
     /// Adds a message to the conversation, with the passages that the engine quotes for it.
     pub(crate) async fn add_message(&mut self, id: MessageId, draft: &Draft) -> Result<(), String> {
-        self.advance(draft.created_at).await;
-        if draft.role == Role::User {
-            self.compactor.turn_begins();
-        }
+        self.begin_message(draft).await;
         let mut draft = draft.clone();
         if let Some(block) = self.quoted_passages(&draft).await {
             self.assisted += 1;
             draft.sent = Some(format!("{}\n\n{block}", draft.text_sent()));
         }
+        self.keep_message(id, draft).await
+    }
+
+    /// Adds a message to the conversation as it is, without searching for passages to quote.
+    pub(crate) async fn add_plain(&mut self, id: MessageId, draft: Draft) -> Result<(), String> {
+        self.begin_message(&draft).await;
+        self.keep_message(id, draft).await
+    }
+
+    async fn begin_message(&mut self, draft: &Draft) {
+        self.advance(draft.created_at).await;
+        if draft.role == Role::User {
+            self.compactor.turn_begins();
+        }
+    }
+
+    async fn keep_message(&mut self, id: MessageId, draft: Draft) -> Result<(), String> {
         let ends_turn = draft.role == Role::Assistant && draft.tool_calls.is_empty();
         self.log.change().push(draft.numbered(id));
         if ends_turn {

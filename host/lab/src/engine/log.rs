@@ -26,7 +26,7 @@ pub(crate) struct IndexedSearch {
 
 impl IndexedSearch {
     /// `home` is the folder for the index.
-    pub(super) fn new(home: PathBuf) -> Self {
+    pub(crate) fn new(home: PathBuf) -> Self {
         Self { finder: Arc::default(), home }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::layout::{align, whole, wrap};
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
 use crate::session::Format;
@@ -193,54 +194,6 @@ fn sums(report: &Report, text: &mut String) {
 
 fn header(columns: &[ColumnReport]) -> Vec<String> {
     std::iter::once(String::new()).chain(columns.iter().map(|column| column.name.clone())).collect()
-}
-
-/// Aligns names to the left and figures to the right.
-fn align(cells: &[Vec<String>], text: &mut String) {
-    let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |at: usize| cells.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
-    for line in cells {
-        let mut row = format!("{:<width$}", line[0], width = widths[0]);
-        for (cell, width) in line.iter().zip(&widths).skip(1) {
-            let _ = write!(row, "  {cell:>width$}");
-        }
-        text.push_str(row.trim_end());
-        text.push('\n');
-    }
-}
-
-fn wrap(words: &str, bullet: &str, text: &mut String) {
-    let mut line = bullet.to_owned();
-    let mut begins = true;
-    for word in words.split(' ') {
-        if !begins && line.chars().count() + 1 + word.chars().count() > 118 {
-            text.push_str(&line);
-            text.push('\n');
-            line = " ".repeat(bullet.len());
-            begins = true;
-        }
-        if !begins {
-            line.push(' ');
-        }
-        line.push_str(word);
-        begins = false;
-    }
-    text.push_str(&line);
-    text.push('\n');
-}
-
-/// A whole number with digit groups of three.
-fn whole(number: f64) -> String {
-    let digits = format!("{:.0}", number.max(0.0));
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// Formats a price without rounding errors: 0.3 divided by 3 is shown as 0.1.
