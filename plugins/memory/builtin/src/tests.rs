@@ -5,7 +5,7 @@ use hermes_plugin::testing::{self, Host};
 use super::*;
 
 fn call(plugin: &mut Builtin, arguments: Value) -> Result<Value, Error> {
-    let output = plugin.call(&Invocation::new("memory", &arguments.to_string()))?;
+    let output = plugin.call(&Invocation::new("memory", arguments.to_string()))?;
     Ok(serde_json::from_str(&output.texts()).unwrap())
 }
 

@@ -145,13 +145,16 @@ fn by_times(question: &Question, times: &[when::Days], present: &str) -> Result<
     Ok(found)
 }
 
+/// The columns of a message.
+type Row = (i64, bool, String, i64, i64, String, Option<i64>, Option<i64>);
+
 /// The messages with those up to [`NEAR`] places beside them.
 fn load(found: &[i64]) -> Result<Messages, Error> {
     let mut messages = Messages::new();
     let mut wanted = found.to_vec();
     for distance in 0..=NEAR {
         let read = if distance == 0 { READ } else { BESIDE };
-        let rows: Vec<(i64, bool, String, i64, i64, String, Option<i64>, Option<i64>)> = sql::query_as(
+        let rows: Vec<Row> = sql::query_as(
             "SELECT id, is_reply, speaker, day, octet_length(text), substr(text, 1, ?2), before, after FROM message \
              WHERE id IN (SELECT value FROM json_each(?1))",
             params![json!(wanted).to_string(), read],
