@@ -11,11 +11,15 @@ use hermes_capabilities::sql::{self, Database, Quota, WorkerProgram};
 
 const SERVES: &str = "HERMES_FUZZ_SQL_WORKER";
 
+/// How the sanitizer is configured. A worker has only the environment that it is given, and SQLite's own globals would end it.
+const SANITIZER: &str = "ASAN_OPTIONS";
+
 static DATABASE: LazyLock<Database> = LazyLock::new(|| {
+    let sanitizer = std::env::var_os(SANITIZER).map(|options| (SANITIZER.into(), options));
     sql::run_in_workers(WorkerProgram {
         program: std::env::current_exe().expect("the program has a path"),
         arguments: Vec::new(),
-        environment: vec![(SERVES.into(), "1".into())],
+        environment: std::iter::once((SERVES.into(), "1".into())).chain(sanitizer).collect(),
     });
     Database::in_memory_with(Quota::temporary(64 << 20))
 });
