@@ -33,14 +33,14 @@ const STEPS: usize = 100_000;
 /// A provider with its settings.
 pub struct Provider<'a> {
     column: String,
-    name: String,
+    plugin: String,
     plugins: &'a Plugins,
 }
 
 impl<'a> Provider<'a> {
-    /// The provider `name` among these plugins, in a column of this name.
-    pub fn new(column: String, name: String, plugins: &'a Plugins) -> Self {
-        Self { column, name, plugins }
+    /// The provider `plugin` among these plugins, in a column of this name.
+    pub fn new(column: String, plugin: String, plugins: &'a Plugins) -> Self {
+        Self { column, plugin, plugins }
     }
 }
 
@@ -172,7 +172,7 @@ impl Stored<'_> {
         };
         let _inside = self.runtime.enter();
         let plugins = self.provider.plugins.start(&surroundings).map_err(|error| error.to_string())?;
-        let name = &self.provider.name;
+        let name = &self.provider.plugin;
         let memory = plugins.memories.iter().find(|memory| memory.name() == name).cloned();
         let memory = memory.ok_or_else(|| format!("`{name}` is not among the session's memories"))?;
         Ok(Open { number, id, history, memory, plugins })
@@ -222,7 +222,7 @@ impl Memory for Stored<'_> {
         let number = self.dialogue.sessions();
         self.open(number)?;
         let Some(open) = &self.open else { return Ok(()) };
-        let upkeep = open.plugins.memory_extras.upkeep.iter().find(|upkeep| upkeep.name() == self.provider.name);
+        let upkeep = open.plugins.memory_extras.upkeep.iter().find(|upkeep| upkeep.name() == self.provider.plugin);
         let Some(upkeep) = upkeep else { return Ok(()) };
         self.runtime.block_on(async {
             for _ in 0..STEPS {

@@ -99,6 +99,7 @@ fn cosine(one: &[u8], other: &[u8]) -> Option<f32> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -256,6 +256,7 @@ fn year(words: &[&str], at: usize) -> Read {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
