@@ -28,4 +28,13 @@ mod tests {
             assert_eq!(plugin.digest, computed.digest, "{}", plugin.manifest);
         }
     }
+
+    #[test]
+    fn the_manifests_of_the_bundled_plugins_are_correct() {
+        for plugin in BUNDLED {
+            let checked = hermes_plugin_host::Manifest::parse(plugin.manifest).expect(plugin.manifest);
+            let read = plugin.read().expect(plugin.manifest);
+            assert_eq!(format!("{checked:?}"), format!("{read:?}"));
+        }
+    }
 }

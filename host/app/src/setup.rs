@@ -7,7 +7,7 @@ use hermes_config::{Auxiliary, Config, Embeddings, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
 use hermes_models::{EmbeddingEndpoint, Logins, Route, Ttl, UnknownTtl, Wanted};
-use hermes_plugin_host::{Catalog, Manifest, PreferredSource, Selection, Variables};
+use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
 use hermes_store::Store;
@@ -139,7 +139,7 @@ impl Setup {
     /// The installer of plugins for this home.
     pub fn installer(&self) -> Installer {
         let settings = self.config.settings().plugins.host_settings();
-        let names = BUNDLED.iter().filter_map(|plugin| Some(Manifest::parse(plugin.manifest).ok()?.name));
+        let names = BUNDLED.iter().filter_map(|plugin| Some(plugin.read().ok()?.name));
         // Its name is free if the user wants an installed plugin in its place.
         let (fixed, replaced): (Vec<_>, Vec<_>) =
             names.partition(|name| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed));
@@ -154,15 +154,16 @@ impl Setup {
 
     /// Finishes a change of an installed plugin that was interrupted, if there is one.
     pub(crate) fn finish_interrupted_change(&self) {
-        match self.installer().recover(&|_| ()) {
+        let installer = self.installer();
+        match installer.recover(&|_| ()) {
             Ok(None) => {}
             Ok(Some(plugin)) => tracing::warn!(plugin, "an interrupted change of this plugin was finished"),
             Err(error) => tracing::warn!(%error, "an interrupted change of a plugin cannot be finished"),
         }
-        if let Err(error) = self.installer().seal() {
+        if let Err(error) = installer.seal() {
             tracing::warn!(%error, "plugins.lock cannot be sealed");
         }
-        if let Err(error) = self.installer().claim_data() {
+        if let Err(error) = installer.claim_data() {
             tracing::warn!(%error, "the origin of a plugin's data cannot be recorded");
         }
     }

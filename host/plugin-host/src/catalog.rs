@@ -141,7 +141,7 @@ impl Catalog {
 
     fn look(&mut self, bundled: &[Bundled], rules: &Rules<'_>) {
         for plugin in bundled {
-            match Manifest::parse(plugin.manifest) {
+            match plugin.read() {
                 Ok(manifest) if self.is_developed(&manifest.name) => {}
                 Ok(manifest) if rules.prefer(&manifest.name, PreferredSource::Installed) => {}
                 Ok(manifest) => self.found.push(Found {

@@ -1,8 +1,9 @@
 //! A plugin that was found: its manifest, its origin, its grant, and its code.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
 
@@ -10,7 +11,7 @@ use super::folder::{SKILLS, skills_in};
 use crate::digest::{Contents, LARGEST_FOLDER};
 use crate::error::PluginsError;
 use crate::lock::{Entry, Pin};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ManifestError};
 use crate::permission::Permissions;
 
 /// A plugin inside the binary.
@@ -28,6 +29,22 @@ impl Bundled {
     /// A bundled plugin with the digest of its component.
     pub fn new(manifest: &'static str, component: &'static [u8]) -> Self {
         Self { manifest, component, digest: *blake3::hash(component).as_bytes() }
+    }
+
+    /// Its manifest. A start asks for it several times, so a process parses each text once.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not a manifest.
+    pub fn read(&self) -> Result<Manifest, ManifestError> {
+        static PARSED: Mutex<BTreeMap<&str, Manifest>> = Mutex::new(BTreeMap::new());
+        let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(manifest) = parsed.get(self.manifest) {
+            return Ok(manifest.clone());
+        }
+        let manifest = Manifest::parse_bundled(self.manifest)?;
+        parsed.insert(self.manifest, manifest.clone());
+        Ok(manifest)
     }
 }
 
