@@ -41,8 +41,19 @@ pub struct Settings {
     pub clock: Clock,
     /// The plugin that serves a tool which several plugins offer, by tool.
     pub tool_owners: BTreeMap<String, String>,
-    /// Whether the model can search earlier conversations.
-    pub session_search: bool,
+    /// The model's search in earlier conversations.
+    pub session_search: SearchSettings,
+}
+
+/// The settings of the tool `session_search`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchSettings {
+    /// Whether the model has it.
+    pub enabled: bool,
+    /// Whether a model summarises what is found.
+    pub summaries: bool,
+    /// Whether a model adds other words to the query.
+    pub expansion: bool,
 }
 
 /// The settings of the system prompt.

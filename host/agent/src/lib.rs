@@ -74,7 +74,7 @@ pub use ephemeral::Ephemeral;
 pub use error::AgentError;
 pub use event::{CompressionEnd, Event, EventKind, Status, TurnEnd};
 pub use feed::{Feed, FeedLimits, Subscription};
-pub use host::{Host, PromptSettings, Settings};
+pub use host::{Host, PromptSettings, SearchSettings, Settings};
 pub use host_source::{Choice, HostSource};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
 pub use imported::{AcceptedParts, suspicions};

@@ -7,9 +7,11 @@
 
 mod answer;
 mod arguments;
+mod assistant;
 mod discovery;
 mod text;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hermes_conversation::{Message, MessageId, Origin, SessionId, ToolSchema, one_line_within};
@@ -19,6 +21,7 @@ use serde_json::json;
 
 pub use answer::Answer;
 pub use arguments::Discover;
+pub use assistant::Assistant;
 pub use discovery::{Conversation, Discovery};
 
 use crate::clock::Clock;
@@ -43,12 +46,21 @@ pub struct SessionSearch {
     asking: Option<SessionId>,
     clock: Clock,
     notify: Notify,
+    /// A model that helps, if the user wants it.
+    assistant: Option<Assistant>,
 }
 
 impl SessionSearch {
     /// Searches all conversations but the one of `asking`.
     pub fn new(store: Arc<dyn SessionStore>, asking: Option<SessionId>, clock: Clock, notify: Notify) -> Self {
-        Self { store, asking, clock, notify }
+        Self { store, asking, clock, notify, assistant: None }
+    }
+
+    /// Lets a model help with the tool's searches.
+    #[must_use]
+    pub fn with_assistant(mut self, assistant: Assistant) -> Self {
+        self.assistant = Some(assistant);
+        self
     }
 
     /// The tool's schema. It never changes while a session runs.
@@ -85,10 +97,10 @@ impl SessionSearch {
     pub async fn call(&self, arguments: &str) -> Result<Answer, String> {
         let shape = Shape::read(arguments, &self.clock.local())?;
         match shape {
-            Shape::Discover(wanted) => {
-                let found = self.discover(&wanted).await.map_err(unread)?;
-                Ok(self.answer(&found, &wanted))
-            }
+            Shape::Discover(wanted) => match &self.assistant {
+                None => Ok(self.answer(&self.discover(&wanted).await.map_err(unread)?, &wanted)),
+                Some(assistant) => self.assisted(assistant, &wanted).await.map_err(unread),
+            },
             Shape::Read { session } => self.read(&session).await,
             Shape::Scroll { session, message, window } => self.scroll(&session, message, window).await,
             Shape::Browse { limit } => self.browse(limit).await.map_err(unread),
@@ -101,15 +113,36 @@ impl SessionSearch {
     ///
     /// When the store cannot be read.
     pub async fn discover(&self, wanted: &Discover) -> Result<Discovery, StoreError> {
-        discovery::discover(self.store.as_ref(), self.asking.as_ref(), wanted).await
+        discovery::discover(self.store.as_ref(), self.asking.as_ref(), wanted, "").await
+    }
+
+    /// Finds messages with the help of a model, and shows its summaries in the place of what was said around them.
+    async fn assisted(&self, assistant: &Assistant, wanted: &Discover) -> Result<Answer, StoreError> {
+        let store = self.store.as_ref();
+        let words = assistant.other_words(&wanted.query).await.unwrap_or_else(|why| {
+            (self.notify)(Notice::from(format!("`{NAME}` searched the words of the query only: {why}")));
+            String::new()
+        });
+        let found = discovery::discover(store, self.asking.as_ref(), wanted, &words).await?;
+        let (summaries, missing) = assistant.summaries(store, &wanted.query, &found).await;
+        if let Some(why) = missing {
+            let what =
+                if summaries.is_empty() { "shows excerpts only" } else { "shows some excerpts without a summary" };
+            (self.notify)(Notice::from(format!("`{NAME}` {what}: {why}")));
+        }
+        Ok(self.summarised(&found, wanted, &summaries))
     }
 
     /// The text that a model gets for what was found.
     pub fn answer(&self, found: &Discovery, wanted: &Discover) -> Answer {
+        self.summarised(found, wanted, &HashMap::new())
+    }
+
+    fn summarised(&self, found: &Discovery, wanted: &Discover, summaries: &HashMap<SessionId, String>) -> Answer {
         if found.conversations.is_empty() {
             return answer::nothing(&wanted.query, self.asking.as_ref());
         }
-        self.write(|writer| writer.discovery(found, wanted.limit))
+        self.write(|writer| writer.discovery(found, wanted.limit, summaries))
     }
 
     async fn read(&self, named: &str) -> Result<Answer, String> {

@@ -1,7 +1,9 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
 use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
-use hermes_agent::{AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, Settings, TaskModels};
+use hermes_agent::{
+    AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, SearchSettings, Settings, TaskModels,
+};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Embeddings, Environment};
 use hermes_diagnostic::Diagnose;
@@ -189,7 +191,11 @@ impl Setup {
             cache_ttl: self.cache_ttl()?,
             clock: self.clock()?,
             tool_owners: settings.plugins.tools.clone(),
-            session_search: settings.session_search.enabled,
+            session_search: SearchSettings {
+                enabled: settings.session_search.enabled,
+                summaries: settings.session_search.summaries,
+                expansion: settings.session_search.expansion,
+            },
         })
     }
 

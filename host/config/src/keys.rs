@@ -45,7 +45,7 @@ fn collect(section: &'static Value, path: &str, keys: &mut Vec<Key>) {
 }
 
 /// Tasks that are known to use a model. Plugins name their tasks as they like, so there may be others.
-pub(crate) const TASKS: &[&str] = &["compression", "memory"];
+pub(crate) const TASKS: &[&str] = &["compression", "memory", "session_search"];
 
 impl Keys {
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Key> {

@@ -133,11 +133,15 @@ pub struct MemorySection {
 pub struct SessionSearchSection {
     /// Whether the model gets the tool `session_search`, which finds what was said in earlier conversations.
     pub enabled: bool,
+    /// Whether a model (`auxiliary.session_search`) summarises the best five conversations for the query.
+    pub summaries: bool,
+    /// Whether that model adds other words to the query.
+    pub expansion: bool,
 }
 
 impl Default for SessionSearchSection {
     fn default() -> Self {
-        Self { enabled: true }
+        Self { enabled: true, summaries: false, expansion: false }
     }
 }
 

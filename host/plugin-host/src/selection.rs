@@ -97,6 +97,26 @@ pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
 /// Reports nothing and never stops.
 pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
 
+/// A memory provider in `plugins.enabled` that `memory.provider` does not name. A turn waits for every memory and is told to each, so
+/// a session has one beside the built-in one.
+fn spare_memory(name: &str, selected: Option<&str>) -> Notice {
+    let plugin = name.to_owned();
+    match selected {
+        Some(selected) => Notice::new(
+            format!(
+                "the memory `{name}` is left out: a session has one beside the built-in memory, and `memory.provider` names `{selected}`"
+            ),
+            Action::DisablePlugin { plugin },
+        ),
+        None => Notice::new(
+            format!(
+                "`{name}` is enabled, but not selected as the memory, so it recalls and stores nothing, and its tools are left out"
+            ),
+            Action::EnablePlugin { plugin },
+        ),
+    }
+}
+
 const ENGINE_KIND: &str = "context engine";
 const MEMORY_KIND: &str = "memory provider";
 pub(crate) const EMBEDDER_KIND: &str = "text embedder";
@@ -139,6 +159,14 @@ impl Chosen {
             }
         }
         let mut others: Vec<Selected> = names.iter().filter_map(|name| select.optional(name, &mut notices)).collect();
+        let is_spare_memory = |other: &Selected| {
+            other.loaded.exports().memory_provider && selection.embedder.as_deref() != Some(other.name())
+        };
+        let spare = others.iter().filter(|other| is_spare_memory(other));
+        notices.extend(spare.map(|other| spare_memory(other.name(), selection.memory.as_deref())));
+        if selection.memory.is_some() {
+            others.retain(|other| !is_spare_memory(other));
+        }
         if let Some(name) = selection.embedder.as_deref() {
             let among = std::iter::once(&engine).chain(&memories).chain(&others).find(|other| other.name() == name);
             let found = match among {

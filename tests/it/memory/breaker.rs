@@ -42,3 +42,16 @@ fn recalled_text_that_the_model_repeats_is_not_shown_or_stored() {
     assert!(talked.stdout.contains("Tea, of course.") && !talked.stdout.contains("memory-context"), "{talked}");
     assert_eq!(home.messages()[1]["content"], "Tea, of course.");
 }
+
+#[test]
+fn a_second_memory_beside_the_selected_one_is_left_out_with_a_line() {
+    let server = Server::answering(|_, _| Reply::text("Noted."));
+    let home = Home::with(&server);
+    home.set("memory.provider", json!("chronicle"));
+    home.set("plugins.enabled", json!(["mem0"]));
+    home.set("plugins.entries.mem0.mode", json!("local"));
+    let output = home.hermes(&["-z", "Hi"]).run().success();
+    assert!(output.stderr.contains("the memory `mem0` is left out"), "{output}");
+    assert!(output.stderr.contains("`memory.provider` names `chronicle`"), "{output}");
+    assert!(!server.last_turn().tool_names().contains(&"mem0_search"));
+}

@@ -85,3 +85,29 @@ fn the_search_can_be_switched_off() {
     assert!(!turns[0].tool_names().contains(&SEARCH) && !turns[0].system_text().contains(SEARCH));
     assert!(answer(&turns[1]).starts_with("error: there is no tool `session_search`"));
 }
+
+#[test]
+fn a_model_adds_words_and_summarises_what_was_found_if_the_user_wants_it() {
+    let server = Server::answering(|body, _| {
+        let sent = body.to_string();
+        let last = body["messages"].as_array().unwrap().last().unwrap();
+        if sent.contains("You get a query") {
+            Reply::text("Port 8443, as Ada said.")
+        } else if sent.contains("A search looks for") {
+            Reply::text("gateway")
+        } else if sent.contains("Note: the gateway") && last["role"] == "user" {
+            Reply::text("It listens on 8443.")
+        } else if last["role"] == "user" {
+            search("call_1", &json!({"query": "reverse proxy"}))
+        } else {
+            Reply::text("Port 8443.")
+        }
+    });
+    let home = Home::with(&server);
+    home.set("session_search.summaries", json!(true));
+    home.set("session_search.expansion", json!(true));
+    home.hermes(&["-z", "Note: the gateway"]).run().success();
+    home.hermes(&["-z", "Which port was it?"]).run().success();
+    let found = answer(&server.last_turn());
+    assert!(found.contains("\nSummary: Port 8443, as Ada said.\n>"), "{found}");
+}

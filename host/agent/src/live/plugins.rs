@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_diagnostic::Notice;
-use hermes_plugin_host::services::{History, SystemRandom};
+use hermes_plugin_host::services::{History, Models, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryExtras, MemoryProvider,
     MemoryUpkeep, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
@@ -23,7 +23,7 @@ use crate::memory;
 use crate::memory_extras::{Mirrors, Prefetches};
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
-use crate::session_search::SessionSearch;
+use crate::session_search::{Assistant, SessionSearch};
 use crate::skills::SkillCatalog;
 use crate::toolbox::{OwnTools, Toolbox};
 
@@ -85,9 +85,20 @@ impl RunningPlugins {
         let owners =
             Owners { chosen: host.settings.tool_owners.clone(), bundled: bundled.map(|plugin| plugin.name).collect() };
         let reporter = notices.clone();
-        let search = host.settings.session_search.then(|| {
+        let settings = host.settings.session_search;
+        let search = settings.enabled.then(|| {
             let notify = Arc::new(move |notice: Notice| reporter.notice(notice));
-            SessionSearch::new(Arc::clone(&host.store), Some(session.id.clone()), host.settings.clock, notify)
+            let search =
+                SessionSearch::new(Arc::clone(&host.store), Some(session.id.clone()), host.settings.clock, notify);
+            if !settings.summaries && !settings.expansion {
+                return search;
+            }
+            search.with_assistant(Assistant {
+                models: models(host, &notices),
+                summaries: settings.summaries,
+                expansion: settings.expansion,
+                patience: Assistant::PATIENCE,
+            })
         });
         let own = OwnTools { skills: SkillCatalog::new(skills), search };
         let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
@@ -199,16 +210,17 @@ pub(crate) fn surroundings(
         clock: Arc::new(host.settings.clock),
         random: Arc::new(SystemRandom),
         limits: LimitSet::default(),
-        models: Arc::new(Auxiliary::new(
-            Arc::clone(&host.provider),
-            host.model.clone(),
-            host.settings.auxiliary_models.clone(),
-            notices.clone(),
-        )),
+        models: models(host, notices),
         embeddings: host.settings.embeddings.service(),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
         approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
         files,
     }
+}
+
+/// The user's models, for tasks beside the conversation.
+fn models(host: &Host, notices: &NoticeSender) -> Arc<dyn Models> {
+    let models = host.settings.auxiliary_models.clone();
+    Arc::new(Auxiliary::new(Arc::clone(&host.provider), host.model.clone(), models, notices.clone()))
 }

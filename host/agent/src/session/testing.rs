@@ -28,7 +28,7 @@ use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::event::{Event, EventKind, TurnEnd};
 use crate::feed::Subscription;
-use crate::host::{Host, PromptSettings, Settings};
+use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
 use crate::problem::Problem;
@@ -402,7 +402,7 @@ impl HostSource for Process {
                 ephemeral: Ephemeral::default(),
                 cache_ttl: Ttl::default(),
                 clock: Clock::default(),
-                session_search: true,
+                session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

@@ -1,5 +1,7 @@
 //! The texts of answers, each within its limit of bytes.
 
+use std::collections::HashMap;
+
 use hermes_conversation::{Message, MessageId, Role, SessionId};
 use hermes_session_store::{Finding, Session, SessionSummary};
 use jiff::Timestamp;
@@ -20,6 +22,8 @@ const MOST_OF_RESULT: usize = 300;
 const LEAST_OF_NEIGHBOUR: usize = 24;
 /// The share of hits in the bytes of a discovery, in percent, if their neighbours need the rest.
 const HITS: usize = 45;
+/// The most bytes of a summary. Five of them leave half of an answer to the hits.
+const SUMMARY: usize = 400;
 /// The most bytes of a title.
 const TITLE: usize = 48;
 
@@ -43,8 +47,13 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The hits of a search with their neighbours.
-    pub(super) fn discovery(&mut self, found: &Discovery, limit: usize) -> Answer {
+    /// The hits of a search with their neighbours, or with summaries of their conversations by oldest session.
+    pub(super) fn discovery(
+        &mut self,
+        found: &Discovery,
+        limit: usize,
+        summaries: &HashMap<SessionId, String>,
+    ) -> Answer {
         let budget = limit.max(LEAST) * EACH;
         let count = found.hits().count();
         let mut text = format!(
@@ -54,8 +63,13 @@ impl Writer<'_> {
         if found.widened {
             text.push_str("No message matches with the operators of the query; these match some of its words.\n");
         }
+        if !summaries.is_empty() {
+            text.push_str("A summary was written by a model, for this query.\n");
+        }
         let mut lines = Vec::new();
         for conversation in &found.conversations {
+            let mut summary = summaries.get(&conversation.origin);
+            let is_summarised = summary.is_some();
             let mut rest: Vec<&Finding> = conversation.hits.iter().collect();
             while let Some(first) = rest.first() {
                 let session = first.session.clone();
@@ -63,7 +77,14 @@ impl Writer<'_> {
                     rest.iter().filter(|hit| hit.session == session).map(|hit| (*hit).clone()).collect();
                 rest.retain(|hit| hit.session != session);
                 lines.push(Line::Heading(self.heading(&of_session[0], conversation.by_title)));
+                if let Some(summary) = summary.take() {
+                    let summary = within(&self.quoter.line(summary), 0, SUMMARY);
+                    lines.push(Line::Heading(format!("Summary: {summary}\n")));
+                }
                 for (id, shown) in around(&of_session) {
+                    if is_summarised && matches!(shown, Shown::Neighbour(..)) {
+                        continue;
+                    }
                     lines.push(self.line(id, shown));
                 }
             }

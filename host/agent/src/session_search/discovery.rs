@@ -43,14 +43,15 @@ impl Discovery {
     }
 }
 
-/// Searches the conversations to which the asking session does not belong.
+/// Searches the conversations to which the asking session does not belong, also for some more words.
 pub(super) async fn discover(
     store: &dyn SessionStore,
     asking: Option<&SessionId>,
     wanted: &Discover,
+    more: &str,
 ) -> Result<Discovery, StoreError> {
     let mut query = RecallQuery {
-        text: wanted.query.clone(),
+        text: if more.is_empty() { wanted.query.clone() } else { format!("{} {more}", wanted.query) },
         reading: if has_operators(&wanted.query) { Reading::Language } else { Reading::Words },
         roles: wanted.roles.clone(),
         sources: wanted.source.iter().cloned().collect(),
@@ -185,7 +186,7 @@ async fn named(
 }
 
 /// Whether a query uses the query language. A minus does not count: options of programs begin with one.
-fn has_operators(query: &str) -> bool {
+pub(super) fn has_operators(query: &str) -> bool {
     let words = || query.split_whitespace();
     let quotes = query.matches('"').count();
     quotes >= 2

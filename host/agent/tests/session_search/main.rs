@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod assistant;
 mod attack;
 mod fixture;
 mod vectors;

@@ -100,6 +100,9 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     if arguments.no_test { Ok(ExitCode::SUCCESS) } else { test(&name, console).await }
 }
 
+/// The provider that needs nothing else.
+const SUGGESTED: &str = "chronicle";
+
 /// A provider that the user picks from a list.
 fn choose(inventory: &Inventory, is_asking: bool) -> Result<String, Failure> {
     let providers = inventory.memory_providers();
@@ -110,11 +113,12 @@ fn choose(inventory: &Inventory, is_asking: bool) -> Result<String, Failure> {
     }
     if !is_asking {
         let why = "cannot ask for the provider: standard input is not a terminal, or you asked not to be asked";
-        let fix = format!("name one of them: {}", names());
+        let fix = format!("name one of them: {}; `{SUGGESTED}` needs no service and no key", names());
         return Err(Failure::new(Kind::Usage, "nothing was set up", why, fix));
     }
+    let suggested = providers.iter().position(|(name, _)| name == SUGGESTED).unwrap_or(0);
     let items: Vec<String> = providers.iter().map(|(name, about)| text::line(&format!("{name:<14} {about}"))).collect();
-    let chosen = Select::new().with_prompt("Memory provider").items(&items).default(0).interact_opt();
+    let chosen = Select::new().with_prompt("Memory provider").items(&items).default(suggested).interact_opt();
     let chosen = chosen.map_err(|error| Failure::from(io::Error::other(error)))?;
     chosen.and_then(|at| providers.get(at)).map(|(name, _)| name.clone()).ok_or_else(|| {
         Failure::new(Kind::Interrupted, "nothing was set up", "you cancelled", "try again, or name a provider")
