@@ -8,10 +8,19 @@ use std::cmp::Ordering;
 use semver::Version;
 
 /// The version of the contract as a whole: of `hermes:plugin`, which contains the worlds.
-pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0-rc.1" };
+pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0-rc.2" };
 
-/// The versions of a package that changes in the draft of `tests/draft-1.1`.
-const CHANGING: &[&str] = if cfg!(feature = "draft") { &[CONTRACT, "1.0.0-rc.1"] } else { &[CONTRACT] };
+/// The versions of a package that is released.
+const RELEASED: &[&str] = &["1.0.0", "1.0.0-rc.1"];
+/// The versions of a package that is not released yet.
+const CANDIDATE: &[&str] = &["1.0.0-rc.2", "1.0.0-rc.1"];
+
+/// The versions of a released package that changes in the draft of `tests/draft-1.1`.
+const RELEASED_IN_DRAFT: &[&str] =
+    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.1"] } else { RELEASED };
+/// The versions of a candidate that changes in the draft.
+const CANDIDATE_IN_DRAFT: &[&str] =
+    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0-rc.2", "1.0.0-rc.1"] } else { CANDIDATE };
 
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
@@ -22,24 +31,24 @@ const DRAFT: &str = "draft";
 /// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
 /// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
 const SERVED: &[(&str, &[&str])] = &[
-    ("hermes:context-engine", &["1.0.0-rc.1"]),
-    ("hermes:embeddings", &["1.0.0-rc.1"]),
-    ("hermes:files", &["1.0.0-rc.1"]),
-    ("hermes:history", CHANGING),
-    ("hermes:hooks", CHANGING),
-    ("hermes:host", &["1.0.0-rc.1"]),
-    ("hermes:http", &["1.0.0-rc.1"]),
-    ("hermes:lifecycle", &["1.0.0-rc.1"]),
-    ("hermes:llm", &["1.0.0-rc.1"]),
-    ("hermes:memory", &["1.0.0-rc.1"]),
+    ("hermes:context-engine", RELEASED),
+    ("hermes:embeddings", RELEASED),
+    ("hermes:files", CANDIDATE),
+    ("hermes:history", RELEASED_IN_DRAFT),
+    ("hermes:hooks", CANDIDATE_IN_DRAFT),
+    ("hermes:host", RELEASED),
+    ("hermes:http", RELEASED),
+    ("hermes:lifecycle", RELEASED),
+    ("hermes:llm", CANDIDATE),
+    ("hermes:memory", RELEASED),
     #[cfg(feature = "draft")]
     ("hermes:notes", &[CONTRACT]),
-    ("hermes:plugin", CHANGING),
-    ("hermes:process", &["1.0.0-rc.1"]),
-    ("hermes:skills", &["1.0.0-rc.1"]),
-    ("hermes:storage", &["1.0.0-rc.1"]),
-    ("hermes:tools", CHANGING),
-    ("hermes:types", &["1.0.0-rc.1"]),
+    ("hermes:plugin", CANDIDATE_IN_DRAFT),
+    ("hermes:process", CANDIDATE),
+    ("hermes:skills", CANDIDATE),
+    ("hermes:storage", RELEASED),
+    ("hermes:tools", CANDIDATE_IN_DRAFT),
+    ("hermes:types", RELEASED),
 ];
 
 /// The name of an interface with its package and version, such as `hermes:tools/tools@1.0.0`.
