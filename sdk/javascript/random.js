@@ -1,6 +1,6 @@
 // Random numbers from the host. QuickJS has no `crypto`.
 
-import random from "hermes:host/random@1.0.0-rc.1";
+import random from "hermes:host/random@1.0.0";
 
 /** At most 65,536 random bytes. */
 export function randomBytes(count) {

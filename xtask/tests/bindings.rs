@@ -13,7 +13,7 @@ use wit_bindgen_rust::{Opts, WithOption};
 
 /// If set, the bindings are written instead of compared.
 const WRITE: &str = "HERMES_WRITE_BINDINGS";
-const VERSION: &str = "1.0.0-rc.1";
+const VERSION: &str = "1.0.0-rc.2";
 
 /// The interfaces that a plugin can export: module and interface.
 const EXPORTS: [(&str, &str); 13] = [
@@ -82,17 +82,25 @@ fn finished(code: &str) -> String {
     out
 }
 
+/// An interface as the worlds of the contract name it, with the version of its package.
+fn with_version(interface: &str) -> String {
+    let worlds = fs::read_to_string(repository().join("wit").join(VERSION).join("worlds.wit")).unwrap();
+    let (_, rest) = worlds.split_once(&format!("export hermes:{interface}@")).unwrap();
+    let (version, _) = rest.split_once(';').unwrap();
+    format!("hermes:{interface}@{version}")
+}
+
 /// All generated files by name.
 fn generated() -> BTreeMap<String, String> {
-    let types = format!("hermes:types/types@{VERSION}");
+    let types = "hermes:types/types@1.0.0";
     let imports = generate("imports", None, options(&format!("{types}/error"), "crate::Error"));
     let exports = EXPORTS.map(|(module, interface)| {
         let world = module.replace('_', "-");
-        let text = format!("package hermes:sdk; world {world} {{ export hermes:{interface}@{VERSION}; }}");
+        let text = format!("package hermes:sdk; world {world} {{ export {}; }}", with_version(interface));
         let options = Opts {
             pub_export_macro: true,
             export_macro_name: Some("export".to_owned()),
-            ..options(&types, "crate::bindings::types")
+            ..options(types, "crate::bindings::types")
         };
         (format!("{module}.rs"), generate(&world, Some(&text), options))
     });

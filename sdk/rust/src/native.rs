@@ -103,7 +103,7 @@ macro_rules! kinds {
                 }
             )+
             vec![$(NamedFunction {
-                name: RStr::from_str(concat!($name, "@1.0.0-rc.1#", stringify!($function))),
+                name: RStr::from_str(concat!($name, "#", stringify!($function))),
                 call: $function::<S>,
             }),+]
         }
@@ -125,12 +125,12 @@ use crate::bindings::skills::exports::hermes::skills::skills as skills_wit;
 use crate::bindings::tools::exports::hermes::tools::tools as tools_wit;
 
 kinds! {
-    lifecycle "hermes:lifecycle/lifecycle", Slot, lifecycle_wit::Guest {
+    lifecycle "hermes:lifecycle/lifecycle@1.0.0", Slot, lifecycle_wit::Guest {
         configure(config: String);
         session_start(session: Session, how: lifecycle_wit::Start);
         session_end(how: lifecycle_wit::Ending);
     }
-    context_engine "hermes:context-engine/context-engine", Slot<Plugin: ContextEngine>, engine_wit::Guest {
+    context_engine "hermes:context-engine/context-engine@1.0.0", Slot<Plugin: ContextEngine>, engine_wit::Guest {
         model_changed(model: Model);
         observe(headers: Vec<Header>);
         rewound(first: MessageId);
@@ -140,42 +140,42 @@ kinds! {
         settled(outcome: engine_wit::Outcome);
         status();
     }
-    context_assist "hermes:context-engine/context-assist", Slot<Plugin: ContextAssist>, assist_wit::Guest {
+    context_assist "hermes:context-engine/context-assist@1.0.0", Slot<Plugin: ContextAssist>, assist_wit::Guest {
         assist(draft: assist_wit::Draft, budget: u32);
     }
-    memory_provider "hermes:memory/memory-provider", Slot<Plugin: MemoryProvider>, memory_wit::Guest {
+    memory_provider "hermes:memory/memory-provider@1.0.0", Slot<Plugin: MemoryProvider>, memory_wit::Guest {
         system_prompt();
         recall(query: memory_wit::Query);
         sync_turn(turn: memory_wit::Turn);
     }
-    memory_events "hermes:memory/memory-events", Slot<Plugin: MemoryEvents>, events_wit::Guest {
+    memory_events "hermes:memory/memory-events@1.0.0", Slot<Plugin: MemoryEvents>, events_wit::Guest {
         before_compact(messages: MessageRange);
     }
-    memory_prefetch "hermes:memory/memory-prefetch", Slot<Plugin: MemoryPrefetch>, prefetch_wit::Guest {
+    memory_prefetch "hermes:memory/memory-prefetch@1.0.0", Slot<Plugin: MemoryPrefetch>, prefetch_wit::Guest {
         prefetch(outlook: prefetch_wit::Outlook);
     }
-    memory_mirror "hermes:memory/memory-mirror", Slot<Plugin: MemoryMirror>, mirror_wit::Guest {
+    memory_mirror "hermes:memory/memory-mirror@1.0.0", Slot<Plugin: MemoryMirror>, mirror_wit::Guest {
         written(write: mirror_wit::Write);
     }
-    memory_rewind "hermes:memory/memory-rewind", Slot<Plugin: MemoryRewind>, rewind_wit::Guest {
+    memory_rewind "hermes:memory/memory-rewind@1.0.0", Slot<Plugin: MemoryRewind>, rewind_wit::Guest {
         rewound(session: String, first: MessageId);
     }
-    memory_upkeep "hermes:memory/memory-upkeep", Slot<Plugin: MemoryUpkeep>, upkeep_wit::Guest {
+    memory_upkeep "hermes:memory/memory-upkeep@1.0.0", Slot<Plugin: MemoryUpkeep>, upkeep_wit::Guest {
         upkeep();
     }
-    tools "hermes:tools/tools", Slot<Plugin: Tools>, tools_wit::Guest {
+    tools "hermes:tools/tools@1.0.0-rc.2", Slot<Plugin: Tools>, tools_wit::Guest {
         catalog();
         call(invocation: tools_wit::Invocation);
     }
-    skills "hermes:skills/skills", Slot<Plugin: Skills>, skills_wit::Guest {
+    skills "hermes:skills/skills@1.0.0-rc.2", Slot<Plugin: Skills>, skills_wit::Guest {
         index();
         view(name: String, path: Option<String>);
     }
-    hooks "hermes:hooks/hooks", Slot<Plugin: Hooks>, hooks_wit::Guest {
+    hooks "hermes:hooks/hooks@1.0.0-rc.2", Slot<Plugin: Hooks>, hooks_wit::Guest {
         interests();
         on_event(event: hooks_wit::Event);
     }
-    embedder "hermes:embeddings/embedder", Slot<Plugin: Embedder>, embedder_wit::Guest {
+    embedder "hermes:embeddings/embedder@1.0.0", Slot<Plugin: Embedder>, embedder_wit::Guest {
         describe();
         embed(request: embedder_wit::Request);
     }

@@ -27,7 +27,7 @@ fn plugins_for_another_version_of_the_contract() {
     screens.error("a plugin for a later version", &home, install("later"));
     source(&home, "strict", "version: 1.0.0\napi: ^1.1.0\n", tool().version("1.1.0").build());
     screens.error("one that accepts only later versions", &home, install("strict"));
-    source(&home, "willing", "version: 1.0.0\napi: \">=1.0.0-rc.1, <2\"\n", tool().version("1.1.0").build());
+    source(&home, "willing", "version: 1.0.0\napi: \">=1.0.0-rc.2, <2\"\n", tool().version("1.1.0").build());
     screens.success("one that accepts this version too", &home, install("willing"));
     source(&home, "older", "version: 1.0.0\n", tool().version("1.0.0-alpha.1").build());
     screens.error("a plugin for an earlier pre-release", &home, install("older"));
@@ -38,7 +38,7 @@ fn plugins_for_another_version_of_the_contract() {
 
 #[test]
 fn draft_interfaces_need_a_flag() {
-    const API: &str = "api: ^1.0.0-rc.1\n";
+    const API: &str = "api: ^1.0.0-rc.2\n";
     let mut screens = Screens::default();
     let home = Home::new();
     home.config("{}\n");

@@ -27,8 +27,8 @@ pub use superset::lost_in_draft;
 const NOTHING: u32 = 1024;
 
 /// The version of the contract, and its folder in the repository.
-const CONTRACT: &str = "1.0.0-rc.1";
-const FOLDER: &str = "wit/1.0.0-rc.1";
+const CONTRACT: &str = "1.0.0-rc.2";
+const FOLDER: &str = "wit/1.0.0-rc.2";
 /// The same of the draft.
 const DRAFT: &str = "1.1.0-draft";
 const DRAFT_FOLDER: &str = "tests/draft-1.1";
@@ -257,7 +257,14 @@ impl Shell {
 
     /// A file of the contract, in this shell's version and wording.
     fn text(&self, file: &Path) -> String {
-        let text = std::fs::read_to_string(file).unwrap().replace(CONTRACT, self.version);
+        let text = std::fs::read_to_string(file).unwrap();
+        let text = if self.version == CONTRACT {
+            text
+        } else {
+            text.replace(&format!("@{CONTRACT}"), &format!("@{}", self.version))
+                .replace("@1.0.0.{", &format!("@{}.{{", self.version))
+                .replace("@1.0.0;", &format!("@{};", self.version))
+        };
         self.rewritten.iter().fold(text, |text, (from, to)| text.replace(from, to))
     }
 

@@ -43,7 +43,7 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ContractArguments {
     /// The folder of the contract's version
-    #[arg(long, value_name = "FOLDER", default_value = "wit/1.0.0-rc.1")]
+    #[arg(long, value_name = "FOLDER", default_value = "wit/1.0.0-rc.2")]
     wit: PathBuf,
     /// A world of the contract, such as `tools-plugin`; repeat it for a plugin of several kinds
     #[arg(long = "world", value_name = "WORLD", required = true)]

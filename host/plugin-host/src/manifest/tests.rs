@@ -16,7 +16,7 @@ fn a_name_is_enough() {
 /// Every field once.
 const FULL: &str = "name: mine
 version: 1.2.0
-api: ^1.0.0-rc.1
+api: ^1.0.0-rc.2
 description: What it does.
 author: me
 license: MIT
@@ -125,7 +125,7 @@ fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
 fn only_a_manifest_that_lists_this_hosts_version_accepts_it_for_a_later_component() {
     let later = |text: &str| Manifest::parse(text).unwrap().later_versions();
     assert_eq!(later("name: a\n"), LaterVersions::Refused);
-    assert_eq!(later("name: a\napi: ^1.0.0-rc.1\n"), LaterVersions::Accepted);
+    assert_eq!(later("name: a\napi: ^1.0.0-rc.2\n"), LaterVersions::Accepted);
 }
 
 #[test]
