@@ -65,15 +65,15 @@ impl Journal {
         Ok(messages)
     }
 
-    /// Stores the last message of a turn, and queues the turn for memory providers in the same write.
+    /// Stores the last messages of a turn, and queues the turn for memory providers in the same write.
     pub(crate) async fn end_turn(
         &self,
-        draft: Draft,
+        drafts: &[Draft],
         first: MessageId,
         providers: &[String],
     ) -> Result<Vec<Message>, StoreError> {
         let _step = self.steps.begin();
-        let messages = self.store.end_turn(&self.session, &[draft], first, providers).await?;
+        let messages = self.store.end_turn(&self.session, drafts, first, providers).await?;
         self.push(&messages);
         Ok(messages)
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use hermes_conversation::fence::{self, Scrubber};
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, render, tokens, validity};
+use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_diagnostic::{Action, Notice};
 use hermes_models::{Delta, Finish, ModelError, Reply, Request};
 use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult};
@@ -21,7 +21,6 @@ use crate::host::Host;
 use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
-use crate::live::log::SessionLog;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
@@ -30,7 +29,7 @@ use crate::{assist, compaction, memory, reload, room, toolbox};
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
 /// Marks a reply that the user stopped.
-const STOPPED: &str = "[The user stopped the reply here.]";
+pub(crate) const STOPPED: &str = "[The user stopped the reply here.]";
 /// Marks a reply that reached the output limit within its tool calls.
 const CUT_CALLS: &str =
     "[The reply reached the model's output limit before its tool calls were complete; none of them was run.]";
@@ -67,8 +66,10 @@ pub(crate) async fn run(
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
 
     let end = answer(host, live, first, stop).await?;
-    if matches!(end, TurnEnd::Answered { .. }) {
+    if matches!(end, TurnEnd::Answered { .. } | TurnEnd::Interrupted) {
         live.plugins.deliveries.queued();
+    }
+    if matches!(end, TurnEnd::Answered { .. }) {
         room::turn_ended(host, live).await?;
     }
     Ok(end)
@@ -164,7 +165,7 @@ async fn answer(
         let replied = reply(host, live, moment, stop).await?;
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
-            Replied::Stopped(partial) => return stopped(&live.log, &partial).await,
+            Replied::Stopped(partial) => return stopped(live, first, &partial).await,
         };
         if reply.finish == Finish::Refused && reply.text.trim().is_empty() {
             DECLINED.clone_into(&mut reply.text);
@@ -174,7 +175,7 @@ async fn answer(
         let text = draft.content.clone();
         let stored = if calls.is_empty() {
             // One write ends the turn and queues it for the memory providers: no crash separates the two.
-            live.log.journal.end_turn(draft, first, &live.plugins.deliveries.providers()).await?
+            live.log.journal.end_turn(&[draft], first, &live.plugins.deliveries.providers()).await?
         } else {
             live.log.journal.append(&[draft]).await?
         };
@@ -183,7 +184,8 @@ async fn answer(
             return Ok(TurnEnd::Answered { text });
         }
         if !run_tools(host, live, &calls, stored[0].id, stop).await? {
-            live.log.close_open_turn().await?;
+            let drafts = closing::close(&live.log.journal.conversation(), live.log.clock.now());
+            live.log.journal.end_turn(&drafts, first, &live.plugins.deliveries.providers()).await?;
             return Ok(TurnEnd::Interrupted);
         }
         moment = Moment::MidTurn;
@@ -200,11 +202,12 @@ fn is_empty(reply: &Reply) -> bool {
     reply.text.trim().is_empty() && reply.tool_calls.is_empty() && reply.finish != Finish::Refused
 }
 
-/// Stores the received part of a stopped reply with a mark.
-async fn stopped(log: &SessionLog, partial: &str) -> Result<TurnEnd, AgentError> {
+/// Stores the received part of a stopped reply with a mark, and queues the turn for the memory providers.
+async fn stopped(live: &Live, first: MessageId, partial: &str) -> Result<TurnEnd, AgentError> {
     let partial = partial.trim_end();
     let note = if partial.is_empty() { STOPPED.to_owned() } else { format!("{partial}\n\n{STOPPED}") };
-    log.journal.append(&[Draft::assistant(note, Vec::new(), log.clock.now()).by_host()]).await?;
+    let draft = Draft::assistant(note, Vec::new(), live.log.clock.now()).by_host();
+    live.log.journal.end_turn(&[draft], first, &live.plugins.deliveries.providers()).await?;
     Ok(TurnEnd::Interrupted)
 }
 

@@ -42,6 +42,7 @@ pub async fn probe_memory(setup: &Setup, provider: &str) -> Result<Probe, AppErr
             purpose: "primary".to_owned(),
             profile: "default".to_owned(),
             workspace: None,
+            repository: None,
             model: Model { provider: "none".to_owned(), name: "none".to_owned(), context_length: WINDOW },
         },
         start: Start::Fresh,

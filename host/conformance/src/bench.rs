@@ -158,6 +158,7 @@ impl<'a> TestBench<'a> {
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: Some("/workspace".to_owned()),
+                repository: None,
                 model: model(),
             },
             start: setup.start.clone(),

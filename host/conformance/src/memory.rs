@@ -110,6 +110,7 @@ fn turn(number: u32, user: &str, assistant: &str) -> TurnRecord {
         author: None,
         user: user.to_owned(),
         assistant: assistant.to_owned(),
+        interrupted: false,
         messages: MessageRange::new(MessageId(first), MessageId(first + 3)),
     }
 }

@@ -96,6 +96,7 @@ impl Process {
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: None,
+                repository: None,
                 model: Model { provider: "test".to_owned(), name: "none".to_owned(), context_length: 64_000 },
             },
             start: Start::Fresh,

@@ -6,7 +6,7 @@ mod project;
 pub(crate) mod reading;
 mod soul;
 
-pub use project::{Project, project};
+pub use project::{Project, project, repository};
 pub use soul::{Soul, soul};
 
 use crate::notice::Notice;

@@ -168,7 +168,7 @@ pub(crate) fn session(info: &SessionInfo) -> wit::Session {
         channel: None,
         workspace: info.workspace.clone(),
         model: model(&info.model),
-        extra: Vec::new(),
+        extra: info.repository.iter().map(|root| ("repository".to_owned(), root.clone())).collect(),
     }
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn turn(turn: &TurnRecord) -> memory::Turn {
         user: turn.user.clone(),
         assistant: turn.assistant.clone(),
         messages: range(turn.messages),
-        extra: Vec::new(),
+        extra: turn.interrupted.then(|| ("ended".to_owned(), "interrupted".to_owned())).into_iter().collect(),
     }
 }
 

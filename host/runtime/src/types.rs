@@ -65,6 +65,8 @@ pub struct SessionInfo {
     pub profile: String,
     /// The folder that the agent works in.
     pub workspace: Option<String>,
+    /// The root of the git repository that contains the folder.
+    pub repository: Option<String>,
     /// The model that answers in it.
     pub model: Model,
 }
@@ -158,8 +160,10 @@ pub struct TurnRecord {
     pub number: u32,
     /// The user's message.
     pub user: String,
-    /// The model's final answer.
+    /// The model's final answer, or what it had written when the user stopped the turn.
     pub assistant: String,
+    /// Whether the user stopped the turn.
+    pub interrupted: bool,
     /// All messages of the turn.
     pub messages: hermes_conversation::MessageRange,
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermes_conversation::{MessageId, MessageRange};
+use hermes_conversation::closing::INTERRUPTED_TURN;
+use hermes_conversation::{Draft, MessageId, MessageRange, Origin, Role};
 use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::services::History;
 use hermes_plugin_host::{CallError, Cause, FaultKind, MemoryProvider, MemoryRewind, TurnRecord};
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 
 use super::Deliverer;
 use super::fate::{Fate, fate, pause};
+use crate::turn::STOPPED;
 
 /// The pause before another look when another task delivers the session's turns.
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
@@ -248,13 +250,41 @@ fn read(history: &dyn History, turn: &QueuedTurn) -> Reading {
         read.into_iter().next().map(|(message, _)| message.draft)
     };
     let question = draft(first.id);
+    let answer = draft(last.id);
+    let interrupted = answer.as_ref().is_some_and(is_stop);
+    let assistant = match answer {
+        Some(answer) if interrupted => written_before(&answer.content).map_or_else(
+            || {
+                // The user stopped a call: what the model wrote stands before it.
+                let replies =
+                    headers.iter().rev().filter(|header| header.role == Role::Assistant && header.id != last.id);
+                replies
+                    .filter_map(|header| draft(header.id))
+                    .find(|draft| !draft.content.is_empty())
+                    .map(|draft| draft.content)
+            },
+            |written| Some(written.to_owned()),
+        ),
+        answer => answer.map(|draft| draft.content),
+    };
     Reading::Complete(TurnRecord {
         session: turn.session.to_string(),
         number: first.turn,
         ended_at: turn.ended_at,
         author: question.as_ref().and_then(|draft| draft.author.clone()),
         user: question.map(|draft| draft.content).unwrap_or_default(),
-        assistant: draft(last.id).map(|draft| draft.content).unwrap_or_default(),
+        assistant: assistant.unwrap_or_default(),
+        interrupted,
         messages,
     })
+}
+
+/// Whether a turn with this last message was stopped by the user.
+fn is_stop(last: &Draft) -> bool {
+    last.origin == Origin::Host && (last.content.ends_with(STOPPED) || last.content == INTERRUPTED_TURN)
+}
+
+/// What the model had written of a reply that was stopped; `None` if it had written nothing.
+fn written_before(note: &str) -> Option<&str> {
+    note.strip_suffix(STOPPED).map(str::trim_end).filter(|written| !written.is_empty())
 }

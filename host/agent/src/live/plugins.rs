@@ -6,8 +6,9 @@ use hermes_diagnostic::Notice;
 use hermes_plugin_host::services::{History, Models, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryExtras, MemoryProvider,
-    MemoryUpkeep, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
+    MemoryUpkeep, Outlook, SessionInfo, SessionPlugins, Start, Storage, Surroundings,
 };
+use hermes_prompt::files::repository;
 use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
@@ -116,6 +117,11 @@ impl RunningPlugins {
         let engine_version = host.plugins.engine_version();
         // After a single turn nothing is recalled for a next one.
         let prefetches = Prefetches::new(if host.settings.one_shot { Vec::new() } else { prefetch });
+        if fresh && !is_delegate(session) {
+            for memory in &memories {
+                prefetches.start(memory.name(), first_outlook(memory::budget(host.model.context_length)));
+            }
+        }
         let deliverer = Deliverer {
             store: Arc::clone(&host.store),
             session: session.id.clone(),
@@ -172,6 +178,11 @@ impl RunningPlugins {
     }
 }
 
+/// What providers recall for ahead of the first message.
+fn first_outlook(budget: u32) -> Outlook {
+    Outlook { turn: 0, author: None, text: String::new(), budget, extra: Vec::new() }
+}
+
 /// Whether another session's agent works in this one.
 fn is_delegate(session: &Session) -> bool {
     session.parent.as_ref().is_some_and(|parent| parent.kind == ParentKind::Delegate)
@@ -201,6 +212,7 @@ pub(crate) fn surroundings(
             purpose: if is_delegate { "subagent" } else { "primary" }.to_owned(),
             profile: "default".to_owned(),
             workspace: Some(session.workspace.display().to_string()),
+            repository: repository(&session.workspace).map(|root| root.display().to_string()),
             model: host.model.clone(),
         },
         start,

@@ -169,6 +169,21 @@ async fn a_memory_recalls_ahead_once_all_turns_are_stored() {
 }
 
 #[tokio::test]
+async fn a_memory_recalls_ahead_of_the_first_message_of_a_new_conversation_only() {
+    let memory = ScriptedMemory::complete([]);
+    let process = Process::with_memory(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    until_noted(&memory, "ahead of first").await;
+    let id = session.session().unwrap();
+    session.send(Command::Close).await.unwrap();
+    let again = process.open(Begin::Resume(id), RULES).await;
+    say(&again, "second").await;
+    until_noted(&memory, "ahead of second").await;
+    assert_eq!(*memory.beginnings.lock().unwrap(), 1);
+}
+
+#[tokio::test]
 async fn a_memory_recalls_ahead_also_after_a_turn_was_set_aside() {
     let memory = ScriptedMemory::complete([Cause::Fault(Box::new(Fault::new(FaultKind::Failed, "", "too rude")))]);
     let process = Process::with_memory(&memory);

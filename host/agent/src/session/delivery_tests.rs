@@ -8,9 +8,9 @@ use hermes_conversation::Model;
 use hermes_plugin_host::{Cause, Fault, FaultKind};
 use hermes_store::{NewSession, Parent, ParentKind, QueueState, QueuedTurn};
 
-use super::testing::{Process, ScriptedMemory, from_here, say, until};
+use super::testing::{Process, ScriptedMemory, from_here, say, turn_end, until};
 use crate::command::Command;
-use crate::event::EventKind;
+use crate::event::{EventKind, TurnEnd};
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -193,12 +193,35 @@ async fn a_cancelled_or_suspended_delivery_waits_without_counting_as_a_failure()
 }
 
 #[tokio::test]
-async fn an_interrupted_or_failed_turn_does_not_enter_the_outbox() {
+async fn a_failed_turn_does_not_enter_the_outbox() {
     let memory = ScriptedMemory::new(Duration::ZERO);
     let process = Process::with_memory(&memory);
     let session = process.open(Begin::New, RULES).await;
     say(&session, "fail").await;
     assert_eq!((memory.notes(), process.store.outbox().unwrap()), (Vec::<String>::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_turn_that_the_user_stopped_is_delivered_with_a_mark_and_what_the_model_had_written() {
+    let memory = ScriptedMemory::new(Duration::ZERO);
+    let process = Process::with_memory(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    let mut events = from_here(&session);
+    session.send(Command::Submit { text: "hang".into(), parts: Vec::new() }).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    session.send(Command::Stop).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
+    session.send(Command::Submit { text: "call stuck".into(), parts: Vec::new() }).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
+    session.send(Command::Stop).await.unwrap();
+    assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
+    say(&session, "go on").await;
+    close(&session).await;
+    assert_eq!(process.store.outbox().unwrap(), []);
+    let stored = memory.turns.lock().unwrap().clone();
+    let said: Vec<_> =
+        stored.iter().map(|turn| (turn.user.as_str(), turn.assistant.as_str(), turn.interrupted)).collect();
+    assert_eq!(said, [("hang", "begun", true), ("call stuck", "", true), ("go on", "done", false)]);
 }
 
 #[tokio::test]

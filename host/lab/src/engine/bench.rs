@@ -96,6 +96,7 @@ impl Bench {
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: None,
+                repository: None,
                 model: Model { provider: "lab".to_owned(), name: "recorded".to_owned(), context_length: terms.window },
             },
             start,

@@ -154,6 +154,7 @@ impl Stored<'_> {
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: None,
+                repository: None,
                 model: Model { provider: "lab".to_owned(), name: "none".to_owned(), context_length: terms.window },
             },
             start: Start::Fresh,
@@ -192,6 +193,7 @@ impl Stored<'_> {
             number: turn.number,
             user: said(Role::User),
             assistant: said(Role::Assistant),
+            interrupted: false,
             messages: MessageRange::new(id(turn.messages.start), id(turn.messages.end.saturating_sub(1))),
         }
     }

@@ -109,7 +109,16 @@ fn query() -> Query {
 
 fn turn(messages: MessageRange) -> TurnRecord {
     let (user, assistant) = ("u".to_owned(), "a".to_owned());
-    TurnRecord { session: "s".into(), number: 1, ended_at: 1, author: None, user, assistant, messages }
+    TurnRecord {
+        session: "s".into(),
+        number: 1,
+        ended_at: 1,
+        author: None,
+        user,
+        assistant,
+        interrupted: false,
+        messages,
+    }
 }
 
 fn write() -> MemoryWrite {

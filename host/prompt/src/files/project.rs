@@ -153,7 +153,7 @@ impl Search {
 
 /// The root of the repository that contains a folder. A repository of another user does not count: otherwise anyone who can write
 /// to a parent folder, such as `/tmp`, could instruct the model.
-fn repository(folder: &Path) -> Option<&Path> {
+pub fn repository(folder: &Path) -> Option<&Path> {
     let root = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())?;
     #[cfg(unix)]
     {

@@ -139,6 +139,7 @@ impl Recipe {
                 purpose: "primary".to_owned(),
                 profile: "default".to_owned(),
                 workspace: None,
+                repository: None,
                 model: NoSession::model(),
             },
             start: Start::Fresh,

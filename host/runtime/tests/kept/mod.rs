@@ -172,6 +172,7 @@ async fn memory(name: &str, instance: &Instance) {
         author: None,
         user: "remember that the lamp is green".into(),
         assistant: "noted".into(),
+        interrupted: false,
         messages: MessageRange::new(MessageId(1), MessageId(2)),
     };
     instance.sync_turn(&turn).await.unwrap();

@@ -27,6 +27,7 @@ async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallErro
         author: None,
         user: "u".into(),
         assistant: "a".into(),
+        interrupted: false,
         messages: range,
     };
     let query = Query { turn: 1, author: None, text: "t".into(), budget: 10, extra: Vec::new() };

@@ -47,7 +47,7 @@ pub(crate) struct Config {
     #[serde(default = "yes")]
     pub(crate) save_messages: bool,
     /// Which conversations share a Honcho session: those of a folder (`per-directory`, the default), each its own (`per-session`), or
-    /// all (`global`). `per-repo` means the folder where the conversation began.
+    /// all (`global`). `per-repo` means the git repository that contains the folder.
     #[serde(default)]
     pub(crate) session_strategy: SessionStrategy,
     /// Whether names of sessions begin with the user's peer.

@@ -69,6 +69,10 @@ pub(crate) fn ask(
 
 fn question(pass: u32, person: &str, message: &str, answer: &str) -> String {
     match pass {
+        0 if message.is_empty() => format!(
+            "{person} begins a conversation. What is known about {person} that helps to answer whatever comes: preferences, \
+             circumstances, people, plans, recent decisions, and what was asked of the assistant? Facts only, the most useful first."
+        ),
         0 => format!(
             "{person} has just written the message below. What is known about {person} that helps to answer what comes next: \
              preferences, circumstances, people, decisions, and what was asked of the assistant? Facts only, the most useful \

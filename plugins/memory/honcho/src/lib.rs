@@ -24,7 +24,7 @@ use hermes_plugin::{
     log,
 };
 
-use config::{Config, InjectionFrequency, Mode, RecallMode, SessionStrategy};
+use config::{Config, InjectionFrequency, Mode, RecallMode};
 use dialectic::{Cadence, limited};
 use local::Local;
 use names::Place;
@@ -61,11 +61,6 @@ impl Instance for Honcho {
 
     fn new(setup: Setup<Config>) -> Result<Self, Error> {
         let Setup { config, session, .. } = setup;
-        if config.session_strategy == SessionStrategy::PerRepo {
-            log::debug(
-                "`per-repo` uses the folder where the session began: a plugin does not learn where its repository begins",
-            );
-        }
         let place = Place::of(&config, &session);
         // Without a database, a server still serves this session.
         let place = places::keep(&session.id, &place).or_else(|error| match config.mode {
@@ -165,7 +160,9 @@ impl MemoryProvider for Honcho {
 
 impl MemoryPrefetch for Honcho {
     fn prefetch(&mut self, query: &Query) -> Result<Vec<Recollection>, Error> {
-        if self.config.recall_mode == RecallMode::Tools || is_trivial(&query.text) {
+        // Before the first message there is no text: then the question is about the person.
+        let is_beginning = query.turn == 0;
+        if self.config.recall_mode == RecallMode::Tools || (is_trivial(&query.text) && !is_beginning) {
             return Ok(Vec::new());
         }
         let due = self.dialectic.is_due(query.turn, self.config.dialectic_cadence);

@@ -59,11 +59,14 @@ fn name_of_session(config: &Config, session: &Session) -> String {
     if let Some(channel) = &session.channel {
         return identity(&format!("{}-{channel}", session.platform));
     }
-    let of_folder = folder.rsplit('/').next().filter(|name| !name.is_empty());
+    let of = |folder: &str| {
+        let name = folder.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty());
+        name.map_or_else(|| identity(&session.id), folder_name)
+    };
+    let repository = session.extra.iter().find_map(|(key, value)| (key == "repository").then_some(value.as_str()));
     match config.session_strategy {
-        SessionStrategy::PerDirectory | SessionStrategy::PerRepo => {
-            of_folder.map_or_else(|| identity(&session.id), folder_name)
-        }
+        SessionStrategy::PerDirectory => of(folder),
+        SessionStrategy::PerRepo => of(repository.unwrap_or(folder)),
         SessionStrategy::PerSession => identity(&session.id),
         SessionStrategy::Global => workspace(config, session),
     }

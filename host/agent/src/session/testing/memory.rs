@@ -22,6 +22,8 @@ pub(in crate::session) struct ScriptedMemory {
     /// What it was asked and what it stored.
     pub(in crate::session) queries: Mutex<Vec<Query>>,
     pub(in crate::session) turns: Mutex<Vec<TurnRecord>>,
+    /// How often a conversation began.
+    pub(in crate::session) beginnings: Mutex<u32>,
     /// With the optional functions. All of them but `prefetch` fail.
     pub(in crate::session) is_complete: bool,
 }
@@ -111,7 +113,11 @@ impl MemoryPrefetch for ScriptedMemory {
     }
 
     async fn prefetch(&self, outlook: Outlook) -> Result<Vec<Recollection>, CallError> {
-        self.note(format!("ahead of {}", outlook.text));
+        if outlook.turn == 0 {
+            *self.beginnings.lock().unwrap() += 1;
+        } else {
+            self.note(format!("ahead of {}", outlook.text));
+        }
         Ok(Vec::new())
     }
 }
