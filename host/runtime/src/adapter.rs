@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::stamp;
 
-    const OURS: &str = "1.0.0-rc.1";
+    const OURS: &str = "1.0.0";
     const OTHER: &str =
         "1.1.0-some.longer.pre-release.a123456789.b123456789.c123456789.d123456789.e123456789.f123456789";
 
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_names_of_nested_components_stay() {
-        let name = "hermes:host/log@1.0.0-rc.1";
+        let name = "hermes:host/log@1.0.0";
         let nested = component(&[&imports(&[name])]);
         let outer = component(&[&section(4, &nested), &imports(&[name])]);
         let adapted = renamed(&outer, with(OURS, "1.1.0")).unwrap().unwrap();

@@ -195,7 +195,7 @@ mod tests {
     fn the_text_of_a_frozen_version_never_changes() {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut found = BTreeMap::new();
-        for version in ["1.0.0-rc.1", "1.0.0-rc.2"] {
+        for version in FOLDERS {
             files(&wit.join(version), version, &mut found);
         }
         let frozen = fs::read_to_string(wit.join("FROZEN")).unwrap();
@@ -212,6 +212,66 @@ mod tests {
             "{changed:?} changed, and plugins were built with the text as it was: put a change into a new version, in a folder of \
              its own (wit/README.md). The text is now\n{now}"
         );
+    }
+
+    /// The folders of `wit/`, with the text of the contract as it was at one time, the oldest first.
+    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2"];
+
+    /// The packages of a folder: name, version, and the text without comments, versions and blanks.
+    fn packages(folder: &str) -> BTreeMap<String, (String, String)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit").join(folder);
+        let files = fs::read_dir(folder.join("deps")).unwrap().map(|file| file.unwrap().path());
+        let texts = files.chain([folder.join("worlds.wit")]).map(|path| fs::read_to_string(path).unwrap());
+        let package = |text: String| {
+            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+            let (name, version) = lines.next().unwrap().strip_prefix("package ").unwrap().split_once('@').unwrap();
+            let version = version.trim_end_matches(';').to_owned();
+            let declarations: Vec<_> = lines.map(|line| without_versions(line)).collect();
+            (name.to_owned(), (version, declarations.join("\n")))
+        };
+        texts.map(package).collect()
+    }
+
+    /// A line without the versions of packages, such as `@1.0.0-rc.1`.
+    fn without_versions(line: &str) -> String {
+        let mut parts = line.split('@');
+        let first = parts.next().unwrap_or_default().to_owned();
+        let is_version = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
+        // The point behind a version belongs to `.{`.
+        parts.fold(first, |line, part| line + part.trim_start_matches(is_version))
+    }
+
+    #[test]
+    fn a_later_text_has_every_declaration_of_an_earlier_one() {
+        for pair in FOLDERS.windows(2) {
+            let (earlier, later) = (packages(pair[0]), packages(pair[1]));
+            for (name, (_, text)) in &earlier {
+                let (_, now) = later.get(name).unwrap_or_else(|| panic!("{} has no {name}", pair[1]));
+                for declaration in text.lines() {
+                    assert!(now.lines().any(|line| line == declaration), "{name} lost {declaration:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_released_package_has_the_same_text_in_every_folder() {
+        let mut released: BTreeMap<(String, String), String> = BTreeMap::new();
+        for folder in FOLDERS {
+            for (name, (version, text)) in packages(folder) {
+                let first = released.entry((name.clone(), version)).or_insert_with(|| text.clone());
+                assert_eq!(*first, text, "{name} in {folder}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_folder_is_served_with_its_versions() {
+        for folder in FOLDERS {
+            for (name, (version, _)) in packages(folder) {
+                assert_eq!(fit(&name, &version), Fit::Served, "{name} {version}");
+            }
+        }
     }
 
     #[test]

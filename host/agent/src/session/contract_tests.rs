@@ -47,10 +47,13 @@ async fn a_plugin_learns_where_it_runs_and_how_the_session_begins() {
     assert_eq!(known, (id.as_str(), None, "test", "small"));
     assert_eq!((info.purpose.as_str(), info.profile.as_str()), ("primary", "default"));
     assert_eq!(info.workspace, Some(process.workspace().display().to_string()));
+    assert_eq!(info.repository, None);
 
+    std::fs::create_dir(process.workspace().join(".git")).unwrap();
     let _branch = process.open(Begin::Branch(id.clone()), RULES).await;
     let (info, start) = started();
     assert!(matches!(start, Start::Continued(from) if from == id.as_str()));
+    assert_eq!(info.repository, info.workspace);
     assert_eq!((info.parent.as_deref(), info.purpose.as_str()), (Some(id.as_str()), "primary"));
 
     session.send(Command::Close).await.unwrap();

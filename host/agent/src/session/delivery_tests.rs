@@ -207,11 +207,11 @@ async fn a_turn_that_the_user_stopped_is_delivered_with_a_mark_and_what_the_mode
     let process = Process::with_memory(&memory);
     let session = process.open(Begin::New, RULES).await;
     let mut events = from_here(&session);
-    session.send(Command::Submit { text: "hang".into(), parts: Vec::new() }).await.unwrap();
+    session.send(Command::Say { text: "hang".to_owned(), attached: Vec::new() }).await.unwrap();
     until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
-    session.send(Command::Submit { text: "call stuck".into(), parts: Vec::new() }).await.unwrap();
+    session.send(Command::Say { text: "call stuck".to_owned(), attached: Vec::new() }).await.unwrap();
     until(&mut events, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);

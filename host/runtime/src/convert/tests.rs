@@ -78,3 +78,32 @@ fn an_error_of_a_later_kind_counts_as_failed() {
     assert_eq!((fault.kind, fault.code.as_str(), fault.retry_after_ms), (FaultKind::Failed, "odd", Some(5)));
     assert_eq!(fault_back(error(wit::ErrorKind::Conflict)).kind, FaultKind::Conflict);
 }
+
+#[test]
+fn extra_keys_carry_what_the_first_candidate_had_no_field_for() {
+    let info = |repository: Option<&str>| SessionInfo {
+        id: "s".to_owned(),
+        parent: None,
+        platform: "cli".to_owned(),
+        purpose: "primary".to_owned(),
+        profile: "default".to_owned(),
+        workspace: Some("/app/src".to_owned()),
+        repository: repository.map(str::to_owned),
+        model: Model { provider: "test".to_owned(), name: "small".to_owned(), context_length: 64_000 },
+    };
+    assert_eq!(session(&info(Some("/app"))).extra, [("repository".to_owned(), "/app".to_owned())]);
+    assert_eq!(session(&info(None)).extra, []);
+
+    let record = |interrupted| TurnRecord {
+        session: "s".to_owned(),
+        ended_at: 7,
+        author: None,
+        number: 1,
+        user: "Plan it.".to_owned(),
+        assistant: "First, ".to_owned(),
+        interrupted,
+        messages: MessageRange { first: MessageId(1), last: MessageId(2) },
+    };
+    assert_eq!(turn(&record(true)).extra, [("ended".to_owned(), "interrupted".to_owned())]);
+    assert_eq!(turn(&record(false)).extra, []);
+}

@@ -23,7 +23,7 @@ const ORACLE: &str = "
 world more { include tools-plugin; import hermes:oracle/oracle@1.0.0; }
 package hermes:oracle@1.0.0 {
   interface oracle {
-    use hermes:types/types@1.0.0-rc.1.{error};
+    use hermes:types/types@1.0.0.{error};
     ask: func() -> result<u32, error>;
   }
 }";
@@ -60,7 +60,7 @@ fn a_later_function_that_cannot_return_an_error_is_refused_by_name() {
         .import("http", "count")
         .build();
     let Err(error) = runtime().load(&component) else { panic!("it was loaded") };
-    assert!(error.to_string().contains("hermes:http/http@1.0.0-rc.1#count"), "{error}");
+    assert!(error.to_string().contains("hermes:http/http@1.0.0#count"), "{error}");
 }
 
 /// The error of loading, and whether the manifest of the plugin accepts this host.
@@ -194,8 +194,8 @@ async fn a_component_of_the_draft_is_refused_or_runs_without_what_is_new() {
     let component = Shell::with_tool(&call).of_draft().import("notes", "show").import("history", "count").build();
     assert_eq!(
         refusal(&component, LaterVersions::Refused),
-        "it was built for hermes:history 1.1.0-draft, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or install \
-         an older release of the plugin"
+        "it was built for hermes:history 1.1.0-draft, but this version of Hermes supports 1.0.0: update Hermes, or install an \
+         older release of the plugin"
     );
     let answer = Fixture::accepted(&component, Tier::Tools).tool("bad").await;
     assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");

@@ -36,6 +36,13 @@ fn conversations_share_a_session_by_the_strategy() {
     assert_eq!(place(json!({}), "/home/ada/my app/"), "my-app");
     assert_eq!(place(json!({"sessionStrategy": "per-session"}), "/home/ada/app"), "session-1");
     assert_eq!(place(json!({"sessionStrategy": "global"}), "/home/ada/app"), "hermes");
+    let in_repository = Session {
+        extra: vec![("repository".to_owned(), "/home/ada/app".to_owned())],
+        ..session("/home/ada/app/src/deep")
+    };
+    let per = |strategy: &str| Place::of(&config(json!({"sessionStrategy": strategy})), &in_repository).session;
+    assert_eq!((per("per-repo").as_str(), per("per-directory").as_str()), ("app", "deep"));
+    assert_eq!(place(json!({"sessionStrategy": "per-repo"}), "/home/ada/notes"), "notes");
     assert_eq!(place(json!({"sessions": {"/home/ada/app": "main"}}), "/home/ada/app/"), "main");
     assert_eq!(place(json!({"sessionPeerPrefix": true, "peerName": "ada"}), "/home/ada/app"), "ada-app");
     // Letters that a server does not take must not make two folders one.

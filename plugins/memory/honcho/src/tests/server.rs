@@ -220,6 +220,20 @@ fn the_dialectic_is_asked_ahead_and_less_often_without_answers() {
 }
 
 #[test]
+fn before_the_first_message_the_dialectic_is_asked_about_the_person() {
+    let (host, _) = instead("/chat", Answer::json(200, json!({"content": "likes trains"})));
+    let mut plugin = honcho(&host, json!({"observation": {"ai": {"observeMe": false}}}));
+    let ahead = |plugin: &mut Honcho, turn: u32, text: &str| {
+        plugin.prefetch(&Query { turn, ..Query::new(text, 500) }).unwrap().len()
+    };
+    assert_eq!(ahead(&mut plugin, 0, ""), 1);
+    let asked: Value = host.requests()[0].json().unwrap();
+    assert!(asked["query"].as_str().unwrap().contains("begins a conversation"), "{asked}");
+    // The first answer of the dialectic does not delay the one about the first message.
+    assert_eq!((ahead(&mut plugin, 1, "ok"), ahead(&mut plugin, 1, "Plan my trip")), (0, 1));
+}
+
+#[test]
 fn modes_hide_tools_or_recall_nothing() {
     let (host, _) = served(Backend::default());
     let mut tools = honcho(&host, json!({"recallMode": "tools"}));
