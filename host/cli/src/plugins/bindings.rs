@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
+use hermes_app::SCAFFOLD;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -23,6 +24,8 @@ use crate::failure::{Failure, Kind};
 
 /// The world that includes the worlds of a project. It names the files and types of the bindings.
 const WORLD: &str = "project";
+/// The version of the contract for new plugins: the name of its folder.
+const CURRENT: &str = "1.0.0-rc.2";
 /// The file of the contract with its worlds.
 const WORLDS: &str = "worlds.wit";
 /// The module of a project in Go, and the packages of `wit-bindgen` that are part of the SDK there.
@@ -214,6 +217,13 @@ pub(super) fn component(arguments: &ComponentArguments) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
+/// The text of the contract for new plugins, by path below its version's folder.
+pub(super) fn texts() -> Vec<(String, String)> {
+    let of_current = |path: &'static str| path.strip_prefix(CURRENT)?.strip_prefix('/');
+    let files = SCAFFOLD.iter().filter(|(folder, ..)| *folder == "wit");
+    files.filter_map(|(_, path, text)| Some((of_current(path)?.to_owned(), (*text).to_owned()))).collect()
+}
+
 const CONTRACT_FIX: &str = "give the folder of the contract's version with --wit, and worlds of its worlds.wit with --world; `hermes plugins wit DIR` writes the contract";
 
 fn failed(what: &str, error: &anyhow::Error, fix: &str) -> Failure {
@@ -224,14 +234,10 @@ fn failed(what: &str, error: &anyhow::Error, fix: &str) -> Failure {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_app::SCAFFOLD;
-
     use super::*;
 
     fn contract(worlds: &[&str]) -> Result<Contract> {
-        let texts = SCAFFOLD.iter().filter(|(folder, path, _)| *folder == "wit" && path.ends_with(".wit"));
-        let texts: Vec<(String, String)> = texts.map(|(_, path, text)| ((*path).into(), (*text).into())).collect();
-        Contract::parse(&texts, &worlds.iter().map(|world| (*world).to_owned()).collect::<Vec<_>>())
+        Contract::parse(&texts(), &worlds.iter().map(|world| (*world).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]

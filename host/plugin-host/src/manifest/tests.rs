@@ -113,7 +113,7 @@ fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
     for released in ["^1.0.0", ">=1.0.0, <2", "=1.0.0"] {
         assert!(fix(released).starts_with("build the plugin against the candidate"), "{released}");
     }
-    for later in ["^1.1.0", "^2", "=1.0.0-rc.2"] {
+    for later in ["^1.1.0", "^2", "=1.0.0-rc.3"] {
         assert!(fix(later).starts_with("update Hermes"), "{later}");
     }
     for earlier in ["^0.1", "=1.0.0-alpha.1", "<1.0.0"] {

@@ -73,13 +73,17 @@ fn refusal(component: &[u8], later: LaterVersions) -> String {
 
 #[test]
 fn a_later_version_is_refused_in_one_line_with_both_versions_and_the_remedy() {
-    for version in ["1.0.0-rc.2", "1.0.0", "1.1.0", "1.1.0-draft"] {
+    for (version, package, ours) in [
+        ("1.0.0", "hermes:tools", "1.0.0-rc.2"),
+        ("1.1.0", "hermes:tools", "1.0.0-rc.2"),
+        ("1.1.0-draft", "hermes:types", "1.0.0"),
+    ] {
         let component = Shell::with_tool("nop").version(version).build();
         assert_eq!(
             refusal(&component, LaterVersions::Refused),
             format!(
-                "it was built for hermes:types {version}, but this version of Hermes supports 1.0.0-rc.1: update Hermes, or \
-                 install an older release of the plugin"
+                "it was built for {package} {version}, but this version of Hermes supports {ours}: update Hermes, or install an \
+                 older release of the plugin"
             )
         );
     }
@@ -96,7 +100,7 @@ fn an_earlier_pre_release_and_another_major_version_are_refused_whatever_the_man
         let component = Shell::with_tool("nop").version(version).build();
         for later in [LaterVersions::Refused, LaterVersions::Accepted] {
             let error = refusal(&component, later);
-            for part in [version, "1.0.0-rc.1", remedy] {
+            for part in [version, "supports 1.0.0", remedy] {
                 assert!(error.contains(part), "{version}: no {part:?} in {error:?}");
             }
         }
@@ -130,7 +134,7 @@ world more { include tools-plugin; import hermes:host/oracle@1.1.0-draft; export
     assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");
     // The compiled code is in the cache now, and the manifest still decides.
     let error = refusal(&component, LaterVersions::Refused);
-    assert!(error.contains("1.1.0-draft") && error.contains("1.0.0-rc.1"), "{error}");
+    assert!(error.contains("1.1.0-draft") && error.contains("supports 1.0.0"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use hermes_app::SCAFFOLD;
 
 use super::{Kind, Lang};
 use crate::failure::{Failure, Kind as Failed};
-use crate::plugins::bindings::{Contract, Target};
+use crate::plugins::bindings::{Contract, Target, texts};
 
 /// The ending of template files, so that build tools and git ignore them in this repository.
 const TEMPLATE: &str = ".template";
@@ -39,9 +39,7 @@ fn generated(language: Lang) -> Option<Target> {
 
 /// The contract of a kind in a language.
 fn bindings(kind: Kind, target: Target) -> Result<Vec<(String, String)>, Failure> {
-    let contract = SCAFFOLD.iter().filter(|(folder, path, _)| *folder == "wit" && path.ends_with(".wit"));
-    let texts: Vec<(String, String)> = contract.map(|(_, path, text)| ((*path).into(), (*text).into())).collect();
-    let generated = Contract::parse(&texts, &[format!("{}-plugin", kind.name())]).and_then(|it| it.bindings(target));
+    let generated = Contract::parse(&texts(), &[format!("{}-plugin", kind.name())]).and_then(|it| it.bindings(target));
     generated.map_err(|error| {
         let fix = "report it; `--lang rust` needs no bindings";
         Failure::new(Failed::General, "the bindings cannot be generated", format!("{error:#}"), fix)

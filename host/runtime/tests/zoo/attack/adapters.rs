@@ -38,10 +38,13 @@ fn a_version_that_only_looks_like_ours_is_refused_also_for_a_manifest_that_accep
         "*",
         ">=1.0.0",
     ] {
-        let component = importing([format!("hermes:host/log@{version}").as_str()]);
-        for later in [LaterVersions::Refused, LaterVersions::Accepted] {
-            let error = error(&component, later);
-            assert!(error.contains("1.0.0-rc.1") && error.contains("hermes:host"), "{version:?}: {error}");
+        // A released package, and a candidate.
+        for (package, interface, ours) in [("hermes:host", "log", "1.0.0"), ("hermes:files", "files", "1.0.0-rc.2")] {
+            let component = importing([format!("{package}/{interface}@{version}").as_str()]);
+            for later in [LaterVersions::Refused, LaterVersions::Accepted] {
+                let error = error(&component, later);
+                assert!(error.contains(&format!("supports {ours}")) && error.contains(package), "{version:?}: {error}");
+            }
         }
     }
 }
@@ -49,14 +52,15 @@ fn a_version_that_only_looks_like_ours_is_refused_also_for_a_manifest_that_accep
 #[test]
 fn a_later_version_in_one_place_makes_the_whole_plugin_later() {
     for names in [
-        ["hermes:host/log@1.0.0-rc.1", "hermes:http/http@1.1.0"],
-        ["hermes:http/http@1.1.0", "hermes:host/log@1.0.0-rc.1"],
-        ["hermes:host/log@1.0.0-rc.1", "hermes:types/types@1.0.0-rc.2"],
+        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.1.0"],
+        ["hermes:files/files@1.0.0", "hermes:host/log@1.0.0-rc.1"],
+        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.0.0-rc.3"],
+        ["hermes:host/log@1.0.0", "hermes:types/types@1.1.0-rc.1"],
         // The build of a version has no meaning, so it is no way around the check.
-        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.0.0-rc.1+mine"],
+        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.0.0-rc.2+mine"],
     ] {
         let error = error(&importing(names), LaterVersions::Refused);
-        assert!(error.contains("supports 1.0.0-rc.1"), "{names:?}: {error}");
+        assert!(error.contains("supports 1.0.0"), "{names:?}: {error}");
     }
     // One package of another major version is enough to refuse all of it.
     let names = ["hermes:host/log@1.0.0-rc.1", "hermes:process/process@2.0.0"];
