@@ -67,21 +67,14 @@ fn read(path: &Path) -> Component {
 fn a_component_exports_lifecycle_and_the_named_interfaces() {
     assert_eq!(
         two_kinds().exports,
-        [
-            "hermes:lifecycle/lifecycle@1.0.0",
-            "hermes:memory/memory-provider@1.0.0",
-            "hermes:tools/tools@1.0.0-rc.2"
-        ]
+        ["hermes:lifecycle/lifecycle@1.0.0", "hermes:memory/memory-provider@1.0.0", "hermes:tools/tools@1.0.0-rc.2"]
     );
 }
 
 #[test]
 fn a_component_imports_what_it_uses_and_only_the_wasi_that_std_links() {
     let (ours, wasi): (Vec<_>, Vec<_>) = two_kinds().imports.iter().partition(|import| import.starts_with("hermes:"));
-    assert_eq!(
-        ours,
-        ["hermes:types/types@1.0.0", "hermes:host/log@1.0.0", "hermes:storage/documents@1.0.0"]
-    );
+    assert_eq!(ours, ["hermes:types/types@1.0.0", "hermes:host/log@1.0.0", "hermes:storage/documents@1.0.0"]);
     for import in wasi {
         let known = ["wasi:io/", "wasi:cli/", "wasi:clocks/", "wasi:random/"];
         assert!(known.iter().any(|package| import.starts_with(package)), "{import}");
