@@ -226,7 +226,7 @@ mod tests {
             let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
             let (name, version) = lines.next().unwrap().strip_prefix("package ").unwrap().split_once('@').unwrap();
             let version = version.trim_end_matches(';').to_owned();
-            let declarations: Vec<_> = lines.map(|line| without_versions(line)).collect();
+            let declarations: Vec<_> = lines.map(without_versions).collect();
             (name.to_owned(), (version, declarations.join("\n")))
         };
         texts.map(package).collect()
