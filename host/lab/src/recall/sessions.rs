@@ -1,14 +1,18 @@
-//! The search over all sessions of the store, in which each session of a dialogue is a session.
+//! The tool `session_search` of a model, in a store in which each session of a dialogue is a session.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
+use hermes_agent::Clock;
+use hermes_agent::session_search::{self, Discover};
 use hermes_conversation::{Draft, MessageId, Model, Role, SessionId};
-use hermes_store::{Hit, Matching, NewSession, SearchQuery, Store, StoreError};
+use hermes_store::{NewSession, SqliteSessions, Store, StoreError};
+use tokio::runtime::{Builder, Runtime};
 
 use super::{Answer, Contender, Dialogue, Memory, Turn, Utterance};
 
-/// The store's search for any of the question's words.
+/// The tool, called from a session of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionSearch;
 
@@ -23,16 +27,32 @@ impl Contender for SessionSearch {
     }
 
     fn begin<'a>(&'a self, dialogue: &'a Dialogue, folder: &Path) -> Result<Box<dyn Memory + 'a>, String> {
-        let store = Store::open(folder).map_err(|error| error.to_string())?;
-        Ok(Box::new(Sessions { dialogue, store, current: None, positions: HashMap::new() }))
+        let store = Arc::new(Store::open(folder).map_err(|error| error.to_string())?);
+        let sessions = Arc::new(SqliteSessions::new(Arc::clone(&store)));
+        // What the scan leaves out is left out of an answer too; nobody reads the notice.
+        let search = session_search::SessionSearch::new(sessions, None, Clock::default(), Arc::new(|_| {}));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        Ok(Box::new(Sessions {
+            dialogue,
+            store,
+            search,
+            runtime,
+            current: None,
+            sessions: Vec::new(),
+            positions: HashMap::new(),
+        }))
     }
 }
 
 struct Sessions<'a> {
     dialogue: &'a Dialogue,
-    store: Store,
+    store: Arc<Store>,
+    search: session_search::SessionSearch,
+    runtime: Runtime,
     /// The session that is written, and its number in the dialogue.
     current: Option<(usize, SessionId)>,
+    /// All sessions.
+    sessions: Vec<SessionId>,
     positions: HashMap<MessageId, usize>,
 }
 
@@ -61,6 +81,7 @@ impl Sessions<'_> {
                     parent: None,
                 })?;
                 self.current = Some((first.session, session.id.clone()));
+                self.sessions.push(session.id.clone());
                 session.id
             }
         };
@@ -77,23 +98,13 @@ impl Memory for Sessions<'_> {
     }
 
     fn ask(&mut self, question: &str, hits: usize) -> Result<Answer, String> {
-        let query = SearchQuery { matching: Matching::Any, limit: hits, ..SearchQuery::new(question) };
-        let found = self.store.search(&query).map_err(|error| error.to_string())?;
-        let text: String = found.iter().map(shown).collect();
-        let hits = found.iter().filter_map(|hit| self.positions.get(&hit.message));
+        let wanted = Discover { limit: hits.min(Discover::MOST), ..Discover::new(question) };
+        let found = self.runtime.block_on(self.search.discover(&wanted)).map_err(|error| error.to_string())?;
+        // Ids differ between runs, and with them the tokens of an answer.
+        let text = self.search.answer(&found, &wanted).text;
+        let text =
+            self.sessions.iter().fold(text, |text, id| text.replace(id.as_str(), &"0".repeat(id.as_str().len())));
+        let hits = found.hits().filter_map(|hit| self.positions.get(&hit.message));
         Ok(Answer { hits: hits.map(|at| BTreeSet::from([*at])).collect(), text })
     }
-}
-
-/// A hit with the beginnings of its neighbours, a line for each.
-fn shown(hit: &Hit) -> String {
-    let mut text = format!("#{} {}: ", hit.message, hit.role.as_str());
-    text.extend(hit.snippet.iter().map(|fragment| fragment.text.as_str()));
-    for (place, neighbour) in [("before", &hit.before), ("after", &hit.after)] {
-        if let Some(neighbour) = neighbour {
-            text.push_str(&format!("\n  {place}: {}: {}", neighbour.role.as_str(), neighbour.text));
-        }
-    }
-    text.push('\n');
-    text
 }
