@@ -18,6 +18,7 @@ hermes_diagnostic::codes! {
         RATE_LIMITED = "model.rate-limited", Category::Model, "the provider limits the rate of requests";
         TOO_LONG = "model.too-long", Category::Model, "the request does not fit the model's window";
         REFUSED = "model.refused", Category::Model, "a policy of the provider forbids the request";
+        REGION = "model.region", Category::Model, "the provider does not serve this country or region";
         BAD_REQUEST = "model.bad-request", Category::Model, "the provider does not accept the request";
         SERVER = "model.server", Category::Model, "the provider failed";
         MOVED = "model.moved", Category::Model, "the endpoint redirects to another address";
@@ -56,6 +57,7 @@ impl Diagnose for ModelError {
                 (codes::TOO_LONG, Fix::words("compress the conversation").or("correct model.context_length"))
             }
             Self::Refused { .. } => (codes::REFUSED, Fix::words("change the request").or(Action::ChooseAnotherModel)),
+            Self::Region { .. } => (codes::REGION, Fix::from(Action::ChooseAnotherProvider)),
             // Nothing was sent, so no provider names a setting.
             Self::BadRequest { status: 0, .. } => {
                 (codes::BAD_REQUEST, Fix::words("try again").or(Action::ChooseAnotherModel))
@@ -202,6 +204,7 @@ mod tests {
             ModelError::RateLimited { host: host(), message: text() },
             ModelError::TooLong { message: text() },
             ModelError::Refused { host: host(), message: text() },
+            ModelError::Region { host: host(), message: text() },
             ModelError::BadRequest { host: host(), status, message: text() },
             ModelError::Server { host: host(), status, message: text() },
             ModelError::Moved { url: host(), to: "there".into() },

@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
+use jiff::Timestamp;
 use reqwest::{
     Client, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
@@ -26,7 +27,7 @@ use crate::{
     assembly::{Assemble, Broken, MOST_CALLS, Progress, Unread},
     auth::{self, Authentication, Authorized},
     client,
-    failure::{self, Stated},
+    failure::{self, Stated, silence, wait},
     providers::{self, ProviderRow},
 };
 
@@ -59,12 +60,14 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Limits for an endpoint. A model on this machine may read a long prompt for minutes before its first token.
+    /// Limits for an endpoint. A model on this machine may read a long prompt for minutes before its first token, and some
+    /// models think for minutes.
     pub(crate) fn for_route(route: &Route) -> Self {
+        let thinking = silence::thinking_silence(&route.model.name).unwrap_or(0);
         let local = route.base_url.as_ref().is_some_and(providers::is_loopback);
         Self {
             connect: Duration::from_secs(10),
-            silence: Duration::from_secs(if local { 900 } else { 180 }),
+            silence: Duration::from_secs(thinking.max(if local { 900 } else { 180 })),
             rest: Duration::from_secs(5),
             reconnect: Duration::from_millis(300),
             retry: Duration::from_secs(2),
@@ -340,7 +343,8 @@ impl Endpoint {
 
     async fn refused(&self, response: Response, model: &str) -> Failed {
         let status = response.status();
-        let asked = failure::retry_after(|name| Some(response.headers().get(name)?.to_str().ok()?.to_owned()));
+        let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+        let asked = wait::retry_after(header, Timestamp::now());
         let mut body = Vec::new();
         let mut bytes = response.bytes_stream();
         while body.len() < LARGEST_ERROR
@@ -354,7 +358,7 @@ impl Endpoint {
 
     fn stated(&self, mut stated: Stated, model: &str, asked: Option<Duration>) -> Failed {
         stated.message = self.scrub(&stated.message);
-        let again = if stated.passes() { Again::Later(asked) } else { Again::Never };
+        let again = if stated.passes() { Again::Later(asked.or_else(|| stated.named_wait())) } else { Again::Never };
         Failed { error: stated.into_error(&self.host, &self.shown_url, model, &self.authentication.remedy()), again }
     }
 
@@ -372,7 +376,7 @@ impl Endpoint {
         most: u32,
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
-        let mut waits = failure::waits(self.patience.retry, most);
+        let mut failures = 0;
         let mut reconnected = false;
         let mut renewed = false;
         loop {
@@ -402,11 +406,15 @@ impl Endpoint {
                     tokio::time::sleep(self.patience.reconnect).await;
                     continue;
                 }
-                // What the server asks for counts, else our own delay.
-                Again::Later(asked) if !shown => match waits.next() {
-                    Some(own) => asked.unwrap_or(own),
-                    None => return Err(error),
-                },
+                // What the server asks for counts, else our own delay. Nobody waits for hours.
+                Again::Later(Some(asked)) if asked > wait::LONGEST_ASKED => return Err(error),
+                Again::Later(asked) if !shown => {
+                    failures += 1;
+                    if failures >= most {
+                        return Err(error);
+                    }
+                    asked.unwrap_or_else(|| wait::delay(failures, self.patience.retry))
+                }
                 _ => return Err(error),
             };
             on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error)));

@@ -89,6 +89,14 @@ pub enum ModelError {
         /// What it says.
         message: String,
     },
+    /// The provider does not serve this country or region.
+    #[error("{host} does not serve this country or region: {message}")]
+    Region {
+        /// Who declined.
+        host: String,
+        /// What it says.
+        message: String,
+    },
     /// The server does not accept the request as it is; the same request will fail again.
     #[error("{host} does not accept the request (status {status}): {message}")]
     BadRequest {

@@ -1,40 +1,21 @@
 //! Maps the answers of servers to errors, and decides whether to try again.
 //!
-//! Structured codes have priority. Prose is read only where no code is reliable: for an overlong prompt.
+//! [`class`] sorts a failure; structured codes have priority over prose. [`wait`] says when to send a request again.
+
+mod class;
+pub(crate) mod silence;
+pub(crate) mod wait;
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use hermes_conversation::one_line_within;
 use serde_json::Value;
 
+use self::class::{Class, classify};
 use crate::ModelError;
 
-/// Longest wait before a request is tried again.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Most characters of a server's message in an error.
 const LONGEST_MESSAGE: usize = 500;
-
-/// Phrases of providers for a prompt that is too long, in lower case.
-const OVERFLOW: &[&str] = &[
-    "context_length_exceeded",
-    "context length",
-    "context size",
-    "context window",
-    "context_window",
-    "exceeds the context",
-    "maximum model length",
-    "model's max length",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "input length and `max_tokens` exceed",
-    "input token count",
-    "too many tokens",
-    "reduce the length of the messages",
-    "extra usage is required for long context",
-    "tokens in your prompt exceed",
-];
 
 /// Statuses of the errors that Anthropic's wire names inside a stream, where HTTP has said 200.
 const NAMED: &[(&str, u16)] = &[
@@ -87,7 +68,7 @@ impl Stated {
             .find_map(as_text)
             .or_else(|| value.get("message").and_then(as_text))
             .or_else(|| value.get("detail").map(Value::to_string));
-        let code = [word("code"), word("type"), word("status")].join(" ");
+        let mut code = class::codes(error, value);
         let inner: Option<u16> = word("code").parse().ok().or_else(|| word("status").parse().ok());
         let named = || NAMED.iter().find(|(name, _)| *name == word("type")).map(|(_, status)| *status);
         let status = match status {
@@ -97,50 +78,47 @@ impl Stated {
         let message = own.unwrap_or_default();
         // An aggregator quotes the JSON of the provider that it asked.
         let message = match serde_json::from_str::<Value>(&message) {
-            Ok(quoted) if quoted.is_object() => Self::from_value(status, &quoted).message,
+            Ok(quoted) if quoted.is_object() => {
+                let quoted = Self::from_value(status, &quoted);
+                // The provider knows more than the aggregator.
+                code = format!("{} {code}", quoted.code);
+                quoted.message
+            }
             _ => one_line(&message),
         };
         Self { status, code: code.trim().to_owned(), message }
     }
 
-    fn is_overflow(&self) -> bool {
-        let code = self.code.to_ascii_lowercase();
-        let text = self.message.to_lowercase();
-        // A complaint about the cap on output also names the window.
-        let output_cap = text.contains("max_tokens is too large") || text.contains("completion tokens, whereas");
-        let may = matches!(self.status, 400 | 413 | 422 | 429 | 500..600);
-        let says = OVERFLOW.iter().any(|words| code.contains(words) || text.contains(words));
-        self.status == 413 || (may && says && !output_cap)
-    }
-
-    fn is_quota(&self) -> bool {
-        self.status == 402
-            || (self.status == 429 && self.code.contains("insufficient_quota"))
-            || (self.status == 400 && self.message.to_lowercase().contains("credit balance is too low"))
+    fn class(&self) -> Class {
+        classify(self.status, &self.code, &self.message)
     }
 
     /// Whether the same request may succeed later.
     pub(crate) fn passes(&self) -> bool {
-        matches!(self.status, 429 | 500 | 502 | 503 | 504 | 529) && !self.is_overflow() && !self.is_quota()
+        matches!(self.class(), Class::RateLimited | Class::Overloaded | Class::Server | Class::TimedOut)
+    }
+
+    /// The wait that the message names.
+    pub(crate) fn named_wait(&self) -> Option<Duration> {
+        wait::named(&self.message)
     }
 
     /// As an error of the endpoint that stated it.
     pub(crate) fn into_error(self, host: &str, url: &str, model: &str, key: &str) -> ModelError {
         let host = host.to_owned();
-        let (overflow, quota) = (self.is_overflow(), self.is_quota());
-        let Self { status, code, message } = self;
+        let class = self.class();
+        let Self { status, message, .. } = self;
         let message = if message.is_empty() { reason(status).to_owned() } else { message };
-        match status {
-            _ if overflow => ModelError::TooLong { message },
-            _ if quota => ModelError::Billing { host, status, message },
-            401 | 403 => ModelError::Auth { host, status, message, remedy: key.to_owned() },
-            404 | 405 => ModelError::NotFound { url: url.to_owned(), model: model.to_owned(), message },
-            429 => ModelError::RateLimited { host, message },
-            400..500 if code.contains("content_filter") || code.contains("content_policy") => {
-                ModelError::Refused { host, message }
-            }
-            400..500 => ModelError::BadRequest { host, status, message },
-            _ => ModelError::Server { host, status, message },
+        match class {
+            Class::TooLong => ModelError::TooLong { message },
+            Class::Billing => ModelError::Billing { host, status, message },
+            Class::Auth => ModelError::Auth { host, status, message, remedy: key.to_owned() },
+            Class::NotFound => ModelError::NotFound { url: url.to_owned(), model: model.to_owned(), message },
+            Class::RateLimited => ModelError::RateLimited { host, message },
+            Class::Refused => ModelError::Refused { host, message },
+            Class::Region => ModelError::Region { host, message },
+            Class::BadRequest => ModelError::BadRequest { host, status, message },
+            Class::Server | Class::Overloaded | Class::TimedOut => ModelError::Server { host, status, message },
         }
     }
 }
@@ -153,39 +131,15 @@ pub(crate) fn reason(status: u16) -> &'static str {
         402 => "payment required",
         403 => "forbidden",
         404 => "not found",
+        408 => "the request took too long",
         413 => "the request is too large",
         429 => "too many requests",
+        451 => "not available for legal reasons",
         502..=504 => "not available",
         529 => "overloaded",
         500..600 => "an error of the server",
         _ => "no reason given",
     }
-}
-
-/// The waits between so many tries: the first one at least `base`, each further one twice as long, and a random delay of
-/// up to the same length again, so that many clients do not return at once.
-pub(crate) fn waits(base: Duration, tries: u32) -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(base)
-        .with_factor(2.0)
-        .with_max_delay(LONGEST_WAIT / 2)
-        .with_max_times(tries.saturating_sub(1) as usize)
-        .with_jitter()
-        .build()
-}
-
-/// `Retry-After` in seconds, or the finer `retry-after-ms` that some send. Dates are ignored: the
-/// clock may be wrong, and our own delay serves as well.
-pub(crate) fn retry_after(header: impl Fn(&str) -> Option<String>) -> Option<Duration> {
-    let number = |name: &str| {
-        let number = header(name)?.trim().parse::<f64>().ok()?;
-        (number.is_finite() && number >= 0.0).then_some(number)
-    };
-    let seconds = match number("retry-after-ms") {
-        Some(milliseconds) => milliseconds / 1000.0,
-        None => number("retry-after")?,
-    };
-    Some(Duration::from_secs_f64(seconds.min(LONGEST_WAIT.as_secs_f64())))
 }
 
 /// A server's text on one line of bounded length, without control characters.
@@ -215,6 +169,7 @@ mod tests {
             ModelError::RateLimited { .. } if passes => "rate limit, again",
             ModelError::TooLong { .. } => "too long",
             ModelError::Refused { .. } => "refused",
+            ModelError::Region { .. } => "region",
             ModelError::BadRequest { .. } => "bad request",
             ModelError::Server { .. } if passes => "server, again",
             ModelError::Server { .. } => "server",
@@ -247,7 +202,22 @@ mod tests {
             (429, r#"{"error":{"message":"slow down"}}"#, "rate limit, again"),
             (429, r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, "billing"),
             (500, "", "server, again"),
-            (501, "", "server"),
+            (501, "", "server, again"),
+            (408, "", "server, again"),
+            (520, "<html>", "server, again"),
+            (400, r#"{"error":{"message":"请求超过最大长度"}}"#, "too long"),
+            (400, r#"{"error":{"message":"入力がモデルのコンテキスト長を超えています"}}"#, "too long"),
+            (400, r#"{"error":{"message":"Die Anfrage überschreitet das Kontextfenster"}}"#, "too long"),
+            (402, r#"{"error":{"message":"Usage limit reached, try again in 5 minutes"}}"#, "rate limit, again"),
+            (400, r#"{"error":{"message":"Rate limit exceeded"}}"#, "rate limit, again"),
+            (400, r#"{"error":{"message":"请求过于频繁"}}"#, "rate limit, again"),
+            (403, r#"{"error":{"message":"Insufficient credits"}}"#, "billing"),
+            (403, r#"{"error":{"message":"账户余额不足"}}"#, "billing"),
+            (403, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, "billing"),
+            (403, r#"{"error":{"code":"unsupported_country_region_territory","message":"no"}}"#, "region"),
+            (451, "", "region"),
+            // A limit on tokens a minute is not a prompt that is too long.
+            (429, r#"{"error":{"code":"rate_limit_exceeded","message":"Too many tokens"}}"#, "rate limit, again"),
             (
                 503,
                 r#"[{"error":{"code":503,"message":"The model is overloaded","status":"UNAVAILABLE"}}]"#,
@@ -288,30 +258,5 @@ mod tests {
         );
         assert_eq!(message("<!doctype html><title>502</title>"), "a web page instead of an answer");
         assert!(message(&"ä".repeat(5000)).len() <= LONGEST_MESSAGE + 3);
-    }
-
-    #[test]
-    fn waits_double_and_end_at_a_minute() {
-        let base = Duration::from_secs(2);
-        let all: Vec<f64> = waits(base, 12).map(|wait| wait.as_secs_f64()).collect();
-        assert_eq!(all.len(), 11, "one less than tries");
-        for (at, wait) in (0..).zip(&all) {
-            let least = (2.0 * 2f64.powi(at)).min(30.0);
-            assert!((least..=2.0 * least).contains(wait), "{at}: {wait}");
-        }
-        assert_eq!(waits(base, 1).count(), 0);
-        assert_eq!(waits(base, 0).count(), 0);
-    }
-
-    #[test]
-    fn a_server_may_say_when_to_come_back() {
-        let asked = |name: &'static str, value: &'static str| {
-            retry_after(move |header| (header == name).then(|| value.to_owned()))
-        };
-        assert_eq!(asked("retry-after", "3"), Some(Duration::from_secs(3)));
-        assert_eq!(asked("retry-after", "86400"), Some(LONGEST_WAIT));
-        assert_eq!(asked("retry-after-ms", "250"), Some(Duration::from_millis(250)));
-        assert_eq!(asked("retry-after", "-1"), None);
-        assert_eq!(asked("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"), None);
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cache;
+mod failures;
 mod messages;
 mod replies;
 mod routes;

@@ -23,8 +23,10 @@ impl Failure {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Failure::Model(error) => match error {
-                ModelError::Server { status, .. } => matches!(status, 500 | 502 | 503 | 504 | 529),
-                ModelError::Unreachable { .. } | ModelError::Cut { .. } | ModelError::Stalled { .. } => true,
+                ModelError::Server { .. }
+                | ModelError::Unreachable { .. }
+                | ModelError::Cut { .. }
+                | ModelError::Stalled { .. } => true,
                 _ => false,
             },
             Failure::TimedOut(_) => true,

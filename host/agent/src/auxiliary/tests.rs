@@ -177,7 +177,7 @@ async fn each_failure_is_retried_passed_on_or_final() {
         (vec![down()], &[0, 1, 3], &[3], &[]),
         (vec![broken.clone(), Say("fine")], &[0, 1], &[], &[]),
         (vec![broken], &[0, 1, 3], &[3], &[]),
-        (vec![unable], &[0], &[0], &[]),
+        (vec![unable], &[0, 1, 3], &[3], &[]),
         (vec![no_key()], &[0], &[0], &[]),
         (vec![unpaid()], &[0], &[0], &[]),
         (vec![not_found], &[0], &[0], &[]),
