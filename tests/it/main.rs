@@ -10,6 +10,7 @@ mod cache;
 mod chaos;
 mod compaction;
 mod errors;
+mod faults;
 mod features;
 mod fixtures;
 mod install;

@@ -1,0 +1,259 @@
+//! Every way in which a model's server fails, in each wire format: what the user reads, how often the request is sent, and that the
+//! session goes on afterwards. `docs/model-failures.md` shows the result; run with `INSTA_UPDATE=always` to write it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request};
+use hermes_tests::{Home, Reply, Server, dead_endpoint};
+use serde_json::{Value, json};
+
+/// Text of a reply that must not be stored.
+const HALF: &str = "Half an answer";
+/// Longer than any of these failures may take.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A wire format: its name, how to select it, and events for a text and for the start of a call.
+struct Mode {
+    name: &'static str,
+    /// Appended to the server's address.
+    base: &'static str,
+    /// Events of a stream that has said something and is not over.
+    half: fn() -> String,
+    /// Events that begin this call.
+    call: fn(usize) -> String,
+    check: fn(&Value),
+}
+
+const MODES: &[Mode] = &[
+    Mode { name: "chat_completions", base: "/v1", half: chat_half, call: chat_call, check: assert_valid_request },
+    Mode {
+        name: "anthropic_messages",
+        base: "",
+        half: anthropic_half,
+        call: anthropic_call,
+        check: assert_valid_anthropic_request,
+    },
+];
+
+fn event(name: &str, data: &Value) -> String {
+    if name.is_empty() { format!("data: {data}\n\n") } else { format!("event: {name}\ndata: {data}\n\n") }
+}
+
+fn chat_half() -> String {
+    event("", &json!({"choices": [{"index": 0, "delta": {"content": HALF}}]}))
+}
+
+fn chat_call(number: usize) -> String {
+    let call = json!({"index": number, "id": format!("c{number}"), "type": "function",
+        "function": {"name": "read_file", "arguments": "{}"}});
+    event("", &json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
+}
+
+fn anthropic_half() -> String {
+    let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1}});
+    let block = json!({"type": "text", "text": ""});
+    let delta = json!({"type": "text_delta", "text": HALF});
+    [
+        event("message_start", &json!({"type": "message_start", "message": message})),
+        event("content_block_start", &json!({"type": "content_block_start", "index": 0, "content_block": block})),
+        event("content_block_delta", &json!({"type": "content_block_delta", "index": 0, "delta": delta})),
+    ]
+    .concat()
+}
+
+fn anthropic_call(number: usize) -> String {
+    let block = json!({"type": "tool_use", "id": format!("c{number}"), "name": "read_file", "input": {}});
+    let start = json!({"type": "content_block_start", "index": number + 1, "content_block": block});
+    event("content_block_start", &start)
+}
+
+/// Bytes that are sent for a request; the connection is closed behind them.
+type Answer = Vec<u8>;
+
+fn answer(status: &str, headers: &str, body: &[u8]) -> Answer {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// A refusal in JSON that names no wait.
+fn refused(status: &str, code: &str, message: &str) -> Answer {
+    let body = json!({"error": {"message": message, "code": code}}).to_string();
+    answer(status, "content-type: application/json\r\n", body.as_bytes())
+}
+
+/// A refusal that asks for a very short wait.
+fn shortly(status: &str, message: &str) -> Answer {
+    let body = json!({"error": {"message": message}}).to_string();
+    answer(status, "content-type: application/json\r\nretry-after-ms: 1\r\n", body.as_bytes())
+}
+
+/// A stream that ends with the connection.
+fn stream(body: &[u8]) -> Answer {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    [head.as_bytes(), body].concat()
+}
+
+/// The failures in the order of the table.
+fn faults(mode: &Mode) -> Vec<(&'static str, Answer)> {
+    let half = (mode.half)();
+    let too_many: String = (0..300).map(mode.call).collect();
+    let page = b"<!doctype html><title>It works!</title>".as_slice();
+    let html = "content-type: text/html\r\n";
+    vec![
+        ("401", refused("401 Unauthorized", "", "who are you")),
+        ("402", refused("402 Payment Required", "", "your balance is empty")),
+        ("403 for the key", refused("403 Forbidden", "", "this key may not use the model")),
+        ("403 for the region", refused("403 Forbidden", "unsupported_country_region_territory", "not here")),
+        ("403 for credit", refused("403 Forbidden", "", "Insufficient credits")),
+        ("404", refused("404 Not Found", "", "no such model")),
+        ("408", shortly("408 Request Timeout", "too slow")),
+        ("413", refused("413 Content Too Large", "", "request entity too large")),
+        ("429 with `Retry-After`", shortly("429 Too Many Requests", "slow down")),
+        ("429 without `Retry-After`", refused("429 Too Many Requests", "", "slow down")),
+        ("500", shortly("500 Internal Server Error", "something broke")),
+        ("501", shortly("501 Not Implemented", "not now")),
+        ("520", answer("520 Unknown", "content-type: text/html\r\nretry-after-ms: 1\r\n", page)),
+        ("529", shortly("529 Overloaded", "overloaded")),
+        ("cut stream", stream(half.as_bytes())),
+        ("garbage event", stream(format!("{half}data: {{\"nonsense\n\ndata: {{}}\n\n").as_bytes())),
+        ("oversized line", stream(&[b"data: ".as_slice(), &vec![b'x'; 17 << 20]].concat())),
+        // The five bytes are the beginning of a file of gzip.
+        ("gzip", answer("200 OK", "content-type: application/json\r\ncontent-encoding: gzip\r\n", &[31, 139, 8, 0, 0])),
+        ("redirect", answer("307 Temporary Redirect", "location: http://127.0.0.1:9/elsewhere\r\n", b"")),
+        ("wrong content type", answer("200 OK", "content-type: image/png\r\n", b"\x89PNG and more")),
+        ("web page with 200", answer("200 OK", html, page)),
+        ("more calls than a turn can run", stream(format!("{half}{too_many}").as_bytes())),
+    ]
+}
+
+/// A server that answers every request with the same bytes, and counts the requests.
+fn serve(bytes: Answer) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            if read_request(&mut connection) {
+                counted.fetch_add(1, Ordering::Relaxed);
+                // The client may hang up before it has everything.
+                let _ = connection.write_all(&bytes);
+            }
+        }
+    });
+    (address, count)
+}
+
+/// Reads a request to its end. False if the connection brought none.
+fn read_request(connection: &mut TcpStream) -> bool {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if connection.read(&mut byte).is_ok_and(|read| read == 1) {
+            head.push(byte[0]);
+        } else {
+            return false;
+        }
+    }
+    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    connection.read_exact(&mut vec![0; length.unwrap_or(0)]).is_ok()
+}
+
+/// What the user reads: the code of the error and its cause.
+fn outcome(stderr: &str) -> (String, String) {
+    let error = stderr.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("no error: {stderr}"));
+    let code = error.rsplit_once('[').unwrap().1.trim_end_matches(']').to_owned();
+    let why = stderr.lines().find_map(|line| line.strip_prefix("  why: ")).unwrap();
+    let port = regex::Regex::new(r"127\.0\.0\.1:\d+").unwrap();
+    let why = port.replace_all(why, "127.0.0.1:8000").replace(" (os error 111)", "");
+    (code, why.replace('|', "\\|"))
+}
+
+/// Sends a message to a failing server, then one to a working server in the same session.
+fn tried(mode: &Mode, fault: &str, address: &str) -> (String, String) {
+    let works = Server::answering(|_, _| Reply::text("I am back."));
+    let home = if mode.base.is_empty() { Home::with_anthropic(&works) } else { Home::with(&works) };
+    home.set("model.api_mode", json!(mode.name));
+    let working = if mode.base.is_empty() { works.anthropic_url() } else { works.url() };
+    home.set("model.base_url", json!(address));
+    let begun = Instant::now();
+    let failed = home.hermes(&["-z", "first"]).run().refused();
+    assert!(begun.elapsed() < BOUND, "{fault}: took {:?}", begun.elapsed());
+    let result = outcome(&failed.stderr);
+    home.set("model.base_url", json!(working));
+    let next = home.hermes(&["-z", "second", "--continue"]).run().success();
+    assert!(next.stdout.contains("I am back."), "{fault}: {next}");
+    let request = works.last_turn();
+    (mode.check)(&request.body);
+    let sent = request.body.to_string();
+    assert!(sent.contains("first") && sent.contains("second"), "{fault}: a message is lost: {sent}");
+    let stored = json!(home.messages()).to_string();
+    assert!(!stored.contains(HALF) && !sent.contains(HALF), "{fault}: half a reply is stored: {stored}");
+    result
+}
+
+/// The row of each failure in a mode, and those in which no server answers at all.
+fn rows(mode: &Mode) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = std::thread::scope(|scope| {
+        let running: Vec<_> = faults(mode)
+            .into_iter()
+            .map(|(fault, bytes)| {
+                scope.spawn(move || {
+                    let (address, count) = serve(bytes);
+                    let (code, why) = tried(mode, fault, &format!("{address}{}", mode.base));
+                    let times = count.load(Ordering::Relaxed);
+                    (fault.to_owned(), format!("{times} | `{code}` | {why}"))
+                })
+            })
+            .collect();
+        running.into_iter().map(|row| row.join().unwrap()).collect()
+    });
+    let dead = dead_endpoint();
+    let (code, why) = tried(mode, "refused connection", &format!("{}{}", dead.trim_end_matches("/v1"), mode.base));
+    rows.push(("refused connection".to_owned(), format!("0 | `{code}` | {why}")));
+    rows
+}
+
+#[test]
+fn every_failure_of_a_server_has_its_message_and_the_session_goes_on() {
+    // Rows that are the same in every mode are one.
+    let mut table: Vec<(String, BTreeMap<String, Vec<&str>>)> = Vec::new();
+    for mode in MODES {
+        for (at, (fault, row)) in rows(mode).into_iter().enumerate() {
+            let row = row.replace("/v1/chat/completions", "/…").replace("/v1/messages", "/…");
+            if table.len() <= at {
+                table.push((fault, BTreeMap::new()));
+            }
+            table[at].1.entry(row).or_default().push(mode.name);
+        }
+    }
+    let mut text = "| the server | modes | sent | code | what the user reads |\n|---|---|---|---|---|\n".to_owned();
+    for (fault, outcomes) in table {
+        for (row, modes) in outcomes {
+            let modes = if modes.len() == MODES.len() { "all".to_owned() } else { modes.join(", ") };
+            writeln!(text, "| {fault} | {modes} | {row} |").unwrap();
+        }
+    }
+    let page = page();
+    let old = std::fs::read_to_string(&page).unwrap();
+    let start = old.find("| the server |").unwrap();
+    let end = old[start..].find("\n\n").map_or(old.len(), |end| start + end + 1);
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        std::fs::write(&page, format!("{}{text}{}", &old[..start], &old[end..])).unwrap();
+        return;
+    }
+    assert_eq!(&old[start..end], text, "the table in {} is not what happens", page.display());
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/model-failures.md")
+}
