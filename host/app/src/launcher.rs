@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_agent::{Approvals, Begin, Choice, Host, HostSource, Problem, SessionHandle, SessionRules, Settings};
@@ -66,6 +67,8 @@ pub struct Launcher {
     sessions: Arc<dyn SessionStore>,
     plugins: PluginHost,
     provider: Arc<dyn Provider>,
+    /// How long requests are tried again.
+    keep_trying: Duration,
     /// The providers of models that sessions chose, by the chosen name.
     chosen: Mutex<HashMap<String, ChosenModel>>,
     workspace: PathBuf,
@@ -92,7 +95,8 @@ impl Launcher {
         for notice in &auxiliary.notices {
             reporter.warning(notice);
         }
-        let provider = hermes_models::connect(&route, &setup.logins)?;
+        let keep_trying = setup.retry_for(launch.one_shot);
+        let provider = hermes_models::connect_patiently(&route, &setup.logins, keep_trying)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
@@ -119,6 +123,7 @@ impl Launcher {
             sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             provider,
+            keep_trying,
             chosen: Mutex::default(),
             reporter,
         })
@@ -214,7 +219,7 @@ impl Launcher {
         let what = || "the model cannot be chosen".to_owned();
         let route = self.setup.route(wanted);
         let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
-        let provider = hermes_models::connect(&route, &self.setup.logins);
+        let provider = hermes_models::connect_patiently(&route, &self.setup.logins, self.keep_trying);
         let provider = provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
         if chosen.len() == MOST_PROVIDERS {
             chosen.clear();

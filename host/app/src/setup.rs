@@ -1,5 +1,7 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
+use std::time::Duration;
+
 use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, SearchSettings, Settings, TaskModels,
@@ -17,6 +19,9 @@ use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
 use crate::{AppError, Home, ephemeral};
+
+/// Seconds for which unattended work tries again, if nothing is configured.
+const UNATTENDED: u64 = 300;
 
 /// The home folder, read once at the start of an operation.
 #[derive(Debug)]
@@ -101,6 +106,12 @@ impl Setup {
     /// When a section below `auxiliary` is wrong.
     pub fn auxiliary(&self, session: &Route) -> Result<Auxiliary, AppError> {
         Ok(Auxiliary::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
+    }
+
+    /// How long requests of a session are tried again. Nobody waits for unattended work.
+    pub(crate) fn retry_for(&self, one_shot: bool) -> Duration {
+        let configured = self.config.settings().model.retry_for.map(|seconds| u64::from(seconds.get()));
+        Duration::from_secs(configured.unwrap_or(if one_shot { UNATTENDED } else { 0 }))
     }
 
     fn configured(&self) -> Wanted {

@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -57,6 +57,8 @@ pub(crate) struct Patience {
     pub(crate) reconnect: Duration,
     /// Before the first retry; doubled for each further one.
     pub(crate) retry: Duration,
+    /// How long requests are tried again after the tries that all of them get.
+    pub(crate) keep_trying: Duration,
 }
 
 impl Patience {
@@ -71,6 +73,7 @@ impl Patience {
             rest: Duration::from_secs(5),
             reconnect: Duration::from_millis(300),
             retry: Duration::from_secs(2),
+            keep_trying: Duration::ZERO,
         }
     }
 }
@@ -377,6 +380,7 @@ impl Endpoint {
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
         let mut failures = 0;
+        let begun = Instant::now();
         let mut reconnected = false;
         let mut renewed = false;
         loop {
@@ -410,14 +414,23 @@ impl Endpoint {
                 Again::Later(Some(asked)) if asked > wait::LONGEST_ASKED => return Err(error),
                 Again::Later(asked) if !shown => {
                     failures += 1;
-                    if failures >= most {
-                        return Err(error);
+                    let own = wait::delay(failures, self.patience.retry);
+                    if failures < most {
+                        asked.unwrap_or(own)
+                    } else {
+                        // A server that asks for next to nothing, again and again, does not know better than we do.
+                        let wait = asked.map_or(own, |asked| asked.max(own));
+                        if most == 1 || begun.elapsed() + wait > self.patience.keep_trying {
+                            return Err(error);
+                        }
+                        wait
                     }
-                    asked.unwrap_or_else(|| wait::delay(failures, self.patience.retry))
                 }
                 _ => return Err(error),
             };
-            on_delta(Delta::Notice(&format!("trying again in {}: {}", seconds(wait), error)));
+            let left = self.patience.keep_trying.saturating_sub(begun.elapsed() + wait).as_secs();
+            let left = if left > 0 { format!(" (and for {left} s more if it fails; Ctrl-C stops)") } else { String::new() };
+            on_delta(Delta::Notice(&format!("trying again in {}{left}: {error}", seconds(wait))));
             tokio::time::sleep(wait).await;
         }
     }

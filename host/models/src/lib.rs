@@ -59,6 +59,7 @@ mod window;
 mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
@@ -197,8 +198,22 @@ pub trait Provider: Send + Sync {
 ///
 /// [`ModelError::BadRequest`] if the route names no endpoint, or if its key has characters that a header cannot carry.
 pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
+    connect_patiently(route, logins, Duration::ZERO)
+}
+
+/// Like [`connect`]; [`Provider::complete`] tries again for `keep_trying` after the three tries that every request gets.
+///
+/// # Errors
+///
+/// Those of [`connect`].
+pub fn connect_patiently(
+    route: &Route,
+    logins: &Logins,
+    keep_trying: Duration,
+) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
-    Ok(Arc::new(remote::Remote::new(route, logins, endpoint::Patience::for_route(route))?))
+    let patience = endpoint::Patience { keep_trying, ..endpoint::Patience::for_route(route) };
+    Ok(Arc::new(remote::Remote::new(route, logins, patience)?))
 }

@@ -82,6 +82,7 @@ const BRIEF: Patience = Patience {
     rest: Duration::from_secs(2),
     reconnect: Duration::from_millis(5),
     retry: Duration::from_millis(2),
+    keep_trying: Duration::ZERO,
 };
 
 fn route(base_url: &str, pairs: &[(&str, &str)]) -> Route {
@@ -301,6 +302,20 @@ async fn a_server_that_will_work_later_is_asked_again_and_the_user_is_told() {
     let in_stream = events(&[r#"{"error":{"code":429,"message":"slow down"}}"#]);
     let server = Server::start(vec![in_stream, events(&[&text("ok"), STOP])]).await;
     assert_eq!(ask(&server.provider()).await.0.unwrap().text, "ok");
+}
+
+#[tokio::test]
+async fn a_patient_caller_waits_for_a_server_that_comes_back() {
+    let busy = || answer("503 Busy", "retry-after-ms: 1\r\n", r#"{"error":{"message":"busy"}}"#);
+    let scripts = vec![busy(), busy(), busy(), busy(), events(&[&text("back"), STOP, "[DONE]"])];
+    let patient = |seconds| Patience { keep_trying: Duration::from_secs(seconds), ..BRIEF };
+    for (seconds, sent) in [(60, 5), (0, 3)] {
+        let server = Server::start(scripts.clone()).await;
+        let provider = Remote::new(&server.route(&[]), &logins(), patient(seconds)).unwrap();
+        let (result, _) = ask(&provider).await;
+        assert_eq!(result.is_ok(), seconds > 0);
+        assert_eq!(server.requests().len(), sent);
+    }
 }
 
 #[tokio::test]
