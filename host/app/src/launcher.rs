@@ -96,7 +96,12 @@ impl Launcher {
             reporter.warning(notice);
         }
         let keep_trying = setup.retry_for(launch.one_shot);
-        let provider = hermes_models::connect_patiently(&route, &setup.logins, keep_trying)?;
+        let provider = hermes_models::connect_patiently(
+            &route,
+            &setup.logins,
+            keep_trying,
+            Some(setup.key_reader(&route, &launch.choice)),
+        )?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
@@ -219,7 +224,12 @@ impl Launcher {
         let what = || "the model cannot be chosen".to_owned();
         let route = self.setup.route(wanted);
         let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
-        let provider = hermes_models::connect_patiently(&route, &self.setup.logins, self.keep_trying);
+        let provider = hermes_models::connect_patiently(
+            &route,
+            &self.setup.logins,
+            self.keep_trying,
+            Some(self.setup.key_reader(&route, wanted)),
+        );
         let provider = provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
         if chosen.len() == MOST_PROVIDERS {
             chosen.clear();

@@ -1,5 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
@@ -10,7 +11,7 @@ use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Wh
 use hermes_config::{Auxiliary, Config, Embeddings, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
-use hermes_models::{EmbeddingEndpoint, Logins, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Credential, EmbeddingEndpoint, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -106,6 +107,19 @@ impl Setup {
     /// When a section below `auxiliary` is wrong.
     pub fn auxiliary(&self, session: &Route) -> Result<Auxiliary, AppError> {
         Ok(Auxiliary::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
+    }
+
+    /// Reads the key of a route again from the environment, `.env` and `config.yaml`. A key for another address counts as none.
+    pub(crate) fn key_reader(&self, route: &Route, choice: &ModelChoice) -> ReadKey {
+        let (home, compiler) = (self.home.clone(), self.compiler.clone());
+        let (address, choice) = (route.base_url.clone(), choice.clone());
+        Arc::new(move || {
+            let route = Self::read(home.clone(), compiler.clone()).ok()?.route(&choice).ok()?;
+            match route.credential {
+                Some(Credential::Key(key)) if route.base_url == address => Some(key),
+                _ => None,
+            }
+        })
     }
 
     /// How long requests of a session are tried again. Nobody waits for unattended work.

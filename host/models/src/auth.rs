@@ -43,12 +43,19 @@ pub(crate) trait Authentication: Send + Sync {
     fn remedy(&self) -> String;
 }
 
-/// The authentication of a route. Nothing is read or sent yet.
-pub(crate) fn for_route(route: &Route, logins: &Logins) -> Result<Arc<dyn Authentication>, ModelError> {
+/// Reads the key of a route again, where it was configured; none if there is none, or none for this address.
+pub type ReadKey = Arc<dyn Fn() -> Option<Secret> + Send + Sync>;
+
+/// The authentication of a route. Nothing is read or sent yet. `read` gives the key anew after the server refused it.
+pub(crate) fn for_route(
+    route: &Route,
+    logins: &Logins,
+    read: Option<ReadKey>,
+) -> Result<Arc<dyn Authentication>, ModelError> {
     Ok(match &route.credential {
         Some(Credential::Login(name)) => logins.token(name),
-        Some(Credential::Key(key)) => Arc::new(fixed::FixedKey::new(route, Some(key))?),
-        None => Arc::new(fixed::FixedKey::new(route, None)?),
+        Some(Credential::Key(key)) => Arc::new(fixed::FixedKey::new(route, Some(key), read)?),
+        None => Arc::new(fixed::FixedKey::new(route, None, read)?),
     })
 }
 

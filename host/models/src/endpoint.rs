@@ -25,7 +25,7 @@ use url::Url;
 use crate::{
     ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
     assembly::{Assemble, Broken, MOST_CALLS, Progress, Unread},
-    auth::{self, Authentication, Authorized},
+    auth::{self, Authentication, Authorized, ReadKey},
     client,
     failure::{self, Stated, silence, wait},
     providers::{self, ProviderRow},
@@ -139,11 +139,17 @@ impl Endpoint {
             shown_url: shown.to_string(),
             url,
             headers: headers(route.api_mode),
-            authentication: auth::for_route(route, logins)?,
+            authentication: auth::for_route(route, logins, None)?,
             patience,
             largest: LARGEST_REPLY,
             client: Mutex::new(None),
         })
+    }
+
+    /// Reads the key again when the server refuses it.
+    pub(crate) fn rereading(mut self, route: &Route, logins: &Logins, read: ReadKey) -> Result<Self, ModelError> {
+        self.authentication = auth::for_route(route, logins, Some(read))?;
+        Ok(self)
     }
 
     fn client(&self) -> Result<Client, ModelError> {
@@ -429,7 +435,8 @@ impl Endpoint {
                 _ => return Err(error),
             };
             let left = self.patience.keep_trying.saturating_sub(begun.elapsed() + wait).as_secs();
-            let left = if left > 0 { format!(" (and for {left} s more if it fails; Ctrl-C stops)") } else { String::new() };
+            let left =
+                if left > 0 { format!(" (and for {left} s more if it fails; Ctrl-C stops)") } else { String::new() };
             on_delta(Delta::Notice(&format!("trying again in {}{left}: {error}", seconds(wait))));
             tokio::time::sleep(wait).await;
         }

@@ -64,7 +64,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
 
-pub use auth::{LoginState, Logins};
+pub use auth::{LoginState, Logins, ReadKey};
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
@@ -198,10 +198,11 @@ pub trait Provider: Send + Sync {
 ///
 /// [`ModelError::BadRequest`] if the route names no endpoint, or if its key has characters that a header cannot carry.
 pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
-    connect_patiently(route, logins, Duration::ZERO)
+    connect_patiently(route, logins, Duration::ZERO, None)
 }
 
-/// Like [`connect`]; [`Provider::complete`] tries again for `keep_trying` after the three tries that every request gets.
+/// Like [`connect`]; [`Provider::complete`] tries again for `keep_trying` after the three tries that every request gets, and
+/// sends a request once more with the key that `read_key` gives after the server refused the key with 401.
 ///
 /// # Errors
 ///
@@ -210,10 +211,15 @@ pub fn connect_patiently(
     route: &Route,
     logins: &Logins,
     keep_trying: Duration,
+    read_key: Option<ReadKey>,
 ) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
     let patience = endpoint::Patience { keep_trying, ..endpoint::Patience::for_route(route) };
-    Ok(Arc::new(remote::Remote::new(route, logins, patience)?))
+    let remote = remote::Remote::new(route, logins, patience)?;
+    Ok(match read_key {
+        Some(read) => Arc::new(remote.rereading(route, logins, read)?),
+        None => Arc::new(remote),
+    })
 }

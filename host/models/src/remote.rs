@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::{
     Delta, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style,
+    auth::ReadKey,
     endpoint::{Endpoint, Patience, TRIES},
     wire::{self, Dialect},
 };
@@ -23,6 +24,11 @@ impl Remote {
             dialect: Dialect::of_route(route),
             endpoint: Endpoint::new(route, logins, patience)?,
         })
+    }
+
+    /// Reads the key again when the server refuses it.
+    pub(crate) fn rereading(self, route: &Route, logins: &Logins, read: ReadKey) -> Result<Self, ModelError> {
+        Ok(Self { endpoint: self.endpoint.rereading(route, logins, read)?, ..self })
     }
 }
 

@@ -319,6 +319,26 @@ async fn a_patient_caller_waits_for_a_server_that_comes_back() {
 }
 
 #[tokio::test]
+async fn a_refused_key_is_read_again_once() {
+    let no = || answer("401 Unauthorized", "", r#"{"error":{"message":"the key sk-another-0123456789 is unknown"}}"#);
+    for (scripts, works, sent) in
+        [(vec![no(), events(&[&text("in"), STOP, "[DONE]"])], true, 2), (vec![no()], false, 2)]
+    {
+        let server = Server::start(scripts).await;
+        let route = server.route(&[("api_key", KEY)]);
+        let read: crate::ReadKey = Arc::new(|| crate::Secret::new("sk-another-0123456789"));
+        let provider = Remote::new(&route, &logins(), BRIEF).unwrap().rereading(&route, &logins(), read).unwrap();
+        let (result, _) = ask(&provider).await;
+        assert_eq!(result.is_ok(), works);
+        let requests = server.requests();
+        assert_eq!(requests.len(), sent);
+        assert!(requests[0].0.contains(&format!("bearer {}", KEY.to_lowercase())));
+        assert!(requests[1].0.contains("bearer sk-another-0123456789"));
+        assert!(!format!("{result:?}").contains("sk-another"), "{result:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_attempt_is_sent_once_whatever_comes_of_it() {
     for refusal in [answer("503 Service Unavailable", "", "{}"), answer("429 Too Many Requests", "", "{}"), events(&[])]
     {
