@@ -16,7 +16,7 @@ use futures_util::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use reqwest::{
     Client, Response,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use serde_json::Value;
 use sse_stream::SseByteStream;
@@ -183,7 +183,11 @@ impl Endpoint {
         if !status.is_success() {
             return Err(self.refused(response, model).await);
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let of = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if let Some(coding) = of(CONTENT_ENCODING).filter(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            return Err(self.malformed(format!("it is compressed ({coding}), which Hermes did not ask for")));
+        }
+        let kind = of(CONTENT_TYPE).unwrap_or_default();
         if kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
             return self.read_events(bounded(response.bytes_stream(), self.largest), model, assembly, on_delta).await;
         }
@@ -259,6 +263,8 @@ impl Endpoint {
         mut assembly: Box<dyn Assemble>,
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
+        let of = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let kind = of(CONTENT_TYPE).unwrap_or("no type").to_owned();
         let mut whole = Vec::new();
         let mut bytes = bounded(response.bytes_stream(), self.largest);
         while let Some(piece) = bytes.next().await {
@@ -275,7 +281,7 @@ impl Endpoint {
         if start.starts_with(b"<") {
             return Err(self.malformed("it is a web page".to_owned()));
         }
-        let value = parse(&whole).await.map_err(|error| self.malformed(error.to_string()))?;
+        let value = parse(&whole).await.map_err(|error| self.malformed(format!("it is not JSON ({kind}): {error}")))?;
         assembly.take_whole(&value, on_delta).map_err(|unread| match unread {
             Unread::Stated(stated) => self.stated(stated, model, None),
             Unread::Lacks(key) => self.malformed(format!("it has no `{key}`")),

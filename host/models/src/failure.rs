@@ -3,6 +3,7 @@
 //! [`class`] sorts a failure; structured codes have priority over prose. [`wait`] says when to send a request again.
 
 mod class;
+pub(crate) mod room;
 pub(crate) mod silence;
 pub(crate) mod wait;
 

@@ -43,9 +43,11 @@ impl Remote {
         request.fits(self.style)?;
         let replied = self.send(request, on_delta, tries).await;
         // The prompt fits; only the cap, which is an estimate, is too high.
-        if let Err(ModelError::TooLong { message }) = &replied
+        if let Err(ModelError::TooLong { message } | ModelError::BadRequest { message, .. }) = &replied
             && let Some(room) = self.style.mode.format().output_room(message)
+            && request.max_tokens.is_none_or(|cap| room < cap)
         {
+            on_delta(Delta::Notice(&format!("the provider accepts a reply of at most {room} tokens; asking for that")));
             return self.send(&Request { max_tokens: Some(room), ..*request }, on_delta, tries).await;
         }
         replied

@@ -339,6 +339,21 @@ async fn a_refused_key_is_read_again_once() {
 }
 
 #[tokio::test]
+async fn a_cap_on_output_that_the_server_names_is_asked_for_once() {
+    let message = "Range of max_tokens should be [1, 8192]";
+    let refused = answer("400 Bad Request", "", &serde_json::json!({"error": {"message": message}}).to_string());
+    let server = Server::start(vec![refused.clone(), events(&[&text("fits"), STOP, "[DONE]"])]).await;
+    let (result, shown) = ask(&server.provider()).await;
+    assert_eq!(result.unwrap().text, "fits");
+    assert!(server.requests()[1].1.contains("8192"), "{:?}", server.requests()[1]);
+    assert!(shown.iter().any(|line| line.contains("at most 8192 tokens")), "{shown:?}");
+
+    let server = Server::start(vec![refused]).await;
+    assert!(matches!(ask(&server.provider()).await.0, Err(ModelError::BadRequest { .. })));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn an_attempt_is_sent_once_whatever_comes_of_it() {
     for refusal in [answer("503 Service Unavailable", "", "{}"), answer("429 Too Many Requests", "", "{}"), events(&[])]
     {

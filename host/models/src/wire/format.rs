@@ -59,9 +59,9 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
     /// Collects the reply to a request.
     fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble>;
 
-    /// The largest possible cap on output, if an error about an overlong request states it.
-    fn output_room(&self, _message: &str) -> Option<u32> {
-        None
+    /// The largest possible cap on output, if the refusal of a request states it.
+    fn output_room(&self, message: &str) -> Option<u32> {
+        crate::failure::room::for_output(message)
     }
 }
 
