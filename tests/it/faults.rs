@@ -257,3 +257,50 @@ fn every_failure_of_a_server_has_its_message_and_the_session_goes_on() {
 fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/model-failures.md")
 }
+
+#[test]
+fn unattended_work_goes_on_after_three_attempts_and_says_for_how_long() {
+    let server = Server::answering(|_, number| match number {
+        0..3 => Reply::error(503, "a break").header("retry-after-ms", "1"),
+        _ => Reply::text("Back at work."),
+    });
+    let home = Home::with(&server);
+    home.set("model.retry_for", json!(120));
+    let output = home.hermes(&["-z", "hello"]).run().success();
+    assert!(output.stdout.contains("Back at work."), "{output}");
+    let waits: Vec<&str> = output.stderr.lines().filter(|line| line.contains("trying again in")).collect();
+    // The third wait is Hermes's own: the server asks for next to nothing, again and again.
+    let last = waits.last().unwrap_or_else(|| panic!("no wait is shown: {output}"));
+    let seconds = last.split_once("trying again in ").and_then(|(_, rest)| rest.split_once(" s ")?.0.parse().ok());
+    assert!(seconds.is_some_and(|seconds: u32| (8..=12).contains(&seconds)), "{output}");
+    assert!(last.contains("s more if it fails; Ctrl-C stops"), "{output}");
+    assert_eq!(server.turns().len(), 4);
+}
+
+#[test]
+fn a_key_that_was_replaced_while_a_session_runs_is_used_after_one_refusal() {
+    const NEW: &str = "sk-replaced-0123456789abcdef";
+    let server = Server::answering(|body, _| {
+        if body["messages"].to_string().contains("second") {
+            return Reply::error(401, "this key has expired");
+        }
+        Reply::text("Welcome.")
+    });
+    let home = Home::with(&server);
+    home.set("model.api_key", json!("${SCRIPTED_KEY}"));
+    home.write(".env", "SCRIPTED_KEY=sk-first-0123456789abcdef\n");
+    let mut chat = home.hermes(&["chat"]).talking().spawn();
+    chat.say("first");
+    chat.wait_for_stdout("Welcome.");
+    home.write(".env", format!("SCRIPTED_KEY={NEW}\n"));
+    chat.say("second");
+    chat.wait_for_stderr("this key has expired");
+    chat.say("/quit");
+    let output = chat.wait();
+    let keys: Vec<String> =
+        server.turns().iter().map(|request| request.header("authorization").unwrap_or_default().to_owned()).collect();
+    let [first, second, third] = keys.as_slice() else { panic!("{keys:?}\n{output}") };
+    assert!(first.contains("sk-first") && second.contains("sk-first"), "{keys:?}");
+    assert!(third.contains(NEW), "{keys:?}");
+    assert!(!output.stderr.contains(NEW) && !output.stdout.contains(NEW), "{output}");
+}
