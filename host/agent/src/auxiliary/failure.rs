@@ -22,13 +22,13 @@ impl Failure {
     /// Whether a retry of the same model may help: the connection or the server failed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Failure::Model(error) => match error {
+            Failure::Model(error) => matches!(
+                error,
                 ModelError::Server { .. }
-                | ModelError::Unreachable { .. }
-                | ModelError::Cut { .. }
-                | ModelError::Stalled { .. } => true,
-                _ => false,
-            },
+                    | ModelError::Unreachable { .. }
+                    | ModelError::Cut { .. }
+                    | ModelError::Stalled { .. }
+            ),
             Failure::TimedOut(_) => true,
             Failure::Empty => false,
         }
