@@ -2,4 +2,6 @@
 
 mod config;
 mod context;
+#[cfg(unix)]
+mod interrupt;
 mod tables;

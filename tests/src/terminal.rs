@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -68,6 +69,12 @@ impl Terminal {
     pub fn press(&mut self, keys: &str) {
         let keyboard = self.keyboard.as_mut().expect("the terminal is open");
         keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
+    }
+
+    /// Ctrl-C while no program reads single keys: the signal that a terminal sends then.
+    #[track_caller]
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("the process runs");
     }
 
     /// Presses keys a moment after earlier ones: keys that arrive together are a paste, which answers no question.

@@ -59,7 +59,7 @@ pub(crate) async fn run(
         live.front.feed.notice(notice);
     }
     live.log.close_open_turn().await?;
-    let said = user_message(host, live, text, attached).await?;
+    let said = user_message(host, live, text, attached, stop).await?;
     let first = live.log.journal.append(&[said]).await?[0].id;
     let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
     live.front.feed.set_turn(turn);
@@ -75,8 +75,14 @@ pub(crate) async fn run(
     Ok(end)
 }
 
-/// Creates the user's message with recalled memories and passages.
-async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Part>) -> Result<Draft, AgentError> {
+/// Creates the user's message with recalled memories and passages. A stop ends the wait for them.
+async fn user_message(
+    host: &Host,
+    live: &mut Live,
+    text: &str,
+    attached: Vec<Part>,
+    stop: &CancellationToken,
+) -> Result<Draft, AgentError> {
     let Model { provider, name, .. } = &host.model;
     let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
     if has_images && hermes_models::sees_images(provider, name) == Some(false) {
@@ -101,7 +107,8 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
     let now = live.log.clock.now();
-    let Recall { recalled, failed, late, breakers } = live.plugins.recalls.recall(memories, &query, now).await;
+    let recall = stop.run_until_cancelled(live.plugins.recalls.recall(memories, &query, now)).await;
+    let Recall { recalled, failed, late, breakers } = recall.unwrap_or_default();
     for change in breakers {
         tell_breaker(host, live, change).await;
     }
@@ -131,7 +138,7 @@ async fn user_message(host: &Host, live: &mut Live, text: &str, attached: Vec<Pa
         Vec::new()
     } else {
         let quotes = live.compaction.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
-        quotes.await
+        stop.run_until_cancelled(quotes).await.unwrap_or_default()
     };
     let block =
         live.compaction.assistant.block(&quotes, &live.log.journal.conversation(), live.log.journal.view(), budget);
@@ -450,8 +457,11 @@ async fn run_tools(
             }
             let budget = assist::budget(window);
             let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
-            let quotes =
-                if compactor.is_proposing() { Vec::new() } else { assistant.consult(tool_result, budget).await };
+            let quotes = if compactor.is_proposing() {
+                Vec::new()
+            } else {
+                stop.run_until_cancelled(assistant.consult(tool_result, budget)).await.unwrap_or_default()
+            };
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             let appended = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
             let result = toolbox::result(call, &answer, calls.len(), window, appended, clock.now());

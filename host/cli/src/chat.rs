@@ -18,6 +18,7 @@ use crate::launch::{self, Launcher};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash};
+use crate::typed::Typed;
 use crate::{approval, context, imported, oneshot, status, text};
 
 /// Whether the chat continues after an input.
@@ -33,6 +34,8 @@ struct Chat {
     screen: Screen,
     console: Console,
     ctrl_c: CtrlC,
+    /// Whether the input comes from a terminal.
+    at_terminal: bool,
     /// The failure of the last turn, if it failed.
     failed: Option<Kind>,
 }
@@ -54,13 +57,22 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     })?;
     let at_terminal = lines.is_terminal();
     let screen = Screen::new(console, show, ctrl_c.switch());
-    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, failed: None };
+    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, failed: None };
     chat.greet(at_terminal).await;
 
     let mut interrupted = false;
     loop {
-        let input;
-        (lines, input) = chat.read(lines).await?;
+        let input = match chat.front.next_typed() {
+            Some(line) => {
+                chat.screen.line(Tone::Faint, &format!("> {}", text::line(&line)));
+                Input::Text(line)
+            }
+            None => {
+                let input;
+                (lines, input) = chat.read(lines).await?;
+                input
+            }
+        };
         match input {
             Input::Text(text) => {
                 interrupted = false;
@@ -156,6 +168,7 @@ impl Chat {
                 self.screen
                     .line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
             }
+            Some(Slash::Stop) => self.screen.line(Tone::Faint, "nothing runs, so there is nothing to stop"),
             Some(Slash::New) => self.new_session().await,
             Some(Slash::Context) => match self.front.session().context().await {
                 Ok(Some(context)) => {
@@ -194,7 +207,8 @@ impl Chat {
     /// Runs a command that Ctrl-C stops.
     async fn run(&mut self, command: Command) -> Result<EventKind, CommandError> {
         let _during = self.ctrl_c.stops_the_turn();
-        self.front.run(command, &mut self.screen, self.person.as_ref(), self.ctrl_c.switch()).await
+        let lines = if self.at_terminal { Typed::open() } else { Typed::none() };
+        self.front.run(command, &mut self.screen, self.person.as_ref(), self.ctrl_c.switch(), lines).await
     }
 
     async fn turn(&mut self, text: &str) {
@@ -204,7 +218,13 @@ impl Chat {
             Ok(EventKind::TurnEnded { end, status }) => {
                 match end {
                     TurnEnd::Answered { .. } => {}
-                    TurnEnd::Interrupted => self.screen.line(Tone::Faint, "stopped"),
+                    TurnEnd::Interrupted => {
+                        self.screen.line(Tone::Faint, "stopped");
+                        // The terminal drops what was typed before Ctrl-C as well.
+                        while let Some(line) = self.front.next_typed() {
+                            self.screen.line(Tone::Faint, &format!("not sent: {}", text::line(&line)));
+                        }
+                    }
                     TurnEnd::OutOfBudget { steps } => self.fail(&oneshot::out_of_budget(steps)),
                     TurnEnd::Failed { problem } => self.fail(&problem.into()),
                 }
@@ -336,7 +356,7 @@ impl Chat {
     /// Closes the session, and shows the notices of plugins meanwhile.
     async fn close(&mut self) {
         // An error only says that the session has already ended.
-        let _ = self.front.run(Command::Close, &mut self.screen, None, self.ctrl_c.switch()).await;
+        let _ = self.front.run(Command::Close, &mut self.screen, None, self.ctrl_c.switch(), Typed::none()).await;
     }
 
     fn fail(&mut self, failure: &Failure) {

@@ -123,12 +123,12 @@ fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
 }
 
 /// Whether a text ends with a backslash that continues the line. Two backslashes are a literal one.
-fn is_continued(text: &str) -> bool {
+pub(crate) fn is_continued(text: &str) -> bool {
     text.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1
 }
 
 /// Joins continued lines, and removes the backslashes that continued them.
-fn joined(text: &str) -> String {
+pub(crate) fn joined(text: &str) -> String {
     let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     let last = lines.len() - 1;
     let lines: Vec<&str> = lines

@@ -8,8 +8,11 @@ use hermes_agent::approval::{Decision, Question};
 use hermes_agent::{Accepted, Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
 
 use crate::approval::AtTerminal;
+use crate::console::Tone;
 use crate::screen::Screen;
 use crate::signals::StopSwitch;
+use crate::slash::Slash;
+use crate::typed::Typed;
 
 /// A session, and the terminal's subscription to its events.
 pub(crate) struct FrontEnd {
@@ -17,26 +20,35 @@ pub(crate) struct FrontEnd {
     events: Subscription,
     /// Events that arrived while a question was on the screen.
     waiting: VecDeque<Arc<Event>>,
+    /// Lines that the user typed while a turn ran, for the time after it.
+    typed: VecDeque<String>,
 }
 
 impl FrontEnd {
     /// Subscribes to all events of the session, from its opening on.
     pub(crate) fn new(session: SessionHandle) -> Self {
         let events = session.subscribe(Some(&session.beginning()));
-        Self { session, events, waiting: VecDeque::new() }
+        Self { session, events, waiting: VecDeque::new(), typed: VecDeque::new() }
     }
 
     pub(crate) fn session(&self) -> &SessionHandle {
         &self.session
     }
 
-    /// Sends a command and shows events until it ends. Returns the event that ended it. The switch stops it.
+    /// The next line that was typed while a turn ran.
+    pub(crate) fn next_typed(&mut self) -> Option<String> {
+        self.typed.pop_front()
+    }
+
+    /// Sends a command and shows events until it ends. Returns the event that ended it. The switch stops it, and so does
+    /// the line `/stop`; other lines wait until it has ended.
     pub(crate) async fn run(
         &mut self,
         command: Command,
         screen: &mut Screen,
         person: Option<&AtTerminal>,
         stop: &StopSwitch,
+        mut lines: Typed,
     ) -> Result<EventKind, CommandError> {
         let closes = command == Command::Close;
         let _attending = person.map(|_| self.session.attend());
@@ -59,6 +71,10 @@ impl FrontEnd {
                     continue;
                 }
                 event = self.next() => event,
+                line = lines.next(), if !closes => {
+                    self.typed_line(line, screen, stop);
+                    continue;
+                }
             };
             let Some(event) = event else {
                 screen.end_turn();
@@ -97,6 +113,18 @@ impl FrontEnd {
             screen.event(&event);
         }
         accepted
+    }
+
+    /// Handles a line that was typed while a command runs.
+    fn typed_line(&mut self, line: String, screen: &mut Screen, stop: &StopSwitch) {
+        match Slash::parse(&line) {
+            Some(Slash::Stop) => stop.trigger(),
+            _ if line.trim().is_empty() => {}
+            _ => {
+                screen.line(Tone::Faint, "this waits until the turn has ended");
+                self.typed.push_back(line);
+            }
+        }
     }
 
     async fn next(&mut self) -> Option<Arc<Event>> {

@@ -37,6 +37,7 @@ mod status;
 mod supervise;
 mod table;
 mod text;
+mod typed;
 mod usage;
 mod wording;
 

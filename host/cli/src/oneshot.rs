@@ -19,6 +19,7 @@ use crate::front::FrontEnd;
 use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
+use crate::typed::Typed;
 use crate::{approval, imported, status};
 
 /// How long to wait for piped input before a note says so.
@@ -79,7 +80,7 @@ async fn turn(
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let ended = {
         let _during = ctrl_c.stops_the_turn();
-        front.run(say, &mut screen, person.as_ref(), ctrl_c.switch()).await
+        front.run(say, &mut screen, person.as_ref(), ctrl_c.switch(), Typed::none()).await
     };
     if show != Show::Answer
         && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status }) = &ended
@@ -87,7 +88,7 @@ async fn turn(
         screen.line(Tone::Faint, &status::line(status));
     }
     // An error only says that the session has already ended.
-    let _ = front.run(Command::Close, &mut screen, None, ctrl_c.switch()).await;
+    let _ = front.run(Command::Close, &mut screen, None, ctrl_c.switch(), Typed::none()).await;
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
     }

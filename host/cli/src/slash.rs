@@ -9,6 +9,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/context", "show what fills the context window"),
     ("/compress", "compact the conversation now; add words to say what matters, or --preview to change nothing"),
     ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns"),
+    ("/stop", "while a turn runs: stop it, like ctrl-c"),
     ("/branch", "continue in a copy; the original conversation stays unchanged"),
     ("/model [NAME]", "switch to another model; without a name, show the current one"),
     ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
@@ -30,6 +31,8 @@ pub(crate) enum Slash {
     Rewind {
         turns: usize,
     },
+    /// Stop the running turn.
+    Stop,
     Branch,
     /// Without a name, show the model.
     Model(Option<String>),
@@ -77,6 +80,8 @@ impl Slash {
                     _ => Self::Misused { usage: "/rewind [TURNS]" },
                 },
             },
+            "stop" if rest.is_empty() => Self::Stop,
+            "stop" => Self::Misused { usage: "/stop" },
             "branch" | "fork" if rest.is_empty() => Self::Branch,
             "branch" | "fork" => Self::Misused { usage: "/branch" },
             "model" => Self::Model((!rest.is_empty()).then(|| rest.to_owned())),
@@ -116,6 +121,8 @@ mod tests {
             ("/rewind 3", Some(Slash::Rewind { turns: 3 })),
             ("/rewind 0", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
             ("/rewind all", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
+            ("/stop", Some(Slash::Stop)),
+            ("/stop now", Some(Slash::Misused { usage: "/stop" })),
             ("/branch", Some(Slash::Branch)),
             ("/branch off", Some(Slash::Misused { usage: "/branch" })),
             ("/model", Some(Slash::Model(None))),

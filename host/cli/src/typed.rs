@@ -1,0 +1,123 @@
+//! Lines that the user types while a turn runs.
+//!
+//! The terminal is in its ordinary mode then: it shows what is typed, and hands over whole lines. A question to the user
+//! reads single keys instead, and no line is read meanwhile.
+
+#[cfg(unix)]
+pub(crate) use unix::Typed;
+
+#[cfg(unix)]
+mod unix {
+    use std::collections::VecDeque;
+    use std::io;
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use crate::editor::{is_continued, joined};
+
+    /// How often to look for a line. Reads never block, and no thread outlives the turn.
+    const POLL: Duration = Duration::from_millis(20);
+    /// The terminal hands over no longer line.
+    const LONGEST: usize = 4096;
+
+    /// The lines of the terminal until this is dropped. Lines that nobody has taken by then stay with the terminal.
+    pub(crate) struct Typed {
+        /// Whether there are lines: not if the input is no terminal, or has ended.
+        is_open: bool,
+        /// The begin of a line that the next one continues.
+        begun: String,
+        lines: VecDeque<String>,
+    }
+
+    impl Typed {
+        /// No lines at all.
+        pub(crate) fn none() -> Self {
+            Self { is_open: false, begun: String::new(), lines: VecDeque::new() }
+        }
+
+        /// The lines of standard input, which is a terminal.
+        pub(crate) fn open() -> Self {
+            Self { is_open: true, ..Self::none() }
+        }
+
+        /// Waits for a line, for ever if there are none. The future may be dropped at any time.
+        pub(crate) async fn next(&mut self) -> String {
+            loop {
+                if let Some(line) = self.lines.pop_front() {
+                    return line;
+                }
+                if !self.is_open {
+                    return std::future::pending().await;
+                }
+                if !has_input() {
+                    tokio::time::sleep(POLL).await;
+                    continue;
+                }
+                let mut bytes = [0; LONGEST];
+                match rustix::io::read(io::stdin(), &mut bytes) {
+                    Ok(read) if read > 0 => {
+                        self.take(&String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()));
+                    }
+                    // The next prompt meets the end of the input again.
+                    Ok(_) | Err(_) => self.is_open = false,
+                }
+            }
+        }
+
+        /// Splits what was read into lines. Several arrive together if they were pasted.
+        fn take(&mut self, read: &str) {
+            for line in read.split_inclusive(['\n', '\r']) {
+                self.begun.push_str(line.trim_end_matches(['\n', '\r']));
+                if is_continued(&self.begun) {
+                    self.begun.push('\n');
+                } else {
+                    self.lines.push_back(joined(&std::mem::take(&mut self.begun)));
+                }
+            }
+        }
+    }
+
+    fn has_input() -> bool {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let stdin = io::stdin();
+        let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+        poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn pasted_lines_are_separate_and_a_backslash_continues_one() {
+            let mut typed = Typed::none();
+            for read in ["one\n", "two\rthree\r", "four\\\n", "five\n"] {
+                typed.take(read);
+            }
+            assert_eq!(typed.lines, ["one", "two", "three", "four\nfive"]);
+        }
+    }
+}
+
+/// Elsewhere no line is read during a turn.
+#[cfg(not(unix))]
+pub(crate) struct Typed;
+
+#[cfg(not(unix))]
+impl Typed {
+    /// No lines at all.
+    pub(crate) fn none() -> Self {
+        Self
+    }
+
+    /// No lines at all.
+    pub(crate) fn open() -> Self {
+        Self
+    }
+
+    /// Waits for ever.
+    pub(crate) async fn next(&mut self) -> String {
+        std::future::pending().await
+    }
+}
