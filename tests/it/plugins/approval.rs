@@ -262,9 +262,17 @@ fn input_typed_before_the_question_does_not_count() {
     terminal.wait_for(READY, 1);
     terminal.press("d");
     terminal.wait_for("denied\r\n", 1);
-    let shown = leave(terminal, 1);
+    // The whole lines are messages for the turns after this one; the keys without Enter are dropped.
+    server.wait_for_finished(5);
+    terminal.wait_for(PROMPT, 5);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    let shown = terminal.shown();
     assert!(!shown.contains("allowed"), "{shown}");
-    assert!(results(&server)[0].contains("the user refused it"));
+    let turns = server.turns();
+    assert!(turns[1].trailing_results()[0].1.contains("the user refused it"));
+    let said = |at: usize| turns[at].body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    assert_eq!([said(2), said(3), said(4)], ["o", "s", "a"]);
 }
 
 #[test]
