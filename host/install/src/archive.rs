@@ -44,6 +44,8 @@ impl Caps {
 const MOST_NAME: usize = 1_024;
 /// Most bytes of a tar header that extends the next entry.
 const MOST_EXTENSION: u64 = 64 << 10;
+/// Most bytes that are read behind the end of a tar stream. Archives end at a multiple of a block, of 10 KiB by default.
+const MOST_PADDING: u64 = 1 << 20;
 
 /// Unpacks a `.tar.gz` or `.zip` into an existing, empty folder. The first bytes decide the format.
 pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallError> {
@@ -62,8 +64,12 @@ pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallErro
 }
 
 /// Unpacks a tar stream; `packed` is its size, compressed or not.
-pub(crate) fn unpack_tar(stream: impl Read, packed: u64, into: &Path, caps: Caps) -> Result<(), InstallError> {
-    tarball(stream, Unpacker::new(into, packed, caps))
+///
+/// It also reads the padding behind the archive: a program that still writes it would fail at a closed stream.
+pub(crate) fn unpack_tar(mut stream: impl Read, packed: u64, into: &Path, caps: Caps) -> Result<(), InstallError> {
+    tarball(&mut stream, Unpacker::new(into, packed, caps))?;
+    io::copy(&mut stream.take(MOST_PADDING), &mut io::sink()).map_err(|error| unreadable(&error))?;
+    Ok(())
 }
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, InstallError> {

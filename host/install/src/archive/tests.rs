@@ -46,6 +46,17 @@ pub(super) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
+/// `git archive` writes whole blocks; when the last one is behind the end, it fails unless somebody still reads.
+#[test]
+fn the_padding_behind_a_tar_stream_is_read() {
+    let mut bytes = file("plugin.yaml");
+    bytes.resize(bytes.len() + 512 + 10_240, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let mut stream = &bytes[..];
+    unpack_tar(&mut stream, 1, folder.path(), small()).unwrap();
+    assert!(stream.is_empty(), "{} bytes are left", stream.len());
+}
+
 #[test]
 fn files_and_folders_are_unpacked() {
     let long = "a-folder-with-a-long-name/".repeat(3) + &"n".repeat(90);
