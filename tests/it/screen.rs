@@ -4,4 +4,5 @@ mod config;
 mod context;
 #[cfg(unix)]
 mod interrupt;
+mod settings;
 mod tables;

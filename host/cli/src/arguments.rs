@@ -143,7 +143,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: MemoryCommand,
     },
-    /// Show the effective configuration
+    /// Show and change the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -404,6 +404,19 @@ pub(crate) enum ConfigCommand {
     },
     /// Print one value or section
     Get {
+        /// The setting's key, such as model.default
+        key: String,
+    },
+    /// Change one value of config.yaml, or store a variable such as OPENAI_API_KEY in .env
+    Set {
+        /// The setting's key, such as model.default, or the variable's name
+        key: String,
+        /// The new value; `-` reads it from the first line of standard input, which keeps a secret out of the shell's history
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove one value from config.yaml, so that its default holds again
+    Unset {
         /// The setting's key, such as model.default
         key: String,
     },

@@ -1,7 +1,11 @@
-//! `hermes config`: shows the configuration in force, with keys redacted.
+//! `hermes config`: shows the configuration in force, with keys redacted, and changes it.
 
+use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
+use hermes_app::operations::keep_variables;
+use hermes_app::{Home, Setup};
+use hermes_config::{Config, Edit, nearest};
 use serde_json::Value;
 
 use crate::arguments::ConfigCommand;
@@ -9,20 +13,37 @@ use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
-use hermes_app::Home;
-use hermes_config::nearest;
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
     // These two also work with a broken file: they help to correct it.
     match command {
         ConfigCommand::Path => return printed(&format!("{}\n", Home::locate()?.config().display())),
         ConfigCommand::Schema => return printed(&text::json(&hermes_config::schema())),
-        ConfigCommand::Show { .. } | ConfigCommand::Get { .. } => {}
+        ConfigCommand::Set { key, value } if is_variable(key) => return keep(key, &typed(value)?, console),
+        _ => {}
     }
     let setup = launch::setup(console)?;
     let config = &setup.config;
     match command {
         ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
+        ConfigCommand::Set { key, value } => {
+            let mut edit = Edit::of(config.file())?;
+            edit.assign(key, &typed(value)?, &|name| setup.environment.var(name))?;
+            save(&setup, edit, key, console)
+        }
+        ConfigCommand::Unset { key } => {
+            let mut edit = Edit::of(config.file())?;
+            if edit.unset(key)? {
+                return save(&setup, edit, key, console);
+            }
+            let why = format!("`{key}` is not set in {}", config.file().display());
+            Err(Failure::new(
+                Kind::General,
+                "nothing was changed",
+                why,
+                "`hermes config show` lists the values in force",
+            ))
+        }
         ConfigCommand::Show { json: true } => printed(&text::json(&config.shown())),
         ConfigCommand::Show { json: false } => {
             let origin = if config.exists() { "" } else { " (does not exist; these are the defaults)" };
@@ -43,6 +64,63 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
             }
         },
     }
+}
+
+/// Whether a name is that of an environment variable. Keys of the file are in lower case.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.chars().all(|each| each.is_ascii_uppercase() || each.is_ascii_digit() || each == '_')
+}
+
+/// The value of an argument, or the first line of standard input.
+fn typed(value: &str) -> Result<String, Failure> {
+    if value != "-" {
+        return Ok(value.to_owned());
+    }
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Stores a variable in `.env`.
+fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> {
+    let refused = |why: String, fix: String| Err(Failure::new(Kind::Usage, format!("{name} was not stored"), why, fix));
+    if value.trim().is_empty() {
+        return refused("the value is empty".to_owned(), format!("write `hermes config set {name} VALUE`"));
+    }
+    if value.contains(['\n', '\r', '\0']) {
+        return refused("the value has more than one line".to_owned(), "give one line".to_owned());
+    }
+    let home = Home::locate()?;
+    // The home of another program is left alone, even with a broken configuration.
+    launch::setup(console)?.own()?;
+    keep_variables(&home.dotenv(), &[(name.to_owned(), value.to_owned())])?;
+    console.note(&format!("{name} stored in {}, which only you can read", home.dotenv().display()));
+    if std::env::var_os(name).is_some_and(|set| !set.is_empty()) {
+        console.warning(&format!("{name} is also set in the environment, which takes precedence over .env"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Saves a changed file, and says what holds now.
+fn save(setup: &Setup, edit: Edit, key: &str, console: Console) -> Result<ExitCode, Failure> {
+    setup.own()?;
+    let before = setup.config.shown_at(key);
+    edit.save()?;
+    let now = Config::read(setup.config.file(), &setup.environment)?;
+    let shown = |value: Option<Value>| match value {
+        None | Some(Value::Null) => "not set".to_owned(),
+        Some(Value::String(text)) => text::line(&text),
+        Some(value) => value.to_string(),
+    };
+    let key = if key == "model" { "model.default" } else { key };
+    console.note(&format!(
+        "{key}: {} (was {}); {} changed",
+        shown(now.shown_at(key)),
+        shown(before),
+        now.file().display()
+    ));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn printed(text: &str) -> Result<ExitCode, Failure> {

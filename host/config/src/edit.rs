@@ -3,6 +3,7 @@
 //! A changed text is read again before it is saved. If anything but the change differs, nothing is written, and the error
 //! says what to write by hand.
 
+mod assign;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]

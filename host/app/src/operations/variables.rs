@@ -3,14 +3,14 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use hermes_private_files::{append_file, read_regular};
+use hermes_private_files::{append_file, read_regular, write_whole};
 
 use crate::AppError;
 
 /// The most bytes of `.env` that are read.
 const LARGEST: u64 = 1 << 20;
 
-/// Appends values to `.env`.
+/// Adds values to `.env`. Earlier lines of the same names are removed: an old key must not stay on the disk.
 ///
 /// # Errors
 ///
@@ -20,19 +20,39 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
         return Ok(());
     }
     let before = read_regular(dotenv, LARGEST).unwrap_or_default();
+    let kept = without(&before, values);
     let mut lines = String::new();
-    if before.last().is_some_and(|byte| *byte != b'\n') {
+    if kept.as_ref().unwrap_or(&before).last().is_some_and(|byte| *byte != b'\n') {
         lines.push('\n');
     }
     for (name, value) in values {
         lines.push_str(&format!("{name}={}\n", quoted(value)));
     }
-    let written = append_file(dotenv).and_then(|mut file| file.write_all(lines.as_bytes()));
+    let written = match kept {
+        Some(kept) => {
+            // A symbolic link stays a link: its target is changed.
+            let file = std::fs::canonicalize(dotenv).unwrap_or_else(|_| dotenv.to_owned());
+            write_whole(&file, &[kept, lines.into()].concat())
+        }
+        None => append_file(dotenv).and_then(|mut file| file.write_all(lines.as_bytes())),
+    };
     written.map_err(|source| AppError::Dotenv {
         file: dotenv.to_owned(),
         names: values.iter().map(|(name, _)| name.clone()).collect(),
         source,
     })
+}
+
+/// The file without lines that set one of the names; none if there is no such line.
+fn without(before: &[u8], values: &[(String, String)]) -> Option<Vec<u8>> {
+    let sets = |line: &&[u8]| {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim();
+        let name = line.strip_prefix("export ").unwrap_or(line).split('=').next().unwrap_or_default().trim();
+        line.contains('=') && values.iter().any(|(known, _)| known == name)
+    };
+    let lines = || before.split_inclusive(|byte| *byte == b'\n');
+    lines().any(|line| sets(&line)).then(|| lines().filter(|line| !sets(line)).collect::<Vec<_>>().concat())
 }
 
 /// Quotes a value for `.env`. Single quotes protect every character except themselves.
@@ -66,5 +86,19 @@ mod tests {
         for (name, value) in values {
             assert_eq!(environment.var(&name), Some(value));
         }
+    }
+
+    #[test]
+    fn a_new_value_leaves_no_trace_of_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let dotenv = folder.path().join(".env");
+        std::fs::write(
+            &dotenv,
+            "# mine\n export HERMES_T_KEY = 'old'\nHERMES_T_KEY_2=two\nnot a line\nHERMES_T_KEY=older",
+        )
+        .unwrap();
+        keep_variables(&dotenv, &[("HERMES_T_KEY".to_owned(), "new".to_owned())]).unwrap();
+        let text = std::fs::read_to_string(&dotenv).unwrap();
+        assert_eq!(text, "# mine\nHERMES_T_KEY_2=two\nnot a line\nHERMES_T_KEY='new'\n");
     }
 }
