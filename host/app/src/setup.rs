@@ -8,7 +8,7 @@ use hermes_agent::{
     AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, SearchSettings, Settings, TaskModels,
 };
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
-use hermes_config::{Auxiliary, Config, Embeddings, Environment};
+use hermes_config::{Auxiliary, Config, Edit, Embeddings, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
 use hermes_models::{Credential, EmbeddingEndpoint, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
@@ -62,6 +62,18 @@ impl Setup {
         let environment = Environment::read(&home.dotenv());
         let config = Config::read(&home.config(), &environment)?;
         let logins = Logins::new(home.auth());
+        Ok(Self { home, environment, config, compiler, logins })
+    }
+
+    /// The home as it would be read with these changes, which are not stored.
+    ///
+    /// # Errors
+    ///
+    /// When the changed `config.yaml` could not be used.
+    pub fn with_changes(&self, edit: &Edit, variables: &[(String, String)]) -> Result<Self, AppError> {
+        let environment = self.environment.with(variables);
+        let config = Config::parse(edit.parts().2, self.config.file(), &|name| environment.var(name))?;
+        let (home, compiler, logins) = (self.home.clone(), self.compiler.clone(), self.logins.clone());
         Ok(Self { home, environment, config, compiler, logins })
     }
 

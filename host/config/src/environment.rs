@@ -61,6 +61,13 @@ impl Environment {
         own.or_else(|| self.from_file.get(name).filter(|value| !value.is_empty()).cloned())
     }
 
+    /// These variables as if further values stood at the end of the file.
+    pub fn with(&self, values: &[(String, String)]) -> Self {
+        let mut environment = self.clone();
+        environment.from_file.extend(values.iter().cloned());
+        environment
+    }
+
     /// What the user should correct in the file.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

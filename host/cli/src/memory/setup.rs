@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::launch;
 use crate::plugins::{Inventory, variables};
 use crate::text;
 
@@ -80,8 +79,6 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     }
     let secrets = secrets(arguments, &inventory, manifest, &section, is_asking)?;
 
-    // Secrets first: with them, but without the selection, nothing changes.
-    keep_variables(&inventory.setup.home.dotenv(), &secrets)?;
     let mut edit = Edit::of(&inventory.setup.home.config())?;
     for (key, value) in &changed {
         edit.set(&format!("plugins.entries.{name}.{key}"), value)?;
@@ -89,6 +86,14 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     let before = inventory.selection.memory.as_deref().filter(|before| *before != name);
     edit.take("plugins.disabled", &name)?;
     edit.set("memory.provider", &json!(name))?;
+    let wanted = Inventory::of(inventory.setup.with_changes(&edit, &secrets)?)?;
+    // What a right is missing for cannot be tested. The right belongs to an address, so the address is stored before the user
+    // can grant it.
+    let is_tested = !arguments.no_test && !wanted.lacks_rights(&name);
+    let took = if is_tested { Some(test(&wanted, manifest).await?) } else { None };
+
+    // Secrets first: with them, but without the selection, nothing changes.
+    keep_variables(&inventory.setup.home.dotenv(), &secrets)?;
     edit.save()?;
     let was = before.map_or_else(String::new, |before| format!(" (was {before})"));
     console.note(&format!("memory.provider: {name}{was}; the change applies to new sessions"));
@@ -96,8 +101,15 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
         let names: Vec<&str> = secrets.iter().map(|(name, _)| name.as_str()).collect();
         console.note(&format!("{} stored in .env, which only you can read", names.join(", ")));
     }
-    Inventory::read(console)?.warn_of_lacks(&name, console);
-    if arguments.no_test { Ok(ExitCode::SUCCESS) } else { test(&name, console).await }
+    wanted.warn_of_lacks(&name, console);
+    match took {
+        Some(took) => console.note(&format!("the connection test succeeded after {} ms", took.as_millis())),
+        None if arguments.no_test => {}
+        None => console.note(&format!(
+            "the connection was not tested, because rights are missing; grant them, then run `hermes memory setup {name}` again"
+        )),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The provider that needs nothing else.
@@ -210,6 +222,18 @@ fn ask(manifest: &Manifest, key: &str, current: Option<&Value>) -> Result<Option
     }
 }
 
+/// The variables that a provider needs: those that its manifest asks for, then its other secrets.
+fn variables_of(manifest: &Manifest) -> Vec<RequiredVariable> {
+    let mut wanted: Vec<RequiredVariable> = manifest.requires_env.clone();
+    for secret in &manifest.permissions.secrets {
+        if !wanted.iter().any(|known| known.name == secret.env) {
+            let name = secret.env.clone();
+            wanted.push(RequiredVariable { name, prompt: String::new(), url: None, secret: true });
+        }
+    }
+    wanted
+}
+
 /// The values of secrets, from lines of standard input or from the terminal.
 fn secrets(
     arguments: &SetupArguments,
@@ -218,13 +242,7 @@ fn secrets(
     section: &Map<String, Value>,
     is_asking: bool,
 ) -> Result<Vec<(String, String)>, Failure> {
-    let mut wanted: Vec<RequiredVariable> = manifest.requires_env.clone();
-    for secret in &manifest.permissions.secrets {
-        if !wanted.iter().any(|known| known.name == secret.env) {
-            let name = secret.env.clone();
-            wanted.push(RequiredVariable { name, prompt: String::new(), url: None, secret: true });
-        }
-    }
+    let wanted = variables_of(manifest);
     let mut values = Vec::new();
     let mut lines = io::stdin().lock().lines();
     for name in &arguments.secret {
@@ -256,19 +274,22 @@ fn secrets(
     Ok(values)
 }
 
-/// Asks the provider once, with the configuration as it is now.
-async fn test(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let setup = launch::read()?;
+/// Asks the provider once, with a configuration that is not stored yet. Returns how long the answer took.
+async fn test(wanted: &Inventory, manifest: &Manifest) -> Result<Duration, Failure> {
+    let name = &manifest.name;
+    let variables: Vec<String> = variables_of(manifest).iter().map(|one| one.name.to_string()).collect();
+    let secrets = if variables.is_empty() { String::new() } else { format!(" or {}", variables.join(", ")) };
+    let what = format!("`{name}` was not set up, because its connection test failed; nothing was changed");
     let failed = |why: String| {
         let fix = format!(
-            "correct the settings and run `hermes memory setup {name}` again; `hermes plugins logs {name}` has details, and \
-             `hermes memory off` deselects it"
+            "correct the settings{secrets} and run `hermes memory setup {name}` again, or store them untested with `--no-test`"
         );
-        Failure::new(Kind::Plugin, format!("`{name}` is selected, but its connection test failed"), why, fix)
+        Failure::new(Kind::Plugin, what.clone(), why, fix)
     };
-    let probe = tokio::time::timeout(PATIENCE, probe_memory(&setup, name));
-    let probe = probe.await.map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))??;
+    let probe = tokio::time::timeout(PATIENCE, probe_memory(&wanted.setup, name)).await;
+    let probe = probe.map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?;
+    // An error before the question has a remedy of its own.
+    let probe = probe.map_err(|error| Failure { what: what.clone(), ..error.into() })?;
     probe.outcome.map_err(failed)?;
-    console.note(&format!("the connection test succeeded after {} ms", probe.took.as_millis()));
-    Ok(ExitCode::SUCCESS)
+    Ok(probe.took)
 }

@@ -105,7 +105,10 @@ pub(crate) struct Inventory {
 
 impl Inventory {
     pub(crate) fn read(console: Console) -> Result<Self, Failure> {
-        let setup = launch::setup(console)?;
+        Self::of(launch::setup(console)?)
+    }
+
+    pub(crate) fn of(setup: Setup) -> Result<Self, Failure> {
         let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
         let code = CodeStorage::of(&setup.home)?;
         Ok(Self { runtime: code.runtime(&setup.home, setup.compiler.clone()), setup, catalog, selection, _code: code })

@@ -17,16 +17,26 @@ impl Inventory {
         }
     }
 
+    /// Whether the user has not granted a right that the plugin requests under its configuration.
+    pub(crate) fn lacks_rights(&self, name: &str) -> bool {
+        self.catalog.get(name).is_some_and(|found| !self.missing_rights(found).is_empty())
+    }
+
+    /// The lines of rights that a plugin requests under its configuration, and that the user has not granted.
+    fn missing_rights(&self, found: &Found) -> Vec<String> {
+        let GrantStatus::Granted(entry) = &found.status else { return Vec::new() };
+        let requested = found.manifest.permissions_under(&self.selection);
+        requested.widening(&entry.pin.granted.clone().unwrap_or_default()).lines()
+    }
+
     fn lacks(&self, found: &Found) -> Vec<String> {
         let (manifest, name) = (&found.manifest, &found.manifest.name);
         let mut lacks = Vec::new();
+        let missing = self.missing_rights(found);
+        if !missing.is_empty() {
+            lacks.push(format!("was not granted: {}; `hermes plugins grant {name}` asks for it", missing.join("; ")));
+        }
         if let GrantStatus::Granted(entry) = &found.status {
-            let requested = manifest.permissions_under(&self.selection);
-            let missing = requested.widening(&entry.pin.granted.clone().unwrap_or_default()).lines();
-            if !missing.is_empty() {
-                let missing = missing.join("; ");
-                lacks.push(format!("was not granted: {missing}; `hermes plugins grant {name}` asks for it"));
-            }
             let drafts: Vec<String> = match found.code() {
                 Ok(Code::Component(bytes)) => draft_interfaces(&bytes, manifest.later_versions()).unwrap_or_default(),
                 _ => Vec::new(),
