@@ -3,13 +3,21 @@
 //! A provider that hangs or fails costs every turn the time that a turn waits. After three failures in a row its breaker opens:
 //! turns go on without the provider for a pause, and then one turn asks it again. An open breaker is a note of the store, so that
 //! later processes skip the provider too, and `hermes memory status` shows it.
+//!
+//! Optional calls that nothing depends on are left out as long as turns go on without the provider: recalls ahead, upkeep, and
+//! what a summary should keep. What would be lost without the call is still delivered: turns, writes of other providers, rewinds.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermes_plugin_host::{Cause, FaultKind};
+use async_trait::async_trait;
+use hermes_conversation::MessageRange;
+use hermes_plugin_host::{CallError, Cause, FaultKind, MemoryEvents};
 use hermes_session_store::SessionStore;
 use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
 
 /// Failures in a row that open a breaker.
 const STRIKES: u32 = 3;
@@ -53,10 +61,10 @@ pub(crate) struct Change {
     pub(crate) line: Option<String>,
 }
 
-/// The breakers of a session's memory providers.
-#[derive(Debug, Default)]
+/// The breakers of a session's memory providers. Clones share them.
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Breakers {
-    states: HashMap<String, State>,
+    states: Arc<Mutex<HashMap<String, State>>>,
 }
 
 #[derive(Debug, Default)]
@@ -77,19 +85,25 @@ impl Breakers {
                 states.insert(provider.to_owned(), State { failures: open.failures, open: Some(open) });
             }
         }
-        Self { states }
+        Self { states: Arc::new(Mutex::new(states)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether turns go on without this provider.
     pub(crate) fn is_open(&self, provider: &str, now: u64) -> bool {
-        let open = self.states.get(provider).and_then(|state| state.open.as_ref());
+        let states = self.lock();
+        let open = states.get(provider).and_then(|state| state.open.as_ref());
         // A moment further away than any pause means that the clock was set back.
         open.is_some_and(|open| open.retry_at > now && open.retry_at - now <= milliseconds(LONGEST_PAUSE))
     }
 
     /// Counts a failure. Returns a change if the breaker opens, or stays open for a longer pause.
-    pub(crate) fn failed(&mut self, provider: &str, why: &str, now: u64) -> Option<Change> {
-        let state = self.states.entry(provider.to_owned()).or_default();
+    pub(crate) fn failed(&self, provider: &str, why: &str, now: u64) -> Option<Change> {
+        let mut states = self.lock();
+        let state = states.entry(provider.to_owned()).or_default();
         state.failures = state.failures.saturating_add(1);
         let since = state.open.as_ref().map(|open| open.since);
         let doublings = match state.failures.checked_sub(STRIKES) {
@@ -107,8 +121,8 @@ impl Breakers {
         state.open = Some(open.clone());
         let line = since.is_none().then(|| {
             format!(
-                "the memory `{provider}` failed {} times in a row, the last time because {why}; turns go on without it, and \
-                 Hermes asks it again in {} s",
+                "the memory `{provider}` failed {} times in a row, the last time because {why}; turns and summaries go on without \
+                 it, and Hermes asks it again in {} s",
                 open.failures,
                 pause.as_secs(),
             )
@@ -117,10 +131,37 @@ impl Breakers {
     }
 
     /// Ends a row of failures. Returns a change if the breaker closes.
-    pub(crate) fn answered(&mut self, provider: &str) -> Option<Change> {
-        self.states.remove(provider)?.open?;
+    pub(crate) fn answered(&self, provider: &str) -> Option<Change> {
+        self.lock().remove(provider)?.open?;
         let line = Some(format!("the memory `{provider}` answers again"));
         Some(Change { provider: provider.to_owned(), open: None, line })
+    }
+}
+
+/// A provider that adds nothing to summaries while its breaker is open.
+pub(crate) struct UnlessOpen {
+    memory: Arc<dyn MemoryEvents>,
+    breakers: Breakers,
+    clock: Clock,
+}
+
+impl UnlessOpen {
+    pub(crate) fn new(memory: Arc<dyn MemoryEvents>, breakers: Breakers, clock: Clock) -> Self {
+        Self { memory, breakers, clock }
+    }
+}
+
+#[async_trait]
+impl MemoryEvents for UnlessOpen {
+    fn name(&self) -> &str {
+        self.memory.name()
+    }
+
+    async fn before_compact(&self, messages: MessageRange) -> Result<String, CallError> {
+        if self.breakers.is_open(self.memory.name(), self.clock.now()) {
+            return Ok(String::new());
+        }
+        self.memory.before_compact(messages).await
     }
 }
 
@@ -141,15 +182,14 @@ fn milliseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
+    use hermes_conversation::MessageId;
     use hermes_store::{SqliteSessions, Store};
 
     use super::*;
 
     #[test]
     fn three_failures_in_a_row_open_a_breaker_with_one_line_and_an_answer_closes_it() {
-        let mut breakers = Breakers::default();
+        let breakers = Breakers::default();
         for _ in 0..2 {
             assert_eq!(breakers.failed("mem", "it hangs", 5), None);
             assert_eq!(breakers.failed("mem", "it hangs", 5), None);
@@ -174,17 +214,47 @@ mod tests {
 
     #[test]
     fn pauses_are_bounded_and_a_clock_that_was_set_back_does_not_extend_them() {
-        let mut breakers = Breakers::default();
+        let breakers = Breakers::default();
         let last = (0..200).filter_map(|_| breakers.failed("mem", "it hangs", 1_000_000)).last().unwrap();
         assert_eq!(last.open.unwrap().retry_at, 1_600_000);
         assert!(breakers.is_open("mem", 1_000_001) && !breakers.is_open("mem", 10));
+    }
+
+    /// Has something to keep.
+    struct Keeper;
+
+    #[async_trait]
+    impl MemoryEvents for Keeper {
+        fn name(&self) -> &str {
+            "mem"
+        }
+
+        async fn before_compact(&self, _: MessageRange) -> Result<String, CallError> {
+            Ok("likes tea".to_owned())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_summary_goes_on_without_a_provider_whose_breaker_is_open() {
+        let breakers = Breakers::default();
+        let clock = Clock::set_to(jiff::Timestamp::from_second(1_700_000_000).unwrap());
+        let keeper = UnlessOpen::new(Arc::new(Keeper), breakers.clone(), clock);
+        let range = MessageRange::new(MessageId(1), MessageId(2));
+        for _ in 0..2 {
+            breakers.failed("mem", "it hangs", clock.now());
+            assert_eq!(keeper.before_compact(range).await.unwrap(), "likes tea");
+        }
+        breakers.failed("mem", "it hangs", clock.now());
+        assert_eq!(keeper.before_compact(range).await.unwrap(), "");
+        breakers.answered("mem");
+        assert_eq!(keeper.before_compact(range).await.unwrap(), "likes tea");
     }
 
     #[tokio::test]
     async fn a_later_process_finds_the_breaker_open() {
         let home = tempfile::tempdir().unwrap();
         let store = SqliteSessions::new(Arc::new(Store::open(home.path()).unwrap()));
-        let mut first = Breakers::default();
+        let first = Breakers::default();
         let open = (0..3).filter_map(|_| first.failed("mem", "it hangs", 7)).last().unwrap().open.unwrap();
         store.set_note(&OpenBreaker::note("mem"), Some(&serde_json::to_string(&open).unwrap())).await.unwrap();
         store.set_note(&OpenBreaker::note("other"), Some("damaged")).await.unwrap();

@@ -45,7 +45,8 @@ impl Deliverer {
     /// Lets a provider recall for the turn after the one that began with this text.
     fn prefetch(&self, provider: &str, turn: u32, author: Option<Author>, text: String) {
         let author = author.map(|Author { id, name }| Peer { id, name, extra: Vec::new() });
-        self.prefetches.start(provider, Outlook { turn, author, text, budget: self.budget, extra: Vec::new() });
+        let outlook = Outlook { turn, author, text, budget: self.budget, extra: Vec::new() };
+        self.prefetches.start(provider, outlook, self.clock.now());
     }
 }
 

@@ -118,7 +118,8 @@ impl Live {
 
     /// Lets memory providers care for their stores. Dropping the future interrupts it.
     pub(crate) async fn upkeep(&self, host: &Host) {
-        memory_extras::upkeep(host.store.as_ref(), self.log.clock, &self.plugins.upkeep).await;
+        let breakers = self.plugins.recalls.breakers();
+        memory_extras::upkeep(host.store.as_ref(), self.log.clock, breakers, &self.plugins.upkeep).await;
     }
 
     /// The compactor and its target.

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::breaker::Breakers;
 use crate::clock::Clock;
 use crate::report::NoticeSender;
 
@@ -19,6 +20,7 @@ use crate::report::NoticeSender;
 #[derive(Clone, Default)]
 pub(crate) struct Prefetches {
     providers: Arc<[Arc<dyn MemoryPrefetch>]>,
+    breakers: Breakers,
     running: Arc<Mutex<HashMap<String, Prefetch>>>,
 }
 
@@ -29,12 +31,16 @@ struct Prefetch {
 }
 
 impl Prefetches {
-    pub(crate) fn new(providers: Vec<Arc<dyn MemoryPrefetch>>) -> Self {
-        Self { providers: providers.into(), running: Arc::default() }
+    pub(crate) fn new(providers: Vec<Arc<dyn MemoryPrefetch>>, breakers: Breakers) -> Self {
+        Self { providers: providers.into(), breakers, running: Arc::default() }
     }
 
-    /// Starts a recall, unless the provider cannot, or is still busy with an earlier one.
-    pub(crate) fn start(&self, provider: &str, outlook: Outlook) {
+    /// Starts a recall, unless the provider cannot, is still busy with an earlier one, or has an open breaker. `now` is in Unix
+    /// milliseconds.
+    pub(crate) fn start(&self, provider: &str, outlook: Outlook, now: u64) {
+        if self.breakers.is_open(provider, now) {
+            return;
+        }
         let Some(memory) = self.providers.iter().find(|memory| memory.name() == provider).cloned() else { return };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(earlier) = running.get_mut(provider)
@@ -187,9 +193,18 @@ impl Mirrors {
 /// The pause after a provider's upkeep is done, in all sessions.
 const UPKEEP_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// Lets the providers care for their stores, one after the other. Dropping the future interrupts it.
-pub(crate) async fn upkeep(store: &dyn SessionStore, clock: Clock, providers: &[Arc<dyn MemoryUpkeep>]) {
+/// Lets the providers care for their stores, one after the other. The upkeep of a provider with an open breaker stays due.
+/// Dropping the future interrupts it.
+pub(crate) async fn upkeep(
+    store: &dyn SessionStore,
+    clock: Clock,
+    breakers: &Breakers,
+    providers: &[Arc<dyn MemoryUpkeep>],
+) {
     for provider in providers {
+        if breakers.is_open(provider.name(), clock.now()) {
+            continue;
+        }
         let note = format!("upkeep {}", provider.name());
         let last = store.note(&note).await.ok().flatten().and_then(|at| at.parse::<u64>().ok());
         let now = clock.now();

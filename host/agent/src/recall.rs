@@ -68,6 +68,11 @@ impl Recalls {
         Self { waits, running: HashMap::new(), prefetches, breakers, noticed: HashSet::new() }
     }
 
+    /// The breakers, which others share.
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.breakers
+    }
+
     /// Whether the user has not seen this notice in this session.
     pub(crate) fn is_new(&mut self, notice: &str) -> bool {
         self.noticed.insert(notice.to_owned())
@@ -329,10 +334,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_recalled_ahead_follows_the_answer_and_yields_to_it_under_the_same_key() {
         let mut scene = Scene::new(&[]);
-        let prefetches = Prefetches::new(vec![Arc::clone(&scene.0) as Arc<dyn MemoryPrefetch>]);
+        let prefetches = Prefetches::new(vec![Arc::clone(&scene.0) as Arc<dyn MemoryPrefetch>], Breakers::default());
         scene.1 = Recalls::new(HashMap::new(), prefetches.clone(), Breakers::default());
         let outlook = Outlook { turn: 1, author: None, text: "first".to_owned(), budget: 100, extra: Vec::new() };
-        prefetches.start("slow", outlook);
+        prefetches.start("slow", outlook, 0);
         tokio::task::yield_now().await;
         // The key of an answer is its first letter.
         assert_eq!(scene.ask("second").await.0, ["second", "t after first"]);

@@ -13,7 +13,7 @@ use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::Auxiliary;
-use crate::breaker::Breakers;
+use crate::breaker::{Breakers, UnlessOpen};
 use crate::clash::Owners;
 use crate::delivery::{Deliverer, Deliveries, backlog};
 use crate::error::AgentError;
@@ -116,10 +116,12 @@ impl RunningPlugins {
         }
         let engine_version = host.plugins.engine_version();
         // After a single turn nothing is recalled for a next one.
-        let prefetches = Prefetches::new(if host.settings.one_shot { Vec::new() } else { prefetch });
+        let breakers = Breakers::load(host.store.as_ref(), memories.iter().map(|memory| memory.name())).await;
+        let prefetches = Prefetches::new(if host.settings.one_shot { Vec::new() } else { prefetch }, breakers.clone());
         if fresh && !is_delegate(session) {
             for memory in &memories {
-                prefetches.start(memory.name(), first_outlook(memory::budget(host.model.context_length)));
+                let outlook = first_outlook(memory::budget(host.model.context_length));
+                prefetches.start(memory.name(), outlook, clock.now());
             }
         }
         let deliverer = Deliverer {
@@ -135,7 +137,8 @@ impl RunningPlugins {
         // What a delegate was told is not what the user said: its turns are not stored in memories.
         let storing = if is_delegate(session) { Vec::new() } else { memories.clone() };
         let deliveries = Deliveries::new(deliverer, storing, rewind);
-        let breakers = Breakers::load(host.store.as_ref(), memories.iter().map(|memory| memory.name())).await;
+        let unless_open = |memory| Arc::new(UnlessOpen::new(memory, breakers.clone(), clock)) as Arc<dyn MemoryEvents>;
+        let memory_events = memory_events.into_iter().map(unless_open).collect();
         Ok(Self {
             engine,
             engine_version,

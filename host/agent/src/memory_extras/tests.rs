@@ -65,29 +65,29 @@ fn taken(prefetches: &Prefetches) -> Vec<(String, bool)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_recall_ahead_serves_the_next_turn_once_or_a_later_one_as_late() {
-    let prefetches = Prefetches::new(vec![Arc::new(Provider::default())]);
-    prefetches.start("slow", outlook("one"));
-    prefetches.start("other", outlook("one"));
+    let prefetches = Prefetches::new(vec![Arc::new(Provider::default())], Breakers::default());
+    prefetches.start("slow", outlook("one"), 0);
+    prefetches.start("other", outlook("one"), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&prefetches), [("one".to_owned(), false)]);
     assert_eq!(taken(&prefetches), []);
 
-    prefetches.start("slow", outlook("two"));
+    prefetches.start("slow", outlook("two"), 0);
     tokio::task::yield_now().await;
     assert_eq!(taken(&prefetches), []);
     // It is still busy, so it is not called again.
-    prefetches.start("slow", outlook("three"));
+    prefetches.start("slow", outlook("three"), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&prefetches), [("two".to_owned(), true)]);
 
     // Nobody took the result, and a newer one replaces it.
-    prefetches.start("slow", outlook("four"));
+    prefetches.start("slow", outlook("four"), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    prefetches.start("slow", outlook("five"));
+    prefetches.start("slow", outlook("five"), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&prefetches), [("five".to_owned(), false)]);
 
-    prefetches.start("slow", outlook("six"));
+    prefetches.start("slow", outlook("six"), 0);
     prefetches.forget();
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&prefetches), []);
@@ -179,8 +179,9 @@ async fn an_optional_call_that_fails_is_logged() {
     let _guard = tracing::subscriber::set_default(events.clone());
     let (_home, store) = store();
     steps_after(&store, Clock::default(), true).await;
-    let prefetches = Prefetches::new(vec![Arc::new(Provider { fails: true, ..Provider::default() })]);
-    prefetches.start("slow", outlook("one"));
+    let prefetches =
+        Prefetches::new(vec![Arc::new(Provider { fails: true, ..Provider::default() })], Breakers::default());
+    prefetches.start("slow", outlook("one"), 0);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(taken(&prefetches), []);
     let logged = events.0.lock().unwrap();
@@ -195,9 +196,48 @@ fn store() -> (tempfile::TempDir, SqliteSessions) {
 }
 
 async fn steps_after(store: &SqliteSessions, clock: Clock, fails: bool) -> u32 {
+    steps_with(store, clock, &Breakers::default(), fails).await
+}
+
+async fn steps_with(store: &SqliteSessions, clock: Clock, breakers: &Breakers, fails: bool) -> u32 {
     let provider = Arc::new(Provider { steps: AtomicU32::new(0), fails });
-    upkeep(store, clock, &[Arc::clone(&provider) as Arc<dyn MemoryUpkeep>]).await;
+    upkeep(store, clock, breakers, &[Arc::clone(&provider) as Arc<dyn MemoryUpkeep>]).await;
     provider.steps.load(Ordering::SeqCst)
+}
+
+/// The breakers of a provider that failed three times in a row at this moment.
+fn opened(at: u64) -> Breakers {
+    let breakers = Breakers::default();
+    let changes: Vec<_> = (0..3).filter_map(|_| breakers.failed("slow", "it hangs", at)).collect();
+    assert_eq!(changes.len(), 1);
+    breakers
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_recalled_ahead_while_a_breaker_is_open() {
+    let breakers = opened(1_000);
+    let prefetches = Prefetches::new(vec![Arc::new(Provider::default())], breakers.clone());
+    let ahead = async |text, now| {
+        prefetches.start("slow", outlook(text), now);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        taken(&prefetches)
+    };
+    assert_eq!(ahead("one", 30_999).await, []);
+    // One turn may ask it again.
+    assert_eq!(ahead("two", 31_000).await, [("two".to_owned(), false)]);
+    breakers.failed("slow", "it hangs", 31_000);
+    assert_eq!(ahead("three", 90_999).await, []);
+    breakers.answered("slow");
+    assert_eq!(ahead("four", 90_999).await, [("four".to_owned(), false)]);
+}
+
+#[tokio::test]
+async fn upkeep_stays_due_while_a_breaker_is_open() {
+    let (_home, store) = store();
+    let at = |second: i64| Clock::set_to(Timestamp::from_second(1_700_000_000 + second).unwrap());
+    let breakers = opened(at(0).now());
+    assert_eq!(steps_with(&store, at(29), &breakers, false).await, 0);
+    assert_eq!(steps_with(&store, at(30), &breakers, false).await, 3);
 }
 
 #[tokio::test]
@@ -215,9 +255,10 @@ async fn upkeep_goes_on_until_it_is_done_and_then_rests_for_an_hour_whatever_ses
 async fn an_interrupted_upkeep_is_due_again() {
     let (_home, store) = store();
     let provider: Arc<dyn MemoryUpkeep> = Arc::new(Provider::default());
+    let breakers = Breakers::default();
     tokio::select! {
         biased;
-        () = upkeep(&store, Clock::default(), std::slice::from_ref(&provider)) => panic!("it yields before its third step"),
+        () = upkeep(&store, Clock::default(), &breakers, std::slice::from_ref(&provider)) => panic!("it yields before its third step"),
         () = async { tokio::task::yield_now().await } => {}
     }
     assert!(steps_after(&store, Clock::default(), false).await > 0);

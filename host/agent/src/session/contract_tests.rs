@@ -199,6 +199,41 @@ async fn a_memory_recalls_ahead_also_after_a_turn_was_set_aside() {
 }
 
 #[tokio::test]
+async fn optional_calls_to_a_memory_wait_while_its_breaker_is_open_and_turns_are_stored() {
+    let memory = ScriptedMemory::complete([]);
+    *memory.failing_recalls.lock().unwrap() = 3;
+    let process = Process::with_memory(&memory);
+    let rules = SessionRules { idle_after: Duration::from_millis(300), ..RULES };
+    let session = process.open(Begin::New, rules).await;
+    for (number, text) in [(1, "first"), (2, "second"), (3, "third"), (4, "fourth")] {
+        say(&session, text).await;
+        until_noted(&memory, &format!("stored {number}")).await;
+        if number < 3 {
+            until_noted(&memory, &format!("ahead of {text}")).await;
+        }
+    }
+    let id = session.session().unwrap();
+    // An idle session, and a new one, would call it too.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    session.send(Command::Close).await.unwrap();
+    let other = process.open(Begin::New, rules).await;
+    say(&other, "fifth").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let asked: Vec<String> = memory.queries.lock().unwrap().iter().map(|query| query.text.clone()).collect();
+    assert_eq!(asked, ["first", "second", "third"]);
+    let notes = memory.notes();
+    let optional = |note: &&String| note.starts_with("ahead") || *note == "upkeep";
+    assert_eq!(notes.iter().filter(optional).collect::<Vec<_>>(), ["ahead of first", "ahead of second"], "{notes:?}");
+    assert_eq!((memory.turns.lock().unwrap().len(), *memory.beginnings.lock().unwrap()), (5, 1), "{notes:?}");
+    // A rewind is told nevertheless: it would be lost.
+    let again = process.open(Begin::Resume(id.clone()), rules).await;
+    let gone = process.store.conversation(&id).unwrap()[2].id;
+    again.send(Command::Rewind { to: gone }).await.unwrap();
+    say(&again, "sixth").await;
+    until_noted(&memory, &format!("taken back from {gone}")).await;
+}
+
+#[tokio::test]
 async fn a_memory_learns_of_a_rewind_between_the_turns_around_it_and_only_once() {
     let memory = ScriptedMemory::complete([away(1_000), away(1_000)]);
     let process = Process::with_memory(&memory);

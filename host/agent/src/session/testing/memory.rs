@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::MessageId;
 use hermes_plugin_host::{
-    CallError, Cause, MemoryExtras, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep, Outlook, Progress,
-    Query, Recollection, TurnRecord,
+    CallError, Cause, Fault, FaultKind, MemoryExtras, MemoryPrefetch, MemoryProvider, MemoryRewind, MemoryUpkeep,
+    Outlook, Progress, Query, Recollection, TurnRecord,
 };
 
 /// A slow memory provider that records its calls and the engine's rewinds.
@@ -19,6 +19,8 @@ pub(in crate::session) struct ScriptedMemory {
     pub(in crate::session) notes: Mutex<Vec<String>>,
     /// The causes with which the next calls of `sync-turn` fail.
     failures: Mutex<VecDeque<Cause>>,
+    /// How many of the next recalls fail.
+    pub(in crate::session) failing_recalls: Mutex<u32>,
     /// What it was asked and what it stored.
     pub(in crate::session) queries: Mutex<Vec<Query>>,
     pub(in crate::session) turns: Mutex<Vec<TurnRecord>>,
@@ -89,6 +91,11 @@ impl MemoryProvider for ScriptedMemory {
 
     async fn recall(&self, query: Query) -> Result<Vec<Recollection>, CallError> {
         self.queries.lock().unwrap().push(query);
+        let mut failing = self.failing_recalls.lock().unwrap();
+        if let Some(left) = failing.checked_sub(1) {
+            *failing = left;
+            return Err(self.error("recall", Cause::Fault(Box::new(Fault::new(FaultKind::Unavailable, "", "away")))));
+        }
         Ok(Vec::new())
     }
 
