@@ -6,3 +6,5 @@ mod context;
 mod interrupt;
 mod settings;
 mod tables;
+#[cfg(unix)]
+mod while_busy;

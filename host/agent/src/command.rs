@@ -21,6 +21,12 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Part>,
     },
+    /// Adds a message of the user to the running turn: it goes into the next tool result. What no result takes is in the event
+    /// that ends the turn.
+    Steer {
+        /// The text.
+        text: String,
+    },
     /// Stops the running turn or compaction.
     Stop,
     /// Compacts the conversation now.
@@ -75,6 +81,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Say { .. } => "say",
+            Self::Steer { .. } => "steer",
             Self::Stop => "stop",
             Self::Compress { .. } => "compress",
             Self::ChooseModel { .. } => "choose-model",
@@ -110,7 +117,7 @@ pub enum CommandError {
         busy_with: String,
     },
     /// No turn or compaction is running.
-    #[error("there is nothing to stop")]
+    #[error("there is nothing to stop or to steer")]
     NothingRuns,
     /// The message has neither text nor attachments.
     #[error("the message is empty")]

@@ -81,12 +81,20 @@ pub enum EventKind {
         /// Duration in milliseconds.
         elapsed_ms: u64,
     },
+    /// The result in [`Event::message`] contains messages that the user wrote during the turn.
+    Steered {
+        /// The messages, oldest first.
+        texts: Vec<String>,
+    },
     /// The turn is over.
     TurnEnded {
         /// How it ended.
         end: TurnEnd,
         /// The session afterwards.
         status: Status,
+        /// Messages that `steer` added to the turn, and that no result took.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unsent: Vec<String>,
     },
     /// The view was replaced.
     Compacted {

@@ -48,6 +48,7 @@ impl Snapshot {
             EventKind::Ended => self.ended = true,
             EventKind::Snapshot(_)
             | EventKind::Compacted { .. }
+            | EventKind::Steered { .. }
             | EventKind::CompressionStarted
             | EventKind::CompressionEnded { .. }
             | EventKind::CompressionPreviewed { .. }

@@ -7,12 +7,14 @@ use hermes_capabilities::files::Seen;
 use crate::approval::SessionRights;
 use crate::feed::{Feed, FeedLimits};
 use crate::questions::Questions;
+use crate::steering::Steering;
 
-/// The events, the open questions, the granted rights and the contents that were read. They stay while an idle session drops its plugin instances.
+/// The events, the open questions, the waiting messages, the granted rights and the contents that were read. They stay while an idle session drops its plugin instances.
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) feed: Feed,
     pub(crate) questions: Questions,
+    pub(crate) steering: Steering,
     pub(crate) rights: SessionRights,
     pub(crate) seen: Arc<Seen>,
 }
@@ -20,6 +22,12 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) fn new(limits: FeedLimits) -> Self {
         let feed = Feed::new(limits);
-        Self { questions: Questions::new(feed.clone()), feed, rights: SessionRights::default(), seen: Arc::default() }
+        Self {
+            questions: Questions::new(feed.clone()),
+            feed,
+            steering: Steering::default(),
+            rights: SessionRights::default(),
+            seen: Arc::default(),
+        }
     }
 }

@@ -57,6 +57,7 @@ pub mod session_search;
 mod sessions;
 mod skills;
 mod snapshot;
+mod steering;
 mod stop;
 mod toolbox;
 mod turn;

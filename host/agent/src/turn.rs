@@ -24,7 +24,8 @@ use crate::live::compaction::SessionCompaction;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
-use crate::{assist, compaction, memory, reload, room, toolbox};
+use crate::toolbox::Additions;
+use crate::{assist, compaction, memory, reload, room, steering, toolbox};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -464,12 +465,18 @@ async fn run_tools(
             };
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             let appended = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
-            let result = toolbox::result(call, &answer, calls.len(), window, appended, clock.now());
+            let steered = front.steering.waiting(toolbox::result_limits(window).0);
+            let additions = Additions { host: appended, user: steering::block(&steered) };
+            let result = toolbox::result(call, &answer, calls.len(), window, additions, clock.now());
             let stored = journal.append(&[result]).await?[0].id;
+            front.steering.delivered(steered.len());
             let about = About { message: Some(stored), ..About::call(&call.id) };
             let Answer { content, failed, elapsed_ms, .. } = answer;
             let name = call.name.clone();
             front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
+            if !steered.is_empty() {
+                front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
+            }
         }
     }
     Ok(true)

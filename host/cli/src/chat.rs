@@ -45,12 +45,13 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
+    let while_busy = setup.config.settings().input.while_busy;
     let person = approval::at_terminal(console, ctrl_c.switch());
     let launcher = launch::launcher(setup, &session.model, false, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
-    let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
+    let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
     let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
         let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
         Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
@@ -138,11 +139,12 @@ impl Chat {
     }
 
     /// Waits for input on a thread that may block.
-    async fn read(&self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
+    async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
         // With piped input there are no keys to handle; Ctrl-C ends the process as usual.
         let _during = lines.is_terminal().then(|| self.ctrl_c.is_a_key());
+        let begun = self.front.take_begun();
         let read = tokio::task::spawn_blocking(move || {
-            let input = lines.read();
+            let input = lines.read(&begun);
             (lines, input)
         });
         let failed = |why: String| {
@@ -215,14 +217,14 @@ impl Chat {
         let ended = self.run(Command::Say { text: text.to_owned(), attached: Vec::new() }).await;
         self.failed = None;
         let status = match ended {
-            Ok(EventKind::TurnEnded { end, status }) => {
+            Ok(EventKind::TurnEnded { end, status, .. }) => {
                 match end {
                     TurnEnd::Answered { .. } => {}
                     TurnEnd::Interrupted => {
                         self.screen.line(Tone::Faint, "stopped");
                         // The terminal drops what was typed before Ctrl-C as well.
-                        while let Some(line) = self.front.next_typed() {
-                            self.screen.line(Tone::Faint, &format!("not sent: {}", text::line(&line)));
+                        if !self.front.is_replaced() {
+                            self.show_unsent();
                         }
                     }
                     TurnEnd::OutOfBudget { steps } => self.fail(&oneshot::out_of_budget(steps)),
@@ -234,6 +236,13 @@ impl Chat {
             Err(error) => return self.fail(&error.into()),
         };
         self.screen.line(Tone::Faint, &status::line(&status));
+    }
+
+    /// Shows the lines that were typed and are not sent any more.
+    fn show_unsent(&mut self) {
+        while let Some(line) = self.front.next_typed() {
+            self.screen.line(Tone::Faint, &format!("not sent: {}", text::line(&line)));
+        }
     }
 
     async fn compress(&mut self, focus: Option<String>) {
@@ -319,7 +328,7 @@ impl Chat {
         match self.launcher.begin(Begin::Resume(child.clone()), SessionRules::SINGLE).await {
             Ok(session) => {
                 self.close().await;
-                self.front = FrontEnd::new(session);
+                self.front.follow(session);
                 let before = before.map(|before| format!("; `hermes --resume {before}` resumes the original"));
                 let before = before.unwrap_or_default();
                 self.screen.line(Tone::Faint, &format!("continuing in a copy, session {child}{before}"));
@@ -346,7 +355,7 @@ impl Chat {
         match self.launcher.begin(Begin::New, SessionRules::SINGLE).await {
             Ok(session) => {
                 self.close().await;
-                self.front = FrontEnd::new(session);
+                self.front.follow(session);
                 self.screen.line(Tone::Faint, "new conversation");
             }
             Err(error) => self.fail(&error.into()),
@@ -365,6 +374,7 @@ impl Chat {
     }
 
     async fn leave(mut self, at_terminal: bool) {
+        self.show_unsent();
         if let Some(session) = self.front.session().session().filter(|_| at_terminal) {
             self.console.note(&format!("resume this session with `hermes --resume {session}`"));
         }

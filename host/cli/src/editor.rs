@@ -67,18 +67,18 @@ impl Lines {
         matches!(self, Self::Terminal(_))
     }
 
-    /// Waits for the next input, and blocks the thread.
-    pub(crate) fn read(&mut self) -> io::Result<Input> {
+    /// Waits for the next input, and blocks the thread. At a terminal the line begins with what the user has typed already.
+    pub(crate) fn read(&mut self, begun: &str) -> io::Result<Input> {
         match self {
-            Self::Terminal(terminal) => terminal.read(),
+            Self::Terminal(terminal) => terminal.read(begun),
             Self::Pipe => read_line(&mut io::stdin().lock()),
         }
     }
 }
 
 impl Terminal {
-    fn read(&mut self) -> io::Result<Input> {
-        let text = match self.editor.readline(PROMPT) {
+    fn read(&mut self, begun: &str) -> io::Result<Input> {
+        let text = match self.editor.readline_with_initial(PROMPT, (begun, "")) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => return Ok(Input::Interrupted),
             Err(ReadlineError::Eof) => return Ok(Input::End),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hermes_agent::approval::{Decision, Question};
 use hermes_agent::{Accepted, Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
+use hermes_config::WhileBusy;
 
 use crate::approval::AtTerminal;
 use crate::console::Tone;
@@ -20,15 +21,36 @@ pub(crate) struct FrontEnd {
     events: Subscription,
     /// Events that arrived while a question was on the screen.
     waiting: VecDeque<Arc<Event>>,
+    /// What happens to a message that is typed while a turn runs.
+    while_busy: WhileBusy,
     /// Lines that the user typed while a turn ran, for the time after it.
     typed: VecDeque<String>,
+    /// The begin of a line that the user continues at the next prompt.
+    begun: String,
+    /// Whether a message stopped the turn, and is the next one.
+    is_replaced: bool,
 }
 
 impl FrontEnd {
     /// Subscribes to all events of the session, from its opening on.
-    pub(crate) fn new(session: SessionHandle) -> Self {
+    pub(crate) fn new(session: SessionHandle, while_busy: WhileBusy) -> Self {
         let events = session.subscribe(Some(&session.beginning()));
-        Self { session, events, waiting: VecDeque::new(), typed: VecDeque::new() }
+        Self {
+            session,
+            events,
+            waiting: VecDeque::new(),
+            while_busy,
+            typed: VecDeque::new(),
+            begun: String::new(),
+            is_replaced: false,
+        }
+    }
+
+    /// Follows another session from now on. Lines that were typed stay.
+    pub(crate) fn follow(&mut self, session: SessionHandle) {
+        self.events = session.subscribe(Some(&session.beginning()));
+        self.session = session;
+        self.waiting.clear();
     }
 
     pub(crate) fn session(&self) -> &SessionHandle {
@@ -40,8 +62,19 @@ impl FrontEnd {
         self.typed.pop_front()
     }
 
+    /// The begin of a line that the user typed while a turn ran.
+    pub(crate) fn take_begun(&mut self) -> String {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Whether a message of the user stopped the last command.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.is_replaced
+    }
+
     /// Sends a command and shows events until it ends. Returns the event that ended it. The switch stops it, and so does
-    /// the line `/stop`; other lines wait until it has ended.
+    /// the line `/stop`. Messages that are typed meanwhile stop a turn, steer it, or wait, as the user wants; other commands
+    /// wait. No line is lost.
     pub(crate) async fn run(
         &mut self,
         command: Command,
@@ -50,7 +83,28 @@ impl FrontEnd {
         stop: &StopSwitch,
         mut lines: Typed,
     ) -> Result<EventKind, CommandError> {
+        self.is_replaced = false;
+        let ended = self.attend(command, screen, person, stop, &mut lines).await;
+        let (typed, begun) = lines.rest();
+        self.typed.extend(typed);
+        self.begun.push_str(&begun);
+        if let Ok(EventKind::TurnEnded { unsent, .. }) = &ended {
+            // They were typed before the lines that wait.
+            unsent.iter().rev().for_each(|text| self.typed.push_front(text.clone()));
+        }
+        ended
+    }
+
+    async fn attend(
+        &mut self,
+        command: Command,
+        screen: &mut Screen,
+        person: Option<&AtTerminal>,
+        stop: &StopSwitch,
+        lines: &mut Typed,
+    ) -> Result<EventKind, CommandError> {
         let closes = command == Command::Close;
+        let is_turn = matches!(command, Command::Say { .. });
         let _attending = person.map(|_| self.session.attend());
         let (session, token) = (self.session.clone(), stop.token());
         let mut sending = Box::pin(session.send(command));
@@ -72,7 +126,7 @@ impl FrontEnd {
                 }
                 event = self.next() => event,
                 line = lines.next(), if !closes => {
-                    self.typed_line(line, screen, stop);
+                    self.typed_line(line, is_turn, screen, stop).await;
                     continue;
                 }
             };
@@ -116,15 +170,25 @@ impl FrontEnd {
     }
 
     /// Handles a line that was typed while a command runs.
-    fn typed_line(&mut self, line: String, screen: &mut Screen, stop: &StopSwitch) {
-        match Slash::parse(&line) {
-            Some(Slash::Stop) => stop.trigger(),
-            _ if line.trim().is_empty() => {}
-            _ => {
-                screen.line(Tone::Faint, "this waits until the turn has ended");
+    async fn typed_line(&mut self, line: String, is_turn: bool, screen: &mut Screen, stop: &StopSwitch) {
+        let command = Slash::parse(&line);
+        match (&command, self.while_busy) {
+            (Some(Slash::Stop), _) => return stop.trigger(),
+            _ if line.trim().is_empty() => return,
+            (None, WhileBusy::Interrupt) if is_turn && !stop.is_triggered() => {
+                self.is_replaced = true;
                 self.typed.push_back(line);
+                return stop.trigger();
             }
+            (None, WhileBusy::Steer) if is_turn => {
+                if self.session.send(Command::Steer { text: line.clone() }).await.is_ok() {
+                    return screen.line(Tone::Faint, "the model reads this with the next tool result");
+                }
+            }
+            _ => {}
         }
+        screen.line(Tone::Faint, "this waits until the turn has ended");
+        self.typed.push_back(line);
     }
 
     async fn next(&mut self) -> Option<Arc<Event>> {

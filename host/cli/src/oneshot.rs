@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
+use hermes_config::WhileBusy;
 use hermes_conversation::media::{MOST_BYTES, MediaError};
 use hermes_conversation::{Media, Part};
 use hermes_private_files::read_regular;
@@ -76,14 +77,14 @@ async fn turn(
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
-    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?);
+    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, WhileBusy::Queue);
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let ended = {
         let _during = ctrl_c.stops_the_turn();
         front.run(say, &mut screen, person.as_ref(), ctrl_c.switch(), Typed::none()).await
     };
     if show != Show::Answer
-        && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status }) = &ended
+        && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status, .. }) = &ended
     {
         screen.line(Tone::Faint, &status::line(status));
     }

@@ -231,6 +231,10 @@ impl<W: Write + Send> Screen<W> {
             EventKind::ToolFinished { name, content, failed, elapsed_ms } => {
                 self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
             }
+            EventKind::Steered { texts } => {
+                let lines = if self.show == Show::Answer { &[] } else { texts.as_slice() };
+                lines.iter().for_each(|text| self.line(Tone::Faint, &format!("> {}", text::line(text))));
+            }
             EventKind::Compacted { reason, by, before, after } => {
                 self.before_stderr();
                 self.console.note(&compacted(reason, by, *before, *after));

@@ -21,7 +21,7 @@ mod unix {
     /// The terminal hands over no longer line.
     const LONGEST: usize = 4096;
 
-    /// The lines of the terminal until this is dropped. Lines that nobody has taken by then stay with the terminal.
+    /// The lines of the terminal until this is dropped. Lines that were not read by then stay with the terminal.
     pub(crate) struct Typed {
         /// Whether there are lines: not if the input is no terminal, or has ended.
         is_open: bool,
@@ -39,6 +39,11 @@ mod unix {
         /// The lines of standard input, which is a terminal.
         pub(crate) fn open() -> Self {
             Self { is_open: true, ..Self::none() }
+        }
+
+        /// The lines that nobody has taken, and the begin of one that was to be continued.
+        pub(crate) fn rest(self) -> (VecDeque<String>, String) {
+            (self.lines, self.begun)
         }
 
         /// Waits for a line, for ever if there are none. The future may be dropped at any time.
@@ -96,6 +101,9 @@ mod unix {
                 typed.take(read);
             }
             assert_eq!(typed.lines, ["one", "two", "three", "four\nfive"]);
+            typed.take("six\\\n");
+            let (lines, begun) = typed.rest();
+            assert_eq!((lines.len(), begun.as_str()), (4, "six\\\n"));
         }
     }
 }
@@ -114,6 +122,11 @@ impl Typed {
     /// No lines at all.
     pub(crate) fn open() -> Self {
         Self
+    }
+
+    /// No lines.
+    pub(crate) fn rest(self) -> (std::collections::VecDeque<String>, String) {
+        Default::default()
     }
 
     /// Waits for ever.

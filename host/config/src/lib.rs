@@ -22,7 +22,7 @@ pub use environment::Environment;
 pub use keys::{most_similar, nearest, similarity};
 pub use redaction::{redacted, redacted_text};
 pub use schema::schema;
-pub use settings::Settings;
+pub use settings::{Settings, WhileBusy};
 
 hermes_diagnostic::codes! {
     /// The codes of configuration.

@@ -74,8 +74,8 @@ fn published(schema: &mut Value) {
         members.insert("additionalProperties".to_owned(), false.into());
     }
     match members.get("type").and_then(Value::as_str) {
-        // The value of a variable may be a number, or true or false.
-        Some("integer" | "number" | "boolean") => {
+        // The value of a variable may be a number, true or false, or one of the names.
+        Some(kind) if matches!(kind, "integer" | "number" | "boolean") || members.contains_key("enum") => {
             let kept = ["description", "default"];
             let (outer, own): (Map<_, _>, Map<_, _>) =
                 std::mem::take(members).into_iter().partition(|(name, _)| kept.contains(&name.as_str()));
@@ -134,9 +134,9 @@ pub(crate) fn is_numeric(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "integer" || kind == "number")
 }
 
-/// Whether only numbers or flags fit, and no text.
+/// Whether only numbers, flags or certain names fit, and no other text.
 pub(crate) fn is_scalar(schema: &Value) -> bool {
-    is_numeric(schema) || schema.get("type").is_some_and(|kind| kind == "boolean")
+    is_numeric(schema) || schema.get("type").is_some_and(|kind| kind == "boolean") || schema.get("enum").is_some()
 }
 
 /// Whether setting a key changes nothing in this version.
@@ -150,6 +150,13 @@ pub(crate) fn describe(schema: &Value) -> String {
         return variants.iter().map(describe).collect::<Vec<_>>().join(" or ");
     }
     let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
+    if let Some(names) = schema.get("enum").and_then(Value::as_array) {
+        let names: Vec<_> = names.iter().filter_map(Value::as_str).map(|name| format!("`{name}`")).collect();
+        return match names.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            _ => names.concat(),
+        };
+    }
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => "a string".to_owned(),
         Some("boolean") => "true or false".to_owned(),

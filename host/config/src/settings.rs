@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
-pub use values::{Entries, Hint, HintParts, PluginSection, Share, Whole};
+pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +47,8 @@ pub struct Settings {
     pub agent: AgentSection,
     /// What the terminal shows.
     pub display: DisplaySection,
+    /// What you type.
+    pub input: InputSection,
 }
 
 /// `model`.
@@ -239,4 +241,12 @@ impl Default for AgentSection {
 pub struct DisplaySection {
     /// Whether the chat shows the model's reasoning.
     pub show_reasoning: bool,
+}
+
+/// `input`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct InputSection {
+    /// What happens to a message that you type while a turn runs. `queue`: it waits for the end of the turn. `interrupt`: it stops the turn and is sent. `steer`: the model reads it with the next tool result, or after the turn if there is none.
+    pub while_busy: WhileBusy,
 }

@@ -1,17 +1,30 @@
-//! The fences around text that the host adds to a message: recalled memories and quoted passages. Such text comes from
-//! elsewhere. It must neither close its fence nor open another one. A model may repeat a fence in its reply: there it is removed.
+//! The fences around text that the host adds to a message: recalled memories, quoted passages, and what the user said during
+//! a turn. Such text comes from elsewhere. It must neither close its fence nor open another one. A model may repeat a fence in
+//! its reply: there it is removed.
+
+/// The fence around words of the user in a tool result.
+pub const SAID_MEANWHILE: &str = "said-meanwhile";
 
 /// The names of all fences.
-const FENCES: [&str; 2] = ["earlier-context", "memory-context"];
+const FENCES: [&str; 3] = ["earlier-context", "memory-context", SAID_MEANWHILE];
 
 /// Makes every spelling of a fence's tag inert by a blank after its `<`. Other text stays unchanged.
 pub fn defuse(text: &str) -> String {
+    defuse_tags(text, &FENCES)
+}
+
+/// Makes the tags of one fence inert.
+pub fn defuse_tag(text: &str, fence: &str) -> String {
+    defuse_tags(text, &[fence])
+}
+
+fn defuse_tags(text: &str, fences: &[&str]) -> String {
     let lower = text.to_ascii_lowercase();
     let mut defused = String::with_capacity(text.len());
     let mut taken = 0;
     for (at, _) in lower.match_indices('<') {
         let behind = lower[at + 1..].trim_start_matches('/');
-        if FENCES.iter().any(|fence| behind.starts_with(fence)) {
+        if fences.iter().any(|fence| behind.starts_with(fence)) {
             defused.push_str(&text[taken..=at]);
             defused.push(' ');
             taken = at + 1;
@@ -165,6 +178,7 @@ mod tests {
     fn fences_are_removed_at_every_split() {
         for (text, expected) in [
             ("a <memory-context>\nlikes tea\n</memory-context> b", "a  b"),
+            ("a <said-meanwhile>\nat noon\n</said-meanwhile> b", "a  b"),
             ("<Memory-Context id='1'>x</MEMORY-CONTEXT >é", "é"),
             ("a<earlier-context>x < y</earlier-context>b<memory-context>z</memory-context>c", "abc"),
             ("<memory-context>outer <memory-context>inner</memory-context> rest</memory-context>!", " rest!"),

@@ -36,6 +36,7 @@ fn a_value_of_the_wrong_type_is_refused_by_name() {
         ("model.base_url", json!(["http://127.0.0.1:1/v1"])),
         ("plugins.enabled", json!("audit")),
         ("context.engine", json!({"name": "compressor"})),
+        ("input.while_busy", json!(true)),
     ] {
         let home = Home::with(&server);
         home.set(path, value);
@@ -43,6 +44,14 @@ fn a_value_of_the_wrong_type_is_refused_by_name() {
         home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["config.yaml", key]);
     }
     assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_name_that_is_not_offered_is_refused_with_the_names_that_are() {
+    let home = Home::with(&server());
+    home.set("input.while_busy", json!("wait"));
+    let why = "`input.while_busy` is `wait`; it must be `queue`, `interrupt` or `steer`";
+    home.hermes(&["-z", "hi"]).run().refused().exits(CONFIGURATION).says(&["config.yaml", why]);
 }
 
 #[test]

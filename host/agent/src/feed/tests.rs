@@ -104,7 +104,12 @@ fn events_and_commands_survive_serialisation() {
     let kinds = [
         text("ü"),
         EventKind::TurnStarted,
-        EventKind::TurnEnded { end: TurnEnd::OutOfBudget { steps: 3 }, status: Status::default() },
+        EventKind::Steered { texts: vec!["shorter".to_owned()] },
+        EventKind::TurnEnded {
+            end: TurnEnd::OutOfBudget { steps: 3 },
+            status: Status::default(),
+            unsent: vec!["and now?".to_owned()],
+        },
         EventKind::Asked {
             question: QuestionId(1),
             query: Query::Text { text: "which?".to_owned(), choices: vec!["this".to_owned()] },
@@ -126,6 +131,7 @@ fn events_and_commands_survive_serialisation() {
     assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), *snapshot, "{json}");
     for command in [
         Command::Say { text: "hi".to_owned(), attached: Vec::new() },
+        Command::Steer { text: "shorter".to_owned() },
         Command::Stop,
         Command::Decide { question: QuestionId(3), decision: Decision::Session },
         Command::Rewind { to: MessageId(4) },
@@ -166,7 +172,7 @@ fn kind(seed: u8) -> EventKind {
         1 => EventKind::ReplyDone,
         2 => EventKind::ToolStarted { name: "t".to_owned(), arguments: "{}".to_owned() },
         3 => EventKind::ToolFinished { name: "t".to_owned(), content: String::new(), failed: false, elapsed_ms: 1 },
-        4 => EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default() },
+        4 => EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default(), unsent: Vec::new() },
         5 => EventKind::Asked { question, query: Query::Text { text: "?".to_owned(), choices: Vec::new() } },
         6 => EventKind::Closed { question, how: QuestionEnd::Answered },
         7 => EventKind::Reasoning { text: seed.to_string() },
@@ -361,7 +367,7 @@ mod attack {
         feed.publish(EventKind::Closed { question: QuestionId(7), how: QuestionEnd::Withdrawn });
         feed.publish(EventKind::Closed { question: QuestionId(7), how: QuestionEnd::Answered });
         assert_eq!(feed.snapshot().questions, []);
-        feed.publish(EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default() });
+        feed.publish(EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default(), unsent: Vec::new() });
         assert_eq!(feed.snapshot().running, []);
     }
 

@@ -102,9 +102,10 @@ impl Actor {
             }
             Command::Say { text, attached } => {
                 answer(reply, Ok(Accepted::default()));
+                inbox.front.steering.open();
                 let end = inbox.attend(&stop, name, core.turn(&text, attached, &stop)).await;
-                let status = core.status();
-                inbox.front.feed.publish(EventKind::TurnEnded { end, status });
+                let (status, unsent) = (core.status(), inbox.front.steering.close());
+                inbox.front.feed.publish(EventKind::TurnEnded { end, status, unsent });
                 inbox.front.feed.set_turn(None);
             }
             Command::Compress { focus, preview: false } => {
@@ -151,7 +152,7 @@ impl Actor {
                 let rebuilt = inbox.attend(&stop, name, core.rebuild_prompt()).await;
                 answer(reply, rebuilt.map(|()| Accepted::default()));
             }
-            Command::Stop => answer(reply, Err(CommandError::NothingRuns)),
+            Command::Stop | Command::Steer { .. } => answer(reply, Err(CommandError::NothingRuns)),
             Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.answer_or_close(command, reply),
         }
     }
@@ -191,6 +192,13 @@ impl Inbox {
                     if stop.is_cancelled() { Err(CommandError::NothingRuns) } else { Ok(Accepted::default()) };
                 stop.cancel();
                 answer(reply, stopped);
+            }
+            Message::Command(Command::Steer { text }, reply) if text.trim().is_empty() => {
+                answer(reply, Err(CommandError::EmptyMessage));
+            }
+            Message::Command(Command::Steer { text }, reply) => {
+                let is_taken = self.front.steering.add(text);
+                answer(reply, if is_taken { Ok(Accepted::default()) } else { Err(busy("steer")) });
             }
             Message::Command(Command::Close, reply) => {
                 stop.cancel();

@@ -120,6 +120,39 @@ async fn a_stop_during_a_call_closes_the_call() {
 }
 
 #[tokio::test]
+async fn a_message_during_a_turn_goes_into_the_next_result_or_comes_back() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let steer = |text: &str| Command::Steer { text: text.to_owned() };
+    assert_eq!(session.send(steer("too early")).await, Err(CommandError::NothingRuns));
+    let mut events = from_here(&session);
+    session.send(command("call stuck")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
+    assert_eq!(session.send(steer(" ")).await, Err(CommandError::EmptyMessage));
+    session.send(steer("rather tomorrow")).await.unwrap();
+    let steered = until(&mut events, |kind| matches!(kind, EventKind::Steered { .. })).await;
+    assert_eq!(steered.kind, EventKind::Steered { texts: vec!["rather tomorrow".to_owned()] });
+    assert_eq!(turn_end(&mut events).await, answered("done"));
+    let stored = process.store.conversation(&session.session().unwrap()).unwrap();
+    assert_eq!(stored.iter().filter(|message| message.content.contains("rather tomorrow")).count(), 1);
+    assert_eq!(steered.message, Some(stored[2].id));
+    assert!(stored[2].content.ends_with("\n\nrather tomorrow\n</said-meanwhile>"), "{}", stored[2].content);
+    let requests = process.model.requests.lock().unwrap().clone();
+    assert!(requests[1].starts_with(&requests[0]) && requests[1].contains("rather tomorrow"), "{requests:?}");
+    assert_valid(&process, &session);
+
+    session.send(command("hang")).await.unwrap();
+    until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
+    session.send(steer("one")).await.unwrap();
+    session.send(steer("two")).await.unwrap();
+    session.send(Command::Stop).await.unwrap();
+    let ended = until(&mut events, |kind| matches!(kind, EventKind::TurnEnded { .. })).await;
+    let EventKind::TurnEnded { unsent, .. } = &ended.kind else { unreachable!() };
+    assert_eq!(*unsent, ["one", "two"]);
+    assert_eq!(session.send(steer("too late")).await, Err(CommandError::NothingRuns));
+}
+
+#[tokio::test]
 async fn an_error_of_the_provider_ends_the_turn_with_a_coded_problem() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;

@@ -56,6 +56,10 @@ fn the_schema_and_the_reader_agree() {
         ("platform_hints: {cli: 3}\n", false),
         ("platform_hints: {cli: {instead: x}}\n", false),
         ("agent: {max_turns: 0}\n", false),
+        ("input: {while_busy: steer}\n", true),
+        ("input: {while_busy: }\n", true),
+        ("input: {while_busy: Steer}\n", false),
+        ("input: {while_busy: 1}\n", false),
         ("- a\n", false),
     ] {
         let value: Value = serde_saphyr::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! Types of single values: numbers with bounds, sections of plugins, hints.
+//! Types of single values: numbers with bounds, names, sections of plugins, hints.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -92,6 +92,47 @@ impl JsonSchema for Share {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 })
+    }
+}
+
+/// What happens to a message that the user types while a turn runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhileBusy {
+    /// It waits for the end of the turn.
+    #[default]
+    Queue,
+    /// It stops the turn, and is sent.
+    Interrupt,
+    /// It goes into the next tool result; without one it waits for the end of the turn.
+    Steer,
+}
+
+impl WhileBusy {
+    const NAMES: [(&str, Self); 3] = [("queue", Self::Queue), ("interrupt", Self::Interrupt), ("steer", Self::Steer)];
+}
+
+impl<'de> Deserialize<'de> for WhileBusy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(deserializer)?;
+        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
+        found
+            .map(|(_, known)| known)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the three names"))
+    }
+}
+
+impl JsonSchema for WhileBusy {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "WhileBusy".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
     }
 }
 
