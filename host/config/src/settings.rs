@@ -67,7 +67,7 @@ pub struct ModelSection {
     pub auth: Option<String>,
     /// The model's window in tokens, if the built-in table is wrong.
     pub context_length: Option<Whole<2000>>,
-    /// The wire format: `chat_completions` or `anthropic_messages`. The default is the provider's.
+    /// The wire format: `chat_completions`, `codex_responses` or `anthropic_messages`. The default is the provider's.
     pub api_mode: Option<String>,
     /// Seconds for which a request is tried again after its first three attempts, if waiting may help. The default is 0 at a terminal and 300 for `hermes -z`.
     pub retry_for: Option<Whole<0>>,

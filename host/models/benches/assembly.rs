@@ -75,6 +75,7 @@ fn main() {
     let styles = [
         ("chat completions", Style::PLAIN),
         ("chat, marked", Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope }),
+        ("responses", Style { mode: ApiMode::Responses, marks: Marks::None }),
         ("anthropic messages", Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native }),
     ];
     for (name, style) in styles {

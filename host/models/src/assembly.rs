@@ -7,6 +7,7 @@ mod attack;
 pub(crate) mod chat;
 pub(crate) mod messages;
 mod object;
+pub(crate) mod responses;
 
 use std::collections::{HashMap, HashSet};
 

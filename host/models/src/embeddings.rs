@@ -65,7 +65,7 @@ impl EmbeddingEndpoint {
 
 /// Whether the API of a route may have embeddings.
 pub(crate) fn has_embeddings(route: &Route) -> bool {
-    !route.is_offline() && route.api_mode == ApiMode::ChatCompletions
+    !route.is_offline() && route.api_mode != ApiMode::AnthropicMessages
 }
 
 /// Reads an answer in one piece.

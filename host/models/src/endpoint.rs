@@ -114,7 +114,7 @@ impl Failed {
 }
 
 impl Endpoint {
-    /// The endpoint for embeddings beside the one for chat completions.
+    /// The endpoint for embeddings beside the one for replies.
     pub(crate) fn for_embeddings(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
         let mut endpoint = Self::new(route, logins, patience)?;
         endpoint.url = embeddings_address(&endpoint.url);
@@ -457,13 +457,13 @@ fn address(base: &Url, mode: ApiMode) -> Url {
     url
 }
 
-/// The address for embeddings beside one for chat completions. A whole address works too.
-fn embeddings_address(chat: &Url) -> Url {
-    const CHAT: &str = "/chat/completions";
+/// The address for embeddings beside one for replies in OpenAI's formats. A whole address works too.
+fn embeddings_address(replies: &Url) -> Url {
     const EMBEDDINGS: &str = "/embeddings";
-    let base = chat.path().trim_end_matches(CHAT);
+    let openai = [ApiMode::ChatCompletions, ApiMode::Responses];
+    let base = openai.iter().fold(replies.path(), |path, mode| path.trim_end_matches(mode.format().endpoint()));
     let path = format!("{}{EMBEDDINGS}", base.strip_suffix(EMBEDDINGS).unwrap_or(base));
-    let mut url = chat.clone();
+    let mut url = replies.clone();
     url.set_path(&path);
     url
 }
@@ -541,16 +541,18 @@ mod tests {
     }
 
     #[test]
-    fn embeddings_are_beside_chat_completions() {
+    fn embeddings_are_beside_replies() {
         for (base, sent) in [
             ("https://api.openai.com/v1", "https://api.openai.com/v1/embeddings"),
             ("http://127.0.0.1:8000/?x=1", "http://127.0.0.1:8000/embeddings?x=1"),
             ("https://proxy.test/v1/embeddings", "https://proxy.test/v1/embeddings"),
             ("https://proxy.test/v1/chat/completions", "https://proxy.test/v1/embeddings"),
         ] {
-            let chat = address(&Url::parse(base).unwrap(), ApiMode::ChatCompletions);
-            assert_eq!(embeddings_address(&chat).to_string(), sent);
+            let replies = address(&Url::parse(base).unwrap(), ApiMode::ChatCompletions);
+            assert_eq!(embeddings_address(&replies).to_string(), sent);
         }
+        let replies = address(&Url::parse("https://api.openai.com/v1").unwrap(), ApiMode::Responses);
+        assert_eq!(embeddings_address(&replies).to_string(), "https://api.openai.com/v1/embeddings");
     }
 
     #[test]
@@ -573,5 +575,6 @@ mod tests {
         ] {
             assert_eq!(at(base, ApiMode::ChatCompletions), sent);
         }
+        assert_eq!(at("https://api.openai.com/v1/", ApiMode::Responses), "https://api.openai.com/v1/responses");
     }
 }

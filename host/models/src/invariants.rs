@@ -10,11 +10,11 @@ use serde_json::Value;
 use sse_stream::SseByteStream;
 
 use crate::Reply;
-use crate::assembly::{Assemble, Broken, LONGEST_NAME, MOST_CALLS, Progress, chat, messages};
+use crate::assembly::{Assemble, Broken, LONGEST_NAME, MOST_CALLS, Progress, chat, messages, responses};
 
 /// Reads bytes as the reply of a server, as a stream and as a whole, in each wire format.
 pub fn reply(bytes: &[u8]) {
-    for format in [Format::Chat, Format::Messages, Format::Formed] {
+    for format in [Format::Chat, Format::Responses, Format::Messages, Format::Formed] {
         streamed(bytes, format.assembly());
         if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
             let mut assembly = format.assembly();
@@ -28,6 +28,7 @@ pub fn reply(bytes: &[u8]) {
 #[derive(Clone, Copy)]
 enum Format {
     Chat,
+    Responses,
     Messages,
     /// Messages with a tool that gives the reply its form.
     Formed,
@@ -37,6 +38,7 @@ impl Format {
     fn assembly(self) -> Box<dyn Assemble> {
         match self {
             Self::Chat => Box::new(chat::Assembly::default()),
+            Self::Responses => Box::new(responses::Assembly::default()),
             Self::Messages => Box::new(messages::Assembly::new(false)),
             Self::Formed => Box::new(messages::Assembly::new(true)),
         }

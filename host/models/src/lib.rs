@@ -1,8 +1,8 @@
 //! Models: the choice of a session's model, requests to it, and its streamed replies.
 //!
 //! [`resolve`] chooses a route from flags, environment and configuration; [`resolve_auxiliary`] does so for tasks that other
-//! models may serve. [`connect`] creates a [`Provider`] for a route. Providers are endpoints of chat completions or of
-//! Anthropic's messages, and the built-in `offline` partner, which needs no model. The loop, its tools and the store are
+//! models may serve. [`connect`] creates a [`Provider`] for a route. Providers are endpoints of chat completions, of the
+//! Responses API or of Anthropic's messages, and the built-in `offline` partner, which needs no model. The loop, its tools and the store are
 //! elsewhere. A provider runs no calls and keeps nothing between two requests.
 //!
 //! A session renders each message once, in the [`Style`] of its provider, and keeps the bytes in a [`Prefix`], which

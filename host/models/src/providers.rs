@@ -73,6 +73,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         id: "openai",
         hosts: &["api.openai.com"],
         base_url: Some("https://api.openai.com/v1"),
+        api_mode: ApiMode::Responses,
         keys: &["OPENAI_API_KEY"],
         model: Some("gpt-4.1"),
         newer_cap: true,
@@ -146,6 +147,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         id: "xai",
         hosts: &["api.x.ai"],
         base_url: Some("https://api.x.ai/v1"),
+        api_mode: ApiMode::Responses,
         keys: &["XAI_API_KEY"],
         model: Some("grok-4"),
         ..ROW
@@ -218,6 +220,8 @@ enum Sign {
 /// Addresses with another format than chat completions, besides those of [`PROVIDERS`]: gateways offer Anthropic's
 /// API under a path of its own.
 const SIGNS: &[(Sign, ApiMode)] = &[
+    (Sign::Host("api.openai.com"), ApiMode::Responses),
+    (Sign::Host("api.x.ai"), ApiMode::Responses),
     (Sign::Host("api.anthropic.com"), ApiMode::AnthropicMessages),
     (Sign::PathEnd("/anthropic"), ApiMode::AnthropicMessages),
     (Sign::PathEnd("/anthropic/v1"), ApiMode::AnthropicMessages),

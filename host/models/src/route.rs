@@ -31,7 +31,7 @@ pub(crate) const OFFLINE: &str = "offline";
 /// The provider's name where only an address is given.
 const CUSTOM: &str = "custom";
 /// Wire formats that exist elsewhere, so that their refusal can say more than that they are unknown.
-const OTHER_MODES: &[&str] = &["bedrock_converse", "codex_responses"];
+const OTHER_MODES: &[&str] = &["bedrock_converse"];
 
 /// What one layer says: the flags, or the `model` section of `config.yaml`. Blank texts say nothing.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -273,9 +273,10 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
 }
 
 /// The wire format where none is named. Another address for a known provider is a proxy for it, and uses the
-/// provider's format.
+/// provider's format, except for the Responses API: most proxies for providers of that API offer only chat completions.
 fn usual_mode(provider: &str, url: &Url) -> ApiMode {
-    let of_provider = || ProviderRow::by_id(provider).map(|row| row.api_mode);
+    let of_provider =
+        || ProviderRow::by_id(provider).map(|row| row.api_mode).filter(|mode| *mode != ApiMode::Responses);
     ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions)
 }
 

@@ -12,13 +12,15 @@ use crate::{Rendered, providers};
 pub enum ApiMode {
     /// OpenAI's chat completions, spoken by most endpoints.
     ChatCompletions,
+    /// OpenAI's Responses API.
+    Responses,
     /// Anthropic's messages.
     AnthropicMessages,
 }
 
 impl ApiMode {
     /// Every supported wire format.
-    pub const ALL: &[ApiMode] = &[ApiMode::ChatCompletions, ApiMode::AnthropicMessages];
+    pub const ALL: &[ApiMode] = &[ApiMode::ChatCompletions, ApiMode::Responses, ApiMode::AnthropicMessages];
 
     /// Its name in the configuration.
     pub fn as_str(self) -> &'static str {
@@ -39,7 +41,8 @@ impl ApiMode {
     /// The names of all formats, for an error that lists them.
     pub(crate) fn names() -> String {
         let names: Vec<String> = Self::ALL.iter().map(|mode| format!("`{}`", mode.as_str())).collect();
-        names.join(" or ")
+        let (last, others) = names.split_last().expect("there are wire formats");
+        format!("{} or {last}", others.join(", "))
     }
 }
 
@@ -73,10 +76,10 @@ impl Style {
         Self { mode, marks }
     }
 
-    /// Whether a message is sent in this style. Results of Anthropic's messages carry their own pictures, so that none is
-    /// repeated behind them.
+    /// Whether a message is sent in this style. Only results of chat completions have no pictures of their own, so that the
+    /// pictures are repeated behind them.
     pub fn takes(self, message: &Shown) -> bool {
-        !(message.repeats_pictures && self.mode == ApiMode::AnthropicMessages)
+        !message.repeats_pictures || self.mode == ApiMode::ChatCompletions
     }
 
     /// A message as it is sent: serialised here, once, and never again.

@@ -3,7 +3,7 @@
 use hermes_conversation::Usage;
 use serde_json::Value;
 
-/// Counts from the `usage` object of chat completions, where the prompt includes cached tokens. None if all are zero,
+/// Counts from the `usage` object of chat completions and of the Responses API, where the prompt includes cached tokens. None if all are zero,
 /// so that no estimate is calibrated by zero.
 pub(crate) fn read(usage: &Value) -> Option<Usage> {
     let input = first(usage, &["/prompt_tokens", "/input_tokens"]);
@@ -24,6 +24,7 @@ pub(crate) fn read(usage: &Value) -> Option<Usage> {
         usage,
         &[
             "/prompt_tokens_details/cache_write_tokens",
+            "/input_tokens_details/cache_write_tokens",
             "/prompt_tokens_details/cache_creation_tokens",
             "/cache_creation_input_tokens",
         ],

@@ -8,6 +8,7 @@ mod cache;
 mod failures;
 mod messages;
 mod replies;
+mod responses;
 mod routes;
 
 use std::fs;

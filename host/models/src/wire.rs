@@ -5,8 +5,10 @@
 
 pub(crate) mod chat;
 mod format;
+mod frozen;
 mod media;
 pub(crate) mod messages;
+pub(crate) mod responses;
 
 use std::ops::Range;
 

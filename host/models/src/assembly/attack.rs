@@ -69,6 +69,40 @@ fn calls_beyond_the_limit_are_neither_collected_nor_accepted() {
 }
 
 #[test]
+fn calls_of_the_responses_api_are_counted_however_they_begin() {
+    let item = |at: usize| json!({"type": "function_call", "id": format!("fc{at}"), "call_id": "x", "name": "ls", "arguments": "{}"});
+    let event = |kind: &str, at: usize| json!({"type": kind, "output_index": at, "item": item(at), "delta": "{}"});
+    for kind in ["response.output_item.added", "response.output_item.done", "response.function_call_arguments.delta"] {
+        let mut assembly = Box::new(responses::Assembly::default());
+        take_all(assembly.as_mut(), (0..10_000).map(|at| event(kind, at)));
+        assert_eq!(assembly.calls(), 10_000, "{kind}");
+        let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+        assert_eq!(finished(assembly, end), Err(Broken::TooManyCalls), "{kind}");
+    }
+    let items: Vec<Value> = (0..100_000).map(item).collect();
+    let whole = json!({"type": "response.completed", "response": {"status": "completed", "output": items}});
+    let mut assembly = responses::Assembly::default();
+    assembly.take_whole(&whole["response"], &mut |_| {}).unwrap();
+    assert_eq!(assembly.calls(), MOST_CALLS + 1);
+    let assembly = Box::new(responses::Assembly::default());
+    assert_eq!(finished(assembly, whole), Err(Broken::TooManyCalls));
+}
+
+#[test]
+fn items_of_the_responses_api_without_numbers_are_read_in_one_pass() {
+    let mut assembly = Box::new(responses::Assembly::default());
+    let event = |at: usize| match at % 3 {
+        0 => json!({"type": "response.output_item.added", "item": {"type": "reasoning"}}),
+        1 => json!({"type": "response.output_text.delta", "item_id": format!("m{at}"), "delta": "x"}),
+        _ => json!({"type": "response.reasoning_summary_text.delta", "summary_index": at, "delta": "y"}),
+    };
+    take_all(assembly.as_mut(), (0..60_000).map(event));
+    let end = json!({"type": "response.completed", "response": {"status": "completed"}});
+    let reply = finished(assembly, end).unwrap();
+    assert_eq!(reply.text.matches('x').count(), 20_000);
+}
+
+#[test]
 fn a_whole_reply_is_not_read_beyond_the_limit_of_calls() {
     let calls: Vec<Value> = (0..100_000).map(|at| call(at, "x")).collect();
     let mut chat = chat::Assembly::default();

@@ -21,6 +21,7 @@ use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
 mod attack;
 mod messages;
 mod requests;
+mod responses;
 
 /// What the server writes on one connection; it closes behind the last piece.
 type Script = Vec<Vec<u8>>;

@@ -158,7 +158,10 @@ fn errors_name_what_to_set() {
         (&[("base_url", "http://me:pw@x/v1"), ("model", "m")], "user name or password"),
         (&[("base_url", "http://api.openai.com/v1"), ("model", "m")], "https://"),
         (&[("base_url", "http://x/v1"), ("model", "m"), ("api_key", "a b")], "model.api_key contains a space"),
-        (&[("api_mode", "codex_responses")], "not supported yet; choose `chat_completions` or `anthropic_messages`"),
+        (
+            &[("api_mode", "bedrock_converse")],
+            "not supported yet; choose `chat_completions`, `codex_responses` or `anthropic_messages`",
+        ),
         (&[("api_mode", "smoke_signals")], "not known"),
         (&[("context_length", "1999")], "at least 2000"),
     ] {
@@ -286,17 +289,23 @@ fn no_key_is_printed_with_a_route() {
 
 #[test]
 fn the_wire_format_is_configured_or_given_away_by_the_address() {
-    use ApiMode::{AnthropicMessages as Messages, ChatCompletions as Chat};
+    use ApiMode::{AnthropicMessages as Messages, ChatCompletions as Chat, Responses};
     let anthropic: Pairs = &[("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")];
     let mode = |flags, config| of(flags, anthropic, config).unwrap().api_mode;
     assert_eq!(mode(CLEAR, &[("provider", "anthropic")]), Messages);
     assert_eq!(mode(CLEAR, &[("provider", "anthropic"), ("api_mode", "chat_completions")]), Chat);
     assert_eq!(mode(CLEAR, &[("base_url", "https://api.anthropic.com/v1")]), Messages);
-    assert_eq!(mode(CLEAR, &[("provider", "openai")]), Chat);
+    assert_eq!(mode(CLEAR, &[("provider", "openai")]), Responses);
+    assert_eq!(mode(CLEAR, &[("provider", "openai"), ("api_mode", "chat_completions")]), Chat);
+    let proxy: Pairs = &[("base_url", "http://127.0.0.1:1/v1"), ("model", "m"), ("api_mode", "codex_responses")];
+    assert_eq!(mode(CLEAR, proxy), Responses);
     let local: Pairs = &[("base_url", "http://127.0.0.1:1"), ("model", "m"), ("api_mode", "Anthropic_Messages")];
     assert_eq!(mode(CLEAR, local), Messages);
     // It goes with the place that the layer names.
-    assert_eq!(mode(&[("provider", "openai")], &[("provider", "anthropic"), ("api_mode", "anthropic_messages")]), Chat);
+    assert_eq!(
+        mode(&[("provider", "openai")], &[("provider", "anthropic"), ("api_mode", "anthropic_messages")]),
+        Responses
+    );
     assert_eq!(
         brief(CLEAR, &[("ANTHROPIC_API_KEY", "a")], CLEAR),
         "anthropic claude-sonnet-4-5 @ https://api.anthropic.com/ a from ANTHROPIC_API_KEY"
@@ -311,7 +320,8 @@ fn marks_are_taken_by_the_route_whatever_the_model() {
     };
     let chat = |marks| Style { mode: ApiMode::ChatCompletions, marks };
     let native = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
-    assert_eq!(style(&[("provider", "openai")]), chat(Marks::None));
+    assert_eq!(style(&[("provider", "groq")]), chat(Marks::None));
+    assert_eq!(style(&[("provider", "openai")]), Style { mode: ApiMode::Responses, marks: Marks::None });
     assert_eq!(style(&[("provider", "openrouter"), ("model", "qwen/qwen3-coder")]), chat(Marks::Envelope));
     assert_eq!(style(&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")]), chat(Marks::Envelope));
     assert_eq!(style(&[("base_url", "https://openrouter.ai.evil.test/v1"), ("model", "m")]), chat(Marks::None));

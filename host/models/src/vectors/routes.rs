@@ -8,15 +8,13 @@ use crate::{ApiMode, Marks, Style};
 
 #[test]
 fn api_mode_of_an_address() {
-    const NO_RESPONSES: &str = "the responses API is not spoken; these hosts also speak chat completions";
-    let nothing = || json!({"api_mode": null});
     run(
         "api_mode_url",
-        &[
-            differs("https://api.openai.com/v1", NO_RESPONSES, nothing()),
-            differs("https://api.openai.com:443/v1", NO_RESPONSES, nothing()),
-            differs("api.openai.com/v1", NO_RESPONSES, nothing()),
-        ],
+        &[differs(
+            "api.openai.com/v1",
+            "an address without https:// is an error that says so, so that no key goes unencrypted",
+            json!({"api_mode": null}),
+        )],
         |input| {
             let url = Url::parse(input["base_url"].as_str().unwrap()).ok();
             json!({"api_mode": url.and_then(|url| ApiMode::of_address(&url)).map(ApiMode::as_str)})

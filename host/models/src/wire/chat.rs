@@ -182,7 +182,8 @@ fn system(out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
     marks
 }
 
-fn system_text(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
+/// Writes a system prompt as one text.
+pub(super) fn system_text(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
     out.push(b'"');
     let [stable, rest, ephemeral] = system.pieces();
     escape(out, stable);

@@ -70,6 +70,7 @@ impl ApiMode {
     pub(crate) fn format(self) -> &'static dyn WireFormat {
         match self {
             ApiMode::ChatCompletions => &super::chat::ChatCompletions,
+            ApiMode::Responses => &super::responses::Responses,
             ApiMode::AnthropicMessages => &super::messages::AnthropicMessages,
         }
     }

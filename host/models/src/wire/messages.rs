@@ -6,14 +6,11 @@
 use std::{borrow::Cow, ops::Range};
 
 use hermes_conversation::{Media, Part, Role, Shown, ToolCall};
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{MapAccess, Visitor},
-};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Dialect, WireFormat, is_object,
+    Dialect, WireFormat, frozen, is_object,
     media::{self, Content},
     quote, raw, system_list,
 };
@@ -195,94 +192,22 @@ fn output_room(message: &str) -> Option<u32> {
     window.checked_sub(prompt).filter(|room| *room >= LEAST_OUTPUT)
 }
 
-/// The keys of a schema in their order, each with its value as written.
-struct Keys<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Keys<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut keys = Vec::new();
-                while let Some(entry) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
-                    keys.push(entry);
-                }
-                Ok(Keys(keys))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-#[derive(Deserialize)]
-struct FrozenTool<'a> {
-    #[serde(borrow)]
-    function: FrozenFunction<'a>,
-}
-
-#[derive(Deserialize)]
-struct FrozenFunction<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default, borrow)]
-    description: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    parameters: Option<&'a RawValue>,
-}
-
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
 fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
-    let tools: Vec<FrozenTool<'_>> = serde_json::from_str(tools)?;
-    let mut names: Vec<&str> = Vec::new();
-    for FrozenTool { function } in &tools {
-        if names.contains(&&*function.name) {
-            continue;
-        }
-        out.extend_from_slice(if names.is_empty() { b"[{\"name\":" } else { b",{\"name\":" });
-        names.push(&function.name);
-        quote(out, &function.name);
+    let mut begin: &[u8] = b"[{\"name\":";
+    for tool in frozen::tools(tools)? {
+        out.extend_from_slice(std::mem::replace(&mut begin, b",{\"name\":"));
+        quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
-        quote(out, function.description.as_deref().unwrap_or_default());
+        quote(out, tool.description.as_deref().unwrap_or_default());
         out.extend_from_slice(br#","input_schema":"#);
-        input_schema(out, function.parameters.map_or("", RawValue::get));
+        frozen::object_schema(out, tool.parameters());
         out.push(b'}');
     }
-    if !names.is_empty() {
+    if begin.starts_with(b",") {
         out.push(b']');
     }
     Ok(())
-}
-
-/// A schema without what the API refuses: unions at the root, and a root without the type `object`. The rest stays as
-/// written.
-fn input_schema(out: &mut Vec<u8>, parameters: &str) {
-    let Ok(Keys(keys)) = serde_json::from_str::<Keys<'_>>(parameters) else {
-        out.extend_from_slice(br#"{"type":"object","properties":{}}"#);
-        return;
-    };
-    let is_union = |key: &str| matches!(key, "oneOf" | "anyOf" | "allOf");
-    let is_object = keys.iter().any(|(key, value)| key == "type" && value.get() == "\"object\"");
-    if is_object && !keys.iter().any(|(key, _)| is_union(key)) {
-        out.extend_from_slice(parameters.as_bytes());
-        return;
-    }
-    out.extend_from_slice(br#"{"type":"object""#);
-    for (key, value) in keys.iter().filter(|(key, _)| key != "type" && !is_union(key)) {
-        out.push(b',');
-        quote(out, key);
-        out.push(b':');
-        out.extend_from_slice(value.get().as_bytes());
-    }
-    if !keys.iter().any(|(key, _)| key == "properties") {
-        out.extend_from_slice(br#","properties":{}"#);
-    }
-    out.push(b'}');
 }
 
 /// The system prompt as a list of blocks; nothing where there is none.

@@ -11,7 +11,8 @@ use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System};
 
 pub(crate) const ENVELOPE: Style = Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope };
 pub(crate) const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
-const STYLES: [Style; 3] = [Style::PLAIN, ENVELOPE, NATIVE];
+pub(crate) const RESPONSES: Style = Style { mode: ApiMode::Responses, marks: Marks::None };
+const STYLES: [Style; 4] = [Style::PLAIN, ENVELOPE, NATIVE, RESPONSES];
 const TOOLS: &str = r#"[{"type":"function","function":{"name":"z","description":"","parameters":{"type":"object"}}}]"#;
 
 pub(crate) fn shown(role: Role, content: &str) -> Shown {
@@ -133,7 +134,7 @@ fn a_blank_tier_is_no_block() {
             let value: Value = serde_json::from_str(&self::text(&prefix, Breakpoints::default())).unwrap();
             let list = match style.mode {
                 ApiMode::ChatCompletions => value.pointer("/messages/0/content").filter(|list| list[0]["text"] != "u"),
-                ApiMode::AnthropicMessages => value.get("system"),
+                _ => value.get("system"),
             };
             let texts: Vec<&str> = list
                 .into_iter()

@@ -56,6 +56,11 @@ async fn requests_of_chat_completions_with_marks() {
 }
 
 #[tokio::test]
+async fn requests_of_the_responses_api() {
+    insta::assert_snapshot!(requests("plain", "/v1", "codex_responses").await);
+}
+
+#[tokio::test]
 async fn requests_of_anthropic_messages() {
     insta::assert_snapshot!(requests("anthropic", "", "anthropic_messages").await);
 }

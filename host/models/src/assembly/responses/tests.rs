@@ -1,0 +1,329 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+/// The reply, and what a viewer saw.
+fn assemble(events: &[Value]) -> (Result<Reply, Broken>, Vec<String>) {
+    let mut assembly = Assembly::default();
+    let mut shown = Vec::new();
+    for event in events {
+        assembly.take(event, &mut |delta| shown.push(told(delta))).unwrap();
+    }
+    (Box::new(assembly).finish("asked", &mut || "made".to_owned()), shown)
+}
+
+fn told(delta: Delta<'_>) -> String {
+    match delta {
+        Delta::Text(text) => format!("text:{text}"),
+        Delta::Reasoning(text) => format!("reasoning:{text}"),
+        Delta::Notice(text) => format!("notice:{text}"),
+    }
+}
+
+fn added(index: u64, item: Value) -> Value {
+    json!({"type": "response.output_item.added", "output_index": index, "item": item})
+}
+
+fn done(index: u64, item: Value) -> Value {
+    json!({"type": "response.output_item.done", "output_index": index, "item": item})
+}
+
+fn text(index: u64, delta: &str) -> Value {
+    json!({"type": "response.output_text.delta", "output_index": index, "content_index": 0, "delta": delta})
+}
+
+fn arguments(index: u64, delta: &str) -> Value {
+    json!({"type": "response.function_call_arguments.delta", "output_index": index, "delta": delta})
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}]})
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments,
+        "status": "completed"})
+}
+
+fn completed() -> Value {
+    let usage = json!({"input_tokens": 130, "input_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 20},
+        "output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 139});
+    json!({"type": "response.completed", "response": {"id": "resp_1", "model": "served", "status": "completed",
+        "output": null, "usage": usage}})
+}
+
+fn incomplete(reason: &str) -> Value {
+    json!({"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": reason}}})
+}
+
+fn calls(reply: &Reply) -> Vec<(&str, &str, &str)> {
+    reply.tool_calls.iter().map(|call| (&*call.id, &*call.name, &*call.arguments)).collect()
+}
+
+#[test]
+fn items_become_text_reasoning_and_calls_in_their_order() {
+    let sealed = json!({"type": "reasoning", "id": "rs_1", "status": null, "encrypted_content": "RU5D",
+        "summary": [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}]});
+    let summary = |index: u64, delta: &str| json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": index, "delta": delta});
+    let events = [
+        json!({"type": "response.created", "response": {"model": "served", "status": "in_progress", "error": null}}),
+        added(0, json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "par"})),
+        summary(0, "First"),
+        summary(0, "."),
+        summary(1, "Then."),
+        done(0, sealed),
+        added(1, json!({"type": "message", "id": "msg_1", "content": []})),
+        json!({"type": "response.content_part.added", "output_index": 1, "part": {"type": "output_text", "text": ""}}),
+        text(1, "Hel"),
+        text(1, "lo"),
+        json!({"type": "response.output_text.done", "output_index": 1, "text": "Hello"}),
+        done(1, message("Hello")),
+        added(2, call("call_1", "ls", "")),
+        added(3, call("call_2", "pwd", "")),
+        arguments(2, "{\"p\":"),
+        arguments(3, ""),
+        arguments(2, " 12345678901234567890}"),
+        done(2, call("call_1", "ls", "{\"p\": 12345678901234567890}")),
+        done(3, call("call_2", "pwd", "")),
+        completed(),
+    ];
+    let (reply, shown) = assemble(&events);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.reasoning.as_deref(), &*reply.model), ("Hello", Some("First.\n\nThen."), "served"));
+    assert_eq!(calls(&reply), [("call_1", "ls", "{\"p\": 12345678901234567890}"), ("call_2", "pwd", "{}")]);
+    assert_eq!(reply.finish, Finish::ToolCalls);
+    let usage = reply.usage.unwrap();
+    assert_eq!((usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning), (130, 100, 20, 9, 5));
+    assert_eq!(shown, ["reasoning:First", "reasoning:.", "reasoning:\n\n", "reasoning:Then.", "text:Hel", "text:lo"]);
+    let [Part::Reasoning { text, payload: Some(payload) }, Part::Text { .. }, Part::ToolCall(_), Part::ToolCall(last)] =
+        &reply.parts[..]
+    else {
+        panic!("{:?}", reply.parts);
+    };
+    assert_eq!((text.as_str(), last.arguments.as_str()), ("First.\n\nThen.", "{}"));
+    // The provider refuses a state in what comes back.
+    let item = r#"{"type":"reasoning","id":"rs_1","encrypted_content":"RU5D","summary":[{"type":"summary_text","text":"First."},{"type":"summary_text","text":"Then."}]}"#;
+    assert_eq!(payload.data, item);
+}
+
+#[test]
+fn a_stream_without_its_end_is_cut_and_no_call_in_it_runs() {
+    let whole_call = [text(0, "half"), done(1, call("c", "rm", "{}"))];
+    let cut = |partial: &str| Err(Broken::Cut { partial: partial.to_owned() });
+    assert_eq!(assemble(&whole_call).0, cut("half"));
+    assert_eq!(assemble(&[]).0, cut(""));
+    let mut assembly = Box::new(Assembly::default());
+    assembly.take(&text(0, "half"), &mut |_| {}).unwrap();
+    assembly.done();
+    assert_eq!(assembly.progress(), Progress::Open, "another format ends with [DONE]");
+    assert_eq!(assembly.into_text(), "half");
+}
+
+#[test]
+fn a_call_that_is_not_done_never_runs() {
+    let begun = [added(0, call("c1", "pwd", "")), done(0, call("c1", "pwd", "{}")), added(1, call("c2", "write", ""))];
+    let half = [&begun[..], &[arguments(1, "{\"path\": \"a")]].concat();
+    for end in [completed(), incomplete("max_output_tokens")] {
+        let reply = assemble(&[&half[..], &[end]].concat()).0.unwrap();
+        assert_eq!(reply.finish, Finish::Length, "the loop runs no call of such a reply");
+        assert_eq!(calls(&reply), [("c1", "pwd", "{}"), ("c2", "write", "{\"path\": \"a")]);
+    }
+    for status in ["in_progress", "incomplete"] {
+        let mut item = call("c2", "write", "{}");
+        item["status"] = json!(status);
+        let reply = assemble(&[done(1, item), completed()]).0.unwrap();
+        assert_eq!(reply.finish, Finish::Length, "{status}");
+    }
+    // The end of the arguments is enough.
+    let arguments =
+        json!({"type": "response.function_call_arguments.done", "output_index": 1, "arguments": "{\"path\": \"ab\"}"});
+    let reply = assemble(&[&half[..], &[arguments, completed()]].concat()).0.unwrap();
+    assert_eq!((reply.finish, calls(&reply)[1].2), (Finish::ToolCalls, "{\"path\": \"ab\"}"));
+}
+
+#[test]
+fn a_reply_ends_as_its_server_says() {
+    let words = |end: Value| assemble(&[text(0, "t"), end]).0.unwrap();
+    for (end, expected) in [
+        (completed(), Finish::Stop),
+        (incomplete("max_output_tokens"), Finish::Length),
+        (incomplete("invented_later"), Finish::Length),
+        (incomplete("content_filter"), Finish::Refused),
+        (json!({"type": "response.incomplete", "response": {}}), Finish::Length),
+        (json!({"type": "response.completed", "response": {"status": "incomplete"}}), Finish::Length),
+        (json!({"type": "response.completed"}), Finish::Stop),
+    ] {
+        assert_eq!(words(end.clone()).finish, expected, "{end}");
+    }
+    let calls = assemble(&[done(0, call("c", "rm", "{}")), incomplete("content_filter")]).0.unwrap();
+    assert_eq!((calls.finish, calls.tool_calls.len()), (Finish::Refused, 0));
+}
+
+#[test]
+fn a_refusal_is_shown_and_kept_as_one() {
+    let delta = |delta: &str| json!({"type": "response.refusal.delta", "output_index": 0, "delta": delta});
+    let item = json!({"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]});
+    let (reply, shown) = assemble(&[delta("I can"), done(0, item), completed()]);
+    let reply = reply.unwrap();
+    assert_eq!((reply.finish, &*reply.text), (Finish::Refused, "I cannot."));
+    assert_eq!(reply.parts, [Part::Refusal { text: "I cannot.".into() }]);
+    assert_eq!(shown, ["text:I can", "text:not."]);
+    // Words before it stay words.
+    let (reply, shown) = assemble(&[text(0, "Well."), delta("No."), completed()]);
+    assert_eq!(reply.unwrap().text, "Well.\n\nNo.");
+    assert_eq!(shown, ["text:Well.", "text:\n\n", "text:No."]);
+}
+
+#[test]
+fn a_phase_sorts_messages_and_is_kept_for_the_provider() {
+    let of = |phase: &str, text: &str| {
+        let mut item = message(text);
+        item["phase"] = json!(phase);
+        item
+    };
+    let events = [
+        added(0, of("commentary", "")),
+        text(0, "I look."),
+        done(0, of("commentary", "I look.")),
+        done(1, of("final_answer", "Found.")),
+        completed(),
+    ];
+    let (reply, shown) = assemble(&events);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.reasoning.as_deref()), ("Found.", Some("I look.")));
+    assert_eq!(shown, ["reasoning:I look.", "text:Found."]);
+    let data: Vec<&str> = reply.parts.iter().filter_map(Part::payload).map(|payload| &*payload.data).collect();
+    assert_eq!(
+        data,
+        [
+            r#"{"type":"message","role":"assistant","content":"I look.","phase":"commentary"}"#,
+            r#"{"type":"message","phase":"final_answer"}"#,
+        ]
+    );
+    assert_eq!(reply.parts[2], Part::text("Found."));
+}
+
+#[test]
+fn servers_of_other_makers_are_understood() {
+    // No numbers and no ids, one number for all, other ids at the end, no added items, texts only at the end.
+    let bare = |kind: &str, item: Value| json!({"type": kind, "item": item});
+    let (add, end) = ("response.output_item.added", "response.output_item.done");
+    let events = [
+        bare(add, json!({"type": "function_call", "name": "a"})),
+        json!({"type": "response.function_call_arguments.delta", "delta": "{\"x\":1}"}),
+        bare(end, json!({"type": "function_call", "name": "a", "arguments": ""})),
+        bare(end, json!({"type": "function_call", "name": "b", "call_id": "c", "arguments": "{}"})),
+        bare(end, json!({"type": "function_call", "name": "b", "call_id": "c", "arguments": "{}"})),
+        completed(),
+    ];
+    let reply = assemble(&events).0.unwrap();
+    assert_eq!(calls(&reply), [("made", "a", "{\"x\":1}"), ("c", "b", "{}"), ("c_2", "b", "{}")]);
+    let mut late = message("words");
+    late["id"] = json!("changed");
+    let events = [
+        added(0, message("")),
+        text(0, "wor"),
+        done(0, late),
+        added(0, call("c1", "ls", "")),
+        done(0, call("c1", "ls", "{}")),
+        done(0, call("c2", "ls", "{}")),
+        completed(),
+    ];
+    let (reply, shown) = assemble(&events);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, calls(&reply).len(), reply.finish), ("words", 2, Finish::ToolCalls));
+    assert_eq!(shown, ["text:wor", "text:ds"]);
+    // Everything in the only event.
+    let mut all = completed();
+    all["response"]["output"] = json!([message("one"), message("two"), call("c", "ls", "{}")]);
+    let (reply, shown) = assemble(&[all]);
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, calls(&reply)), ("one\n\ntwo", vec![("c", "ls", "{}")]));
+    assert_eq!(shown, ["text:one", "text:\n\n", "text:two"]);
+}
+
+#[test]
+fn reasoning_that_only_a_storing_provider_knows_is_not_kept() {
+    let open = json!({"type": "reasoning", "id": "rs_1", "content": [{"type": "reasoning_text", "text": "hm"}], "summary": []});
+    let delta = json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "hm"});
+    for events in [
+        vec![done(0, open.clone()), text(1, "so"), completed()],
+        vec![delta, done(0, open), text(1, "so"), completed()],
+    ] {
+        let (reply, shown) = assemble(&events);
+        let reply = reply.unwrap();
+        assert_eq!((reply.reasoning.as_deref(), reply.parts.len()), (Some("hm"), 0));
+        assert_eq!(shown, ["reasoning:hm", "text:so"]);
+    }
+}
+
+#[test]
+fn failures_inside_a_stream_are_classified_like_those_of_http() {
+    let failed = |error: Value| json!({"type": "response.failed", "response": {"status": "failed", "error": error}});
+    let stated = |event: Value| Assembly::default().take(&event, &mut |_| {}).unwrap_err();
+    for (event, status, passes) in [
+        (failed(json!({"code": "server_error", "message": "x"})), 500, true),
+        (failed(json!({"code": "rate_limit_exceeded", "message": "Slow down."})), 429, true),
+        (failed(json!({"code": "invalid_prompt", "message": "x"})), 400, false),
+        (failed(json!({"code": "image_too_large", "message": "x"})), 400, false),
+        (failed(Value::Null), 500, true),
+        (json!({"type": "response.cancelled", "response": {"status": "cancelled"}}), 500, true),
+        (
+            json!({"type": "response.completed", "response": {"status": "failed", "error": {"code": "server_error"}}}),
+            500,
+            true,
+        ),
+        (json!({"type": "error", "code": "rate_limit_exceeded", "message": "Slow down.", "param": null}), 429, true),
+        (json!({"type": "error"}), 500, true),
+        (
+            json!({"type": "error", "error": {"type": "invalid_request_error", "code": null, "message": "no"}}),
+            400,
+            false,
+        ),
+        (json!({"error": {"code": 503, "message": "busy"}}), 503, true),
+    ] {
+        let stated = stated(event.clone());
+        assert_eq!((stated.status, stated.passes()), (status, passes), "{event}");
+    }
+    let long = json!({"type": "invalid_request_error", "code": "context_length_exceeded", "message": "Too long."});
+    for event in [failed(long.clone()), json!({"type": "error", "error": long})] {
+        let error = stated(event).into_error("host", "url", "model", "key");
+        assert!(matches!(error, crate::ModelError::TooLong { .. }), "{error:?}");
+    }
+    let mut assembly = Assembly::default();
+    let reply = json!({"status": "failed", "error": {"code": "server_error", "message": "x"}, "output": []});
+    assert!(matches!(assembly.take_whole(&reply, &mut |_| {}), Err(Unread::Stated(_))));
+    assert_eq!(assembly.take_whole(&json!({"choices": []}), &mut |_| {}), Err(Unread::Lacks("output")));
+}
+
+#[test]
+fn a_whole_reply_gives_what_its_stream_gives() {
+    let items = [message("Hello"), call("c1", "ls", "{\"p\":1}"), call("c2", "pwd", "")];
+    let mut whole = Assembly::default();
+    let mut response = completed()["response"].clone();
+    response["output"] = json!(items);
+    whole.take_whole(&response, &mut |_| {}).unwrap();
+    let whole = Box::new(whole).finish("asked", &mut || "made".to_owned());
+    let mut events: Vec<Value> = (0..).zip(items).map(|(index, item)| done(index, item)).collect();
+    events.push(completed());
+    assert_eq!(whole, assemble(&events).0);
+}
+
+#[test]
+fn hostile_events_make_no_call_and_no_panic() {
+    for event in [
+        json!(null),
+        json!([]),
+        json!({"type": 1}),
+        json!({"type": "response.output_item.done", "output_index": "x", "item": 7}),
+        json!({"type": "response.output_item.added"}),
+        json!({"type": "response.output_text.delta", "output_index": u64::MAX, "delta": {}}),
+        json!({"type": "response.function_call_arguments.done", "output_index": 3, "arguments": "{}"}),
+        json!({"type": "response.reasoning_summary_text.delta", "delta": 1}),
+    ] {
+        let reply = assemble(&[event.clone(), completed()]).0.unwrap();
+        assert!(reply.tool_calls.is_empty() && reply.text.is_empty(), "{event}");
+    }
+    assert_eq!(assemble(&[arguments(0, "{}"), completed()]).0, Err(Broken::NamelessCall));
+}

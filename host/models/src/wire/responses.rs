@@ -1,0 +1,407 @@
+//! OpenAI's Responses API: the system prompt as `instructions`, the conversation as a list of items.
+//!
+//! The provider stores nothing (`store: false`). Reasoning goes back as the sealed items that the same model wrote, between the
+//! same neighbours. Of the items of messages and calls only the words, the phase and the id of the call are sent: other ids name
+//! what a provider has stored.
+
+mod models;
+
+use std::{borrow::Cow, ops::Range};
+
+use hermes_conversation::{Part, Role, Shown, ToolCall};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Dialect, WireFormat,
+    chat::system_text,
+    frozen, is_object,
+    media::{self, Content},
+    quote, raw,
+};
+use crate::{
+    Marks, Prefix, Rendered, Request, Style, assembly,
+    assembly::Assemble,
+    prefix::{System, SystemMarks},
+    providers::ProviderRow,
+};
+
+/// The longest id of a call that the API takes.
+const LONGEST_ID: usize = 64;
+/// The smallest cap on output that the API takes.
+const LEAST_OUTPUT: u32 = 16;
+/// What asks for reasoning in a form that can be sent back.
+const SEALED_REASONING: &str = "reasoning.encrypted_content";
+
+/// OpenAI's Responses API.
+#[derive(Debug)]
+pub(crate) struct Responses;
+
+impl WireFormat for Responses {
+    fn name(&self) -> &'static str {
+        "codex_responses"
+    }
+
+    fn endpoint(&self) -> &'static str {
+        "/responses"
+    }
+
+    fn path(&self, base: &str, _row: Option<&ProviderRow>) -> String {
+        format!("{base}{}", self.endpoint())
+    }
+
+    /// Providers cache by themselves; `prompt_cache_key` helps them to find the cache.
+    fn marks(&self, _marked: bool) -> Marks {
+        Marks::None
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+        self::tools(out, tools)
+    }
+
+    /// The instructions, where there are some, and the opening bracket of the items.
+    fn system(&self, out: &mut Vec<u8>, _style: Style, system: &System<'_>) -> SystemMarks {
+        let marks = if system.is_empty() {
+            SystemMarks { stable_end: out.len(), ephemeral: usize::MAX, ..SystemMarks::default() }
+        } else {
+            system_text(out, system)
+        };
+        out.push(b'[');
+        marks
+    }
+
+    fn render(&self, style: Style, message: &Shown) -> Rendered {
+        self::render(style, message)
+    }
+
+    fn head(&self, request: &Request<'_>, _dialect: &Dialect) -> Result<Vec<u8>, String> {
+        self::head(request)
+    }
+
+    fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
+        let (instructions, end) = (instructions(prefix), prefix.bytes().len());
+        let items = instructions.end..end;
+        let mut sections = vec![("instructions", instructions), ("input", items)];
+        sections.retain(|(_, range)| !range.is_empty());
+        sections
+    }
+
+    fn closing(&self, _open: Option<Role>) -> &'static str {
+        "]"
+    }
+
+    fn assembly(&self, _request: &Request<'_>) -> Box<dyn Assemble> {
+        Box::new(assembly::responses::Assembly::default())
+    }
+
+    fn output_room(&self, message: &str) -> Option<u32> {
+        self::output_room(message).or_else(|| crate::failure::room::for_output(message))
+    }
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<models::Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    schema: &'a RawValue,
+}
+
+/// The members before tools, instructions and items.
+fn head(request: &Request<'_>) -> Result<Vec<u8>, String> {
+    let text = match request.schema {
+        None => None,
+        Some(schema) => {
+            let schema = raw("schema of the reply", schema)?;
+            Some(Text { format: Format { r#type: "json_schema", name: "reply", schema } })
+        }
+    };
+    let thinker = models::thinker_of(request.model);
+    let has_tools = request.prefix.tools_len() > 0;
+    let head = Head {
+        model: request.model,
+        stream: true,
+        store: false,
+        include: thinker.is_some().then_some([SEALED_REASONING]),
+        reasoning: thinker.and_then(models::Thinker::reasoning),
+        max_output_tokens: request.max_tokens.map(|cap| cap.max(LEAST_OUTPUT)),
+        // Models that think refuse it.
+        temperature: request.temperature.filter(|temperature| thinker.is_none() && temperature.is_finite()),
+        text,
+        tool_choice: has_tools.then_some("auto"),
+        parallel_tool_calls: has_tools.then_some(true),
+        prompt_cache_key: cache_key(request.prefix),
+    };
+    serde_json::to_vec(&head).map_err(|error| error.to_string())
+}
+
+/// Where the instructions are in a prefix, with their quotes; empty where there are none.
+fn instructions(prefix: &Prefix) -> Range<usize> {
+    // The last byte opens the list of items.
+    prefix.tools_len()..prefix.system_end() - 1
+}
+
+/// Names what the requests of a session, and of others like it, begin with, so that a provider sends them to the machine that
+/// has it in its cache. The layer of a single call does not count.
+fn cache_key(prefix: &Prefix) -> Option<String> {
+    let (tools, text) = (&prefix.bytes()[..prefix.tools_len()], instructions(prefix));
+    let text = if text.is_empty() {
+        &[][..]
+    } else {
+        &prefix.bytes()[text.start + 1..prefix.ephemeral_start().min(text.end - 1)]
+    };
+    (!text.is_empty() || !tools.is_empty()).then(|| format!("pck_{}", digest(&[text, b"\0", tools])))
+}
+
+/// The first 24 hexadecimal digits of a SHA-256 digest.
+fn digest(pieces: &[&[u8]]) -> String {
+    let mut digest = Sha256::new();
+    pieces.iter().for_each(|piece| digest.update(piece));
+    digest.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The largest cap on output, from an error that names it: `Expected a value <= 16384, but got 100000 instead.`
+fn output_room(message: &str) -> Option<u32> {
+    let (_, limit) = message.split_once("'max_output_tokens'")?.1.split_once("<= ")?;
+    let digits = limit.find(|character: char| !character.is_ascii_digit()).unwrap_or(limit.len());
+    limit[..digits].parse().ok()
+}
+
+/// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
+fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+    let begin = out.len();
+    for tool in frozen::tools(tools)? {
+        out.push(if out.len() == begin { b'[' } else { b',' });
+        out.extend_from_slice(br#"{"type":"function","name":"#);
+        quote(out, &tool.name);
+        out.extend_from_slice(br#","description":"#);
+        quote(out, tool.description.as_deref().unwrap_or_default());
+        // The strict form would need schemas in which every member is required.
+        out.extend_from_slice(br#","strict":false,"parameters":"#);
+        frozen::complete_object_schema(out, tool.parameters());
+        out.push(b'}');
+    }
+    if out.len() > begin {
+        out.push(b']');
+    }
+    Ok(())
+}
+
+/// A message as items, separated by commas.
+fn render(style: Style, message: &Shown) -> Rendered {
+    let mut out = Vec::with_capacity(message.content.len() + 64);
+    match message.role {
+        Role::Assistant => reply(&mut out, message),
+        Role::Tool => result(&mut out, message),
+        Role::User | Role::System => {
+            out.extend_from_slice(br#"{"role":"user","content":"#);
+            if !content(&mut out, &message.parts) {
+                quote(&mut out, &message.content);
+            }
+            out.push(b'}');
+        }
+    }
+    Rendered::message(style, out, None)
+}
+
+/// The items of a reply. The API refuses reasoning that nothing follows.
+fn reply(out: &mut Vec<u8>, message: &Shown) {
+    // A message without parts is its text and its calls.
+    if message.parts.is_empty() {
+        if !message.content.trim().is_empty() {
+            words(out, &message.content, None);
+        }
+        message.tool_calls.iter().for_each(|call| function_call(out, call));
+    }
+    let mut ends_with_reasoning = false;
+    let mut phase = None;
+    for part in &message.parts {
+        let before = out.len();
+        match part {
+            Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => {
+                words(out, text, phase.take().as_deref());
+            }
+            Part::ToolCall(call) => function_call(out, call),
+            Part::Reasoning { payload: Some(payload), .. } => {
+                if let Some(known) = Item::read(&payload.data).filter(Item::is_whole) {
+                    separate(out);
+                    out.extend_from_slice(payload.data.trim().as_bytes());
+                    ends_with_reasoning = known.r#type == "reasoning";
+                    continue;
+                }
+            }
+            Part::Provider(payload) => phase = Item::read(&payload.data).and_then(|known| known.phase),
+            _ => {}
+        }
+        ends_with_reasoning &= out.len() == before;
+    }
+    if ends_with_reasoning || out.is_empty() {
+        words(out, "", None);
+    }
+}
+
+/// Adds a comma if an item precedes.
+fn separate(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+}
+
+/// An item of a payload, as the reply to a request leaves it in the log.
+#[derive(Deserialize)]
+struct Item {
+    r#type: String,
+    role: Option<String>,
+    content: Option<serde_json::Value>,
+    encrypted_content: Option<String>,
+    phase: Option<String>,
+}
+
+impl Item {
+    fn read(payload: &str) -> Option<Self> {
+        serde_json::from_str(payload).ok().filter(|_| is_object(payload))
+    }
+
+    /// Whether it can be sent as it is. Any other one is left out: it could be a call without a result.
+    fn is_whole(&self) -> bool {
+        match self.r#type.as_str() {
+            "reasoning" => self.encrypted_content.is_some(),
+            "message" => {
+                self.role.as_deref() == Some("assistant")
+                    && self.content.as_ref().is_some_and(serde_json::Value::is_string)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What the model said. Newer models mark comments on their work with a phase, and want it back.
+fn words(out: &mut Vec<u8>, text: &str, phase: Option<&str>) {
+    separate(out);
+    out.extend_from_slice(br#"{"role":"assistant","content":"#);
+    quote(out, text);
+    if let Some(phase) = phase {
+        out.extend_from_slice(br#","phase":"#);
+        quote(out, phase);
+    }
+    out.push(b'}');
+}
+
+fn function_call(out: &mut Vec<u8>, call: &ToolCall) {
+    // Providers refuse the whole conversation if a model wrote invalid arguments.
+    let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
+    separate(out);
+    out.extend_from_slice(br#"{"type":"function_call","call_id":"#);
+    quote(out, &call_id(&call.id));
+    out.extend_from_slice(br#","name":"#);
+    quote(out, &call.name);
+    out.extend_from_slice(br#","arguments":"#);
+    quote(out, arguments);
+    out.push(b'}');
+}
+
+fn result(out: &mut Vec<u8>, message: &Shown) {
+    out.extend_from_slice(br#"{"type":"function_call_output","call_id":"#);
+    quote(out, &call_id(message.tool_call_id.as_deref().unwrap_or_default()));
+    out.extend_from_slice(br#","output":"#);
+    let inner = message.parts.iter().find_map(|part| match part {
+        Part::ToolResult(result) => Some(result.parts.as_slice()),
+        _ => None,
+    });
+    let media = inner.filter(|parts| parts.iter().any(|part| part.media().is_some()));
+    if !media.is_some_and(|parts| content(out, parts)) {
+        quote(out, &message.content);
+    }
+    out.push(b'}');
+}
+
+/// The id of a call as the API takes it. A stored id may hold the id of the item as well, as `call_1|fc_1`.
+pub(crate) fn call_id(id: &str) -> Cow<'_, str> {
+    let (call, item) = id.split_once('|').unwrap_or((id, ""));
+    let call = match (call, item.strip_prefix("fc_")) {
+        ("", Some(rest)) => Cow::Owned(format!("call_{rest}")),
+        ("", None) => Cow::Borrowed(item),
+        (call, _) => Cow::Borrowed(call),
+    };
+    if call.len() > LONGEST_ID { Cow::Owned(format!("call_{}", digest(&[call.as_bytes()]))) } else { call }
+}
+
+/// Words, pictures and files as a list; false, and nothing, where there are none.
+fn content(out: &mut Vec<u8>, parts: &[Part]) -> bool {
+    let begin = out.len();
+    for part in parts {
+        let mut words = match part {
+            Part::Text { text } | Part::Refusal { text } => Some(text.clone()),
+            part => part.mention(),
+        }
+        .unwrap_or_default();
+        let before = out.len();
+        out.push(if before == begin { b'[' } else { b',' });
+        match (part, media::content(part)) {
+            (Part::Image(_), Some(Content::Url(url))) => input_image(out, url),
+            (Part::Image(image), Some(Content::Bytes(data))) => {
+                input_image(out, &media::data_url(&image.media_type, &data));
+            }
+            (Part::File(file), Some(Content::Bytes(data))) => {
+                out.extend_from_slice(br#"{"type":"input_file","filename":"#);
+                quote(out, file.name.as_deref().unwrap_or("file"));
+                out.extend_from_slice(br#","file_data":"#);
+                quote(out, &media::data_url(&file.media_type, &data));
+                out.push(b'}');
+            }
+            (_, content) => {
+                if let Some(Content::Words(text)) = content {
+                    words = format!("{words}\n{text}");
+                }
+                if words.trim().is_empty() {
+                    out.truncate(before);
+                    continue;
+                }
+                out.extend_from_slice(br#"{"type":"input_text","text":"#);
+                quote(out, &words);
+                out.push(b'}');
+            }
+        }
+    }
+    if out.len() > begin {
+        out.push(b']');
+    }
+    out.len() > begin
+}
+
+fn input_image(out: &mut Vec<u8>, address: &str) {
+    out.extend_from_slice(br#"{"type":"input_image","image_url":"#);
+    quote(out, address);
+    out.extend_from_slice(br#","detail":"auto"}"#);
+}
+
+#[cfg(test)]
+mod tests;
