@@ -180,10 +180,10 @@ impl FrontEnd {
                 self.typed.push_back(line);
                 return stop.trigger();
             }
-            (None, WhileBusy::Steer) if is_turn => {
-                if self.session.send(Command::Steer { text: line.clone() }).await.is_ok() {
-                    return screen.line(Tone::Faint, "the model reads this with the next tool result");
-                }
+            (None, WhileBusy::Steer)
+                if is_turn && self.session.send(Command::Steer { text: line.clone() }).await.is_ok() =>
+            {
+                return screen.line(Tone::Faint, "the model reads this with the next tool result");
             }
             _ => {}
         }
