@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn pauses_are_bounded_and_a_clock_that_was_set_back_does_not_extend_them() {
         let breakers = Breakers::default();
-        let last = (0..200).filter_map(|_| breakers.failed("mem", "it hangs", 1_000_000)).last().unwrap();
+        let last =
+            (0..200).filter_map(|_| breakers.failed("mem", "it hangs", 1_000_000)).reduce(|_, next| next).unwrap();
         assert_eq!(last.open.unwrap().retry_at, 1_600_000);
         assert!(breakers.is_open("mem", 1_000_001) && !breakers.is_open("mem", 10));
     }
@@ -255,7 +256,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = SqliteSessions::new(Arc::new(Store::open(home.path()).unwrap()));
         let first = Breakers::default();
-        let open = (0..3).filter_map(|_| first.failed("mem", "it hangs", 7)).last().unwrap().open.unwrap();
+        let open =
+            (0..3).filter_map(|_| first.failed("mem", "it hangs", 7)).reduce(|_, next| next).unwrap().open.unwrap();
         store.set_note(&OpenBreaker::note("mem"), Some(&serde_json::to_string(&open).unwrap())).await.unwrap();
         store.set_note(&OpenBreaker::note("other"), Some("damaged")).await.unwrap();
         let later = Breakers::load(&store, ["mem", "other"].into_iter()).await;
