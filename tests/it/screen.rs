@@ -4,6 +4,8 @@ mod config;
 mod context;
 #[cfg(unix)]
 mod interrupt;
+#[cfg(unix)]
+mod models;
 mod settings;
 mod tables;
 #[cfg(unix)]

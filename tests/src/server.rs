@@ -1,6 +1,7 @@
 //! A scripted model server on the loopback interface that records all requests.
 //!
-//! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script.
+//! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script, and may
+//! list models at `/v1/models`.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -38,6 +39,7 @@ type Script = Box<dyn Fn(&Value, usize) -> Reply + Send + Sync>;
 struct Shared {
     script: Script,
     cache: Mutex<Option<Cache>>,
+    models: Mutex<Option<Value>>,
     log: Mutex<Log>,
     changed: Condvar,
 }
@@ -63,6 +65,10 @@ impl Shared {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn models(&self) -> MutexGuard<'_, Option<Value>> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn change(&self, change: impl FnOnce(&mut Log)) {
         change(&mut self.log());
         self.changed.notify_all();
@@ -86,6 +92,7 @@ impl Server {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             cache: Mutex::default(),
+            models: Mutex::default(),
             log: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -112,6 +119,12 @@ impl Server {
     /// Adds a cache: from now on each reply is billed.
     pub fn with_cache(self, cache: impl Into<Cache>) -> Self {
         *self.shared.cache() = Some(cache.into());
+        self
+    }
+
+    /// Adds a list of models, which it shows to clients with a key.
+    pub fn with_models(self, models: Value) -> Self {
+        *self.shared.models() = Some(models);
         self
     }
 
@@ -209,9 +222,18 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
     runtime.shutdown_background();
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, raw: Bytes) -> Response {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    raw: Bytes,
+) -> Response {
     if uri.path() == "/token" {
         return issue(&shared, &raw).await;
+    }
+    if method == Method::GET && uri.path() == "/v1/models" && shared.models().is_some() {
+        return list(&shared, &headers);
     }
     let Some(wire) = Wire::at(uri.path()) else {
         let refused = refusal(Wire::ChatCompletions, 404, &format!("{} is not served", uri.path()));
@@ -259,6 +281,17 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         }
         Kind::Raw { .. } => whole(&reply, Some(shared)),
     }
+}
+
+/// The list of models, for clients with a key.
+fn list(shared: &Shared, headers: &HeaderMap) -> Response {
+    let has_key = ["authorization", "x-api-key"].iter().any(|name| headers.contains_key(*name));
+    let models = shared.models().clone().unwrap_or_default();
+    let reply = match has_key {
+        true => Reply::json(200, &models),
+        false => Reply::json(401, &refusal(Wire::ChatCompletions, 401, "no key")),
+    };
+    whole(&reply, None)
 }
 
 /// Issues an access token for the refresh token that was issued last; the first one is `refresh-0`.

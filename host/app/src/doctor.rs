@@ -5,10 +5,11 @@ mod logins;
 mod plugins;
 
 use std::path::Path;
+use std::time::Duration;
 
 use hermes_config::{Config, Embeddings, Environment, redacted_text};
-use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice};
-use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource};
+use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted, grouped};
+use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource, try_route};
 use hermes_plugin_host::{Plugins, QUIETLY};
 use hermes_runtime::Compiler;
 use hermes_store::{Depth, Store};
@@ -17,7 +18,6 @@ use serde::Serialize;
 pub use finding::{Case, ExaminedPlugin, Finding, Severity};
 pub use plugins::examine_plugins;
 
-use crate::figures::{counted, grouped};
 use crate::{CodeStorage, Home, ModelChoice, Setup};
 
 hermes_diagnostic::codes! {
@@ -69,10 +69,17 @@ impl Check {
     }
 }
 
-/// Checks a home with everything in it. Plugins are compiled if they are not yet, which takes a while.
-pub async fn examine_home(home: &Home, choice: &ModelChoice, compiler: Compiler) -> Vec<Check> {
+/// How long the model may take to answer the one small request. A model on this machine may have to be loaded first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks a home with everything in it. Plugins are compiled if they are not yet, which takes a while. With `asks_model`, one
+/// small request is sent to the session's model.
+pub async fn examine_home(home: &Home, choice: &ModelChoice, compiler: Compiler, asks_model: bool) -> Vec<Check> {
     let (mut checks, setup) = examine_files(home, choice, compiler);
     if let Some(setup) = setup {
+        if asks_model {
+            checks.extend(answer(&setup, choice).await);
+        }
         checks.extend(session_plugins(&setup, choice).await);
         checks.push(code(home));
     }
@@ -157,6 +164,22 @@ fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
         Ok(session) => route(&session).into_iter().chain(auxiliary(setup, &session)).collect(),
         Err(failure) => vec![Check::fail("model", failure)],
     }
+}
+
+/// Whether the session's model answers. Nothing is checked for a model that cannot be asked.
+async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
+    const SUBJECT: &str = "answer";
+    /// Columns of the text that is shown.
+    const SHOWN: usize = 40;
+    let route = setup.route(choice).ok().filter(|route| !route.is_offline())?;
+    let trial = match try_route(&route, &setup.logins, PATIENCE).await {
+        Ok(trial) => trial,
+        Err(error) => return Some(Check::fail(SUBJECT, error)),
+    };
+    let words: String = trial.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect();
+    let said = if words.is_empty() { "without a text".to_owned() } else { format!("\"{words}\"") };
+    let model = &trial.model;
+    Some(Check::ok(SUBJECT, format!("{model} answered {said} after {} ms", trial.took.as_millis())))
 }
 
 fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {

@@ -10,7 +10,6 @@ mod diagnosis;
 pub mod doctor;
 mod ephemeral;
 mod error;
-mod figures;
 mod home;
 mod launcher;
 pub mod operations;
@@ -22,7 +21,7 @@ mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use error::{AppError, PrefillFlaw};
-pub use figures::{counted, grouped};
+pub use hermes_diagnostic::{counted, grouped};
 pub use home::Home;
 pub use launcher::{Launch, Launcher, SessionChoice};
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};

@@ -1,4 +1,4 @@
-//! Changes of the installed plugins: install, update, roll back, remove, grant, revoke, adopt.
+//! Changes of the installed plugins: install, update, roll back, remove, grant, revoke, adopt; and of the model.
 //!
 //! Each operation is a function that returns a report. It asks the user through [`Consent`], and prints nothing.
 
@@ -6,6 +6,7 @@ mod adoption;
 mod grants;
 mod handover;
 mod installation;
+mod model;
 mod removal;
 mod update;
 mod variables;
@@ -19,6 +20,7 @@ pub use adoption::{Adoption, adopt};
 pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
 pub use handover::{ConfigLine, Handover, Leftovers};
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
+pub use model::{ModelPlace, set_model};
 pub use removal::{RemovalReport, remove};
 pub use update::{installed_names, prepare_update, roll_back, update};
 pub use variables::keep_variables;

@@ -1,10 +1,10 @@
 //! The turns that a memory provider has not stored, for people.
 
+use hermes_diagnostic::counted;
 use hermes_store::{QueueState, QueuedTurn, Store, StoreError};
 use serde::Serialize;
 
 use crate::Home;
-use crate::figures::counted;
 
 /// The turns of all sessions that a memory provider has not stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -165,10 +165,22 @@ pub(crate) enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
         command: Vec<std::ffi::OsString>,
     },
-    /// Check the installation and suggest fixes
+    /// Choose a provider and a model, store the key, and send a test request
+    Setup(crate::setup::SetupArguments),
+    /// Show, search and switch the model of new sessions
+    ///
+    /// Without a command, a terminal lets you choose one.
+    Model {
+        #[command(subcommand)]
+        command: Option<crate::model::ModelCommand>,
+    },
+    /// Check the installation and suggest fixes; send one small request to the model
     Doctor {
         #[command(flatten)]
         model: ModelArguments,
+        /// Send no request to the model
+        #[arg(long)]
+        no_request: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -509,6 +521,8 @@ impl Command {
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",
             Self::SuperviseProgram { .. } => "supervise-program",
+            Self::Setup(_) => "setup",
+            Self::Model { .. } => "model",
             Self::Doctor { .. } => "doctor",
         }
     }

@@ -12,9 +12,14 @@ use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::{compile, text, wording};
 
-/// Prints the report. With a failed check, the exit code is 1.
-pub(crate) async fn run(model: &ModelArguments, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let checks = examine_home(&Home::locate()?, &model.choice(), compile::compiler()).await;
+/// Prints the report. With a failed check, the exit code is 1. `asks_model`: whether the model gets a small request.
+pub(crate) async fn run(
+    model: &ModelArguments,
+    asks_model: bool,
+    json: bool,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    let checks = examine_home(&Home::locate()?, &model.choice(), compile::compiler(), asks_model).await;
     if json {
         let checks: Vec<_> = checks
             .iter()

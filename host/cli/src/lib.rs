@@ -23,6 +23,7 @@ mod lab;
 mod launch;
 mod logging;
 mod memory;
+mod model;
 mod oneshot;
 mod plugins;
 mod progress;
@@ -30,6 +31,7 @@ mod prompt;
 mod screen;
 mod sessions;
 mod settings;
+mod setup;
 mod signals;
 mod slash;
 mod sql;
@@ -91,7 +93,11 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Config { command }) => settings::run(&command, console),
-        Some(Command::Doctor { model, json }) => wait(doctor::run(&model.or(session.model), json, console)),
+        Some(Command::Setup(arguments)) => wait(setup::run(&arguments, console)),
+        Some(Command::Model { command }) => wait(model::run(command.as_ref(), console)),
+        Some(Command::Doctor { model, no_request, json }) => {
+            wait(doctor::run(&model.or(session.model), !no_request, json, console))
+        }
     }
 }
 

@@ -96,10 +96,15 @@ fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> 
     launch::setup(console)?.own()?;
     keep_variables(&home.dotenv(), &[(name.to_owned(), value.to_owned())])?;
     console.note(&format!("{name} stored in {}, which only you can read", home.dotenv().display()));
+    warn_of_environment(name, console);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Warns if a stored variable has no effect.
+pub(crate) fn warn_of_environment(name: &str, console: Console) {
     if std::env::var_os(name).is_some_and(|set| !set.is_empty()) {
         console.warning(&format!("{name} is also set in the environment, which takes precedence over .env"));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Saves a changed file, and says what holds now.

@@ -22,6 +22,7 @@
 
 mod action;
 mod code;
+mod figures;
 mod fix;
 mod gaps;
 mod json;
@@ -34,6 +35,7 @@ use serde::Serialize;
 
 pub use action::Action;
 pub use code::{Category, Code};
+pub use figures::{counted, grouped};
 pub use fix::{Fix, Step};
 pub use gaps::gaps;
 pub use json::json_fault;

@@ -2,6 +2,7 @@
 //!
 //! A stream that breaks off is an error in every wire format, and none of its calls runs.
 
+pub(crate) mod answer;
 #[cfg(test)]
 mod attack;
 pub(crate) mod chat;

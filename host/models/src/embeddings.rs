@@ -2,15 +2,13 @@
 //!
 //! Connection, credentials and retries are those of replies. This file has only the body and what is read of the answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use hermes_conversation::Usage;
 use serde_json::{Value, json};
 
-use crate::assembly::{Assemble, Broken, Progress, Unread};
+use crate::assembly::Unread;
+use crate::assembly::answer::Slot;
 use crate::endpoint::{Endpoint, Patience, TRIES};
-use crate::failure::Stated;
-use crate::{ApiMode, Finish, Logins, ModelError, OnDelta, Reply, Route};
+use crate::{ApiMode, Logins, ModelError, Route};
 
 /// An embedding model behind an endpoint.
 pub struct EmbeddingEndpoint {
@@ -55,73 +53,16 @@ impl EmbeddingEndpoint {
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = dimensions.into();
         }
-        let answer: Arc<Mutex<Option<Embedded>>> = Arc::default();
-        let assembly = || -> Box<dyn Assemble> { Box::new(Answer(Arc::clone(&answer))) };
+        let slot = Slot::new();
+        let assembly = || slot.assembly(read);
         self.endpoint.complete(body.to_string().into_bytes(), &self.model, &assembly, &mut |_| {}, TRIES).await?;
-        let embedded = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        embedded.ok_or_else(|| ModelError::unsendable("the answer has no vectors".to_owned()))
+        slot.take().ok_or_else(|| ModelError::unsendable("the answer has no vectors".to_owned()))
     }
 }
 
 /// Whether the API of a route may have embeddings.
 pub(crate) fn has_embeddings(route: &Route) -> bool {
     !route.is_offline() && route.api_mode != ApiMode::AnthropicMessages
-}
-
-/// Reads an answer in one piece.
-struct Answer(Arc<Mutex<Option<Embedded>>>);
-
-impl Answer {
-    fn keep(&self, embedded: Embedded) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(embedded);
-    }
-}
-
-impl Assemble for Answer {
-    fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
-        // No endpoint streams vectors, but some send the one answer as an event.
-        match self.take_whole(event, on_delta) {
-            Err(Unread::Stated(stated)) => Err(stated),
-            Ok(()) | Err(Unread::Lacks(_)) => Ok(()),
-        }
-    }
-
-    fn take_whole(&mut self, reply: &Value, _: OnDelta<'_>) -> Result<(), Unread> {
-        if reply.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Stated::from_value(200, reply).into());
-        }
-        self.keep(read(reply)?);
-        Ok(())
-    }
-
-    fn done(&mut self) {}
-
-    fn progress(&self) -> Progress {
-        Progress::Open
-    }
-
-    fn calls(&self) -> usize {
-        0
-    }
-
-    fn into_text(self: Box<Self>) -> String {
-        String::new()
-    }
-
-    fn finish(self: Box<Self>, asked: &str, _: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
-        if self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-            return Err(Broken::Cut { partial: String::new() });
-        }
-        Ok(Reply {
-            text: String::new(),
-            reasoning: None,
-            tool_calls: Vec::new(),
-            finish: Finish::Stop,
-            usage: None,
-            model: asked.to_owned(),
-            parts: Vec::new(),
-        })
-    }
 }
 
 fn read(reply: &Value) -> Result<Embedded, Unread> {

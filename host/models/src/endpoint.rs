@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use reqwest::{
-    Client, Response,
+    Client, Method, Response,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use serde_json::Value;
@@ -80,6 +80,7 @@ impl Patience {
 
 /// Where requests go, and how.
 pub(crate) struct Endpoint {
+    method: Method,
     url: Url,
     /// The address without its query, which may contain secrets.
     shown_url: String,
@@ -116,13 +117,25 @@ impl Failed {
 impl Endpoint {
     /// The endpoint for embeddings beside the one for replies.
     pub(crate) fn for_embeddings(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
-        let mut endpoint = Self::new(route, logins, patience)?;
-        endpoint.url = embeddings_address(&endpoint.url);
-        let mut shown = endpoint.url.clone();
-        shown.set_query(None);
-        endpoint.shown_url = shown.to_string();
-        endpoint.largest = LARGEST_VECTORS;
-        Ok(endpoint)
+        let endpoint = Self::new(route, logins, patience)?;
+        let url = beside(&endpoint.url, "/embeddings");
+        Ok(Self { largest: LARGEST_VECTORS, ..endpoint.at(url) })
+    }
+
+    /// The list of models beside the endpoint for replies.
+    pub(crate) fn for_models(route: &Route, logins: &Logins, patience: Patience) -> Result<Self, ModelError> {
+        let endpoint = Self::new(route, logins, patience)?;
+        let mut url = beside(&endpoint.url, "/models");
+        if route.api_mode == ApiMode::AnthropicMessages {
+            // A page has 20 models if nothing is said.
+            url.query_pairs_mut().append_pair("limit", "1000");
+        }
+        Ok(Self { method: Method::GET, ..endpoint.at(url) })
+    }
+
+    /// The same endpoint at another address.
+    fn at(self, url: Url) -> Self {
+        Self { shown_url: shown(&url), url, ..self }
     }
 
     /// The endpoint of a route that names one. Nothing is sent yet.
@@ -132,11 +145,10 @@ impl Endpoint {
             .as_ref()
             .ok_or_else(|| ModelError::unsendable("the route names no endpoint; set model.base_url".to_owned()))?;
         let url = address(base, route.api_mode);
-        let mut shown = url.clone();
-        shown.set_query(None);
         Ok(Self {
+            method: Method::POST,
             host: providers::host(base).unwrap_or_default(),
-            shown_url: shown.to_string(),
+            shown_url: shown(&url),
             url,
             headers: headers(route.api_mode),
             authentication: auth::for_route(route, logins, None)?,
@@ -173,7 +185,7 @@ impl Endpoint {
         on_delta: OnDelta<'_>,
     ) -> Result<Reply, Failed> {
         let client = self.client().map_err(Failed::for_good)?;
-        let request = client.post(self.url.clone()).headers(self.headers.clone());
+        let request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         let request = request.headers(authorized.headers.clone()).body(body.clone());
         let response = request.send().await.map_err(|error| self.not_sent(error))?;
         let status = response.status();
@@ -457,15 +469,22 @@ fn address(base: &Url, mode: ApiMode) -> Url {
     url
 }
 
-/// The address for embeddings beside one for replies in OpenAI's formats. A whole address works too.
-fn embeddings_address(replies: &Url) -> Url {
-    const EMBEDDINGS: &str = "/embeddings";
-    let openai = [ApiMode::ChatCompletions, ApiMode::Responses];
-    let base = openai.iter().fold(replies.path(), |path, mode| path.trim_end_matches(mode.format().endpoint()));
-    let path = format!("{}{EMBEDDINGS}", base.strip_suffix(EMBEDDINGS).unwrap_or(base));
+/// The address of another endpoint of the API beside the one for replies. A whole address works too.
+fn beside(replies: &Url, endpoint: &str) -> Url {
+    // The version of Anthropic's format is part of its endpoint, and stays.
+    const REPLIES: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
+    let base = REPLIES.iter().fold(replies.path(), |path, end| path.trim_end_matches(end));
+    let path = format!("{}{endpoint}", base.strip_suffix(endpoint).unwrap_or(base));
     let mut url = replies.clone();
     url.set_path(&path);
     url
+}
+
+/// An address without its query, which may contain secrets.
+fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.to_string()
 }
 
 /// The headers that every request of a wire format has.
@@ -541,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn embeddings_are_beside_replies() {
+    fn other_endpoints_are_beside_replies() {
         for (base, sent) in [
             ("https://api.openai.com/v1", "https://api.openai.com/v1/embeddings"),
             ("http://127.0.0.1:8000/?x=1", "http://127.0.0.1:8000/embeddings?x=1"),
@@ -549,10 +568,14 @@ mod tests {
             ("https://proxy.test/v1/chat/completions", "https://proxy.test/v1/embeddings"),
         ] {
             let replies = address(&Url::parse(base).unwrap(), ApiMode::ChatCompletions);
-            assert_eq!(embeddings_address(&replies).to_string(), sent);
+            assert_eq!(beside(&replies, "/embeddings").to_string(), sent);
         }
         let replies = address(&Url::parse("https://api.openai.com/v1").unwrap(), ApiMode::Responses);
-        assert_eq!(embeddings_address(&replies).to_string(), "https://api.openai.com/v1/embeddings");
+        assert_eq!(beside(&replies, "/embeddings").to_string(), "https://api.openai.com/v1/embeddings");
+        for base in ["https://api.anthropic.com", "https://api.anthropic.com/v1/messages"] {
+            let replies = address(&Url::parse(base).unwrap(), ApiMode::AnthropicMessages);
+            assert_eq!(beside(&replies, "/models").to_string(), "https://api.anthropic.com/v1/models");
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod failure;
 mod family;
 #[doc(hidden)]
 pub mod invariants;
+mod list;
 mod offline;
 mod prefix;
 mod price;
@@ -51,6 +52,7 @@ mod remote;
 mod route;
 mod secret;
 mod style;
+mod trial;
 mod usage;
 #[cfg(test)]
 mod vectors;
@@ -69,6 +71,7 @@ pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
+pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
@@ -78,6 +81,7 @@ pub use route::{
 };
 pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
+pub use trial::{Trial, try_route};
 pub use vision::sees_images;
 pub use wire::{Dialect, body, chat::tools_json};
 

@@ -261,7 +261,27 @@ impl Core {
             let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
             self.front.feed.publish(EventKind::Switched { model, engine });
         }
+        if before.model != self.host.model
+            && let Some(cost) = self.cost_of_switch()
+        {
+            self.front.feed.notice(cost);
+        }
         Ok(())
+    }
+
+    /// What the next request to another model costs: it cannot read what the former model's cache holds.
+    fn cost_of_switch(&self) -> Option<String> {
+        let Status { model, prompt_tokens, messages, .. } = self.status();
+        if messages == 0 {
+            return None;
+        }
+        let price = hermes_models::price(&self.host.model.provider, &model);
+        let cost = price.map(|price| f64::from(prompt_tokens) * price.cache_write / 1e6);
+        let cost = cost.map_or_else(String::new, |dollars| {
+            format!(": about ${dollars:.2} at the list price of {}", hermes_models::prices_as_of())
+        });
+        let tokens = hermes_diagnostic::grouped(u64::from(prompt_tokens));
+        Some(format!("the next request writes about {tokens} tokens to the cache of {model}{cost}"))
     }
 
     /// Removes a message of the user and all messages after it. Memory providers first finish storing turns or are stopped;

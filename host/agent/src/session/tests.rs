@@ -317,6 +317,8 @@ async fn model_and_engine_change_within_a_session() {
     session.send(Command::ChooseEngine { engine: "other".to_owned() }).await.unwrap();
     let switched = |kind: &EventKind| matches!(kind, EventKind::Switched { .. });
     until(&mut events, switched).await;
+    let priced = |kind: &EventKind| matches!(kind, EventKind::Notice { text, .. } if text.contains("tokens to the cache of large"));
+    until(&mut events, priced).await;
     let second = until(&mut events, switched).await;
     let EventKind::Switched { model, engine } = &second.kind else { unreachable!() };
     assert_eq!((model.name.as_str(), engine.as_str()), ("large", "other"));

@@ -27,13 +27,18 @@ pub(super) fn ask_for(unset: &[&RequiredVariable], console: Console) -> Result<V
 
 /// Asks for one value; empty if the user skips it.
 pub(crate) fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
-    let mut err = io::stderr();
     let prompt = if wanted.prompt.is_empty() { wanted.name.as_str() } else { &wanted.prompt };
     let place = wanted.url.as_ref().map_or_else(String::new, |url| format!(" (see {url})"));
     let hidden = if wanted.secret { ", hidden" } else { "" };
-    let question = text::exact(&format!("{prompt}{place} [{}{hidden}; Enter to skip]:", wanted.name.as_str()));
-    write!(err, "{question} ").and_then(|()| err.flush())?;
-    let echo_off = wanted.secret.then(EchoOff::new).transpose()?;
+    let name = wanted.name.as_str();
+    read_value(&format!("{prompt}{place} [{name}{hidden}; Enter to skip]:"), name, wanted.secret)
+}
+
+/// Asks for the value of the variable `name`; empty if the user skips it. A hidden value is not shown while it is typed.
+pub(crate) fn read_value(question: &str, name: &str, is_hidden: bool) -> Result<String, Failure> {
+    let mut err = io::stderr();
+    write!(err, "{} ", text::exact(question)).and_then(|()| err.flush())?;
+    let echo_off = is_hidden.then(EchoOff::new).transpose()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     if echo_off.is_some() {
@@ -45,7 +50,7 @@ pub(crate) fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
     }
     let value = line.trim().to_owned();
     if value.chars().any(char::is_control) {
-        let why = format!("the value of {} contains a control character", wanted.name.as_str());
+        let why = format!("the value of {name} contains a control character");
         return Err(Failure::new(Kind::Usage, "nothing was changed", why, "try again, or set it in .env by hand"));
     }
     Ok(value)

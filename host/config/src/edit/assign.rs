@@ -67,8 +67,12 @@ impl Edit {
         Err(self.unchanged(why, fix))
     }
 
-    /// Makes room for another key of the model where the file has the short form.
-    fn lengthen(&mut self, key: &str) -> Result<(), Diagnostic> {
+    /// Makes room for another key of the model where the file has the short form `model: NAME`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be changed safely.
+    pub fn lengthen(&mut self, key: &str) -> Result<(), Diagnostic> {
         let name = text::read(&self.text).ok().and_then(|root| root[SHORT.0].as_str().map(str::to_owned));
         let Some(name) = name.filter(|_| key.starts_with("model.")) else { return Ok(()) };
         self.remove(SHORT.0)?;

@@ -1,0 +1,272 @@
+//! `hermes setup`: a provider, its key and a model, tried with one request before anything is stored.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use dialoguer::Select;
+use hermes_app::operations::{ModelPlace, keep_variables, set_model};
+use hermes_app::{ModelChoice, Setup};
+use hermes_config::{Edit, most_similar};
+use hermes_models::{ProviderRow, Route, try_route};
+
+use crate::console::Console;
+use crate::failure::{Failure, Kind};
+use crate::model::{choice, offered, report, route_to};
+use crate::plugins::variables::read_value;
+use crate::{launch, settings, text};
+
+/// How long the model may take to answer. A model on this machine may have to be loaded first.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The variable for the key of a server that is no known provider.
+const OWN_KEY: &str = "HERMES_CUSTOM_API_KEY";
+/// What failed, if nothing was stored.
+const FAILED: &str = "the model was not set up";
+
+/// The provider, and how to ask for the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct SetupArguments {
+    /// The provider [default: asks]
+    provider: Option<String>,
+    /// The model [default: asks, else the provider's default]
+    #[arg(short, long, value_name = "NAME")]
+    model: Option<String>,
+    /// Use the OpenAI-compatible API at this base URL instead of a known provider
+    #[arg(long, value_name = "URL", conflicts_with = "provider")]
+    base_url: Option<String>,
+    /// Read the key from the first line of standard input
+    #[arg(long)]
+    key: bool,
+    /// Do not ask for anything
+    #[arg(short, long)]
+    yes: bool,
+    /// Do not send a test request
+    #[arg(long)]
+    no_test: bool,
+}
+
+pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = launch::setup(console)?;
+    let is_asking = !arguments.yes && !arguments.key && io::stdin().is_terminal();
+    let chosen = match (&arguments.provider, &arguments.base_url) {
+        (Some(name), _) => Chosen::Known(known(name)?),
+        (None, Some(url)) => Chosen::Server(url.trim().to_owned()),
+        (None, None) if is_asking => choose(&setup)?,
+        (None, None) => {
+            let why = "cannot ask for the provider: standard input is not a terminal, or you asked not to be asked";
+            let fix = format!("name one of {}, or a server with --base-url", names().join(", "));
+            return Err(Failure::new(Kind::Usage, FAILED, why, fix));
+        }
+    };
+    let key = key(arguments, &setup, &chosen, is_asking)?;
+    let model = match &arguments.model {
+        Some(name) => name.trim().to_owned(),
+        None => model(&setup, &chosen, &key, is_asking, console).await?,
+    };
+
+    let Wanted { edit, removed, setup: wanted } = wanted(&setup, &chosen, &key, &model)?;
+    let route = wanted.route(&ModelChoice::default())?;
+    if !arguments.no_test {
+        test(&wanted, &route, is_asking, console).await?;
+    }
+    setup.own()?;
+    // The key first: with it, but without the selection, nothing changes.
+    keep_variables(&setup.home.dotenv(), &key)?;
+    edit.save()?;
+    report(&route, setup.config.settings().model.default.as_deref(), &removed, console);
+    for (name, _) in &key {
+        console.note(&format!("{name} stored in {}, which only you can read", setup.home.dotenv().display()));
+        settings::warn_of_environment(name, console);
+    }
+    if setup.config.settings().memory.provider.is_none() {
+        console
+            .note("`hermes memory setup` chooses a memory for earlier conversations; `hermes` starts a conversation");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the model is.
+enum Chosen {
+    Known(&'static ProviderRow),
+    /// A server at this base URL.
+    Server(String),
+}
+
+impl Chosen {
+    /// The variable that holds the key, if one may be needed.
+    fn variable(&self) -> Option<&'static str> {
+        match self {
+            Self::Known(row) => row.keys.first().copied(),
+            Self::Server(_) => Some(OWN_KEY),
+        }
+    }
+
+    fn place(&self, key: &[(String, String)]) -> ModelPlace {
+        match self {
+            Self::Known(row) => ModelPlace::Provider(row.id.to_owned()),
+            Self::Server(url) => {
+                ModelPlace::Address { base_url: url.clone(), key: (!key.is_empty()).then_some(OWN_KEY) }
+            }
+        }
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    ProviderRow::with_address().map(|row| row.id).collect()
+}
+
+fn known(name: &str) -> Result<&'static ProviderRow, Failure> {
+    let name = name.trim().to_lowercase();
+    ProviderRow::by_id(&name).ok_or_else(|| {
+        let near = most_similar(&name, names().into_iter().map(str::to_owned));
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let fix = format!("{near}The providers are {}; --base-url takes any other server", names().join(", "));
+        Failure::new(Kind::Usage, FAILED, format!("there is no provider `{name}`"), fix)
+    })
+}
+
+/// Lets the user choose a provider. The first one whose key is set is suggested.
+fn choose(setup: &Setup) -> Result<Chosen, Failure> {
+    let rows: Vec<&ProviderRow> = ProviderRow::with_address().collect();
+    let has_key = |row: &ProviderRow| row.keys.iter().any(|name| setup.environment.var(name).is_some());
+    let present = setup.config.settings().model.provider.as_deref();
+    let suggested = rows.iter().position(|row| Some(row.id) == present);
+    let suggested = suggested.or_else(|| rows.iter().position(|row| has_key(row))).unwrap_or(0);
+    let about = |row: &ProviderRow| match row.keys.first() {
+        None => "on this machine, needs no key".to_owned(),
+        Some(_) if has_key(row) => "its key is set".to_owned(),
+        Some(variable) => format!("needs {variable}"),
+    };
+    let mut items: Vec<String> = rows.iter().map(|row| format!("{:<14} {}", row.id, about(row))).collect();
+    items.push(format!("{:<14} any other server with an OpenAI-compatible API", "custom"));
+    let select = Select::new().with_prompt("Provider (Esc cancels)").items(&items).default(suggested).max_length(20);
+    let at = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?.ok_or_else(cancelled)?;
+    match rows.get(at) {
+        Some(row) => Ok(Chosen::Known(row)),
+        None => {
+            let url = choice::typed("Base URL of the API, often ending in /v1:")?;
+            if url.is_empty() { Err(cancelled()) } else { Ok(Chosen::Server(url)) }
+        }
+    }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(Kind::Interrupted, FAILED, "you cancelled", "run `hermes setup` again")
+}
+
+/// The key with its variable; empty if the present one stays or none is needed.
+fn key(
+    arguments: &SetupArguments,
+    setup: &Setup,
+    chosen: &Chosen,
+    is_asking: bool,
+) -> Result<Vec<(String, String)>, Failure> {
+    let Some(variable) = chosen.variable() else { return Ok(Vec::new()) };
+    let value = if arguments.key {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        let value = line.trim().to_owned();
+        if value.is_empty() || value.chars().any(|each| each.is_control() || each.is_whitespace()) {
+            let fix = "write the key as the first line of standard input";
+            return Err(Failure::new(Kind::Usage, FAILED, "standard input has no usable key", fix));
+        }
+        value
+    } else if is_asking {
+        let of_row = |row: &ProviderRow| row.keys.iter().any(|name| setup.environment.var(name).is_some());
+        let question = match chosen {
+            Chosen::Known(row) if of_row(row) => format!("Key for {} [hidden; Enter keeps the present one]:", row.id),
+            Chosen::Known(row) => format!("Key for {} [hidden; stored as {variable}]:", row.id),
+            Chosen::Server(_) => "Key of the server [hidden; Enter if it needs none]:".to_owned(),
+        };
+        read_value(&question, variable, true)?
+    } else {
+        String::new()
+    };
+    Ok(if value.is_empty() { Vec::new() } else { vec![(variable.to_owned(), value)] })
+}
+
+/// The home as it would be with the changes, which are not stored.
+struct Wanted {
+    edit: Edit,
+    removed: Vec<&'static str>,
+    setup: Setup,
+}
+
+fn wanted(setup: &Setup, chosen: &Chosen, key: &[(String, String)], model: &str) -> Result<Wanted, Failure> {
+    let mut edit = Edit::of(&setup.home.config())?;
+    let removed = set_model(&mut edit, &setup.config.settings().model, &chosen.place(key), model)?;
+    let setup = setup.with_changes(&edit, key)?;
+    Ok(Wanted { edit, removed, setup })
+}
+
+/// A model of the provider's list: the one that the user chooses, else the provider's default, else the only one.
+async fn model(
+    setup: &Setup,
+    chosen: &Chosen,
+    key: &[(String, String)],
+    is_asking: bool,
+    console: Console,
+) -> Result<String, Failure> {
+    let default = match chosen {
+        Chosen::Known(row) => row.model,
+        Chosen::Server(_) => None,
+    };
+    if let Some(default) = default.filter(|_| !is_asking) {
+        return Ok(default.to_owned());
+    }
+    let wanted = wanted(setup, chosen, key, default.unwrap_or_default())?.setup;
+    let route = route_to(&wanted, &ModelChoice::default())?;
+    match offered(&wanted, &route).await {
+        Ok(listed) if is_asking => choice::choose(&listed, &route, console)?.ok_or_else(cancelled),
+        Ok(listed) => match &listed[..] {
+            [only] => Ok(only.name.clone()),
+            several => {
+                let some: Vec<&str> = several.iter().take(10).map(|model| model.name.as_str()).collect();
+                let why = format!("the server offers {}", text::counted(several.len() as u64, "model"));
+                let fix = format!("name one with --model, such as {}", some.join(", "));
+                Err(Failure::new(Kind::Usage, FAILED, why, fix))
+            }
+        },
+        Err(failure) if is_asking => {
+            console.warning(&format!("{}: {}", failure.what, failure.why));
+            let shown = default.map_or_else(String::new, |name| format!(" [Enter takes {name}]"));
+            let name = choice::typed(&format!("Name of the model{shown}:"))?;
+            match (name.is_empty(), default) {
+                (false, _) => Ok(name),
+                (true, Some(default)) => Ok(default.to_owned()),
+                (true, None) => Err(cancelled()),
+            }
+        }
+        Err(failure) => Err(Failure { fix: format!("{}; or name a model with --model", failure.fix), ..failure }),
+    }
+}
+
+/// Sends one request. After a failure the user may store the model all the same.
+async fn test(wanted: &Setup, route: &Route, is_asking: bool, console: Console) -> Result<(), Failure> {
+    if route.is_offline() {
+        return Ok(());
+    }
+    console.note(&format!("asking {} of {} for one word", route.model.name, route.model.provider));
+    match try_route(route, &wanted.logins, PATIENCE).await {
+        Ok(trial) => {
+            let said = text::shortened(&text::line(&trial.text), 40);
+            console.note(&format!("{} answered \"{said}\" after {} ms", trial.model, trial.took.as_millis()));
+            Ok(())
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            let what = format!("{FAILED}, because its test request failed; nothing was changed");
+            let fix = format!("{}; or store it untested with --no-test", failure.fix);
+            let failure = Failure { what, fix, ..failure };
+            if !is_asking {
+                return Err(failure);
+            }
+            console.warning(&format!("the test request failed: {}", failure.why));
+            match choice::typed("Store the choice all the same? [y/N]")?.to_lowercase().as_str() {
+                "y" | "yes" => Ok(()),
+                _ => Err(failure),
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! One small request, to learn whether a model answers.
+
+use std::time::{Duration, Instant};
+
+use hermes_conversation::{Role, Shown, Usage};
+
+use crate::{Breakpoints, Logins, ModelError, Prefix, Request, Route, System, connect, providers};
+
+/// Words that every model can answer shortly.
+const QUESTION: &str = "Reply with the word OK.";
+/// The cap on the reply: room for a short thought before the word.
+const MOST_TOKENS: u32 = 256;
+
+/// The answer to the one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// The text. It may be empty if the model only thought.
+    pub text: String,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// The tokens, if the provider reports them.
+    pub usage: Option<Usage>,
+    /// From the request to the whole answer.
+    pub took: Duration,
+}
+
+/// Sends one small request to the model of a route, without a second try.
+///
+/// # Errors
+///
+/// Every [`ModelError`]; [`ModelError::Stalled`] if there is no whole answer within `patience`.
+pub async fn try_route(route: &Route, logins: &Logins, patience: Duration) -> Result<Trial, ModelError> {
+    let provider = connect(route, logins)?;
+    let style = provider.style();
+    let prefix = Prefix::new(style, "[]", System::plain("You answer in one word."));
+    let mut prefix = prefix.map_err(|error| ModelError::unsendable(error.to_string()))?;
+    prefix.push(&style.render(&Shown::words(Role::User, QUESTION)));
+    let request = Request {
+        model: &route.model.name,
+        prefix: &prefix,
+        breakpoints: Breakpoints::default(),
+        max_tokens: Some(MOST_TOKENS),
+        temperature: None,
+        schema: None,
+    };
+    let begun = Instant::now();
+    let mut unseen = |_: crate::Delta<'_>| {};
+    let answered = tokio::time::timeout(patience, provider.attempt(&request, &mut unseen)).await;
+    let reply = answered.map_err(|_| ModelError::Stalled {
+        host: route.base_url.as_ref().and_then(providers::host).unwrap_or_default(),
+        seconds: patience.as_secs(),
+    })??;
+    Ok(Trial { text: reply.text, model: reply.model, usage: reply.usage, took: begun.elapsed() })
+}
