@@ -1,4 +1,4 @@
-//! Turns, crashes, resuming, branching, pictures, and the sessions of older versions.
+//! Turns, crashes, resuming, branching, pictures, wire formats, and the sessions of older versions.
 
 mod branches;
 mod commands;
@@ -9,4 +9,5 @@ mod pictures;
 mod providers;
 mod recall;
 mod released;
+mod responses;
 mod turns;

@@ -88,6 +88,18 @@ impl Bill {
         usage
     }
 
+    /// The usage in the form of the Responses API.
+    pub(crate) fn responses_usage(&self, reply: u64, reported: bool) -> Value {
+        let mut usage = json!({
+            "input_tokens": self.prompt, "output_tokens": reply, "total_tokens": self.prompt + reply,
+            "output_tokens_details": {"reasoning_tokens": 0},
+        });
+        if reported {
+            usage["input_tokens_details"] = json!({"cached_tokens": self.read, "cache_write_tokens": self.written});
+        }
+        usage
+    }
+
     /// The usage in Anthropic's form, where the three counts of the prompt add up.
     pub(crate) fn anthropic_usage(&self, reply: u64, reported: bool) -> Value {
         if !reported {

@@ -64,6 +64,13 @@ impl Home {
         home
     }
 
+    /// A home whose model is the scripted server, through the Responses API.
+    pub fn with_responses(server: &Server) -> Self {
+        let home = Self::with(server);
+        home.set("model.api_mode", json!("codex_responses"));
+        home
+    }
+
     /// `$HERMES_HOME`.
     pub fn path(&self) -> PathBuf {
         self.root.path().join("home")

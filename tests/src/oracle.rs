@@ -3,15 +3,17 @@
 mod anthropic;
 mod content;
 mod media;
+mod responses;
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use crate::request::unmarked;
-use crate::wire::{list, texts};
+use crate::wire::{list, messages, texts};
 
 pub use anthropic::{assert_valid_anthropic_request, check_anthropic_request, marks};
+pub use responses::{assert_valid_responses_request, check_responses_request};
 
 /// The parameters of a chat completion in the official SDK's types.
 const PARAMETERS: &[&str] = &[
@@ -87,14 +89,12 @@ pub fn assert_fits(body: &Value, window: usize) {
 /// marks, which move from request to request, are ignored.
 #[track_caller]
 pub fn assert_extends(earlier: &Value, later: &Value) {
-    for part in ["tools", "system"] {
+    for part in ["tools", "system", "instructions"] {
         let [earlier, later] = [earlier, later].map(|body| unmarked(&body[part].to_string()));
         assert_eq!(earlier, later, "`{part}` changed between two requests");
     }
-    let messages = |body: &Value| -> Vec<String> {
-        list(&body["messages"]).iter().map(|message| unmarked(&message.to_string())).collect()
-    };
-    let (earlier, later) = (messages(earlier), messages(later));
+    let [earlier, later] = [earlier, later]
+        .map(|body| -> Vec<String> { messages(body).iter().map(|message| unmarked(&message.to_string())).collect() });
     assert!(later.len() >= earlier.len(), "{} messages became {}", earlier.len(), later.len());
     for (at, (before, after)) in earlier.iter().zip(&later).enumerate() {
         assert_eq!(before, after, "message {at} changed between two requests");
@@ -160,21 +160,26 @@ pub fn check_reasoning_request(body: &Value) -> Result<(), String> {
 /// Estimated tokens of the request: a quarter of the bytes of its system prompt, messages and tools.
 pub fn tokens(body: &Value) -> usize {
     let words = |content: &Value| texts(content).iter().map(|text| text.len()).sum::<usize>();
-    let said: usize = list(&body["messages"])
+    let said: usize = messages(body)
         .iter()
         .map(|message| {
             let calls: usize = list(&message["tool_calls"]).iter().map(|call| call["function"].to_string().len()).sum();
+            let item = match message["type"].as_str() {
+                Some("function_call") => message["name"].to_string().len() + message["arguments"].to_string().len(),
+                Some("function_call_output") => words(&message["output"]),
+                _ => 0,
+            };
             let blocks = list(&message["content"]).iter();
             let blocks = blocks.map(|block| match block["type"].as_str() {
                 Some("tool_use") => block["name"].to_string().len() + block["input"].to_string().len(),
                 Some("tool_result") => words(&block["content"]),
                 _ => 0,
             });
-            words(&message["content"]) + calls + blocks.sum::<usize>()
+            words(&message["content"]) + calls + item + blocks.sum::<usize>()
         })
         .sum();
     let tools = if body["tools"].is_null() { 0 } else { body["tools"].to_string().len() };
-    (said + words(&body["system"]) + tools) / 4
+    (said + words(&body["system"]) + words(&body["instructions"]) + tools) / 4
 }
 
 fn check_tools(tools: &Value) -> Result<(), String> {
@@ -193,8 +198,7 @@ fn check_tools(tools: &Value) -> Result<(), String> {
         let function = object(tool.get("function").unwrap_or(&Value::Null), &place)?;
         only(function, &["name", "description", "parameters", "strict"], &place)?;
         let name = text(function, "name", &place)?;
-        let allowed = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
-        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+        if !is_name(name, 64) {
             return Err(format!("{place}: `{name}` is no name for a function"));
         }
         if !names.insert(name) {
@@ -333,6 +337,11 @@ fn text<'a>(object: &'a Map<String, Value>, key: &str, place: &str) -> Result<&'
     object.get(key).and_then(Value::as_str).ok_or_else(|| format!("{place}: `{key}` is missing or no text"))
 }
 
+fn is_name(name: &str, longest: usize) -> bool {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
+    !name.is_empty() && name.len() <= longest && name.chars().all(allowed)
+}
+
 fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Result<(), String> {
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(format!("{place}: the SDK's types know no key `{key}`")),
@@ -342,7 +351,7 @@ fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Result<(), S
 
 /// One line per message, for failure reports.
 fn outline(body: &Value) -> String {
-    let lines = list(&body["messages"]).iter().enumerate().map(|(at, message)| {
+    let lines = messages(body).iter().enumerate().map(|(at, message)| {
         let line: String = message.to_string().chars().take(160).collect();
         format!("{at:>4} {line}")
     });
@@ -502,14 +511,14 @@ mod tests {
         assert_fits(&large, 1_100);
         assert!(std::panic::catch_unwind(|| assert_fits(&large, 1_000)).is_err());
         assert!(tokens(&request(json!([system(), user("a"), calls(&["a"]), result("a")]))) > tokens(&small));
-        // The two forms differ only by a few bytes.
-        let [chat, anthropic] = crate::wire::examples::both().map(|body| tokens(&body));
-        assert!(chat.abs_diff(anthropic) < 20, "{chat} and {anthropic}");
+        // The forms differ only by a few bytes.
+        let [chat, others @ ..] = crate::wire::examples::all().map(|body| tokens(&body));
+        assert!(others.iter().all(|other| chat.abs_diff(*other) < 20), "{chat} and {others:?}");
     }
 
     #[test]
     fn only_marks_may_move() {
-        let [_, earlier] = crate::wire::examples::both();
+        let [_, earlier, _] = crate::wire::examples::all();
         let mut later = earlier.clone();
         later["system"][0].as_object_mut().unwrap().shift_remove("cache_control");
         later["messages"][2]["content"][1]["cache_control"] = json!({"type": "ephemeral"});

@@ -4,6 +4,7 @@
 
 mod anthropic;
 mod chat;
+mod responses;
 
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ pub(crate) enum Counters {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Completion {
-    /// Before the text: blocks of Anthropic's messages, or items of `reasoning_details`.
+    /// Before the text: blocks of Anthropic's messages, items of `reasoning_details`, or items of the Responses API.
     reasoning: Vec<Value>,
     text: String,
     /// Whether the text is a refusal.
@@ -121,7 +122,7 @@ impl Reply {
     }
 
     /// Adds reasoning before the text, in the form of the API that is asked: blocks of the types `thinking` and
-    /// `redacted_thinking`, or items of `reasoning_details`.
+    /// `redacted_thinking`, items of `reasoning_details`, or items of the type `reasoning`.
     pub fn thinking(self, reasoning: impl IntoIterator<Item = Value>) -> Self {
         self.with(|completion| completion.reasoning.extend(reasoning))
     }
@@ -209,6 +210,7 @@ impl Completion {
         match wire {
             Wire::ChatCompletions => self.chat_events(request, usage),
             Wire::AnthropicMessages => self.anthropic_events(request, usage),
+            Wire::Responses => self.responses_events(request, usage),
         }
     }
 
@@ -217,6 +219,7 @@ impl Completion {
         match wire {
             Wire::ChatCompletions => self.chat_whole(request, usage),
             Wire::AnthropicMessages => self.anthropic_whole(request, usage),
+            Wire::Responses => self.responses_whole(request, usage),
         }
     }
 }
@@ -224,7 +227,7 @@ impl Completion {
 /// An error in the form of an API.
 pub(crate) fn refusal(wire: Wire, status: u16, message: &str) -> Value {
     match wire {
-        Wire::ChatCompletions => {
+        Wire::ChatCompletions | Wire::Responses => {
             json!({"error": {"message": message, "type": "scripted", "param": null, "code": null}})
         }
         Wire::AnthropicMessages => {

@@ -25,9 +25,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// The messages on the wire; empty if there are none.
+    /// See [`wire::messages`].
     pub fn messages(&self) -> &[Value] {
-        wire::list(&self.body["messages"])
+        wire::messages(&self.body)
     }
 
     /// See [`wire::conversation`].

@@ -1,7 +1,7 @@
 //! A scripted model server on the loopback interface that records all requests.
 //!
-//! It answers chat completions at `/v1/chat/completions` and Anthropic's messages at `/v1/messages`, from one script, and may
-//! list models at `/v1/models`.
+//! It answers chat completions at `/v1/chat/completions`, Anthropic's messages at `/v1/messages` and the Responses API at
+//! `/v1/responses`, from one script, and may list models at `/v1/models`.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -135,7 +135,7 @@ impl Server {
         }
     }
 
-    /// For `model.base_url` of chat completions.
+    /// For `model.base_url` of chat completions and of the Responses API.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -323,8 +323,8 @@ fn record(wire: Wire, body: &[u8]) {
 fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Value {
     let mut cache = shared.cache();
     let mut counted = Bill { prompt: completion.prompt_tokens(request.raw.len()), ..Bill::default() };
-    // Anthropic's messages always report usage; chat completions only if there is something to report.
-    let mut reported = request.wire == Wire::AnthropicMessages;
+    // Chat completions report caches only if there is something to report; the others always do.
+    let mut reported = request.wire != Wire::ChatCompletions;
     if let Some(cache) = cache.as_mut() {
         let bill = cache.bill(request);
         request.bill = Some(bill);
@@ -341,6 +341,7 @@ fn bill(shared: &Shared, request: &mut Request, completion: &Completion) -> Valu
     match request.wire {
         Wire::ChatCompletions => counted.chat_usage(completion.tokens(), reported),
         Wire::AnthropicMessages => counted.anthropic_usage(completion.tokens(), reported),
+        Wire::Responses => counted.responses_usage(completion.tokens(), reported),
     }
 }
 
@@ -470,26 +471,31 @@ mod tests {
     }
 
     #[test]
-    fn one_script_serves_both_apis() {
+    fn one_script_serves_all_apis() {
         let server = Server::answering(|_, number| match number {
-            0..4 => Reply::text("the same words").in_steps_of(100),
+            0..6 => Reply::text("the same words").in_steps_of(100),
             _ => Reply::error(529, "overloaded"),
         });
+        let ends = [
+            ("/v1/chat/completions", "data: [DONE]\n"),
+            ("/v1/messages", "event: message_stop\ndata: {"),
+            ("/v1/responses", "event: response.completed\ndata: {"),
+        ];
         for streaming in [true, false] {
-            for path in ["/v1/chat/completions", "/v1/messages"] {
+            for (path, _) in ends {
                 let (response, _) = post_to(&server, path, &ask(streaming));
                 assert!(response.contains("the same words"), "{response}");
-                let events = ["event: message_start\ndata: {", "event: message_stop\ndata: {"];
-                let expected = streaming && path == "/v1/messages";
-                assert!(events.iter().all(|event| response.contains(event) == expected), "{response}");
+                for (of, end) in ends {
+                    assert_eq!(response.contains(end), streaming && path == of, "{response}");
+                }
             }
         }
         let (refused, _) = post_to(&server, "/v1/messages", &ask(true));
         assert!(refused.starts_with("HTTP/1.1 529") && refused.contains("overloaded_error"), "{refused}");
         assert!(post_to(&server, "/v1/v1/messages", &ask(true)).0.starts_with("HTTP/1.1 404"));
         let wires: Vec<Wire> = server.requests().iter().map(|request| request.wire).collect();
-        let [chat, anthropic] = [Wire::ChatCompletions, Wire::AnthropicMessages];
-        assert_eq!(wires, [chat, anthropic, chat, anthropic, anthropic]);
+        let [chat, anthropic, responses] = [Wire::ChatCompletions, Wire::AnthropicMessages, Wire::Responses];
+        assert_eq!(wires, [chat, anthropic, responses, chat, anthropic, responses, anthropic]);
     }
 
     #[test]
@@ -526,7 +532,7 @@ mod tests {
     fn a_script_can_report_another_cache_or_none() {
         let server = Server::answering(|_, number| {
             let reply = Reply::text("hi").usage(100, 1);
-            if number < 2 { reply.cached(80, 5) } else { reply.without_cache_counters() }
+            if number < 3 { reply.cached(80, 5) } else { reply.without_cache_counters() }
         });
         let server = server.with_cache(BreakpointCache::new());
         let body_of = |path: &str| post_to(&server, path, &ask(false)).0;
@@ -536,7 +542,11 @@ mod tests {
         for count in ["\"input_tokens\":15", "\"cache_read_input_tokens\":80", "\"cache_creation_input_tokens\":5"] {
             assert!(anthropic.contains(count), "{anthropic}");
         }
-        for path in ["/v1/chat/completions", "/v1/messages"] {
+        let responses = body_of("/v1/responses");
+        for count in ["\"input_tokens\":100", "\"cached_tokens\":80", "\"total_tokens\":101"] {
+            assert!(responses.contains(count), "{responses}");
+        }
+        for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
             let silent = body_of(path);
             assert!(silent.contains("_tokens\":100") && !silent.contains("cache"), "{silent}");
         }

@@ -1,6 +1,9 @@
 //! Reads requests independently of their API.
 //!
-//! Chat completions and Anthropic's messages have the same content in two forms. Scripts and assertions use these functions.
+//! Chat completions, Anthropic's messages and the Responses API have the same content in three forms. Scripts and assertions use
+//! these functions.
+
+mod items;
 
 use serde_json::Value;
 
@@ -11,6 +14,8 @@ pub enum Wire {
     ChatCompletions,
     /// `/v1/messages`
     AnthropicMessages,
+    /// `/v1/responses`
+    Responses,
 }
 
 impl Wire {
@@ -19,6 +24,7 @@ impl Wire {
         match self {
             Self::ChatCompletions => "chat_completions",
             Self::AnthropicMessages => "anthropic_messages",
+            Self::Responses => "codex_responses",
         }
     }
 
@@ -27,12 +33,13 @@ impl Wire {
         match path {
             "/v1/chat/completions" => Some(Self::ChatCompletions),
             "/v1/messages" => Some(Self::AnthropicMessages),
+            "/v1/responses" => Some(Self::Responses),
             _ => None,
         }
     }
 }
 
-/// A message in a form common to both APIs. A tool result is a message of its own.
+/// A message in a form common to all APIs. A tool result is a message of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentMessage {
     /// `user`, `assistant` or `tool`.
@@ -45,35 +52,45 @@ pub struct SentMessage {
     pub answers: Option<String>,
 }
 
+impl SentMessage {
+    fn result(sent: &Value) -> Self {
+        let (id, words) = result(sent);
+        Self { role: "tool".into(), text: words.into(), calls: Vec::new(), answers: Some(id.into()) }
+    }
+}
+
 /// Whether the request is not part of the conversation, such as a plugin's request for a summary. Such requests have no tools.
 pub fn is_auxiliary(body: &Value) -> bool {
     list(&body["tools"]).is_empty()
 }
 
+/// The messages as they were sent: those of chat completions with the system prompt, or the items of the Responses API.
+pub fn messages(body: &Value) -> &[Value] {
+    list(if body["input"].is_null() { &body["messages"] } else { &body["input"] })
+}
+
 /// The system prompt, with its blocks joined.
 pub fn system_text(body: &Value) -> String {
-    let content = match &body["system"] {
-        Value::Null => list(&body["messages"]).iter().find(|message| message["role"] == "system"),
-        system => return texts(system).concat(),
-    };
+    if let Some(apart) = ["system", "instructions"].iter().map(|key| &body[*key]).find(|prompt| !prompt.is_null()) {
+        return texts(apart).concat();
+    }
+    let content = messages(body).iter().find(|message| message["role"] == "system");
     content.map_or_else(String::new, |message| texts(&message["content"]).concat())
 }
 
 /// The text of the last user message.
 pub fn last_user_text(body: &Value) -> &str {
-    let users = list(&body["messages"]).iter().rev().filter(|message| message["role"] == "user");
+    let users = messages(body).iter().rev().filter(|message| message["role"] == "user");
     users.filter_map(|message| texts(&message["content"]).pop()).next().unwrap_or_default()
 }
 
 /// The results at the end of the request, as id and content, in order. Empty if the user spoke last.
 pub fn trailing_results(body: &Value) -> Vec<(&str, &str)> {
-    let messages = list(&body["messages"]);
-    let first = messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
+    let messages = messages(body);
+    let is_result = |message: &Value| message["role"] == "tool" || message["type"] == items::RESULT;
+    let first = messages.iter().rposition(|message| !is_result(message)).map_or(0, |last| last + 1);
     if first < messages.len() {
-        return messages[first..]
-            .iter()
-            .map(|message| (text(&message["tool_call_id"]), texts(&message["content"]).pop().unwrap_or_default()))
-            .collect();
+        return messages[first..].iter().map(result).collect();
     }
     let blocks = messages.last().map_or(&[][..], |message| list(&message["content"]));
     let results = blocks.iter().map(|block| (block["type"] == "tool_result").then(|| result(block)));
@@ -88,17 +105,14 @@ pub fn tool_names(body: &Value) -> Vec<&str> {
 
 /// The conversation without the system prompt.
 pub fn conversation(body: &Value) -> Vec<SentMessage> {
+    if !body["input"].is_null() {
+        return items::conversation(messages(body));
+    }
     let mut sent = Vec::new();
     for message in list(&body["messages"]).iter().filter(|message| message["role"] != "system") {
         let content = &message["content"];
         for block in list(content).iter().filter(|block| block["type"] == "tool_result") {
-            let (id, words) = result(block);
-            sent.push(SentMessage {
-                role: "tool".into(),
-                text: words.into(),
-                calls: Vec::new(),
-                answers: Some(id.into()),
-            });
+            sent.push(SentMessage::result(block));
         }
         let words = texts(content);
         let called = list(content).iter().filter(|block| block["type"] == "tool_use");
@@ -128,13 +142,18 @@ pub(crate) fn texts(content: &Value) -> Vec<&str> {
     match content {
         Value::String(text) => vec![text],
         blocks => {
-            list(blocks).iter().filter(|block| block["type"] == "text").map(|block| text(&block["text"])).collect()
+            let is_text =
+                |block: &&Value| ["text", "input_text", "output_text"].iter().any(|kind| block["type"] == *kind);
+            list(blocks).iter().filter(is_text).map(|block| text(&block["text"])).collect()
         }
     }
 }
 
-fn result(block: &Value) -> (&str, &str) {
-    (text(&block["tool_use_id"]), texts(&block["content"]).pop().unwrap_or_default())
+/// The id of the call that a result answers, and its text.
+fn result(sent: &Value) -> (&str, &str) {
+    let id = ["tool_call_id", "tool_use_id", "call_id"].iter().find_map(|key| sent[*key].as_str());
+    let content = if sent["type"] == items::RESULT { &sent["output"] } else { &sent["content"] };
+    (id.unwrap_or_default(), texts(content).pop().unwrap_or_default())
 }
 
 fn text(value: &Value) -> &str {
@@ -145,8 +164,8 @@ fn text(value: &Value) -> &str {
 pub(crate) mod examples {
     use serde_json::{Value, json};
 
-    /// The same conversation in both forms.
-    pub(crate) fn both() -> [Value; 2] {
+    /// The same conversation in each form.
+    pub(crate) fn all() -> [Value; 3] {
         let chat = json!({
             "model": "m", "stream": true,
             "tools": [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}],
@@ -181,7 +200,21 @@ pub(crate) mod examples {
                 ]},
             ],
         });
-        [chat, anthropic]
+        let responses = json!({
+            "model": "m", "stream": true, "store": false,
+            "tools": [{"type": "function", "name": "read_file", "strict": false,
+                       "parameters": {"type": "object", "properties": {}}}],
+            "instructions": "You help.",
+            "input": [
+                {"role": "user", "content": "Read both."},
+                {"role": "assistant", "content": "A moment."},
+                {"type": "function_call", "call_id": "a", "name": "read_file", "arguments": "{\"path\":\"a\"}"},
+                {"type": "function_call", "call_id": "b", "name": "read_file", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "a", "output": "one"},
+                {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "two"}]},
+            ],
+        });
+        [chat, anthropic, responses]
     }
 }
 
@@ -193,9 +226,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read_alike() {
-        let [chat, anthropic] = examples::both();
-        for body in [&chat, &anthropic] {
+    fn all_forms_are_read_alike() {
+        let [chat, anthropic, responses] = examples::all();
+        for body in [&chat, &anthropic, &responses] {
             assert!(!is_auxiliary(body));
             assert_eq!(system_text(body), "You help.");
             assert_eq!(last_user_text(body), "Read both.");
@@ -204,6 +237,7 @@ mod tests {
         }
         let sent = conversation(&chat);
         assert_eq!(sent, conversation(&anthropic));
+        assert_eq!(sent, conversation(&responses));
         assert_eq!(sent.iter().map(|one| one.role.as_str()).collect::<Vec<_>>(), ["user", "assistant", "tool", "tool"]);
         assert_eq!((sent[1].text.as_str(), sent[1].calls.join(" ")), ("A moment.", "a b".to_owned()));
         assert_eq!((sent[3].text.as_str(), sent[3].answers.as_deref()), ("two", Some("b")));
@@ -211,11 +245,13 @@ mod tests {
 
     #[test]
     fn results_followed_by_text_do_not_count_as_trailing() {
-        let [mut chat, mut anthropic] = examples::both();
-        chat["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "Stop."}));
+        let [mut chat, mut anthropic, mut responses] = examples::all();
+        for list in [&mut chat["messages"], &mut responses["input"]] {
+            list.as_array_mut().unwrap().push(json!({"role": "user", "content": "Stop."}));
+        }
         let last = anthropic["messages"][2]["content"].as_array_mut().unwrap();
         last.push(json!({"type": "text", "text": "Stop."}));
-        for body in [&chat, &anthropic] {
+        for body in [&chat, &anthropic, &responses] {
             assert!(trailing_results(body).is_empty());
             assert_eq!(last_user_text(body), "Stop.");
             assert_eq!(conversation(body).len(), 5);

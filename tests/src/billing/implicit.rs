@@ -1,4 +1,4 @@
-//! A provider that caches prefixes automatically, as for chat completions.
+//! A provider that caches prefixes automatically, as for chat completions and the Responses API.
 
 use serde_json::value::RawValue;
 
@@ -74,13 +74,16 @@ impl ImplicitCache {
 
 impl Prompt {
     fn read(raw: &[u8]) -> Self {
-        let messages = raw_member(raw, "messages");
+        // The Responses API has the system prompt in a member of its own.
+        let [messages, instructions, items] = ["messages", "instructions", "input"].map(|name| raw_member(raw, name));
+        let messages = if items.is_empty() { messages } else { items };
         let each: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
+        let prompt = Some(instructions).filter(|instructions| !instructions.is_empty());
         Self {
             model: raw_member(raw, "model").to_owned(),
             tools: raw_member(raw, "tools").to_owned(),
-            messages: messages.strip_suffix(']').unwrap_or(messages).to_owned(),
-            each: each.into_iter().map(|message| message.get().to_owned()).collect(),
+            messages: format!("{instructions}{}", messages.strip_suffix(']').unwrap_or(messages)),
+            each: prompt.into_iter().chain(each.into_iter().map(RawValue::get)).map(str::to_owned).collect(),
         }
     }
 
@@ -139,6 +142,21 @@ mod tests {
         assert_eq!(overlap.bytes, TOOLS.len() + 1 + one.len() + 1 + two.len());
         assert_eq!((overlap.messages, overlap.of_messages), (2, 3));
         assert_eq!(overlap.of_bytes, overlap.bytes + 1 + three.len());
+    }
+
+    #[test]
+    fn instructions_count_as_the_first_message() {
+        let mut cache = ImplicitCache::new();
+        let body = |instructions: &str, items: &str| {
+            format!(r#"{{"model":"m","tools":{TOOLS},"instructions":"{instructions}","input":[{items}]}}"#).into_bytes()
+        };
+        let (one, two) = (r#"{"role":"user"}"#, r#"{"type":"function_call"}"#);
+        let first = cache.bill(&body("You help.", one));
+        let longer = cache.bill(&body("You help.", &format!("{one},{two}")));
+        assert_eq!((longer.read, longer.prompt), (first.prompt, first.prompt + longer.last));
+        assert_eq!((longer.overlap.unwrap().messages, longer.overlap.unwrap().of_messages), (2, 3));
+        let changed = overlap(&mut cache, &body("You hold.", one));
+        assert_eq!((changed.messages, changed.bytes), (0, TOOLS.len() + r#""You h"#.len()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{media, object, only, text};
+use super::{is_name, media, object, only, text};
 use crate::wire::list;
 
 /// The parameters of the stable API.
@@ -337,11 +337,6 @@ fn check_text(block: &Map<String, Value>, place: &str) -> Result<(), String> {
         "" => Err(format!("{place}: the text is empty")),
         _ => Ok(()),
     }
-}
-
-fn is_name(name: &str, longest: usize) -> bool {
-    let allowed = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
-    !name.is_empty() && name.len() <= longest && name.chars().all(allowed)
 }
 
 /// The positions of the marks, as JSON pointers in reading order.

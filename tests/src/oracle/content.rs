@@ -57,7 +57,7 @@ pub(super) fn check_assistant_content(content: Option<&Value>, place: &str) -> R
     }
 }
 
-fn check_words(part: &Map<String, Value>, key: &str, place: &str) -> Result<(), String> {
+pub(super) fn check_words(part: &Map<String, Value>, key: &str, place: &str) -> Result<(), String> {
     only(part, &["type", key], place)?;
     match text(part, key, place)?.trim() {
         "" => Err(format!("{place}: the text is empty")),
@@ -70,7 +70,7 @@ fn check_image(part: &Map<String, Value>, place: &str) -> Result<(), String> {
     let image = object(part.get("image_url").unwrap_or(&Value::Null), place)?;
     only(image, &["url", "detail"], place)?;
     let url = text(image, "url", place)?;
-    if image.get("detail").is_some_and(|detail| !["auto", "low", "high"].iter().any(|known| detail == known)) {
+    if image.get("detail").is_some_and(|detail| !is_detail(detail)) {
         return Err(format!("{place}: `detail` is neither auto, low nor high"));
     }
     if !url.starts_with("data:") {
@@ -78,6 +78,11 @@ fn check_image(part: &Map<String, Value>, place: &str) -> Result<(), String> {
     }
     let (media_type, data) = of_data_url(url, place)?;
     check_picture(media_type, data, place)
+}
+
+/// Whether it says how closely the model looks at a picture.
+pub(super) fn is_detail(detail: &Value) -> bool {
+    ["auto", "low", "high"].iter().any(|known| detail == known)
 }
 
 fn check_file(part: &Map<String, Value>, place: &str) -> Result<(), String> {

@@ -6,7 +6,7 @@ use super::*;
 use crate::wire::examples;
 
 fn request(messages: Value) -> Value {
-    let [_, mut request] = examples::both();
+    let [_, mut request, _] = examples::all();
     request["messages"] = messages;
     request
 }
@@ -30,7 +30,7 @@ fn result(id: &str) -> Value {
 
 #[test]
 fn a_conversation_with_calls_and_results_is_accepted() {
-    let [_, example] = examples::both();
+    let [_, example, _] = examples::all();
     assert_eq!(check_anthropic_request(&example), Ok(()));
     let messages = json!([
         user(json!("hi")),
@@ -81,7 +81,7 @@ fn an_invalid_conversation_is_refused_with_its_position() {
 
 #[test]
 fn unknown_keys_are_refused_everywhere() {
-    let [_, good] = examples::both();
+    let [_, good, _] = examples::all();
     for (place, key) in [
         ("", "stream_options"),
         ("", "cache_control"),
@@ -101,7 +101,7 @@ fn unknown_keys_are_refused_everywhere() {
 
 #[test]
 fn invalid_values_are_refused() {
-    let [_, good] = examples::both();
+    let [_, good, _] = examples::all();
     for (place, value, rule) in [
         ("/max_tokens", json!(0), "max_tokens"),
         ("/max_tokens", json!(null), "max_tokens"),
@@ -129,7 +129,7 @@ fn invalid_values_are_refused() {
 
 #[test]
 fn at_most_four_marks_are_allowed_and_none_on_an_empty_block() {
-    let [_, mut request] = examples::both();
+    let [_, mut request, _] = examples::all();
     let mark = json!({"type": "ephemeral"});
     let places = ["/tools/0", "/messages/0/content/0", "/messages/2/content/1", "/messages/2/content/0"];
     for place in &places[..3] {
