@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request};
+use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request, assert_valid_responses_request};
 use hermes_tests::{Home, Reply, Server, dead_endpoint};
 use serde_json::{Value, json};
 
@@ -28,17 +28,35 @@ struct Mode {
     half: fn() -> String,
     /// Events that begin this call.
     call: fn(usize) -> String,
+    /// An error in the middle of a stream.
+    error: fn() -> String,
     check: fn(&Value),
 }
 
 const MODES: &[Mode] = &[
-    Mode { name: "chat_completions", base: "/v1", half: chat_half, call: chat_call, check: assert_valid_request },
+    Mode {
+        name: "chat_completions",
+        base: "/v1",
+        half: chat_half,
+        call: chat_call,
+        error: chat_error,
+        check: assert_valid_request,
+    },
     Mode {
         name: "anthropic_messages",
         base: "",
         half: anthropic_half,
         call: anthropic_call,
+        error: anthropic_error,
         check: assert_valid_anthropic_request,
+    },
+    Mode {
+        name: "codex_responses",
+        base: "/v1",
+        half: responses_half,
+        call: responses_call,
+        error: responses_error,
+        check: assert_valid_responses_request,
     },
 ];
 
@@ -54,6 +72,10 @@ fn chat_call(number: usize) -> String {
     let call = json!({"index": number, "id": format!("c{number}"), "type": "function",
         "function": {"name": "read_file", "arguments": "{}"}});
     event("", &json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
+}
+
+fn chat_error() -> String {
+    event("", &json!({"error": {"message": "something broke", "type": "server_error", "code": "server_error"}}))
 }
 
 fn anthropic_half() -> String {
@@ -73,6 +95,40 @@ fn anthropic_call(number: usize) -> String {
     let block = json!({"type": "tool_use", "id": format!("c{number}"), "name": "read_file", "input": {}});
     let start = json!({"type": "content_block_start", "index": number + 1, "content_block": block});
     event("content_block_start", &start)
+}
+
+fn anthropic_error() -> String {
+    event("error", &json!({"type": "error", "error": {"type": "api_error", "message": "something broke"}}))
+}
+
+fn responses_half() -> String {
+    let response = json!({"id": "r", "object": "response", "status": "in_progress", "model": "m", "output": []});
+    let message = json!({"type": "message", "id": "m", "role": "assistant", "status": "in_progress", "content": []});
+    let text = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "item_id": "m",
+        "delta": HALF});
+    [
+        event("response.created", &json!({"type": "response.created", "response": response})),
+        responses_item(0, &message),
+        event("response.output_text.delta", &text),
+    ]
+    .concat()
+}
+
+fn responses_call(number: usize) -> String {
+    let call = json!({"type": "function_call", "id": format!("fc{number}"), "call_id": format!("c{number}"),
+        "name": "read_file", "arguments": "", "status": "in_progress"});
+    responses_item(number + 1, &call)
+}
+
+fn responses_item(at: usize, item: &Value) -> String {
+    let added = json!({"type": "response.output_item.added", "output_index": at, "item": item});
+    event("response.output_item.added", &added)
+}
+
+fn responses_error() -> String {
+    let response = json!({"id": "r", "object": "response", "status": "failed", "model": "m", "output": [],
+        "error": {"code": "server_error", "message": "something broke"}});
+    event("response.failed", &json!({"type": "response.failed", "response": response}))
 }
 
 /// Bytes that are sent for a request; the connection is closed behind them.
@@ -122,6 +178,7 @@ fn faults(mode: &Mode) -> Vec<(&'static str, Answer)> {
         ("501", shortly("501 Not Implemented", "not now")),
         ("520", answer("520 Unknown", "content-type: text/html\r\nretry-after-ms: 1\r\n", page)),
         ("529", shortly("529 Overloaded", "overloaded")),
+        ("error inside a stream", stream(format!("{half}{}", (mode.error)()).as_bytes())),
         ("cut stream", stream(half.as_bytes())),
         ("garbage event", stream(format!("{half}data: {{\"nonsense\n\ndata: {{}}\n\n").as_bytes())),
         ("oversized line", stream(&[b"data: ".as_slice(), &vec![b'x'; 17 << 20]].concat())),
@@ -229,7 +286,8 @@ fn every_failure_of_a_server_has_its_message_and_the_session_goes_on() {
     let mut table: Vec<(String, BTreeMap<String, Vec<&str>>)> = Vec::new();
     for mode in MODES {
         for (at, (fault, row)) in rows(mode).into_iter().enumerate() {
-            let row = row.replace("/v1/chat/completions", "/…").replace("/v1/messages", "/…");
+            let row =
+                row.replace("/v1/chat/completions", "/…").replace("/v1/messages", "/…").replace("/v1/responses", "/…");
             if table.len() <= at {
                 table.push((fault, BTreeMap::new()));
             }
