@@ -5,6 +5,7 @@ mod commands;
 mod crash;
 mod damaged;
 mod logins;
+mod modes;
 mod pictures;
 mod providers;
 mod recall;

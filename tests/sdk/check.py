@@ -3,139 +3,17 @@
 usage: check.py FOLDER…
 
 A folder has one file per request, whose name contains the wire format: `7.anthropic_messages.json`, or packed
-`chat_completions-branch.json.gz`. Other files are ignored. Every body is validated with
-pydantic against the parameter types of `anthropic` and `openai`, with unknown keys forbidden. Then the rules are checked that
-the types do not express: every call has its result in the next message, and no result is without a call. At last the script
+`chat_completions-branch.json.gz`. Other files are ignored. Every body is checked by `sdk_types.py`. At last the script
 damages valid bodies and requires that each damaged one is rejected. It prints what it checked, and fails on any other outcome.
 """
 
-import collections.abc
 import copy
 import gzip
 import json
 import pathlib
 import sys
-import typing
 
-# The SDKs type lists as `Iterable`, which pydantic validates only when they are read. As lists they are validated at once.
-ITERABLE = typing.Iterable
-typing.Iterable = typing.List
-import anthropic.types.message_create_params as messages_params  # noqa: E402
-import openai.types.chat.completion_create_params as chat_params  # noqa: E402
-
-typing.Iterable = ITERABLE
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError  # noqa: E402
-from typing_extensions import is_typeddict  # noqa: E402
-
-# Members outside the official types that a gateway takes back: only from the provider that sent them.
-REASONING = ("reasoning_content", "reasoning_details")
-# Cache marks, which gateways of chat completions take in content parts.
-MARK = "cache_control"
-
-
-def strict():
-    """Forbids unknown keys in every parameter type of both SDKs."""
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-    models = []
-    for name, module in list(sys.modules.items()):
-        if not name.startswith(("anthropic.types.", "openai.types.")):
-            continue
-        for kind, value in list(vars(module).items()):
-            if value in (typing.Iterable, collections.abc.Iterable):
-                setattr(module, kind, typing.List)
-            # What an SDK reads from a file; a body has only text.
-            if kind in ("Base64FileInput", "FileTypes"):
-                setattr(module, kind, str)
-            if is_typeddict(value):
-                value.__pydantic_config__ = config
-            # Blocks of replies are allowed in requests as well, and allow unknown keys by themselves.
-            if isinstance(value, type) and issubclass(value, BaseModel) and value.model_config.get("extra") == "allow":
-                value.model_config["extra"] = "forbid"
-                models.append(value)
-    for model in models:
-        model.model_rebuild(force=True)
-
-
-def adapters(module, name):
-    return {
-        False: TypeAdapter(getattr(module, name + "NonStreaming")),
-        True: TypeAdapter(getattr(module, name + "Streaming")),
-    }
-
-
-class Invalid(Exception):
-    pass
-
-
-class Checker:
-    def __init__(self):
-        strict()
-        self.types = {
-            "anthropic_messages": adapters(messages_params, "MessageCreateParams"),
-            "chat_completions": adapters(chat_params, "CompletionCreateParams"),
-        }
-
-    def check(self, wire, body):
-        if wire == "chat_completions":
-            body = without_extensions(body)
-        try:
-            self.types[wire][body.get("stream") is True].validate_python(body, strict=True)
-        except ValidationError as error:
-            # A union reports each of its types; the deepest place is the one that was meant.
-            deepest = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
-            # Names of whole unions are left out.
-            place = ".".join(part for part in map(str, deepest["loc"]) if len(part) < 40)
-            raise Invalid(f"{place}: {deepest['msg']}") from None
-        {"anthropic_messages": pairs_of_blocks, "chat_completions": pairs_of_messages}[wire](body["messages"])
-
-
-def without_extensions(body):
-    body = copy.deepcopy(body)
-    for message in body.get("messages", []):
-        if message.get("role") == "assistant":
-            for key in REASONING:
-                message.pop(key, None)
-        if isinstance(message.get("content"), list):
-            for part in message["content"]:
-                part.pop(MARK, None)
-    return body
-
-
-def blocks(message):
-    return message["content"] if isinstance(message["content"], list) else []
-
-
-def pairs_of_blocks(messages):
-    calls = []
-    for number, message in enumerate(messages):
-        if message["role"] != ("user", "assistant")[number % 2]:
-            raise Invalid(f"message {number} is of the role {message['role']}")
-        results = [block["tool_use_id"] for block in blocks(message) if block["type"] == "tool_result"]
-        if sorted(results) != sorted(calls):
-            raise Invalid(f"message {number} has results for {results}, and {calls} were called")
-        if any(block["type"] == "tool_result" for block in blocks(message)[len(results) :]):
-            raise Invalid(f"message {number} has results behind other blocks")
-        calls = [block["id"] for block in blocks(message) if block["type"] == "tool_use"]
-        if message["role"] == "assistant" and blocks(message) and "thinking" in blocks(message)[-1]["type"]:
-            raise Invalid(f"message {number} ends with reasoning")
-    if not messages or calls or messages[-1]["role"] != "user":
-        raise Invalid("there is nothing to answer")
-
-
-def pairs_of_messages(messages):
-    calls = []
-    for number, message in enumerate(messages):
-        if message["role"] == "tool":
-            if message["tool_call_id"] not in calls:
-                raise Invalid(f"message {number} answers {message['tool_call_id']}, which waits for no result")
-            calls.remove(message["tool_call_id"])
-            continue
-        if calls:
-            raise Invalid(f"message {number} comes before the results of {calls}")
-        calls = [call["id"] for call in message.get("tool_calls") or []]
-    if not messages or calls or messages[-1]["role"] not in ("user", "tool"):
-        raise Invalid("there is nothing to answer")
+from sdk_types import Checker, Invalid, blocks, messages_of
 
 
 def damaged(wire, body):
@@ -146,28 +24,36 @@ def damaged(wire, body):
         if change(other) is not False:
             yield what, other
 
-    def first(messages, fits):
-        return next((block for message in messages for block in blocks(message) if fits(block)), None)
-
-    def set_in(fits, key, value):
+    def set_in(within, fits, key, value):
         def change(other):
-            block = first(other["messages"], fits)
-            if block is None:
+            found = next((one for message in messages_of(other) for one in within(message) if fits(one)), None)
+            if found is None:
                 return False
-            block[key] = value
+            found[key] = value
 
         return change
 
+    def set_in_message(fits, key, value):
+        return set_in(lambda message: [message], fits, key, value)
+
+    def set_in_block(fits, key, value):
+        return set_in(blocks, fits, key, value)
+
+    def kind(name):
+        return lambda one: one.get("type") == name
+
     def leave_out_last(other):
-        left_out = other["messages"].pop()
+        messages = messages_of(other)
+        left_out = messages.pop()
         # The pictures of results may be missing: the results before them are complete.
-        if left_out["role"] == "user" and other["messages"] and other["messages"][-1]["role"] == "tool":
+        if left_out.get("role") == "user" and messages and messages[-1].get("role") == "tool":
             return False
 
     def drop_results(other):
-        for message in list(other["messages"]):
-            if message["role"] == "tool":
-                other["messages"].remove(message)
+        messages = messages_of(other)
+        for message in list(messages):
+            if message.get("role") == "tool" or message.get("type") == "function_call_output":
+                messages.remove(message)
                 return None
             for block in blocks(message):
                 if block["type"] == "tool_result":
@@ -177,27 +63,36 @@ def damaged(wire, body):
         return False
 
     yield from changed("an unknown key of the request", lambda other: other.update(session="x"))
-    yield from changed("an unknown key of a message", lambda other: other["messages"][-1].update(id="x"))
-    yield from changed("a number as content", lambda other: other["messages"][0].update(content=1))
-    yield from changed("an unknown role", lambda other: other["messages"][0].update(role="human"))
+    yield from changed("an unknown key of a message", lambda other: messages_of(other)[-1].update(id_of_log="x"))
+    yield from changed("a number as content", lambda other: messages_of(other)[0].update(content=1))
+    yield from changed("an unknown role", lambda other: messages_of(other)[0].update(role="human"))
     yield from changed("no model", lambda other: other.pop("model"))
-    yield from changed("no messages", lambda other: other["messages"].clear())
+    yield from changed("no messages", lambda other: messages_of(other).clear())
     yield from changed("the last message left out", leave_out_last)
     yield from changed("a lost result", drop_results)
     if wire == "anthropic_messages":
-        kind = lambda name: lambda block: block["type"] == name  # noqa: E731
-        nested = lambda block: block["type"] == "image"  # noqa: E731
+        nested = {"type": "base64", "data": ""}
         yield from changed("no max_tokens", lambda other: other.pop("max_tokens"))
-        yield from changed("an unknown type of block", set_in(lambda block: True, "type", "picture"))
-        yield from changed("an unknown key of a block", set_in(lambda block: True, "id_of_log", 1))
-        yield from changed("a picture without its type", set_in(nested, "source", {"type": "base64", "data": ""}))
-        yield from changed("reasoning without its signature", set_in(kind("thinking"), "signature", None))
-        yield from changed("redacted reasoning as an object", set_in(kind("redacted_thinking"), "data", {}))
-        yield from changed("a result for another call", set_in(kind("tool_result"), "tool_use_id", "other"))
-        yield from changed("a call with a text as input", set_in(kind("tool_use"), "input", "{}"))
+        yield from changed("an unknown type of block", set_in_block(lambda block: True, "type", "picture"))
+        yield from changed("an unknown key of a block", set_in_block(lambda block: True, "id_of_log", 1))
+        yield from changed("a picture without its type", set_in_block(kind("image"), "source", nested))
+        yield from changed("reasoning without its signature", set_in_block(kind("thinking"), "signature", None))
+        yield from changed("redacted reasoning as an object", set_in_block(kind("redacted_thinking"), "data", {}))
+        yield from changed("a result for another call", set_in_block(kind("tool_result"), "tool_use_id", "other"))
+        yield from changed("a call with a text as input", set_in_block(kind("tool_use"), "input", "{}"))
+    elif wire == "chat_completions":
+        nested = {"detail": "auto"}
+        yield from changed("a picture without an address", set_in_block(kind("image_url"), "image_url", nested))
     else:
-        nested = lambda block: block["type"] == "image_url"  # noqa: E731
-        yield from changed("a picture without an address", set_in(nested, "image_url", {"detail": "auto"}))
+        call, result = kind("function_call"), kind("function_call_output")
+        yield from changed("an item of an unknown type", set_in_message(lambda item: True, "type", "thought"))
+        yield from changed("a call with an object as arguments", set_in_message(call, "arguments", {}))
+        yield from changed("a result for another call", set_in_message(result, "call_id", "other"))
+        yield from changed("reasoning without its seal", set_in_message(kind("reasoning"), "encrypted_content", None))
+        yield from changed("reasoning without its summary", set_in_message(kind("reasoning"), "summary", "hm"))
+        yield from changed("a picture as an object", set_in_block(kind("input_image"), "image_url", {}))
+        yield from changed("an unknown type of block", set_in_block(lambda block: True, "type", "text"))
+        yield from changed("a stored conversation", lambda other: other.update(store=True))
 
 
 def bodies(folders, wires):

@@ -11,6 +11,7 @@ pub mod oracle;
 mod process;
 mod reply;
 mod request;
+mod sdk;
 mod server;
 #[cfg(unix)]
 mod terminal;
@@ -22,6 +23,7 @@ pub use home::{Home, KEY, Snapshot, renamed, staged_guest};
 pub use process::{Hermes, Output, Running, binary};
 pub use reply::{Call, Reply};
 pub use request::{Request, unmarked};
+pub use sdk::SdkTypes;
 pub use server::{Server, dead_endpoint};
 #[cfg(unix)]
 pub use terminal::Terminal;

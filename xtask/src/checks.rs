@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::cargo::{Profile, Repository, must, succeeds};
 use crate::guests;
+use crate::sdk_check;
 
 /// Runs the chaos test with this many steps.
 pub(crate) fn chaos(repository: &Repository, steps: &str) -> Result<()> {
@@ -158,6 +159,10 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
     host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
+    let sdks = sdk_check::python(repository);
+    if let Ok(python) = &sdks {
+        host.env(sdk_check::PYTHON, python);
+    }
     if !nextest && passed_on.is_empty() {
         // Nextest leaves them out by its configuration.
         host.args(["--", "--skip", LANGUAGES]);
@@ -168,6 +173,8 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
             failures.push(format!("{name}: {error:#}"));
         }
     };
+    // Without them, the tests that need them fail, and all others run.
+    step("the official SDKs", sdks.map(drop));
     step("host", must(host));
 
     // Arguments select tests of the host, so they exclude the other steps.

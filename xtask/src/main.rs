@@ -27,7 +27,7 @@ usage: cargo xtask COMMAND
 
   demo          build Hermes and demonstrate it, without a key or a network
   test [ARGS]   run all tests; missing test data is a failure; ARGS go to cargo nextest, or to cargo test if nextest
-                is not installed
+                is not installed; needs Python 3 and its package index, for the official SDKs that check requests
   languages [rust|python|javascript|c|go|kept …]
                 build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
                 their compilers, and downloads packages; `kept` builds the components in docs/kinds from JavaScript

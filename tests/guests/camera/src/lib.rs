@@ -1,4 +1,4 @@
-//! Returns a picture: the tool `snap`.
+//! Returns a picture, or nothing at all: the tools `snap` and `blink`.
 
 use hermes_plugin::tools::{Effect, Image, Invocation, Output, Tool};
 use hermes_plugin::{Error, Plugin, Tools};
@@ -18,13 +18,17 @@ impl Plugin for Camera {
 
 impl Tools for Camera {
     fn catalog(&self) -> Result<Vec<Tool>, Error> {
-        let snap = Tool::new("snap", "Takes a picture.", json!({ "type": "object" }));
-        Ok(vec![snap.toolset("camera").effect(Effect::Reads).parallel(true)])
+        let tool = |name, description| {
+            let tool = Tool::new(name, description, json!({ "type": "object" }));
+            tool.toolset("camera").effect(Effect::Reads).parallel(true)
+        };
+        Ok(vec![tool("snap", "Takes a picture."), tool("blink", "Opens the shutter without a film.")])
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
         match invocation.name.as_str() {
             "snap" => Ok(Output::text("a shot of the harbour").image(Image::Bytes(PICTURE.to_vec()))),
+            "blink" => Ok(Output::text("")),
             _ => Err(invocation.unknown()),
         }
     }
