@@ -8,6 +8,7 @@ mod logins;
 mod modes;
 mod pictures;
 mod providers;
+mod reasoning;
 mod recall;
 mod released;
 mod responses;

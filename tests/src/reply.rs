@@ -63,7 +63,8 @@ pub(crate) enum Counters {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Completion {
-    /// Before the text: blocks of Anthropic's messages, items of `reasoning_details`, or items of the Responses API.
+    /// Before the text: blocks of Anthropic's messages, items of `reasoning_details`, texts of `reasoning_content`, or items of
+    /// the Responses API.
     reasoning: Vec<Value>,
     text: String,
     /// Whether the text is a refusal.
@@ -122,7 +123,7 @@ impl Reply {
     }
 
     /// Adds reasoning before the text, in the form of the API that is asked: blocks of the types `thinking` and
-    /// `redacted_thinking`, items of `reasoning_details`, or items of the type `reasoning`.
+    /// `redacted_thinking`, items of `reasoning_details`, texts of `reasoning_content`, or items of the type `reasoning`.
     pub fn thinking(self, reasoning: impl IntoIterator<Item = Value>) -> Self {
         self.with(|completion| completion.reasoning.extend(reasoning))
     }

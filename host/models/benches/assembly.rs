@@ -74,9 +74,9 @@ fn main() {
     );
     let styles = [
         ("chat completions", Style::PLAIN),
-        ("chat, marked", Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope }),
-        ("responses", Style { mode: ApiMode::Responses, marks: Marks::None }),
-        ("anthropic messages", Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native }),
+        ("chat, marked", Style::new(ApiMode::ChatCompletions, Marks::Envelope)),
+        ("responses", Style::new(ApiMode::Responses, Marks::None)),
+        ("anthropic messages", Style::new(ApiMode::AnthropicMessages, Marks::Native)),
     ];
     for (name, style) in styles {
         for size in SIZES {

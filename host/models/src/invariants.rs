@@ -9,8 +9,8 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::Value;
 use sse_stream::SseByteStream;
 
-use crate::Reply;
 use crate::assembly::{Assemble, Broken, LONGEST_NAME, MOST_CALLS, Progress, chat, messages, responses};
+use crate::{Echo, Reply};
 
 /// Reads bytes as the reply of a server, as a stream and as a whole, in each wire format.
 pub fn reply(bytes: &[u8]) {
@@ -37,7 +37,7 @@ enum Format {
 impl Format {
     fn assembly(self) -> Box<dyn Assemble> {
         match self {
-            Self::Chat => Box::new(chat::Assembly::default()),
+            Self::Chat => Box::new(chat::Assembly::new(Echo::RETURNED)),
             Self::Responses => Box::new(responses::Assembly::default()),
             Self::Messages => Box::new(messages::Assembly::new(false)),
             Self::Formed => Box::new(messages::Assembly::new(true)),

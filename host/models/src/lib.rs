@@ -48,6 +48,7 @@ mod offline;
 mod prefix;
 mod price;
 mod providers;
+mod reasoning;
 mod remote;
 mod route;
 mod secret;
@@ -75,6 +76,7 @@ pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
+pub use reasoning::Echo;
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
     resolve_auxiliary, resolve_embeddings,

@@ -1,11 +1,12 @@
-//! The style of a route: its wire format, and where it takes cache marks.
+//! The style of a route: its wire format, where it takes cache marks, and which reasoning goes back.
 //!
-//! Which routes of chat completions take marks is data of `providers`. The route decides and never the vendor of the model.
+//! Which routes of chat completions take marks is data of `providers`, and what goes back is data of `reasoning`. The route decides
+//! and never the vendor of the model.
 
 use hermes_conversation::Shown;
 use url::Url;
 
-use crate::{Rendered, providers};
+use crate::{Echo, Rendered, providers};
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,16 +65,38 @@ pub struct Style {
     pub mode: ApiMode,
     /// Where marks go.
     pub marks: Marks,
+    /// Which reasoning goes back.
+    pub echo: Echo,
 }
 
 impl Style {
     /// Chat completions without marks.
-    pub const PLAIN: Style = Style { mode: ApiMode::ChatCompletions, marks: Marks::None };
+    pub const PLAIN: Style = Style::new(ApiMode::ChatCompletions, Marks::None);
+
+    /// A style of a provider that reads the reasoning which it writes.
+    pub const fn new(mode: ApiMode, marks: Marks) -> Self {
+        Self { mode, marks, echo: Echo::RETURNED }
+    }
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
     pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
         let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
-        Self { mode, marks }
+        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)) }
+    }
+
+    /// Every style in which a request of this wire format may have been written, the likeliest first: this style, if it is one.
+    pub fn candidates(self, mode: ApiMode) -> Vec<Self> {
+        let format = mode.format();
+        let mut candidates: Vec<Self> = Some(self).filter(|own| own.mode == mode).into_iter().collect();
+        for echo in Echo::ALL {
+            for marked in [false, true] {
+                let candidate = Self { mode, marks: format.marks(marked), echo: format.echo(echo) };
+                if !candidates.contains(&candidate) {
+                    candidates.push(candidate);
+                }
+            }
+        }
+        candidates
     }
 
     /// Whether a message is sent in this style. Only results of chat completions have no pictures of their own, so that the
@@ -91,6 +114,15 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_style_of_a_wire_format_is_tried_once() {
+        let count = |mode| Style::PLAIN.candidates(mode).len();
+        assert_eq!(Style::PLAIN.candidates(ApiMode::ChatCompletions)[0], Style::PLAIN);
+        assert_eq!(count(ApiMode::ChatCompletions), 2 * Echo::ALL.len());
+        assert_eq!(count(ApiMode::Responses), 1, "its items say themselves what goes back");
+        assert_eq!(count(ApiMode::AnthropicMessages), 2, "with and without reasoning that is demanded");
+    }
 
     #[test]
     fn the_documentation_names_every_wire_format_and_the_date_of_the_prices() {

@@ -7,6 +7,7 @@
 mod cache;
 mod failures;
 mod messages;
+mod reasoning;
 mod replies;
 mod responses;
 mod routes;

@@ -37,7 +37,14 @@ impl Completion {
         };
 
         let mut frames = vec![delta(json!({"role": "assistant", "content": ""}), Value::Null)];
-        frames.extend(self.reasoning.iter().map(|item| delta(json!({"reasoning_details": [item]}), Value::Null)));
+        for reasoning in &self.reasoning {
+            match reasoning {
+                Value::String(text) => frames.extend(
+                    pieces(text, self.step).map(|piece| delta(json!({"reasoning_content": piece}), Value::Null)),
+                ),
+                item => frames.push(delta(json!({"reasoning_details": [item]}), Value::Null)),
+            }
+        }
         let said = self.said();
         frames.extend(pieces(&self.text, self.step).map(|piece| delta(json!({said: piece}), Value::Null)));
         for (index, call) in self.calls.iter().enumerate() {
@@ -67,8 +74,12 @@ impl Completion {
             .collect();
         let mut message = json!({"role": "assistant", "content": null});
         message[self.said()] = self.text.as_str().into();
-        if !self.reasoning.is_empty() {
-            message["reasoning_details"] = self.reasoning.clone().into();
+        let (texts, items): (Vec<_>, Vec<_>) = self.reasoning.iter().cloned().partition(Value::is_string);
+        if !texts.is_empty() {
+            message["reasoning_content"] = texts.iter().filter_map(Value::as_str).collect::<String>().into();
+        }
+        if !items.is_empty() {
+            message["reasoning_details"] = items.into();
         }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hermes_conversation::{Conversation, MessageId, Model, SessionId};
-use hermes_models::{ApiMode, Marks, Rendered, Style};
+use hermes_models::{ApiMode, Rendered};
 use hermes_prompt::ledger::Fingerprint;
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore, StoreError, StoredView};
 
@@ -105,12 +105,11 @@ impl Recorded<'_> {
             let seen = conversation.messages().iter().take_while(|message| Some(message.id) <= record.through);
             Conversation::new(seen.cloned())
         };
-        // The ledger does not record the style of cache marks. At most one style gives the recorded fingerprint.
-        for marks in [terms.style.marks, Marks::None, Marks::Envelope, Marks::Native] {
+        // The ledger does not record where marks went and which reasoning. At most one style gives the recorded fingerprint.
+        for style in terms.style.candidates(mode) {
             let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
             let same_model = model == terms.model;
-            let then =
-                RequestSettings { style: Style { mode, marks }, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
+            let then = RequestSettings { style, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
             // Rendered messages can be reused only within the same style.
             let mut others = HashMap::new();
             let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::*;
+use crate::Echo;
 
 /// Far more than the work takes in a debug build on a busy machine, and far less than quadratic work would take.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -48,7 +49,7 @@ fn calls_beyond_the_limit_are_neither_collected_nor_accepted() {
     let one_by_one: Vec<Value> = (0..10_000).map(|at| chunk(vec![call(at, "x")])).collect();
     let at_once = vec![chunk((0..100_000).map(|at| call(at, "x")).collect())];
     for events in [one_by_one, at_once] {
-        let mut assembly = Box::new(chat::Assembly::default());
+        let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
         take_all(assembly.as_mut(), events);
         assert_eq!(assembly.calls(), MOST_CALLS + 1);
         assert_eq!(finished(assembly, chat_end()), Err(Broken::TooManyCalls));
@@ -105,7 +106,7 @@ fn items_of_the_responses_api_without_numbers_are_read_in_one_pass() {
 #[test]
 fn a_whole_reply_is_not_read_beyond_the_limit_of_calls() {
     let calls: Vec<Value> = (0..100_000).map(|at| call(at, "x")).collect();
-    let mut chat = chat::Assembly::default();
+    let mut chat = chat::Assembly::new(Echo::RETURNED);
     let reply = json!({"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]});
     chat.take_whole(&reply, &mut |_| {}).unwrap();
     assert_eq!(chat.calls(), MOST_CALLS + 1);
@@ -118,7 +119,7 @@ fn a_whole_reply_is_not_read_beyond_the_limit_of_calls() {
 
 #[test]
 fn as_many_calls_as_the_limit_get_ids_of_their_own() {
-    let mut assembly = Box::new(chat::Assembly::default());
+    let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
     // Ids that are already numbered like the repeated one.
     let ids = (0..MOST_CALLS).map(|at| if at % 2 == 0 { "x".to_owned() } else { format!("x_{}", at / 2 + 2) });
     take_all(assembly.as_mut(), ids.enumerate().map(|(at, id)| chunk(vec![call(at, &id)])));
@@ -145,7 +146,7 @@ fn a_call_that_repeats_its_name_while_its_arguments_grow_is_read_in_one_pass() {
         |arguments: &str| chunk(vec![json!({"index": 0, "function": {"name": "write", "arguments": arguments}})]);
     // A closing bracket inside of a text looks like the end of the object to a careless reader.
     for filler in ["aaaaaaaa", "}}}}}}}}", "\\\"}\\\"}", "        "] {
-        let mut assembly = Box::new(chat::Assembly::default());
+        let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
         take_all(assembly.as_mut(), [piece("{\"text\":\"")]);
         take_all(assembly.as_mut(), (0..100_000).map(|_| piece(filler)));
         take_all(assembly.as_mut(), [piece("\"}"), piece("{\"next\":1}")]);
@@ -157,7 +158,7 @@ fn a_call_that_repeats_its_name_while_its_arguments_grow_is_read_in_one_pass() {
 
 #[test]
 fn broken_arguments_are_parsed_once_however_they_go_on() {
-    let mut assembly = Box::new(chat::Assembly::default());
+    let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
     let piece =
         |arguments: &str| chunk(vec![json!({"index": 0, "function": {"name": "write", "arguments": arguments}})]);
     take_all(assembly.as_mut(), [piece(&format!("{{{}}}", "x".repeat(1 << 20)))]);
@@ -168,7 +169,7 @@ fn broken_arguments_are_parsed_once_however_they_go_on() {
 
 #[test]
 fn items_of_reasoning_with_endless_ids_are_read_in_one_pass() {
-    let mut assembly = Box::new(chat::Assembly::default());
+    let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
     let item = |at: usize| {
         let item = json!({"type": "reasoning.text", "index": 0, "id": format!("r{at}"), "text": "x"});
         json!({"choices": [{"delta": {"reasoning_details": [item]}}]})
@@ -182,10 +183,10 @@ fn items_of_reasoning_with_endless_ids_are_read_in_one_pass() {
 fn long_names_are_refused_and_long_ids_replaced() {
     let long = "n".repeat(1 << 20);
     let named = |name: &str, id: &str| chunk(vec![json!({"index": 0, "id": id, "function": {"name": name}})]);
-    let mut assembly = Box::new(chat::Assembly::default());
+    let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
     take_all(assembly.as_mut(), [named(&long, "x")]);
     assert_eq!(finished(assembly, chat_end()), Err(Broken::LongName));
-    let mut assembly = Box::new(chat::Assembly::default());
+    let mut assembly = Box::new(chat::Assembly::new(Echo::RETURNED));
     take_all(assembly.as_mut(), [named("ls", &long)]);
     assert_eq!(finished(assembly, chat_end()).unwrap().tool_calls[0].id, "made_1");
 }

@@ -11,24 +11,28 @@ use serde_json::{Map, Value};
 
 use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, object::ObjectScan, settle};
 use crate::{
-    Delta, Finish, OnDelta, Reply,
+    Delta, Echo, Finish, OnDelta, Reply,
     failure::Stated,
+    reasoning::{CONTENT_KEY, DETAILS_KEY, TEXT_KEY},
     usage,
-    wire::chat::{CONTENT_KEY, DETAILS_KEY},
 };
 
 /// Between the text of a reply and its refusal, as between any two parts that are words.
 const BEFORE_REFUSAL: &str = "\n\n";
 
 /// What has arrived of a reply.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Assembly {
+    /// What the provider wants back.
+    echo: Echo,
     text: String,
     /// The reasoning as it is shown.
     reasoning: String,
-    /// The value of `reasoning_content`, which its provider wants back.
+    /// The value of `reasoning_content`.
     reasoning_content: String,
-    /// The items of `reasoning_details`, which their provider wants back.
+    /// The value of `reasoning`.
+    reasoning_text: String,
+    /// The items of `reasoning_details`.
     details: Vec<Value>,
     refusal: String,
     calls: Vec<Slot>,
@@ -147,6 +151,26 @@ impl Assemble for Assembly {
 }
 
 impl Assembly {
+    /// For a reply of a provider that wants this reasoning back.
+    pub(crate) fn new(echo: Echo) -> Self {
+        Self {
+            echo,
+            text: String::new(),
+            reasoning: String::new(),
+            reasoning_content: String::new(),
+            reasoning_text: String::new(),
+            details: Vec::new(),
+            refusal: String::new(),
+            calls: Vec::new(),
+            scans: Vec::new(),
+            newest: BTreeMap::new(),
+            finish: None,
+            usage: None,
+            model: None,
+            ended: false,
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.text.is_empty()
             && self.reasoning.is_empty()
@@ -155,14 +179,17 @@ impl Assembly {
             && self.calls.is_empty()
     }
 
-    /// What the provider wants back unchanged. Plain `reasoning` is only for people to read.
+    /// What the provider wants back unchanged. Other members are only for people to read.
     fn payload(&self) -> Option<ProviderPayload> {
         let mut members = Map::new();
-        if !self.reasoning_content.is_empty() {
-            members.insert(CONTENT_KEY.to_owned(), self.reasoning_content.clone().into());
-        }
-        if !self.details.is_empty() {
-            members.insert(DETAILS_KEY.to_owned(), self.details.clone().into());
+        for key in self.echo.members {
+            let value = match *key {
+                CONTENT_KEY if !self.reasoning_content.is_empty() => self.reasoning_content.clone().into(),
+                TEXT_KEY if !self.reasoning_text.is_empty() => self.reasoning_text.clone().into(),
+                DETAILS_KEY if !self.details.is_empty() => self.details.clone().into(),
+                _ => continue,
+            };
+            members.insert((*key).to_owned(), value);
         }
         (!members.is_empty()).then(|| ProviderPayload::untagged(Value::Object(members).to_string()))
     }
@@ -171,12 +198,14 @@ impl Assembly {
         if let Some(more) = delta.get(CONTENT_KEY).and_then(Value::as_str) {
             self.reasoning_content.push_str(more);
         }
+        if let Some(more) = delta.get(TEXT_KEY).and_then(Value::as_str) {
+            self.reasoning_text.push_str(more);
+        }
         let new_details = delta.get(DETAILS_KEY).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         details::append(&mut self.details, new_details, whole);
         // Some servers send the same words under several names.
-        let named = ["reasoning", CONTENT_KEY]
-            .iter()
-            .find_map(|key| delta.get(key).map(text_of).filter(|text| !text.is_empty()));
+        let named =
+            [TEXT_KEY, CONTENT_KEY].iter().find_map(|key| delta.get(key).map(text_of).filter(|text| !text.is_empty()));
         if let Some(more) = named.or_else(|| details::words(new_details)) {
             on_delta(Delta::Reasoning(&more));
             self.reasoning.push_str(&more);

@@ -9,7 +9,7 @@ use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
 
 use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle};
-use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
+use crate::{Delta, Echo, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
 
 /// What has arrived of a reply.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub(crate) struct Assembly {
     ended: bool,
     /// The reply is the input of the one tool that was offered for it.
     formed: bool,
+    /// Whether the provider demands reasoning back that it has not signed.
+    demanded: bool,
 }
 
 #[derive(Debug)]
@@ -49,14 +51,18 @@ struct Thought {
 }
 
 impl Thought {
-    /// The block as the provider takes it back. It refuses one without a signature.
-    fn payload(mut self) -> Option<ProviderPayload> {
-        if self.signature.is_empty() {
+    /// The block as the provider takes it back. Most refuse one without a signature; others sign nothing and demand every block.
+    fn payload(mut self, demanded: bool) -> Option<ProviderPayload> {
+        if self.signature.is_empty() && !demanded {
             return None;
         }
         self.block.insert("type".to_owned(), "thinking".into());
         self.block.insert("thinking".to_owned(), self.text.into());
-        self.block.insert("signature".to_owned(), self.signature.into());
+        if self.signature.is_empty() {
+            self.block.remove("signature");
+        } else {
+            self.block.insert("signature".to_owned(), self.signature.into());
+        }
         Some(ProviderPayload::untagged(Value::Object(self.block).to_string()))
     }
 }
@@ -65,6 +71,11 @@ impl Assembly {
     /// For a reply; `formed` where it was asked for in a form of its own.
     pub(crate) fn new(formed: bool) -> Self {
         Self { formed, ..Self::default() }
+    }
+
+    /// The same for a provider that wants this reasoning back.
+    pub(crate) fn echoing(self, echo: Echo) -> Self {
+        Self { demanded: echo.demanded, ..self }
     }
 
     fn begin(&mut self, index: u64, block: &Value, on_delta: OnDelta<'_>) {
@@ -289,7 +300,7 @@ impl Assemble for Assembly {
                     if !text.is_empty() {
                         thoughts.push(text.clone());
                     }
-                    parts.push(Part::Reasoning { text, payload: thought.payload() });
+                    parts.push(Part::Reasoning { text, payload: thought.payload(self.demanded) });
                 }
                 Block::Redacted(block) => {
                     let payload = Some(ProviderPayload::untagged(block));

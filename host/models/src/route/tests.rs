@@ -316,12 +316,13 @@ fn the_wire_format_is_configured_or_given_away_by_the_address() {
 fn marks_are_taken_by_the_route_whatever_the_model() {
     let style = |config: &[(&str, &str)]| {
         let lookup = |name: &str| name.ends_with("_API_KEY").then(|| "k".to_owned());
-        resolve(&Wanted::default(), &lookup, &wanted(config)).unwrap().style()
+        let style = resolve(&Wanted::default(), &lookup, &wanted(config)).unwrap().style();
+        (style.mode, style.marks)
     };
-    let chat = |marks| Style { mode: ApiMode::ChatCompletions, marks };
-    let native = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+    let chat = |marks| (ApiMode::ChatCompletions, marks);
+    let native = (ApiMode::AnthropicMessages, Marks::Native);
     assert_eq!(style(&[("provider", "groq")]), chat(Marks::None));
-    assert_eq!(style(&[("provider", "openai")]), Style { mode: ApiMode::Responses, marks: Marks::None });
+    assert_eq!(style(&[("provider", "openai")]), (ApiMode::Responses, Marks::None));
     assert_eq!(style(&[("provider", "openrouter"), ("model", "qwen/qwen3-coder")]), chat(Marks::Envelope));
     assert_eq!(style(&[("base_url", "https://openrouter.ai/api/v1"), ("model", "m")]), chat(Marks::Envelope));
     assert_eq!(style(&[("base_url", "https://openrouter.ai.evil.test/v1"), ("model", "m")]), chat(Marks::None));

@@ -29,8 +29,8 @@ const PAIRED_BEFORE: &str =
 
 fn style(native: bool) -> Style {
     match native {
-        true => Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native },
-        false => Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope },
+        true => Style::new(ApiMode::AnthropicMessages, Marks::Native),
+        false => Style::new(ApiMode::ChatCompletions, Marks::Envelope),
     }
 }
 

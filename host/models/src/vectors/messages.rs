@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{as_blocks, differs, run};
 use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, body};
 
-const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
 
 const SNIFFED: &str = "the type of an image is read from its bytes, and other bytes are refused when they are attached";
 const IMAGE_ALONE: &str = "an image without text is sent";

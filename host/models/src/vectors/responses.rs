@@ -12,7 +12,7 @@ use crate::{
     wire::responses::call_id,
 };
 
-const STYLE: Style = Style { mode: ApiMode::Responses, marks: Marks::None };
+const STYLE: Style = Style::new(ApiMode::Responses, Marks::None);
 
 const NO_ITEM_ID: &str = "calls are sent without the id of their item, which names what a provider has stored";
 const HOST_ID: &str = "a call without an id gets one from the host when its reply is read, which its result has too";

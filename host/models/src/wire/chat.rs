@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use hermes_conversation::{Part, Role, Shown, ToolCall, ToolSchema};
-use serde::{Serialize, de::IgnoredAny};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     quote, raw, system_list, write,
 };
 use crate::{
-    Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
@@ -24,10 +24,8 @@ use crate::{
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
 const NEWER_CAP: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
 
-/// The member of a message with reasoning as one text, as DeepSeek, Kimi and vLLM send it.
-pub(crate) const CONTENT_KEY: &str = "reasoning_content";
-/// The member of a message with reasoning as a list of items, as OpenRouter sends it.
-pub(crate) const DETAILS_KEY: &str = "reasoning_details";
+/// Replaces the reasoning of a reply that has none, for providers that refuse a reply without: they also refuse an empty text.
+const BLANK: &[u8] = br#","reasoning_content":" ""#;
 
 /// OpenAI's chat completions, spoken by most endpoints.
 #[derive(Debug)]
@@ -75,8 +73,8 @@ impl WireFormat for ChatCompletions {
         "]"
     }
 
-    fn assembly(&self, _request: &Request<'_>) -> Box<dyn Assemble> {
-        Box::new(assembly::chat::Assembly::default())
+    fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
+        Box::new(assembly::chat::Assembly::new(request.prefix.style().echo))
     }
 }
 
@@ -223,8 +221,8 @@ fn render(style: Style, message: &Shown) -> Rendered {
         let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(WireCall::from).collect();
         write(&mut out, &calls);
     }
-    for payload in message.parts.iter().filter_map(Part::payload) {
-        members(&mut out, &payload.data);
+    if message.role == Role::Assistant {
+        reasoning(&mut out, message, style.echo);
     }
     if let Some(id) = &message.tool_call_id {
         out.extend_from_slice(br#","tool_call_id":"#);
@@ -286,16 +284,29 @@ fn image_url(out: &mut Vec<u8>, address: &str) {
     out.extend_from_slice(b"}}");
 }
 
-/// Appends the members of a payload, byte for byte, to those of the message. Any other payload than reasoning is left
-/// out: it could replace what the message says, or make the body unreadable.
-fn members(out: &mut Vec<u8>, payload: &str) {
-    let Ok(known) = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(payload) else { return };
-    if known.is_empty() || !known.keys().all(|key| [CONTENT_KEY, DETAILS_KEY].contains(&key.as_str())) {
+/// Appends the reasoning of a reply that goes back to its provider.
+fn reasoning(out: &mut Vec<u8>, message: &Shown, echo: Echo) {
+    let begin = out.len();
+    for payload in message.parts.iter().filter_map(Part::payload) {
+        members(out, &payload.data, echo);
+    }
+    if echo.demanded && out.len() == begin {
+        out.extend_from_slice(BLANK);
+    }
+}
+
+/// Appends the members of a payload that the provider takes, each as it came, to those of the message. A payload with other
+/// members than those of reasoning is left out: it could replace what the message says, or make the body unreadable.
+fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
+    let Ok(members) = serde_json::from_str::<BTreeMap<&str, &RawValue>>(payload) else { return };
+    if !members.keys().all(|key| Echo::ALL.iter().any(|echo| echo.members.contains(key))) {
         return;
     }
-    if let Some(inner) = payload.trim().strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
+    for (key, value) in members.iter().filter(|(key, _)| echo.members.contains(key)) {
         out.push(b',');
-        out.extend_from_slice(inner.trim().as_bytes());
+        quote(out, key);
+        out.push(b':');
+        out.extend_from_slice(value.get().as_bytes());
     }
 }
 

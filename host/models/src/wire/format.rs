@@ -7,7 +7,7 @@ use hermes_conversation::{Role, Shown};
 
 use super::Dialect;
 use crate::{
-    ApiMode, Marks, Prefix, Rendered, Request, Style,
+    ApiMode, Echo, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
@@ -37,6 +37,11 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
 
     /// Where cache marks go. `marked` says whether the route is listed as one that understands marks.
     fn marks(&self, marked: bool) -> Marks;
+
+    /// What of a provider's echo the format distinguishes.
+    fn echo(&self, listed: Echo) -> Echo {
+        listed
+    }
 
     /// Appends the tool list, given in its frozen form.
     fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()>;

@@ -52,8 +52,8 @@ mod tests {
     use super::*;
     use crate::{ApiMode, Breakpoints, Dialect, Marks, Place, Prefix, Request, Style, System, body};
 
-    const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
-    const MARKED: Style = Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope };
+    const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
+    const MARKED: Style = Style::new(ApiMode::ChatCompletions, Marks::Envelope);
 
     fn gif() -> Media {
         Media::image(b"GIF89a\x01\0\x01\0".to_vec(), Some("dot.gif")).unwrap()

@@ -15,7 +15,7 @@ use super::{
     quote, raw, system_list,
 };
 use crate::{
-    Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
     family,
     prefix::{System, SystemMarks},
@@ -28,6 +28,8 @@ const NOTHING_SAID: &str = "(empty message)";
 const NOTHING_ANSWERED: &str = "(empty)";
 /// Replaces a result without text.
 const NO_OUTPUT: &str = "(no output)";
+/// Replaces the reasoning of a reply that has none, for providers that refuse a reply without.
+const BLANK_THINKING: &[u8] = br#"{"type":"thinking","thinking":" "}"#;
 /// The tool that requests a reply with a schema.
 pub(crate) const REPLY_TOOL: &str = "reply";
 /// A cautious number of prompt bytes per token. Some scripts have one token for each character of three bytes.
@@ -68,6 +70,11 @@ impl WireFormat for AnthropicMessages {
         Marks::Native
     }
 
+    /// Signed blocks always go back; a provider differs only by demanding others as well.
+    fn echo(&self, listed: Echo) -> Echo {
+        if listed.demanded { listed } else { Echo::RETURNED }
+    }
+
     fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         self::tools(out, tools)
     }
@@ -96,7 +103,7 @@ impl WireFormat for AnthropicMessages {
     }
 
     fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
-        Box::new(assembly::messages::Assembly::new(request.schema.is_some()))
+        Box::new(assembly::messages::Assembly::new(request.schema.is_some()).echoing(request.prefix.style().echo))
     }
 
     fn output_room(&self, message: &str) -> Option<u32> {
@@ -223,7 +230,7 @@ fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
     let mark = match message.role {
-        Role::Assistant => reply(&mut out, message),
+        Role::Assistant => reply(&mut out, message, style.echo),
         Role::Tool => {
             result(&mut out, message);
             out.len() - 1
@@ -240,11 +247,16 @@ fn render(style: Style, message: &Shown) -> Rendered {
 
 /// The blocks of a reply, and where a mark can be inserted. The API refuses a mark in reasoning, and a message that ends
 /// with reasoning.
-fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
+fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> usize {
     let mut ends_with_reasoning = true;
+    let sent = |part: &Part| part.payload().filter(|payload| is_reasoning(&payload.data, echo)).is_some();
+    if echo.demanded && !message.parts.iter().any(sent) {
+        out.extend_from_slice(BLANK_THINKING);
+    }
     // A message without parts is its text and its calls.
     if message.parts.is_empty() {
         if !message.content.trim().is_empty() {
+            separate(out);
             text_block(out, &message.content);
             ends_with_reasoning = false;
         }
@@ -262,7 +274,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown) -> usize {
             Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(out, text),
             Part::ToolCall(call) => tool_use(out, call),
             part => {
-                if let Some(payload) = part.payload().filter(|payload| is_reasoning(&payload.data)) {
+                if let Some(payload) = part.payload().filter(|payload| is_reasoning(&payload.data, echo)) {
                     out.extend_from_slice(payload.data.trim().as_bytes());
                 } else if let Some(mention) = part.mention() {
                     text_block(out, &mention);
@@ -289,16 +301,23 @@ fn separate(out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a payload is a block of reasoning. Any other one is left out: it could make the body unreadable, or a call
-/// without a result.
-fn is_reasoning(payload: &str) -> bool {
+/// Whether a payload is a block of reasoning that the provider takes. Any other one is left out: it could make the body
+/// unreadable, or a call without a result.
+fn is_reasoning(payload: &str, echo: Echo) -> bool {
     #[derive(Deserialize)]
     struct Block<'a> {
         #[serde(borrow)]
         r#type: Cow<'a, str>,
+        #[serde(borrow)]
+        signature: Option<Cow<'a, str>>,
     }
-    let block = serde_json::from_str::<Block<'_>>(payload);
-    is_object(payload) && block.is_ok_and(|block| ["thinking", "redacted_thinking"].contains(&&*block.r#type))
+    let Some(block) = Some(payload).filter(|payload| is_object(payload)) else { return false };
+    let Ok(block) = serde_json::from_str::<Block<'_>>(block) else { return false };
+    match &*block.r#type {
+        "thinking" => echo.demanded || block.signature.is_some_and(|signature| !signature.is_empty()),
+        "redacted_thinking" => true,
+        _ => false,
+    }
 }
 
 fn tool_use(out: &mut Vec<u8>, call: &ToolCall) {

@@ -21,7 +21,7 @@ use super::{
     quote, raw,
 };
 use crate::{
-    Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
@@ -54,6 +54,11 @@ impl WireFormat for Responses {
     /// Providers cache by themselves; `prompt_cache_key` helps them to find the cache.
     fn marks(&self, _marked: bool) -> Marks {
         Marks::None
+    }
+
+    /// Each item says itself whether it goes back.
+    fn echo(&self, _listed: Echo) -> Echo {
+        Echo::RETURNED
     }
 
     fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {

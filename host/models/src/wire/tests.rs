@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::*;
 use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System};
 
-pub(crate) const ENVELOPE: Style = Style { mode: ApiMode::ChatCompletions, marks: Marks::Envelope };
-pub(crate) const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
-pub(crate) const RESPONSES: Style = Style { mode: ApiMode::Responses, marks: Marks::None };
+pub(crate) const ENVELOPE: Style = Style::new(ApiMode::ChatCompletions, Marks::Envelope);
+pub(crate) const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
+pub(crate) const RESPONSES: Style = Style::new(ApiMode::Responses, Marks::None);
 const STYLES: [Style; 4] = [Style::PLAIN, ENVELOPE, NATIVE, RESPONSES];
 const TOOLS: &str = r#"[{"type":"function","function":{"name":"z","description":"","parameters":{"type":"object"}}}]"#;
 

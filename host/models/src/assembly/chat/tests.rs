@@ -7,7 +7,7 @@ use super::*;
 
 /// The reply, and what a viewer saw.
 fn assemble(chunks: &[Value], done: bool) -> (Result<Reply, Broken>, Vec<String>) {
-    let mut assembly = Assembly::default();
+    let mut assembly = Assembly::new(Echo::RETURNED);
     let mut shown = Vec::new();
     for chunk in chunks {
         let mut on_delta = |delta: Delta<'_>| {
@@ -242,9 +242,31 @@ fn reasoning_that_the_provider_wants_back_is_kept_as_it_came() {
     assert_eq!(kept(&assemble(&pieces, true).0.unwrap()), json!({"reasoning_content": "step one"}));
 
     // `reasoning` alone is for people to read.
-    let (plain, _) =
-        assemble(&[delta(json!({"reasoning": "hm"})), delta(json!({"content": "so"})), finish("stop")], true);
-    assert_eq!(plain.unwrap().parts, []);
+    let plain = [delta(json!({"reasoning": "hm"})), delta(json!({"content": "so"})), finish("stop")];
+    assert_eq!(assemble(&plain, true).0.unwrap().parts, []);
+}
+
+#[test]
+fn only_what_the_provider_takes_back_is_kept() {
+    let reply = |provider: &str| {
+        let url = url::Url::parse("http://127.0.0.1:1/v1").unwrap();
+        let mut assembly = Assembly::new(Echo::of(provider, &url));
+        let details = json!([{"type": "reasoning.text", "text": "hm"}]);
+        let all = json!({"reasoning": "h", "reasoning_content": "hm", "reasoning_details": details});
+        for chunk in [delta(all), delta(json!({"reasoning": "m"})), delta(json!({"content": "so"})), finish("stop")] {
+            assembly.take(&chunk, &mut |_| {}).unwrap();
+        }
+        Box::new(assembly).finish("m", &mut || "made".to_owned()).unwrap()
+    };
+    for (provider, wanted) in [
+        ("deepseek", json!({"reasoning_content": "hm"})),
+        ("openrouter", json!({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]})),
+        ("ollama", json!({"reasoning": "hm"})),
+    ] {
+        assert_eq!(kept(&reply(provider)), wanted, "{provider}");
+    }
+    let groq = reply("groq");
+    assert_eq!((groq.parts.as_slice(), groq.reasoning.as_deref()), (&[][..], Some("hm")));
 }
 
 #[test]
@@ -294,7 +316,7 @@ fn a_whole_completion_without_indexes_keeps_its_calls_apart() {
 
 #[test]
 fn an_error_in_a_stream_is_an_error() {
-    let mut assembly = Assembly::default();
+    let mut assembly = Assembly::new(Echo::RETURNED);
     let stated = assembly.take(&json!({"error": {"code": 502, "message": "upstream"}}), &mut |_| {}).unwrap_err();
     assert_eq!((stated.status, &*stated.message), (502, "upstream"));
     assert!(assembly.take(&finish("error"), &mut |_| {}).is_err());

@@ -317,3 +317,24 @@ fn a_refusal_is_kept_as_one_also_behind_signed_reasoning() {
     assert_eq!(reply.parts, [Part::Reasoning { text: "hm".into(), payload: Some(payload) }, refusal.clone()]);
     assert_eq!(read(json!([said])).parts, [refusal]);
 }
+
+#[test]
+fn reasoning_without_a_signature_is_kept_where_it_is_demanded() {
+    let kept = |echo: Echo| {
+        let mut assembly = Assembly::new(false).echoing(echo);
+        let mut events = vec![
+            begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+            delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+            tool(1, "c", "ls"),
+            close(1),
+        ];
+        events.extend(end("tool_use"));
+        events.iter().for_each(|event| assembly.take(event, &mut |_| {}).unwrap());
+        let reply = Box::new(assembly).finish("m", &mut || "made".to_owned()).unwrap();
+        assert_eq!(reply.reasoning.as_deref(), Some("hm"));
+        reply.parts.first().and_then(Part::payload).map(|payload| payload.data.clone())
+    };
+    assert_eq!(kept(Echo::RETURNED), None);
+    let demanded = Echo { demanded: true, ..Echo::RETURNED };
+    assert_eq!(kept(demanded).as_deref(), Some(r#"{"type":"thinking","thinking":"hm"}"#));
+}

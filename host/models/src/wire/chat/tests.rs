@@ -126,20 +126,43 @@ fn tools_are_sorted_and_their_parameters_stay_as_written() {
 
 #[test]
 fn a_payload_of_reasoning_follows_the_calls_and_any_other_one_is_left_out() {
-    let send = |payload: &str| {
+    let send_in = |style: Style, payload: &str| {
         let payload = Some(ProviderPayload::untagged(payload.to_owned()));
         let parts = vec![Part::Reasoning { text: "hm".into(), payload }, Part::text("so")];
         let message = Shown { parts, tool_calls: vec![call("c", "{}")], ..shown(Role::Assistant, "so") };
-        let bytes = Style::PLAIN.render(&message).bytes().to_vec();
-        String::from_utf8(bytes).unwrap()
+        String::from_utf8(style.render(&message).bytes().to_vec()).unwrap()
     };
-    let details = r#"{ "reasoning_details": [{"type":"x","n":1.0,"t":"\u0041"}], "reasoning_content":"hm"}"#;
-    let sent = send(details);
-    assert!(sent.ends_with(&format!("}}}}],{}", details.trim_start_matches(['{', ' ']))), "{sent}");
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&sent).unwrap()["reasoning_content"], "hm");
+    let send = |payload: &str| send_in(Style::PLAIN, payload);
+    let items = r#"[{"type":"x","n":1.0,"t":"\u0041"}]"#;
+    let both = format!(r#"{{ "reasoning_details": {items}, "reasoning_content":"h\u006d"}}"#);
+    let sent = send(&both);
+    let (content, details) = (r#","reasoning_content":"h\u006d""#, format!(r#","reasoning_details":{items}"#));
+    assert!(sent.ends_with(&format!("}}}}]{content}{details}}}")), "{sent}");
+    // A provider that takes one of the members gets that one.
+    for (provider, wanted) in [("deepseek", content), ("openrouter", &details), ("groq", ""), ("ollama", "")] {
+        let url = url::Url::parse("http://127.0.0.1:1/v1").unwrap();
+        let style = Style { marks: Marks::None, ..Style::of_route(crate::ApiMode::ChatCompletions, provider, &url) };
+        let sent = send_in(style, &both);
+        assert!(sent.ends_with(&format!("}}}}]{wanted}}}")), "{provider}: {sent}");
+    }
     let plain = send("{}");
-    for other in [r#"{"role":"system"}"#, r#"{"reasoning_content":"a","content":"b"}"#, "[1]", "nonsense", ""] {
+    for other in ["{}", r#"{"role":"system"}"#, r#"{"reasoning_content":"a","content":"b"}"#, "[1]", "nonsense", ""] {
         assert_eq!(send(other), plain, "{other}");
     }
     assert!(!plain.contains("reasoning"), "{plain}");
+}
+
+#[test]
+fn a_provider_that_demands_reasoning_gets_some_in_every_reply() {
+    let url = url::Url::parse("https://api.deepseek.com/v1").unwrap();
+    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url);
+    let send = |message: &Shown| String::from_utf8(style.render(message).bytes().to_vec()).unwrap();
+    let calls = Shown { tool_calls: vec![call("c", "{}")], ..shown(Role::Assistant, "") };
+    assert!(send(&calls).ends_with(r#"}}],"reasoning_content":" "}"#), "{}", send(&calls));
+    assert_eq!(
+        send(&shown(Role::Assistant, "so")),
+        r#"{"role":"assistant","content":"so","reasoning_content":" "}"#,
+        "also where the host says it, and where the reasoning that is shown is of another model"
+    );
+    assert_eq!(send(&shown(Role::User, "hi")), r#"{"role":"user","content":"hi"}"#);
 }

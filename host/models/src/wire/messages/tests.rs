@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use hermes_conversation::ProviderPayload;
+
 use super::*;
 use crate::{
     ApiMode, Breakpoints, Marks, Prefix, Ttl,
@@ -9,7 +11,7 @@ use crate::{
     },
 };
 
-const NATIVE: Style = Style { mode: ApiMode::AnthropicMessages, marks: Marks::Native };
+const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
 const TOOLS: &str = concat!(
     r#"[{"type":"function","function":{"name":"a","description":"does \"a\"","#,
     r#""parameters":{"type":"object", "z":1, "big":12345678901234567890}}},"#,
@@ -195,4 +197,35 @@ fn the_room_for_a_reply_is_read_off_a_refusal() {
     assert_eq!(room("input length and `max_tokens` exceed context limit: 199999 + 9 > 200000"), None);
     assert_eq!(room("exceed context limit: 5 + 99999999999999999999 > 7"), None);
     assert_eq!(room("prompt is too long: 208310 tokens > 200000 maximum"), None);
+}
+
+#[test]
+fn unsigned_reasoning_goes_back_only_where_every_reply_needs_some() {
+    let demanding = {
+        let url = url::Url::parse("https://api.kimi.com/coding").unwrap();
+        Style::of_route(ApiMode::AnthropicMessages, "custom", &url)
+    };
+    let reply = |payload: Option<&str>| {
+        let payload = payload.map(|data| ProviderPayload::untagged(data.to_owned()));
+        let reasoning = payload.map(|payload| Part::Reasoning { text: String::new(), payload: Some(payload) });
+        let calls = vec![call("c", "{}")];
+        let parts = reasoning.into_iter().chain(calls.iter().cloned().map(Part::ToolCall)).collect();
+        Shown { parts, tool_calls: calls, ..shown(Role::Assistant, "") }
+    };
+    let sent = |style: Style, payload| String::from_utf8(style.render(&reply(payload)).bytes().to_vec()).unwrap();
+    let call = r#"{"type":"tool_use","id":"c","name":"read_file","input":{}}"#;
+    let blank = r#"{"type":"thinking","thinking":" "}"#;
+    let unsigned = r#"{"type":"thinking","thinking":"hm"}"#;
+    let signed = r#"{"type":"thinking","thinking":"hm","signature":"s"}"#;
+    for (payload, kept, demanded) in [
+        (None, String::new(), format!("{blank},")),
+        (Some(unsigned), String::new(), format!("{unsigned},")),
+        (Some(signed), format!("{signed},"), format!("{signed},")),
+        (Some(r#"{"type":"text","text":"a"}"#), String::new(), format!("{blank},")),
+    ] {
+        assert_eq!(sent(NATIVE, payload), format!("{kept}{call}"));
+        assert_eq!(sent(demanding, payload), format!("{demanded}{call}"));
+    }
+    let words = demanding.render(&shown(Role::Assistant, "so"));
+    assert_eq!(words.bytes(), format!(r#"{blank},{{"type":"text","text":"so"}}"#).as_bytes());
 }
