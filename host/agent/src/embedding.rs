@@ -31,7 +31,8 @@ impl EmbeddingSource {
         Self(Arc::new(Remote { endpoint, model, known, timeout }))
     }
 
-    pub(crate) fn service(&self) -> Arc<dyn Embeddings> {
+    /// The model as plugins get it.
+    pub fn service(&self) -> Arc<dyn Embeddings> {
         Arc::clone(&self.0)
     }
 }

@@ -8,6 +8,7 @@
 mod bundled;
 mod diagnosis;
 pub mod doctor;
+mod embedding;
 mod ephemeral;
 mod error;
 mod home;
@@ -20,6 +21,7 @@ mod setup;
 mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
+pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
 pub use hermes_diagnostic::{counted, grouped};
 pub use home::Home;

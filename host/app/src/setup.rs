@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
-use hermes_agent::{
-    AuxiliaryModels, Candidate, Clock, EmbeddingSource, PromptSettings, SearchSettings, Settings, TaskModels,
-};
+use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, Settings, TaskModels};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
-use hermes_config::{Auxiliary, Config, Edit, Embeddings, Environment};
+use hermes_config::{Auxiliary, Config, Edit, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
-use hermes_models::{Credential, EmbeddingEndpoint, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Credential, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -19,7 +17,7 @@ use hermes_store::Store;
 use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
-use crate::{AppError, Home, ephemeral};
+use crate::{AppError, Home, embedding, ephemeral};
 
 /// Seconds for which unattended work tries again, if nothing is configured.
 const UNATTENDED: u64 = 300;
@@ -216,7 +214,7 @@ impl Setup {
             platform: platform.to_owned(),
             one_shot,
             auxiliary_models: connected(auxiliary, &self.logins)?,
-            embeddings: embedding_source(&auxiliary.embeddings, &self.logins)?,
+            embeddings: embedding::source(&auxiliary.embeddings, &self.logins)?,
             prompt: PromptSettings {
                 system_message: settings.prompt.system_message.clone(),
                 platform_hint: PlatformHint { replace: hint.replace, append: hint.append },
@@ -345,18 +343,6 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
         models.set(&task.name, served);
     }
     Ok(models)
-}
-
-/// The embedding model, or why there is none. Nothing is sent yet.
-fn embedding_source(embeddings: &Embeddings, logins: &Logins) -> Result<EmbeddingSource, AppError> {
-    let Embeddings { route, dimensions, timeout, plugin: _ } = embeddings;
-    Ok(match route {
-        Ok(route) => {
-            let endpoint = EmbeddingEndpoint::new(route, logins, *dimensions)?;
-            EmbeddingSource::model(endpoint, route.model.clone(), *dimensions, *timeout)
-        }
-        Err(lack) => EmbeddingSource::none(lack.sentence()),
-    })
 }
 
 /// The values below `compression` that the engine gets.

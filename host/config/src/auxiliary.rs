@@ -82,6 +82,20 @@ impl Auxiliary {
 }
 
 impl Embeddings {
+    /// A model behind an OpenAI-compatible API that needs no key, whatever the configuration says.
+    pub fn at(base_url: &str, model: &str) -> Self {
+        let given = EmbeddingsSection::default();
+        let (base_url, model) = (Some(base_url.to_owned()), Some(model.to_owned()));
+        let wanted = Wanted { base_url, model, ..Wanted::default() };
+        let section = Section { section: "embeddings".to_owned(), wanted, key_env: None };
+        Self {
+            route: resolve_embeddings(&section, &Route::offline(), &|_| None, &Wanted::default()),
+            dimensions: None,
+            timeout: Duration::from_secs(given.timeout.get().into()),
+            plugin: None,
+        }
+    }
+
     fn read(
         given: &EmbeddingsSection,
         resolve: &dyn Fn(&Section) -> Result<Route, AuxiliaryError>,

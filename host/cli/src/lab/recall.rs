@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::Reporter as _;
+use hermes_app::{ChosenEmbeddings, EmbeddingChoice, Reporter as _, Setup};
 use hermes_lab::recall::{self, Bm25, Contender, Only, Provider, RecallReport, RecallTool, SessionSearch};
 use hermes_lab::report;
 use hermes_plugin_host::{Catalog, Plugins, PluginsError, Selection};
@@ -21,6 +21,8 @@ use crate::text;
 
 /// The engine whose tool is a column.
 const ENGINE: &str = "lossless";
+/// The embeddings of `config.yaml` on the command line.
+const CONFIGURED: &str = "configured";
 
 /// The dialogues and the memories to compare.
 #[derive(Debug, Clone, Args)]
@@ -37,6 +39,13 @@ pub(crate) struct RecallArguments {
     /// The number of hits of an answer
     #[arg(long, value_name = "HITS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     k: u16,
+    /// Give memory providers vectors of texts: `configured` for auxiliary.embeddings of config.yaml, or the address of an
+    /// OpenAI-compatible API, which gets no key
+    #[arg(long, value_name = "configured|URL")]
+    embeddings: Option<String>,
+    /// The embedding model at the address of --embeddings
+    #[arg(long, value_name = "NAME", requires = "embeddings")]
+    embeddings_model: Option<String>,
     /// Leave out times and sizes on the disk, which differ between runs
     #[arg(long)]
     no_timing: bool,
@@ -46,6 +55,28 @@ pub(crate) struct RecallArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl RecallArguments {
+    /// What computes vectors of texts, if the command line asks for any.
+    fn embeddings(&self, setup: &Setup) -> Result<Option<ChosenEmbeddings>, Failure> {
+        const WHAT: &str = "the embedding model on the command line is invalid";
+        const FIX: &str = "write --embeddings https://HOST/v1 --embeddings-model NAME, or --embeddings configured";
+        let refused = |why: String| Failure::new(Kind::Usage, WHAT, why, FIX);
+        let Some(place) = self.embeddings.as_deref().map(str::trim) else { return Ok(None) };
+        let chosen = match (place, &self.embeddings_model) {
+            (CONFIGURED, None) => setup.embeddings(&EmbeddingChoice::Configured)?,
+            (CONFIGURED, Some(_)) => {
+                return Err(refused("--embeddings configured names the model of config.yaml".to_owned()));
+            }
+            (url, None) => return Err(refused(format!("no model is named for `{url}`"))),
+            (url, Some(model)) => {
+                let choice = EmbeddingChoice::At { base_url: url.to_owned(), model: model.clone() };
+                setup.embeddings(&choice).map_err(|error| refused(format!("`{url}`: {error}")))?
+            }
+        };
+        Ok(Some(chosen))
+    }
 }
 
 /// A memory provider of the command line.
@@ -78,9 +109,30 @@ impl Choice {
     }
 
     /// Beside an engine that the host needs. No secret of the user is passed to it, so that no dialogue reaches an account.
-    fn selection(&self) -> Selection {
-        let entries = self.section.iter().map(|section| (self.name.clone(), section.clone())).collect();
-        Selection { memory: Some(self.name.clone()), entries, ..Selection::only(Selection::ENGINE) }
+    fn selection(&self, embedder: Option<&Embedder>) -> Selection {
+        let sections = self.section.iter().map(|section| (self.name.clone(), section.clone()));
+        let entries = embedder.and_then(Embedder::entry).into_iter().chain(sections).collect();
+        let embedder = embedder.map(|embedder| embedder.name.clone());
+        Selection { memory: Some(self.name.clone()), embedder, entries, ..Selection::only(Selection::ENGINE) }
+    }
+}
+
+/// A plugin that computes vectors of texts.
+struct Embedder {
+    name: String,
+    /// Its section of `config.yaml`.
+    section: Option<Value>,
+}
+
+impl Embedder {
+    fn of(setup: &Setup, chosen: &ChosenEmbeddings) -> Option<Self> {
+        let name = chosen.plugin.clone()?;
+        let section = setup.config.settings().plugins.entries.0.get(&name).cloned();
+        Some(Self { name, section: section.filter(Value::is_object) })
+    }
+
+    fn entry(&self) -> Option<(String, Value)> {
+        Some((self.name.clone(), self.section.clone()?))
     }
 }
 
@@ -104,14 +156,21 @@ pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitC
     report::check_names(columns.into_iter().chain(choices.iter().map(|choice| choice.label.as_str())))?;
     let (dialogues, notes) = recall::read(&arguments.data, arguments.only.as_ref())?;
     let setup = launch::read()?;
+    let embeddings = arguments.embeddings(&setup)?;
+    let embedder = embeddings.as_ref().and_then(|chosen| Embedder::of(&setup, chosen));
     let (runtime, catalog) = (setup.runtime(), setup.catalog());
     let engine = load(&Selection::only(ENGINE), &runtime, &catalog, console)?;
-    let providers = choices.iter().map(|choice| load(&choice.selection(), &runtime, &catalog, console));
+    let providers =
+        choices.iter().map(|choice| load(&choice.selection(embedder.as_ref()), &runtime, &catalog, console));
     let providers = providers.collect::<Result<Vec<_>, _>>()?;
     let mut contenders: Vec<Box<dyn Contender + '_>> =
         vec![Box::new(Bm25), Box::new(SessionSearch), Box::new(RecallTool::of(&engine))];
     for (choice, plugins) in choices.iter().zip(&providers) {
-        contenders.push(Box::new(Provider::new(choice.label.clone(), choice.name.clone(), plugins)));
+        let provider = Provider::new(choice.label.clone(), choice.name.clone(), plugins);
+        contenders.push(Box::new(match &embeddings {
+            Some(chosen) => provider.with_embeddings(&chosen.source),
+            None => provider,
+        }));
     }
     let k = usize::from(arguments.k);
     let scratch = scratch()?;
@@ -124,7 +183,8 @@ pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitC
             Failure::new(Kind::General, "the temporary folder cannot be used", error.to_string(), fix)
         })?);
     }
-    let report = RecallReport::new(&dialogues, notes, outcomes, k, !arguments.no_timing);
+    let report = RecallReport::new(&dialogues, notes, outcomes, k, !arguments.no_timing)
+        .with_embeddings(embeddings.map(|chosen| chosen.name));
     // Print the report first, so that it is not lost if a file cannot be written.
     print(&if arguments.json { text::escaped(&report.to_json()) + "\n" } else { report.to_text() })?;
     if let Some(path) = &arguments.plot {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_agent::recall_budget;
+use hermes_agent::{EmbeddingSource, recall_budget};
 use hermes_conversation::{Conversation, MessageId, MessageRange, Model, Role, tokens};
 use hermes_plugin_host::services::{
-    Clock, FileGuard, ModelReply, ModelRequest, Models, NoSession, Pieces, RepeatableRandom,
+    Clock, Embeddings, FileGuard, ModelReply, ModelRequest, Models, NoSession, Pieces, RepeatableRandom,
 };
 use hermes_plugin_host::{
     Fault, FaultKind, MemoryProvider, Plugins, Progress, Query, SessionInfo, SessionPlugins, Start, Storage,
@@ -35,12 +35,19 @@ pub struct Provider<'a> {
     column: String,
     plugin: String,
     plugins: &'a Plugins,
+    embeddings: Arc<dyn Embeddings>,
 }
 
 impl<'a> Provider<'a> {
-    /// The provider `plugin` among these plugins, in a column of this name.
+    /// The provider `plugin` among these plugins, in a column of this name. It gets no vectors of texts.
     pub fn new(column: String, plugin: String, plugins: &'a Plugins) -> Self {
-        Self { column, plugin, plugins }
+        Self { column, plugin, plugins, embeddings: Arc::new(NoSession) }
+    }
+
+    /// The same provider with a model that computes vectors of texts.
+    #[must_use]
+    pub fn with_embeddings(self, source: &EmbeddingSource) -> Self {
+        Self { embeddings: source.service(), ..self }
     }
 }
 
@@ -165,7 +172,7 @@ impl Stored<'_> {
             random: Arc::new(RepeatableRandom::default()),
             limits: limits(),
             models: Arc::new(NoModel),
-            embeddings: Arc::new(NoSession),
+            embeddings: Arc::clone(&self.provider.embeddings),
             history: history.clone(),
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),

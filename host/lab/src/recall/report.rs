@@ -17,8 +17,8 @@ pub const METHOD: [&str; 7] = [
     "The mean of questions is the mean, over questions, of the share of its own evidence that was found. Each question \
      weighs the same.",
     "A hit is a message, or for a memory provider a recollection, whose messages are those that its text shows.",
-    "No model takes part: no memory has extracted facts, summaries or expanded questions, and a provider that needs a model \
-     to write finds little.",
+    "No model reads or writes text: no memory has extracted facts, summaries or expanded questions, and a provider that needs \
+     a model to write finds little.",
     "A question is asked as it is in the collection. A model would choose words of its own, and could ask again.",
     "Answers are measured as they are shown to the model, with the number of hits that --k says; a memory provider has the \
      token budget of a turn instead.",
@@ -37,6 +37,9 @@ pub struct RecallReport {
     pub sets: Vec<Set>,
     /// What was left out of the files.
     pub notes: Vec<Note>,
+    /// What computed vectors of texts for memory providers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<String>,
     /// The memories, in the order of the command line.
     pub columns: Vec<Column>,
     /// How to read the figures.
@@ -153,9 +156,16 @@ impl RecallReport {
             neighbours: NEIGHBOURS,
             sets: collections.iter().map(set).collect(),
             notes,
+            embeddings: None,
             columns: outcomes.into_iter().map(column).collect(),
             method: &METHOD,
         }
+    }
+
+    /// The same report of a run in which this model computed vectors of texts for memory providers.
+    #[must_use]
+    pub fn with_embeddings(self, name: Option<String>) -> Self {
+        Self { embeddings: name, ..self }
     }
 
     /// The report for people: a table for each collection.

@@ -14,6 +14,9 @@ const MEAN: &str = "mean of questions";
 pub(super) fn text(report: &RecallReport) -> String {
     let mut text = format!("hermes lab {}: evidence recall, alone / with neighbours\n", report.version);
     notes(&report.notes, &mut text);
+    if let Some(name) = &report.embeddings {
+        text.push_str(&format!("  vectors of texts for memory providers: {name}\n"));
+    }
     for set in &report.sets {
         text.push('\n');
         head(set, &mut text);
