@@ -1,24 +1,28 @@
 //! `kill -9` at random moments of deliveries to memory services, which fail before and after they store a turn: each finished turn is
-//! stored once and in order.
+//! stored once and in order. If a service cannot look a turn up, a turn whose fate is open is set aside and shown instead.
 //!
 //! `HERMES_KILLED_DELIVERIES` sets the number of kills, spread over the services. The seed is fixed, so a run is repeatable as far as
 //! the clock allows.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hermes_tests::wire::last_user_text;
-use hermes_tests::{Home, Reply, Server};
+use hermes_tests::{Home, Output, Reply, Server};
 use serde_json::{Value, json};
 
 use super::random_kills::Dice;
 use crate::fixtures::backend::{ALL, Backend, Kind, is_turn};
 use crate::fixtures::service::Answer;
 
+/// The services, in the order of the kills.
+const SERVICES: [Kind; 4] = [ALL[0], ALL[1], ALL[2], Kind::Mem0Keyless];
 /// Default number of kills.
 const KILLS: usize = 36;
 /// Kills in a session: enough for turns to pile up, without requests growing for ever.
 const TO_A_SESSION: usize = 25;
 const SEED: u64 = 0x6d65_6d6f_7279;
+/// The most starts until everything is delivered, once the service works.
+const MOST_STARTS: usize = 10;
 /// After the answer, a process lives up to so many milliseconds.
 const LIVES: usize = 400;
 
@@ -63,8 +67,40 @@ fn said(home: &Home) -> (Vec<String>, Vec<String>) {
     (said, ended)
 }
 
-/// Kills a session so many times, and checks what its service has in the end. Returns how many turns it has, and how often one was sent.
-fn kill_a_session(kind: Kind, kills: usize, dice: &mut Dice) -> (usize, usize) {
+/// What became of the turns of some sessions.
+#[derive(Default)]
+struct Tally {
+    kills: usize,
+    /// Turns that ended, so that they must be delivered.
+    ended: usize,
+    /// Turns that the service has.
+    stored: usize,
+    /// How often a turn was sent.
+    sent: usize,
+    /// Turns that the user is told about, because nobody knows whether the service has them.
+    set_aside: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.kills += other.kills;
+        self.ended += other.ended;
+        self.stored += other.stored;
+        self.sent += other.sent;
+        self.set_aside += other.set_aside;
+    }
+
+    fn line(&self) -> String {
+        let Self { kills, ended, stored, sent, set_aside } = self;
+        format!(
+            "{kills} kills; of {ended} ended turns none was lost; {stored} stored, each once and in order, {set_aside} set aside; \
+             {sent} attempts"
+        )
+    }
+}
+
+/// Kills a session so many times, and checks what its service has in the end.
+fn kill_a_session(kind: Kind, kills: usize, dice: &mut Dice) -> Tally {
     let backend = Backend::new(kind);
     let (server, service) = (partner(), backend.serve(0));
     let home = backend.home(&server, &service);
@@ -82,34 +118,62 @@ fn kill_a_session(kind: Kind, kills: usize, dice: &mut Dice) -> (usize, usize) {
         assert_eq!(output.status.code(), None, "it ended by itself\n{output}");
     }
     backend.heal();
-    let output = home.hermes(&["-z", "The last turn", "--continue"]).at("2026-12-24T09:00:00Z").run().success();
+    let (output, set_aside) = deliver_the_rest(&home, backend.provider());
     let ((said, ended), stored) = (said(&home), backend.turns());
     let mut expected = said.iter();
     let is_in_order = stored.iter().all(|turn| expected.any(|said| said == turn));
     assert!(is_in_order, "{kind:?} stored a turn twice or not in order: {stored:?} of {said:?}\n{output}");
-    let lost: Vec<&String> = ended.iter().filter(|turn| !stored.contains(turn)).collect();
-    assert!(lost.is_empty(), "{kind:?} lost {lost:?} of {said:?}\n{output}");
+    let missing: Vec<&String> = ended.iter().filter(|turn| !stored.contains(turn)).collect();
+    assert!(missing.len() <= set_aside, "{kind:?} lost {missing:?} of {said:?}, {set_aside} set aside\n{output}");
+    // Where a turn can be looked up, its fate never stays open.
+    assert!(set_aside == 0 || kind == Kind::Mem0Keyless, "{kind:?}: {set_aside} set aside\n{output}");
     // Most processes live long enough to end their turn.
     assert!(ended.len() * 2 > said.len(), "{ended:?} of {said:?}");
-    (stored.len(), service.asked().iter().filter(|asked| is_turn(asked)).count())
+    let sent = service.asked().iter().filter(|asked| is_turn(asked)).count();
+    Tally { kills, ended: ended.len(), stored: stored.len(), sent, set_aside }
+}
+
+/// Starts processes until nothing waits for the provider. Returns what the last one said, and how many turns are set aside.
+fn deliver_the_rest(home: &Home, provider: &str) -> (Output, usize) {
+    // A process waits only so long for its deliveries when it ends, and the next one goes on.
+    for day in 1..=MOST_STARTS {
+        let (prompt, moment) = (format!("Turn of day {day}"), format!("2026-12-{day:02}T09:00:00Z"));
+        let output = home.hermes(&["-z", &prompt, "--continue"]).at(&moment).run().success();
+        let (waiting, set_aside) = undelivered(home, provider);
+        if waiting == 0 {
+            return (output, set_aside);
+        }
+    }
+    panic!("after {MOST_STARTS} starts some turns still wait for {provider}");
+}
+
+/// How many turns wait, and how many are set aside, as `plugins info` shows them.
+fn undelivered(home: &Home, provider: &str) -> (usize, usize) {
+    let info = home.hermes(&["plugins", "info", provider, "--json"]).run().success();
+    let info: Value = serde_json::from_str(&info.stdout).unwrap();
+    let count = |of: &str| info["undelivered"][of]["count"].as_u64().unwrap_or_default() as usize;
+    (count("waiting"), count("set_aside"))
 }
 
 #[test]
 fn killed_at_random_points_hermes_delivers_each_turn_once_and_in_order() {
     let kills =
         std::env::var("HERMES_KILLED_DELIVERIES").map_or(KILLS, |count| count.parse().expect("a count of kills"));
+    let begun = Instant::now();
     let mut dice = Dice(SEED);
-    let (mut stored, mut sent) = (0, 0);
-    for (number, kind) in ALL.into_iter().enumerate() {
-        let mut left = (kills + number) / ALL.len();
+    let mut all = Tally::default();
+    for (number, kind) in SERVICES.into_iter().enumerate() {
+        let mut of_kind = Tally::default();
+        let mut left = (kills + number) / SERVICES.len();
         while left > 0 {
             let session = left.min(TO_A_SESSION);
-            let (turns, attempts) = kill_a_session(kind, session, &mut dice);
-            (stored, sent) = (stored + turns, sent + attempts);
+            of_kind.add(&kill_a_session(kind, session, &mut dice));
             left -= session;
         }
+        println!("{kind:?}: {}", of_kind.line());
+        all.add(&of_kind);
     }
-    println!("{kills} kills: {stored} turns stored, each once and in order, in {sent} attempts");
+    println!("all, in {:.0} s: {}", begun.elapsed().as_secs_f64(), all.line());
     // Without attempts that were repeated, nothing could be stored twice.
-    assert!(sent > stored, "{sent} attempts for {stored} turns are no test");
+    assert!(all.sent > all.stored, "{} attempts for {} turns are no test", all.sent, all.stored);
 }
