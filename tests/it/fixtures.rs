@@ -1,7 +1,8 @@
-//! What several tests share: long texts, the ledger, servers for plugins and stand-ins of memory services, the scripted engine, a working day, the store of an older version.
+//! What several tests share: long texts, the ledger, servers for plugins and stand-ins of memory services, an identity provider, the scripted engine, a working day, the store of an older version.
 
 pub(crate) mod backend;
 pub(crate) mod honcho;
+pub(crate) mod identity;
 pub(crate) mod journal;
 pub(crate) mod ledger;
 pub(crate) mod listener;

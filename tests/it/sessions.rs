@@ -4,6 +4,7 @@ mod branches;
 mod commands;
 mod crash;
 mod damaged;
+mod login;
 mod logins;
 mod modes;
 mod pictures;

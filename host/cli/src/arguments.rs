@@ -143,6 +143,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: MemoryCommand,
     },
+    /// Log in to a provider that gives tokens instead of a key
+    Login(crate::login::LoginArguments),
     /// Show and change the configuration
     Config {
         #[command(subcommand)]
@@ -517,6 +519,7 @@ impl Command {
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Memory { .. } => "memory",
+            Self::Login(_) => "login",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",

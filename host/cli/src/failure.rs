@@ -12,7 +12,7 @@ use hermes_conversation::one_line;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_lab::LabError;
-use hermes_models::{ModelError, ResolveError};
+use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
 use hermes_store::{PortError, StoreError};
 
@@ -165,6 +165,7 @@ diagnosed!(
     StoreError,
     PortError,
     ModelError,
+    LoginError,
     ResolveError,
     PluginsError,
     InstallError,

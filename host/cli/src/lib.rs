@@ -22,6 +22,7 @@ pub mod invariants;
 mod lab;
 mod launch;
 mod logging;
+mod login;
 mod memory;
 mod model;
 mod oneshot;
@@ -92,6 +93,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::Memory { command }) => memory::run(&command, console),
+        Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Setup(arguments)) => wait(setup::run(&arguments, console)),
         Some(Command::Model { command }) => wait(model::run(command.as_ref(), console)),

@@ -68,6 +68,7 @@ fn action(action: &Action) -> String {
         Action::ChooseAddress => "set --base-url or model.base_url".to_owned(),
         Action::Compress => "try again with `/compress`".to_owned(),
         Action::RebuildPrompt { session } => format!("update it with `hermes prompt --rebuild {session}`"),
+        Action::LogIn { login } => format!("log in with `hermes login {login}`"),
         Action::ChooseEngine => "choose another engine with --engine or context.engine".to_owned(),
     }
 }

@@ -103,10 +103,12 @@ impl Config {
         &self.settings
     }
 
-    /// Whether the file contains keys of models.
+    /// Whether the file contains keys of models, or secrets of logins.
     pub fn holds_keys(&self) -> bool {
         let mut tasks = self.settings.auxiliary.tasks.iter();
+        let mut logins = self.settings.logins.values().flatten();
         self.settings.model.api_key.is_some()
+            || logins.any(|login| login.client_secret.is_some())
             || self.settings.auxiliary.embeddings.api_key.is_some()
             || tasks.any(|(_, task)| task.api_key.is_some() || !task.fallback_chain.is_empty())
     }

@@ -46,6 +46,9 @@ fn tidy(schema: &mut Value) {
             members.insert("type".to_owned(), only);
         }
     }
+    if let Some(Value::Array(names)) = members.get_mut("enum") {
+        names.retain(|name| !name.is_null());
+    }
     if let Some(Value::Array(variants)) = members.get_mut("anyOf") {
         variants.retain(|variant| variant["type"] != "null");
         if let [Value::Object(only)] = &variants[..] {
@@ -172,6 +175,7 @@ pub(crate) fn describe(schema: &Value) -> String {
         Some("object") => match (names(schema), schema.get("additionalProperties")) {
             (names, _) if !names.is_empty() => format!("a section with {}", names.join(", ")),
             (_, Some(own)) if own.get("anyOf").is_some() => "a string or a section for each name".to_owned(),
+            (_, Some(own)) if is_text(own) => "a string for each name".to_owned(),
             (_, Some(own)) if own.is_object() => "a section for each name".to_owned(),
             _ => "a section".to_owned(),
         },

@@ -4,6 +4,7 @@
 //! descriptions are sentences that users read.
 
 mod auxiliary;
+mod logins;
 mod values;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
+pub use logins::{LoginFlow, LoginSection};
 pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
@@ -21,6 +23,9 @@ pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whol
 pub struct Settings {
     /// The session's model: its name, or a section.
     pub model: ModelSection,
+    /// What `hermes login` can log in to, by names of your own.
+    #[schemars(extend("x-name" = "<login>", "properties" = {}))]
+    pub logins: BTreeMap<String, Option<LoginSection>>,
     /// The context engine.
     pub context: ContextSection,
     /// When and how much the engine compacts.
@@ -63,7 +68,7 @@ pub struct ModelSection {
     pub base_url: Option<String>,
     /// The key for that address, preferably as a variable such as `${NAME}`.
     pub api_key: Option<String>,
-    /// Instead of a key: the name of a login in `auth.json`. Hermes refreshes its token when it expires.
+    /// Instead of a key: the name of a login that `hermes login` made. Hermes refreshes its token when it expires.
     pub auth: Option<String>,
     /// The model's window in tokens, if the built-in table is wrong.
     pub context_length: Option<Whole<2000>>,

@@ -105,6 +105,11 @@ pub enum Action {
     ChooseAnotherModel,
     /// Choose the address of the model's API.
     ChooseAddress,
+    /// Log in to a provider, for the first time or again.
+    LogIn {
+        /// The name of the login.
+        login: String,
+    },
     /// Choose another context engine.
     ChooseEngine,
     /// Ask the context engine again to compress the conversation.
@@ -154,6 +159,7 @@ impl fmt::Display for Action {
             Self::ChooseAnotherProvider => f.write_str("choose another provider"),
             Self::ChooseAnotherModel => f.write_str("choose another model"),
             Self::ChooseAddress => f.write_str("set the address of the API"),
+            Self::LogIn { login } => write!(f, "log in to `{login}`"),
             Self::ChooseEngine => f.write_str("choose another context engine"),
             Self::Compress => f.write_str("compress the conversation"),
             Self::RebuildPrompt { .. } => f.write_str("rebuild the system prompt"),

@@ -3,9 +3,12 @@
 //! An [`Authentication`] gives the headers of each request anew, so that a session goes on with another token without being
 //! set up again. Tokens are kept by [`Logins`], which all sessions of a home share.
 
+mod device;
 mod file;
 mod fixed;
+mod login;
 mod refresh;
+mod server;
 mod token;
 
 use std::sync::Arc;
@@ -15,6 +18,7 @@ use reqwest::header::HeaderMap;
 
 use crate::{Credential, ModelError, Route, Secret};
 
+pub use login::{Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginStep, OnStep};
 pub use token::{LoginState, Logins};
 
 /// The headers of one request that carry its credential.

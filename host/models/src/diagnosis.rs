@@ -4,7 +4,7 @@ use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Source};
 use crate::window::LEAST_WINDOW;
-use crate::{ApiMode, ModelError, ProviderRow, UnknownTtl};
+use crate::{ApiMode, LoginError, ModelError, ProviderRow, UnknownTtl};
 
 hermes_diagnostic::codes! {
     /// The codes of models.
@@ -26,6 +26,13 @@ hermes_diagnostic::codes! {
         CUT = "model.cut", Category::Model, "the reply broke off";
         MALFORMED = "model.malformed", Category::Model, "the reply cannot be read";
         TOO_MANY_CALLS = "model.too-many-calls", Category::Model, "the reply has more tool calls than a turn can run";
+        LOGIN_UNKNOWN = "login.unknown", Category::Configuration, "nothing says how to log in";
+        LOGIN_SETTINGS = "login.settings", Category::Configuration, "a section below `logins` cannot be used";
+        LOGIN_DENIED = "login.denied", Category::Model, "the user or a policy declined the login";
+        LOGIN_LATE = "login.late", Category::Model, "nobody approved the login in time";
+        LOGIN_REFUSED = "login.refused", Category::Model, "the server does not accept the login";
+        LOGIN_SERVER = "login.server", Category::Model, "the server of a login does not answer as it should";
+        LOGIN_FILE = "login.file", Category::Configuration, "`auth.json` cannot be used";
         CHOICE = "model.choice", Category::Configuration, "the model settings cannot be used";
         AUXILIARY = "model.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
         CACHE_TTL = "model.cache-ttl", Category::Configuration, "a cache lifetime that no provider offers";
@@ -43,8 +50,8 @@ impl Diagnose for ModelError {
                 (codes::AUTH, Fix::words("use another key").or(Action::ChooseAnotherModel))
             }
             Self::Auth { remedy, .. } => (codes::AUTH, Fix::words(remedy.clone())),
-            Self::Login { fix, .. } => (codes::LOGIN, Fix::words(fix.clone())),
-            Self::LoginUnavailable { fix, .. } => (codes::LOGIN_UNAVAILABLE, Fix::words(fix.clone())),
+            Self::Login { fix, .. } => (codes::LOGIN, fix.clone()),
+            Self::LoginUnavailable { fix, .. } => (codes::LOGIN_UNAVAILABLE, fix.clone()),
             Self::Billing { .. } => {
                 (codes::BILLING, Fix::words("top up the account").or(Action::ChooseAnotherProvider))
             }
@@ -91,6 +98,37 @@ impl Diagnose for ModelError {
             _ => "the model did not answer",
         };
         (code, what.into(), fix)
+    }
+}
+
+impl Diagnose for LoginError {
+    fn parts(&self) -> Parts {
+        let again = |login: &String| Fix::from(Action::LogIn { login: login.clone() });
+        let (code, fix) = match self {
+            Self::Unknown { login, known } => {
+                let add = format!("add the section `logins.{login}` to config.yaml");
+                let fix = match known.is_empty() {
+                    true => Fix::words(add),
+                    false => Fix::words(format!("choose one of {}", known.join(", "))).or(add),
+                };
+                (codes::LOGIN_UNKNOWN, fix)
+            }
+            Self::Incomplete { login, key } => {
+                (codes::LOGIN_SETTINGS, Fix::words(format!("set `logins.{login}.{key}` in config.yaml")))
+            }
+            Self::Setting { .. } => (codes::LOGIN_SETTINGS, Fix::from(Action::CorrectSetting)),
+            Self::Denied { login, .. } => (codes::LOGIN_DENIED, again(login)),
+            Self::Late { login, .. } => (codes::LOGIN_LATE, again(login)),
+            Self::Refused { login, .. } => {
+                (codes::LOGIN_REFUSED, Fix::words(format!("correct the section `logins.{login}` of config.yaml")))
+            }
+            Self::Server { login, .. } => {
+                let check = format!("check the addresses in `logins.{login}`");
+                (codes::LOGIN_SERVER, Fix::words("try again later").or(check))
+            }
+            Self::File { fix, .. } => (codes::LOGIN_FILE, Fix::words(fix.clone())),
+        };
+        (code, "the login failed".into(), fix)
     }
 }
 
@@ -197,8 +235,8 @@ mod tests {
         vec![
             ModelError::Unreachable { url: host(), why: text() },
             ModelError::Auth { host: host(), status, message: text(), remedy: "check the key".into() },
-            ModelError::Login { login: "work".into(), why: text(), fix: "log in again".into() },
-            ModelError::LoginUnavailable { login: "work".into(), why: text(), fix: "try again later".into() },
+            ModelError::Login { login: "work".into(), why: text(), fix: Action::Diagnose.into() },
+            ModelError::LoginUnavailable { login: "work".into(), why: text(), fix: Fix::words("try again later") },
             ModelError::Billing { host: host(), status, message: text() },
             ModelError::NotFound { url: host(), model: "m".into(), message: text() },
             ModelError::RateLimited { host: host(), message: text() },
@@ -212,6 +250,21 @@ mod tests {
             ModelError::Cut { host: host(), why: text(), partial: String::new() },
             ModelError::Malformed { host: host(), why: text() },
             ModelError::TooManyCalls { host: host(), most: 256 },
+        ]
+    }
+
+    fn login_errors() -> Vec<LoginError> {
+        let login = || "work".to_owned();
+        let text = || "x".to_owned();
+        vec![
+            LoginError::Unknown { login: login(), known: Vec::new() },
+            LoginError::Incomplete { login: login(), key: "client_id" },
+            LoginError::Setting { login: login(), key: "token_url", flaw: "is not a URL".to_owned() },
+            LoginError::Denied { login: login(), host: text() },
+            LoginError::Late { login: login(), after: std::time::Duration::from_secs(900) },
+            LoginError::Refused { login: login(), host: text(), status: 400, message: text() },
+            LoginError::Server { login: login(), why: text() },
+            LoginError::File { why: text(), fix: text() },
         ]
     }
 
@@ -257,6 +310,7 @@ mod tests {
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
         let mut diagnostics: Vec<Diagnostic> = model_errors().iter().map(Diagnose::diagnose).collect();
+        diagnostics.extend(login_errors().iter().map(Diagnose::diagnose));
         diagnostics.extend(resolve_errors().iter().map(Diagnose::diagnose));
         diagnostics.extend(auxiliary_errors().iter().map(Diagnose::diagnose));
         diagnostics.push(UnknownTtl { given: "2h".to_owned() }.diagnose());

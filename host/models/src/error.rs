@@ -1,5 +1,7 @@
 //! Why a request failed, sorted by what a caller can do about it. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
+use hermes_diagnostic::Fix;
+
 /// A failed request. Its texts contain no key: messages of servers and libraries are scrubbed first, so causes are kept as
 /// text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +37,7 @@ pub enum ModelError {
         /// What is wrong with it.
         why: String,
         /// What to do.
-        fix: String,
+        fix: Fix,
     },
     /// A login gives no access token at the moment.
     #[error("login `{login}`: {why}")]
@@ -45,7 +47,7 @@ pub enum ModelError {
         /// What failed.
         why: String,
         /// What to do.
-        fix: String,
+        fix: Fix,
     },
     /// The account is out of money or quota.
     #[error("the account at {host} has no credit or quota left (status {status}): {message}")]

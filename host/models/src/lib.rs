@@ -67,7 +67,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
 
-pub use auth::{LoginState, Logins, ReadKey};
+pub use auth::{
+    Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins, OnStep, ReadKey,
+};
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};

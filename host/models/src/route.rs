@@ -207,7 +207,8 @@ impl Route {
     }
 }
 
-fn said(text: &Option<String>) -> Option<String> {
+/// A text without the blanks around it; none for a blank one.
+pub(crate) fn said(text: &Option<String>) -> Option<String> {
     text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 

@@ -56,6 +56,13 @@ fn the_schema_and_the_reader_agree() {
         ("platform_hints: {cli: 3}\n", false),
         ("platform_hints: {cli: {instead: x}}\n", false),
         ("agent: {max_turns: 0}\n", false),
+        (
+            "logins: {work: {flow: device, client_id: a, client_secret: '${SECRET}', parameters: {audience: b}}, other: }\n",
+            true,
+        ),
+        ("logins: {work: {flow: password}}\n", false),
+        ("logins: {work: {client_id: 5}}\n", false),
+        ("logins: {work: {parameters: {audience: 5}}}\n", false),
         ("input: {while_busy: steer}\n", true),
         ("input: {while_busy: }\n", true),
         ("input: {while_busy: Steer}\n", false),

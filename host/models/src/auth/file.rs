@@ -6,6 +6,7 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,11 @@ pub(super) struct Login {
     pub(super) client_secret: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scope: Option<String>,
+    /// Where tokens are revoked when the user logs out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) revoke_url: Option<String>,
+    /// Empty where the server gave none; the login then ends with its access token.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) refresh_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) access_token: Option<String>,
@@ -36,8 +42,22 @@ pub(super) struct Login {
 
 /// The most bytes of the file.
 const LARGEST: u64 = 1 << 20;
-/// The fields without which a login cannot be refreshed.
+/// The fields without which a login cannot be refreshed. With an access token it works without the last one.
 const REQUIRED: &[&str] = &["token_url", "client_id", "refresh_token"];
+/// The fields that a new login replaces, whether it has them or not.
+const KNOWN: &[&str] = &[
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scope",
+    "revoke_url",
+    "refresh_token",
+    "access_token",
+    "expires_at",
+    "obtained_at",
+];
+/// The pause between two tries to take the lock.
+const PAUSE: Duration = Duration::from_millis(25);
 
 #[derive(Default, Serialize, Deserialize)]
 struct Document {
@@ -64,6 +84,8 @@ pub(super) enum FileError {
     Malformed(PathBuf),
     #[error("{} cannot be read or written: {why}", path.display())]
     Io { path: PathBuf, why: io::Error },
+    #[error("another process has been writing {} for {seconds} s", path.display())]
+    Locked { path: PathBuf, seconds: u64 },
 }
 
 /// The file.
@@ -86,8 +108,23 @@ impl AuthFile {
         &self.path
     }
 
+    /// Takes the lock, and waits for another process at most `longest`. Polls, because a thread that waits for a file lock
+    /// cannot be stopped.
+    pub(super) async fn lock(&self, longest: Duration) -> Result<Lock, FileError> {
+        let until = tokio::time::Instant::now() + longest;
+        loop {
+            if let Some(lock) = self.try_lock()? {
+                return Ok(lock);
+            }
+            if tokio::time::Instant::now() >= until {
+                return Err(FileError::Locked { path: self.path.clone(), seconds: longest.as_secs() });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     /// Takes the lock if it is free. The lock is a file of its own, because writing replaces the file itself.
-    pub(super) fn try_lock(&self) -> Result<Option<Lock>, FileError> {
+    fn try_lock(&self) -> Result<Option<Lock>, FileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
@@ -106,26 +143,49 @@ impl AuthFile {
     /// A login as it is now. Reading needs no lock, because the file is replaced as a whole.
     pub(super) fn read(&self, name: &str) -> Result<Login, FileError> {
         let entry = self.document()?.logins.remove(name).ok_or_else(|| FileError::NoLogin(self.path.clone()))?;
-        let missing: Vec<&str> = REQUIRED.iter().copied().filter(|field| entry.get(field).is_none()).collect();
-        let wrong = || match missing.is_empty() {
-            true => FileError::Malformed(self.path.clone()),
-            false => FileError::Incomplete { path: self.path.clone(), missing },
-        };
-        serde_json::from_value(entry).map_err(|_| wrong())
+        let has = |field: &str| entry.get(field).is_some();
+        let is_needed = |field: &str| field != "refresh_token" || !has("access_token");
+        let missing: Vec<&str> = REQUIRED.iter().copied().filter(|field| is_needed(field) && !has(field)).collect();
+        if !missing.is_empty() {
+            return Err(FileError::Incomplete { path: self.path.clone(), missing });
+        }
+        serde_json::from_value(entry).map_err(|_| FileError::Malformed(self.path.clone()))
     }
 
-    /// Replaces a login and keeps the rest of the file.
+    /// Checks that a login could be written.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        self.existing().map(drop)
+    }
+
+    /// Adds a login or replaces it, and keeps the rest of the file. A missing file is created.
     pub(super) fn write(&self, _lock: &Lock, name: &str, login: &Login) -> Result<(), FileError> {
-        let mut document = self.document()?;
-        let value = serde_json::to_value(login).map_err(|error| self.io(error.into()))?;
+        let mut document = self.existing()?;
+        let mut value = serde_json::to_value(login).map_err(|error| self.io(error.into()))?;
+        // A new login keeps what only other programs know of the former one.
+        if let (Some(new), Some(old)) = (value.as_object_mut(), document.logins.get(name).and_then(Value::as_object)) {
+            for (key, value) in old.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
+                new.entry(key).or_insert_with(|| value.clone());
+            }
+        }
         document.logins.insert(name.to_owned(), value);
         let text = serde_json::to_vec_pretty(&document).map_err(|error| self.io(error.into()))?;
         self.replace(&text).map_err(|why| self.io(why))
     }
 
+    /// The file as it is, or an empty one where there is none.
+    fn existing(&self) -> Result<Document, FileError> {
+        match self.document() {
+            Err(FileError::NoFile(_)) => Ok(Document::default()),
+            read => read,
+        }
+    }
+
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         // A link is followed, so that a file kept elsewhere stays there.
-        let path = fs::canonicalize(&self.path)?;
+        let path = match fs::canonicalize(&self.path) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => self.path.clone(),
+            path => path?,
+        };
         let folder = path.parent().unwrap_or(Path::new("."));
         // Only its owner may read a temporary file, and so the new one.
         let mut file = tempfile::Builder::new().prefix(".auth-").tempfile_in(folder)?;

@@ -200,8 +200,8 @@ async fn a_login_that_has_ended_is_reported_once_with_what_to_do() {
         for reply in ask_all(&sessions).await {
             let error = reply.unwrap_err();
             assert!(matches!(error, ModelError::Login { .. }), "{error:?}");
-            let text = format!("{error} {error:?}");
-            assert!(text.contains("status 400") && text.contains("get a new refresh token"), "{text}");
+            let text = format!("{} {error:?}", error.sentence());
+            assert!(text.contains("status 400") && text.contains("log in to `work`"), "{text}");
             assert!(!text.contains("token-0003"), "{text}");
         }
     }

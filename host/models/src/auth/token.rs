@@ -13,11 +13,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use hermes_diagnostic::{Action, Fix};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
 use super::{
     Authentication, Authorized,
-    file::{AuthFile, FileError, Lock, Login},
+    file::{AuthFile, FileError, Login},
     fixed,
     refresh::{self, Refusal},
 };
@@ -27,7 +28,7 @@ use crate::{ModelError, Secret};
 /// its life.
 const MARGIN: u64 = 60;
 /// How long to wait for another process that refreshes: longer than a token server may take.
-const LONGEST_LOCK: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(60);
 /// How many former secrets are remembered to be scrubbed from texts.
 const MOST_SEEN: usize = 64;
 
@@ -62,10 +63,21 @@ impl Logins {
     ///
     /// When the file cannot be read, with the cause; no token is part of it.
     pub fn examine(&self) -> Result<Vec<(String, LoginState)>, String> {
-        let since = (self.shared.now)().duration_since(SystemTime::UNIX_EPOCH);
-        let now = since.map_or(0, |since| since.as_secs());
-        let logins = self.shared.file.all().map_err(|error| error.to_string())?;
+        let now = self.seconds();
+        let logins = match self.shared.file.all() {
+            Err(FileError::NoFile(_)) => Vec::new(),
+            all => all.map_err(|error| error.to_string())?,
+        };
         Ok(logins.into_iter().map(|(name, login)| (name, LoginState::of(login.as_ref(), now))).collect())
+    }
+
+    pub(super) fn file(&self) -> &AuthFile {
+        &self.shared.file
+    }
+
+    /// Seconds since 1970.
+    pub(super) fn seconds(&self) -> u64 {
+        seconds((self.shared.now)())
     }
 
     /// The token of a login: the same one for every session.
@@ -86,6 +98,10 @@ impl Logins {
     }
 }
 
+fn seconds(now: SystemTime) -> u64 {
+    now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// Whether a login can give a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginState {
@@ -100,10 +116,24 @@ pub enum LoginState {
 }
 
 impl LoginState {
+    /// A word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Refreshable => "refreshable",
+            Self::Expired => "expired",
+            Self::Incomplete => "incomplete",
+        }
+    }
+
     fn of(login: Option<&Login>, now: u64) -> Self {
         let Some(login) = login else { return Self::Incomplete };
+        let is_empty = login.refresh_token.trim().is_empty();
+        if is_empty && login.access_token.is_none() {
+            return Self::Incomplete;
+        }
         let is_valid = login.access_token.is_some() && login.expires_at.is_none_or(|expires| expires > now);
-        match (is_valid, login.refresh_token.trim().is_empty()) {
+        match (is_valid, is_empty) {
             (true, _) => Self::Valid,
             (false, false) => Self::Refreshable,
             (false, true) => Self::Expired,
@@ -192,7 +222,7 @@ impl Inner {
     }
 
     fn seconds(&self) -> u64 {
-        (self.now)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+        seconds((self.now)())
     }
 
     fn scrub(&self, text: &str) -> String {
@@ -229,7 +259,7 @@ impl Inner {
         if let Some(access) = self.usable(refused) {
             return Ok(access);
         }
-        let lock = self.lock().await?;
+        let lock = self.file.lock(LONGEST_LOCK).await.map_err(|error| self.unreadable(&error))?;
         let login = self.reread()?;
         if let Some(access) = self.usable(refused) {
             return Ok(access);
@@ -239,6 +269,9 @@ impl Inner {
             && refused == login
         {
             return Err(error);
+        }
+        if login.refresh_token.trim().is_empty() {
+            return Err(self.ended("its access token is no longer valid, and it has no refresh token"));
         }
         match refresh::ask(&login).await {
             Ok(tokens) => {
@@ -266,16 +299,11 @@ impl Inner {
             Err(Refusal::Passing(why)) => self.current(refused).ok_or_else(|| self.unavailable(&why)),
             Err(Refusal::Network(why)) => self.current(refused).ok_or_else(|| self.unreachable(&why)),
             Err(Refusal::Address(why)) => {
-                let fix = format!("correct token_url of `{}` in {}", self.name, self.file.path().display());
+                let fix = Fix::words(format!("correct token_url of `{}` in {}", self.name, self.file.path().display()));
                 Err(ModelError::Login { login: self.name.clone(), why: self.scrub(&why), fix })
             }
             Err(Refusal::Final(why)) => {
-                let fix = format!(
-                    "get a new refresh token from the provider of `{}`, and put it into {}",
-                    self.name,
-                    self.file.path().display()
-                );
-                let error = ModelError::Login { login: self.name.clone(), why: self.scrub(&why), fix };
+                let error = self.ended(&why);
                 self.state().dead = Some((login, error.clone()));
                 Err(error)
             }
@@ -293,24 +321,15 @@ impl Inner {
         Ok(login)
     }
 
-    /// Polls, because a thread that waits for a file lock cannot be stopped.
-    async fn lock(&self) -> Result<Lock, ModelError> {
-        let until = tokio::time::Instant::now() + LONGEST_LOCK;
-        loop {
-            if let Some(lock) = self.file.try_lock().map_err(|error| self.unreadable(&error))? {
-                return Ok(lock);
-            }
-            if tokio::time::Instant::now() >= until {
-                let seconds = LONGEST_LOCK.as_secs();
-                return Err(self.unavailable(&format!("another process has been refreshing tokens for {seconds} s")));
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-    }
-
     /// The old token, which is still valid within the margin before its end.
     fn current(&self, refused: Option<&Secret>) -> Option<Secret> {
         self.state().usable(self.seconds(), 0, refused)
+    }
+
+    /// Only a new login helps.
+    fn ended(&self, why: &str) -> ModelError {
+        let login = self.name.clone();
+        ModelError::Login { login: login.clone(), why: self.scrub(why), fix: Action::LogIn { login }.into() }
     }
 
     fn unreachable(&self, why: &str) -> ModelError {
@@ -318,7 +337,7 @@ impl Inner {
         ModelError::LoginUnavailable {
             login: self.name.clone(),
             why: self.scrub(why),
-            fix: format!("check token_url of `{}` in {path}, or try again later", self.name),
+            fix: Fix::words(format!("check token_url of `{}` in {path}, or try again later", self.name)),
         }
     }
 
@@ -326,19 +345,20 @@ impl Inner {
         ModelError::LoginUnavailable {
             login: self.name.clone(),
             why: self.scrub(why),
-            fix: "try again later".to_owned(),
+            fix: Fix::words("try again later"),
         }
     }
 
     fn unreadable(&self, error: &FileError) -> ModelError {
         let path = self.file.path().display();
-        let shape = r#"{"token_url": "…", "client_id": "…", "refresh_token": "…"}"#;
-        let fix = format!(r#"write the login into {path}, as in {{"logins": {{"{}": {shape}}}}}"#, self.name);
+        let again = || Fix::from(Action::LogIn { login: self.name.clone() });
         let fix = match error {
-            FileError::NoFile(_) | FileError::NoLogin(_) | FileError::Malformed(_) => fix,
-            FileError::Incomplete { .. } => format!("add what is missing to the login `{}`", self.name),
-            FileError::Invalid { .. } => format!("correct the JSON of {path}"),
-            FileError::Io { .. } => format!("make sure that {path} can be read and written"),
+            FileError::NoFile(_) | FileError::NoLogin(_) => again(),
+            FileError::Malformed(_) => again().or(format!("correct the login `{}` in {path}", self.name)),
+            FileError::Incomplete { .. } => again().or(format!("add what is missing to the login `{}`", self.name)),
+            FileError::Invalid { .. } => Fix::words(format!("correct the JSON of {path}")),
+            FileError::Io { .. } => Fix::words(format!("make sure that {path} can be read and written")),
+            FileError::Locked { .. } => return self.unavailable(&error.to_string()),
         };
         ModelError::Login { login: self.name.clone(), why: error.to_string(), fix }
     }

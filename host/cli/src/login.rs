@@ -1,0 +1,142 @@
+//! `hermes login`: logs in to a provider, and lists the logins.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use hermes_app::KnownLogin;
+use hermes_models::{LoginClient, LoginState, LoginStep};
+use serde_json::json;
+
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::{self, Setup};
+use crate::table::{Align, Table};
+use crate::text;
+
+/// What to log in to.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct LoginArguments {
+    /// The login's name: a section below `logins` in config.yaml
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// List the logins that can be made, and those that exist
+    #[arg(long, conflicts_with = "name")]
+    list: bool,
+    /// Print JSON
+    #[arg(long, requires = "list")]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = launch::setup(console)?;
+    let Some(name) = &arguments.name else { return list(&setup, arguments.json, console) };
+    let client = setup.login_client(name)?;
+    setup.own()?;
+    tokio::select! {
+        done = log_in(&setup, &client, console) => done,
+        _ = tokio::signal::ctrl_c() => {
+            let fix = format!("run `hermes login {name}` again");
+            Err(Failure::new(Kind::Interrupted, "nothing was stored", "you pressed ctrl-c", fix))
+        }
+    }
+}
+
+async fn log_in(setup: &Setup, client: &LoginClient, console: Console) -> Result<ExitCode, Failure> {
+    let mut broken = None;
+    let mut show = |step: LoginStep<'_>| {
+        if let Err(failure) = shown(&step, console) {
+            broken.get_or_insert(failure);
+        }
+    };
+    let logged_in = setup.logins.log_in(client, &mut show).await?;
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    let name = text::line(client.name());
+    let life = match (logged_in.is_refreshable, logged_in.expires_in) {
+        (true, _) => "Hermes refreshes its token when it expires".to_owned(),
+        (false, Some(seconds)) => format!("its token expires in {} and cannot be refreshed", time(seconds)),
+        (false, None) => "its token does not expire by itself".to_owned(),
+    };
+    print(&format!("logged in to `{name}`; {life}\n"))?;
+    if setup.config.settings().model.auth.as_deref() != Some(client.name()) {
+        console.note(&format!("to use it for the session's model, run `hermes config set model.auth {name}`"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a step. Addresses are those of parsed URLs, which hold no control character.
+fn shown(step: &LoginStep<'_>, console: Console) -> Result<(), Failure> {
+    match *step {
+        LoginStep::EnterCode { page, page_with_code, code, valid } => {
+            let code = text::title(code);
+            let mut lines = format!("open {page} in any browser and enter the code\n\n    {code}\n\n");
+            if let Some(page) = page_with_code {
+                lines.push_str(&format!("or open {page}\n"));
+            }
+            lines.push_str(&format!("waiting for you; the code is valid for {} (ctrl-c stops)\n", span(valid)));
+            print(&lines)
+        }
+        LoginStep::Waiting { why } => {
+            console.note(&format!("{why}; trying again"));
+            Ok(())
+        }
+    }
+}
+
+fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let logins = setup.known_logins()?;
+    if json {
+        let rows: Vec<_> = logins
+            .iter()
+            .map(|login| json!({"name": login.name, "flow": login.flow, "state": login.state.map(LoginState::name)}))
+            .collect();
+        print(&text::json(&json!(rows)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if logins.is_empty() {
+        console.note("config.yaml has no section below `logins`, and auth.json has no login");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
+    table.head(["login", "flow", "state"]);
+    for KnownLogin { name, flow, state } in &logins {
+        let (tone, state) = match state {
+            None => (Tone::Faint, "not logged in".to_owned()),
+            Some(state @ (LoginState::Valid | LoginState::Refreshable)) => (Tone::Good, state.to_string()),
+            Some(state) => (Tone::Warning, state.to_string()),
+        };
+        table.row([(Tone::Plain, text::line(name)), (Tone::Plain, flow.unwrap_or("-").to_owned()), (tone, state)]);
+    }
+    print(&table.text(console))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn time(seconds: u64) -> String {
+    span(Duration::from_secs(seconds))
+}
+
+/// A time in words: `15 minutes`.
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => text::counted(seconds, "second"),
+        seconds @ 120..7_200 => text::counted(seconds / 60, "minute"),
+        seconds @ 7_200..172_800 => text::counted(seconds / 3_600, "hour"),
+        seconds => text::counted(seconds / 86_400, "day"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_worded_in_the_largest_fitting_unit() {
+        for (seconds, words) in
+            [(1, "1 second"), (119, "119 seconds"), (900, "15 minutes"), (7_200, "2 hours"), (259_200, "3 days")]
+        {
+            assert_eq!(time(seconds), words);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! One request to a server of logins: a form goes in, an answer of bounded size comes out (RFC 6749, sections 4, 5 and 6).
+
+use std::time::Duration;
+
+use reqwest::{
+    Client,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use serde_json::Value;
+use url::{Url, form_urlencoded};
+
+use crate::{client, failure, providers};
+
+/// How long the server may take for a connection, and for its whole answer.
+const CONNECT: Duration = Duration::from_secs(10);
+const ANSWER: Duration = Duration::from_secs(30);
+/// Most bytes of an answer.
+const LARGEST_ANSWER: usize = 64 << 10;
+
+/// What a token server gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Tokens {
+    pub(super) access: String,
+    /// Replaces the refresh token, where the server rotates it.
+    pub(super) refresh: Option<String>,
+    /// Seconds until the access token expires.
+    pub(super) expires_in: Option<u64>,
+    /// What was granted, where that differs from what was asked for.
+    pub(super) scope: Option<String>,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) host: String,
+    pub(super) status: u16,
+    /// None for what is not JSON.
+    body: Option<Value>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// The connection failed, so that the server may never have seen the request.
+    Network(String),
+    /// The server was too slow, or sent too much.
+    Server(String),
+}
+
+impl NoAnswer {
+    pub(super) fn into_why(self) -> String {
+        match self {
+            Self::Network(why) | Self::Server(why) => why,
+        }
+    }
+}
+
+/// Tokens go encrypted, or stay on this machine. The error says what is wrong with the address.
+pub(super) fn address(text: &str) -> Result<Url, &'static str> {
+    let url = Url::parse(text).map_err(|_| "is not a URL")?;
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if providers::is_loopback(&url) => Ok(url),
+        _ => Err("does not begin with https://"),
+    }
+}
+
+/// The fields of a form. A field without a value is left out.
+pub(super) fn form<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields {
+        if let Some(value) = value {
+            form.append_pair(name, value);
+        }
+    }
+    form.finish()
+}
+
+/// Sends a form once. Redirects are not followed: the form holds secrets.
+pub(super) async fn post(url: &Url, form: String) -> Result<Answer, NoAnswer> {
+    let host = providers::host(url).unwrap_or_default();
+    let client: Client = client::new(url, CONNECT, ANSWER).map_err(NoAnswer::Server)?;
+    let request = client
+        .post(url.clone())
+        .timeout(ANSWER)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(ACCEPT, "application/json")
+        .body(form);
+    let unreachable = |error: reqwest::Error| {
+        // A second try would have to wait as long.
+        let late = error.is_timeout();
+        let why = client::innermost(&error.without_url());
+        let why = format!("the token server {host} did not answer: {why}");
+        if late { NoAnswer::Server(why) } else { NoAnswer::Network(why) }
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(unreachable)? {
+        body.extend_from_slice(&piece);
+        if body.len() > LARGEST_ANSWER {
+            let most = LARGEST_ANSWER >> 10;
+            return Err(NoAnswer::Server(format!("the answer of the token server {host} has more than {most} KiB")));
+        }
+    }
+    Ok(Answer::new(host, status, &body))
+}
+
+impl Answer {
+    pub(super) fn new(host: String, status: u16, body: &[u8]) -> Self {
+        Self { host, status, body: serde_json::from_slice(body).ok() }
+    }
+
+    /// A text of the answer; none for an empty one.
+    pub(super) fn word(&self, key: &str) -> Option<&str> {
+        self.body.as_ref()?.get(key)?.as_str().filter(|word| !word.is_empty())
+    }
+
+    /// A number of seconds, which some servers send as a text.
+    pub(super) fn seconds(&self, key: &str) -> Option<u64> {
+        match self.body.as_ref()?.get(key)? {
+            Value::String(seconds) => seconds.parse().ok(),
+            seconds => seconds.as_f64().filter(|seconds| *seconds >= 0.0).map(|seconds| seconds as u64),
+        }
+    }
+
+    /// Whether the request succeeded. Some servers send errors with the status 200.
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self.status, 200..300) && self.word("error").is_none()
+    }
+
+    /// Whether the same request will fail again.
+    pub(super) fn is_final(&self) -> bool {
+        let passes = matches!(self.word("error"), Some("server_error" | "temporarily_unavailable"));
+        match self.status {
+            408 | 425 | 429 => false,
+            400..500 => true,
+            200..300 => self.word("error").is_some() && !passes,
+            _ => false,
+        }
+    }
+
+    /// What the server says about a failure, on one line. It may quote secrets: the caller scrubs it.
+    pub(super) fn words(&self) -> String {
+        let words = [self.word("error"), self.word("error_description")];
+        let words: Vec<String> = words.into_iter().flatten().map(failure::one_line).collect();
+        match self.status {
+            _ if !words.is_empty() => words.join(": "),
+            300..400 => "it redirects to another address, which Hermes does not follow".to_owned(),
+            status => failure::reason(status).to_owned(),
+        }
+    }
+
+    /// The tokens of a successful answer. The error says what is wrong with it.
+    pub(super) fn tokens(&self) -> Result<Tokens, String> {
+        let unusable = |what: &str| format!("the answer of the token server {} {what}", self.host);
+        let access = self.word("access_token").ok_or_else(|| unusable("has no access_token"))?;
+        if !access.chars().all(|character| character.is_ascii_graphic()) {
+            return Err(unusable("has an access_token that no header can carry"));
+        }
+        if self.word("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+            return Err(unusable("has a token that is not a bearer token"));
+        }
+        Ok(Tokens {
+            access: access.to_owned(),
+            refresh: self.word("refresh_token").map(str::to_owned),
+            expires_in: self.seconds("expires_in"),
+            scope: self.word("scope").map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(status: u16, body: &Value) -> Answer {
+        Answer::new("id.test".to_owned(), status, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn only_encrypted_and_local_addresses_are_asked() {
+        for (text, flaw) in [
+            ("https://id.test/token", None),
+            ("http://127.0.0.1:8080/token", None),
+            ("http://[::1]/token", None),
+            ("http://localhost/token", None),
+            ("http://id.test/token", Some("does not begin with https://")),
+            ("http://127.0.0.1.id.test/token", Some("does not begin with https://")),
+            ("file:///etc/passwd", Some("does not begin with https://")),
+            ("javascript:alert(1)", Some("does not begin with https://")),
+            ("id.test/token", Some("is not a URL")),
+        ] {
+            assert_eq!(address(text).err(), flaw, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_taken_only_from_usable_answers() {
+        let good = json!({"access_token": "a", "refresh_token": "r", "token_type": "bearer", "expires_in": "60", "scope": "chat"});
+        let tokens = Tokens {
+            access: "a".to_owned(),
+            refresh: Some("r".to_owned()),
+            expires_in: Some(60),
+            scope: Some("chat".to_owned()),
+        };
+        assert_eq!(answer(200, &good).tokens(), Ok(tokens));
+        for (body, why) in [
+            (json!({}), "has no access_token"),
+            (json!({"access_token": ""}), "has no access_token"),
+            (json!({"access_token": 5}), "has no access_token"),
+            (json!({"access_token": "a\r\nX-Other: b"}), "no header can carry"),
+            (json!({"access_token": "a", "token_type": "mac"}), "not a bearer token"),
+        ] {
+            let error = answer(200, &body).tokens().unwrap_err();
+            assert!(error.contains(why), "{body}: {error}");
+        }
+        assert!(Answer::new("id.test".to_owned(), 200, b"<html>").tokens().is_err());
+    }
+
+    #[test]
+    fn the_lifetime_is_read_in_every_form_that_servers_send() {
+        for (given, seconds) in [
+            (json!(3600), Some(3600)),
+            (json!("3600"), Some(3600)),
+            (json!(3599.9), Some(3599)),
+            (json!(-1), None),
+            (json!("soon"), None),
+            (json!(null), None),
+        ] {
+            assert_eq!(answer(200, &json!({"expires_in": given})).seconds("expires_in"), seconds, "{given}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_known_by_its_status_or_by_its_body() {
+        let refused = json!({"error": "access_denied", "error_description": "no\u{1b}[31m\nreally"});
+        for (status, success, is_final) in
+            [(200, false, true), (400, false, true), (429, false, false), (503, false, false)]
+        {
+            let answer = answer(status, &refused);
+            assert_eq!((answer.is_success(), answer.is_final()), (success, is_final), "{status}");
+            assert_eq!(answer.words(), "access_denied: no [31m really");
+        }
+        assert!(answer(200, &json!({"error": ""})).is_success());
+        assert_eq!(Answer::new("id.test".to_owned(), 502, b"<html>").words(), "not available");
+    }
+}
