@@ -75,6 +75,7 @@ pub(crate) fn environment(folder: &Path, requirements: &Path) -> Result<PathBuf>
     }
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(requirements);
+    eprintln!("installing {} from the Python package index", requirements.display());
     let output = install.output().with_context(|| format!("cannot run {}", python.display()))?;
     if !output.status.success() {
         bail!("{}", not_installed(requirements, &String::from_utf8_lossy(&output.stderr)));

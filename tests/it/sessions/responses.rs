@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::journal::{assert_logged, texts};
 use crate::fixtures::ledger::Ledger;
+use crate::fixtures::workday;
 
 /// A model that thinks.
 const MODEL: &str = "gpt-5.4";
@@ -136,4 +137,33 @@ fn an_unstreamed_response_is_accepted() {
     let output = home.hermes(&["-z", "When does it close?"]).run().success();
     assert_eq!(output.stdout, "Five.\n");
     assert_eq!(texts(&home.messages(), "assistant"), ["Five."]);
+}
+
+#[test]
+fn a_long_conversation_is_compacted_and_only_that_breaks_the_prefix() {
+    let server = Server::answering(workday::talkative).with_cache(ImplicitCache::new());
+    let home = workday::home(Home::with_responses(&server));
+    home.set("model.context_length", json!(12_000));
+    home.set("plugins.disabled", json!(["builtin"]));
+    for number in 0..8 {
+        workday::long_turn(&home, number).run().success();
+    }
+
+    // Summaries too are requests of the Responses API.
+    let requests = server.requests();
+    requests.iter().for_each(|request| assert_valid_responses_request(&request.body));
+    let turns = server.turns();
+    let is_shorter = |at: &usize| turns[*at].messages().len() < turns[*at - 1].messages().len();
+    let compacted: Vec<usize> = (1..turns.len()).filter(is_shorter).collect();
+    assert!(!compacted.is_empty(), "nothing was compacted");
+    let ledger = Ledger::of(&home);
+    assert_eq!(ledger.breaks(), compacted);
+    for at in compacted {
+        assert_eq!(ledger.causes()[at], Some("compaction"), "request {at}");
+        for member in ["tools", "instructions"] {
+            assert_eq!(turns[at].raw_member(member), turns[at - 1].raw_member(member), "request {at}: {member}");
+        }
+    }
+    ledger.assert_measured_as_by_the_server(&turns);
+    ledger.assert_used_as_reported(&turns);
 }
