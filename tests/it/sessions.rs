@@ -1,6 +1,7 @@
 //! Turns, crashes, resuming, branching, pictures, wire formats, and the sessions of older versions.
 
 mod branches;
+mod budget;
 mod commands;
 mod crash;
 mod damaged;

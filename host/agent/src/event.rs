@@ -185,10 +185,15 @@ pub enum TurnEnd {
     },
     /// A command stopped it. The conversation is valid and can continue.
     Interrupted,
-    /// The turn reached its limit of requests.
+    /// The turn reached its limit of requests with tools.
     OutOfBudget {
         /// The limit.
         steps: u32,
+        /// The setting of the limit.
+        setting: String,
+        /// What the model wrote in its last reply, for which it was asked to sum up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
     },
     /// An error ended it. All messages so far are stored.
     Failed {

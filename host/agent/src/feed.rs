@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hermes_conversation::{MessageId, SessionId};
-use hermes_diagnostic::Notice;
+use hermes_diagnostic::{Fix, Notice};
 use tokio::sync::watch;
 
 use crate::event::{Event, EventKind};
@@ -138,6 +138,12 @@ impl Feed {
     pub(crate) fn notice(&self, notice: impl Into<Notice>) {
         let Notice { text, fix } = notice.into();
         self.publish(EventKind::Notice { text, fix });
+    }
+
+    /// Publishes a notice about something that happens again, also if it has been published before.
+    pub(crate) fn notice_again(&self, text: String) {
+        self.state().notices.remove(&text);
+        self.publish(EventKind::Notice { text, fix: Fix::default() });
     }
 
     /// Whether a front end is connected.

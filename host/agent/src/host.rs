@@ -19,8 +19,10 @@ use crate::plugin_set::PluginSet;
 /// The settings of the agent loop.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The most requests of one turn.
+    /// The most requests with tools of one turn.
     pub max_turns: u32,
+    /// The same for a session that another session's agent delegated to.
+    pub max_delegated_turns: u32,
     /// Whether the context engine is used. A full window is folded by the host's rules in any case.
     pub compression: bool,
     /// The platform, such as `cli`.

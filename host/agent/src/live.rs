@@ -34,6 +34,8 @@ pub(crate) struct Live {
     /// A notice that another engine took over the conversation; reported with the next turn.
     pub(crate) engine_change: Option<Notice>,
     pub(crate) front: Front,
+    /// Whether another session's agent works in this one.
+    pub(crate) is_delegate: bool,
 }
 
 impl Live {
@@ -48,7 +50,8 @@ impl Live {
         match Self::parts(host, &session, &log, fresh, front).await {
             Ok((plugins, prefix, compaction, engine_change)) => {
                 log.rewound = None;
-                Ok(Self { log, plugins, prefix, compaction, engine_change, front: front.clone() })
+                let is_delegate = plugins::is_delegate(&session);
+                Ok(Self { log, plugins, prefix, compaction, engine_change, front: front.clone(), is_delegate })
             }
             Err(error) => Err((Box::new(log), error)),
         }

@@ -7,6 +7,8 @@ mod actor;
 #[cfg(test)]
 mod attack;
 #[cfg(test)]
+mod budget_tests;
+#[cfg(test)]
 mod contract_tests;
 mod core;
 #[cfg(test)]

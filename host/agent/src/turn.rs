@@ -1,18 +1,18 @@
 //! One turn: from the user's message to an answer without tool calls.
 
+mod budget;
+mod calls;
+
 use std::time::Instant;
 
-use futures_util::StreamExt;
 use hermes_conversation::fence::{self, Scrubber};
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_diagnostic::{Action, Notice};
-use hermes_models::{Delta, Finish, ModelError, Reply, Request};
-use hermes_plugin_host::{AssistDraft, CalledTool, Cause, Moment, OnFailure, Query, ToolResult};
-use hermes_prompt::hints::SubdirectoryHints;
+use hermes_models::{Delta, Finish, ModelError, Reply, Request, ToolChoice};
+use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::Answer;
 use crate::breaker::{Change, OpenBreaker};
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
@@ -20,12 +20,11 @@ use crate::feed::About;
 use crate::host::Host;
 use crate::id::TurnNumber;
 use crate::live::Live;
-use crate::live::compaction::SessionCompaction;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
-use crate::toolbox::Additions;
-use crate::{assist, compaction, memory, reload, room, steering, toolbox};
+use crate::turn::budget::Budget;
+use crate::{assist, compaction, memory, reload, room};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -67,10 +66,8 @@ pub(crate) async fn run(
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
 
     let end = answer(host, live, first, stop).await?;
-    if matches!(end, TurnEnd::Answered { .. } | TurnEnd::Interrupted) {
-        live.plugins.deliveries.queued();
-    }
-    if matches!(end, TurnEnd::Answered { .. }) {
+    live.plugins.deliveries.queued();
+    if matches!(end, TurnEnd::Answered { .. } | TurnEnd::OutOfBudget { .. }) {
         room::turn_ended(host, live).await?;
     }
     Ok(end)
@@ -169,16 +166,14 @@ async fn answer(
     stop: &CancellationToken,
 ) -> Result<TurnEnd, AgentError> {
     let mut moment = Moment::TurnStart;
-    for _ in 0..host.settings.max_turns.max(1) {
-        let replied = reply(host, live, moment, stop).await?;
+    let budget = Budget::of(host, live);
+    for step in 1..=budget.steps {
+        let replied = reply(host, live, moment, ToolChoice::Auto, stop).await?;
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, first, &partial).await,
         };
-        if reply.finish == Finish::Refused && reply.text.trim().is_empty() {
-            DECLINED.clone_into(&mut reply.text);
-            live.front.feed.publish(EventKind::Text { text: reply.text.clone() });
-        }
+        show_silent_refusal(live, &mut reply);
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
         let stored = if calls.is_empty() {
@@ -191,18 +186,23 @@ async fn answer(
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
-        if !run_tools(host, live, &calls, stored[0].id, stop).await? {
+        let closing = (step == budget.steps).then(|| budget.last_results());
+        if !calls::run(host, live, &calls, stored[0].id, closing.as_deref(), stop).await? {
             let drafts = closing::close(&live.log.journal.conversation(), live.log.clock.now());
             live.log.journal.end_turn(&drafts, first, &live.plugins.deliveries.providers()).await?;
             return Ok(TurnEnd::Interrupted);
         }
         moment = Moment::MidTurn;
     }
-    let steps = host.settings.max_turns;
-    let note =
-        format!("[Stopped after {steps} steps of this turn, the limit of agent.max_turns. Say \"go on\" to continue.]");
-    live.log.journal.append(&[Draft::assistant(&note, Vec::new(), live.log.clock.now()).by_host()]).await?;
-    Ok(TurnEnd::OutOfBudget { steps })
+    budget.summarise(host, live, first, stop).await
+}
+
+/// Gives a refusal without text a text.
+fn show_silent_refusal(live: &Live, reply: &mut Reply) {
+    if reply.finish == Finish::Refused && reply.text.trim().is_empty() {
+        DECLINED.clone_into(&mut reply.text);
+        live.front.feed.publish(EventKind::Text { text: reply.text.clone() });
+    }
 }
 
 /// Whether a reply is empty, so that a second request may help.
@@ -268,6 +268,7 @@ async fn reply(
     host: &Host,
     live: &mut Live,
     mut moment: Moment,
+    tool_choice: ToolChoice,
     stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
@@ -282,7 +283,7 @@ async fn reply(
         if !room {
             return Ok(Replied::Stopped(String::new()));
         }
-        match ask(host, live, stop).await {
+        match ask(host, live, tool_choice, stop).await {
             Ok(Replied::Whole(reply)) if is_empty(&reply) => {
                 empty += 1;
                 if empty > 1 {
@@ -325,7 +326,12 @@ fn incomplete(repairs: Repairs) -> String {
 }
 
 /// Sends one request: the frozen prefix, then the view.
-async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<Replied, AgentError> {
+async fn ask(
+    host: &Host,
+    live: &mut Live,
+    tool_choice: ToolChoice,
+    stop: &CancellationToken,
+) -> Result<Replied, AgentError> {
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal).await?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
         live.front.feed.notice(incomplete(repairs));
@@ -345,6 +351,7 @@ async fn ask(host: &Host, live: &mut Live, stop: &CancellationToken) -> Result<R
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice,
     };
     live.plugins.dispatcher.before_model(&host.model.name);
     let begun = Instant::now();
@@ -422,68 +429,4 @@ fn check_validity(live: &Live) {
             debug_assert!(false, "the request is invalid for some providers: {invalid}");
         }
     }
-}
-
-/// Runs the calls of a reply and stores the results in the order of the calls. Returns false if the user stopped them.
-async fn run_tools(
-    host: &Host,
-    live: &mut Live,
-    calls: &[ToolCall],
-    reply: MessageId,
-    stop: &CancellationToken,
-) -> Result<bool, AgentError> {
-    let window = host.model.context_length;
-    let Live { log, plugins, prefix, compaction, front, .. } = live;
-    let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
-    let SessionCompaction { compactor, assistant, .. } = compaction;
-    let toolbox = &plugins.toolbox;
-    let mut started = 0;
-    for run in toolbox.runs(calls) {
-        for call in run {
-            let (name, arguments) = (call.name.clone(), call.arguments.clone());
-            front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
-        }
-        let mut answers = std::pin::pin!(toolbox.start(run, reply, started));
-        started += run.len();
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(false),
-                next = answers.next() => next,
-            };
-            let Some((call, answer)) = next else { break };
-            let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
-            for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
-                plugins.notices.notice(notice.to_string());
-            }
-            let budget = assist::budget(window);
-            let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
-            let quotes = if compactor.is_proposing() {
-                Vec::new()
-            } else {
-                stop.run_until_cancelled(assistant.consult(tool_result, budget)).await.unwrap_or_default()
-            };
-            let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
-            let appended = [hint, block].into_iter().flatten().reduce(|hint, block| format!("{hint}\n\n{block}"));
-            let steered = front.steering.waiting(toolbox::result_limits(window).0);
-            let additions = Additions { host: appended, user: steering::block(&steered) };
-            let result = toolbox::result(call, &answer, calls.len(), window, additions, clock.now());
-            let stored = journal.append(&[result]).await?[0].id;
-            front.steering.delivered(steered.len());
-            let about = About { message: Some(stored), ..About::call(&call.id) };
-            let Answer { content, failed, elapsed_ms, .. } = answer;
-            let name = call.name.clone();
-            front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
-            if !steered.is_empty() {
-                front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// The form in which an engine gets a result before it is stored.
-fn tool_result(call: &ToolCall, content: &str) -> ToolResult {
-    let ToolCall { id, name, arguments } = call.clone();
-    ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
 }

@@ -210,6 +210,7 @@ impl Setup {
         let hint = settings.platform_hints.get(platform).and_then(Option::as_ref).map(Hint::parts).unwrap_or_default();
         Ok(Settings {
             max_turns: settings.agent.max_turns.get(),
+            max_delegated_turns: settings.delegation.max_iterations.get(),
             compression: settings.compression.enabled,
             platform: platform.to_owned(),
             one_shot,

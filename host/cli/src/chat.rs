@@ -227,7 +227,11 @@ impl Chat {
                             self.show_unsent();
                         }
                     }
-                    TurnEnd::OutOfBudget { steps } => self.fail(&oneshot::out_of_budget(steps)),
+                    // A line has said so before the summary.
+                    TurnEnd::OutOfBudget { summary: Some(_), .. } => self.failed = Some(Kind::Budget),
+                    TurnEnd::OutOfBudget { steps, setting, summary: None } => {
+                        self.fail(&oneshot::out_of_budget(steps, &setting, false));
+                    }
                     TurnEnd::Failed { problem } => self.fail(&problem.into()),
                 }
                 status

@@ -97,7 +97,7 @@ async fn turn(
         EventKind::TurnEnded { end, .. } => match end {
             TurnEnd::Answered { .. } => Ok(ExitCode::SUCCESS),
             TurnEnd::Interrupted => Ok(Kind::Interrupted.into()),
-            TurnEnd::OutOfBudget { steps } => Err(out_of_budget(steps)),
+            TurnEnd::OutOfBudget { steps, setting, summary } => Err(out_of_budget(steps, &setting, summary.is_some())),
             TurnEnd::Failed { problem } => Err(problem.into()),
         },
         _ => Err(CommandError::Closed.into()),
@@ -134,12 +134,16 @@ fn image(file: &Path) -> Result<Part, Failure> {
 }
 
 /// The failure of a turn that has used up its requests.
-pub(crate) fn out_of_budget(steps: u32) -> Failure {
+pub(crate) fn out_of_budget(steps: u32, setting: &str, has_summary: bool) -> Failure {
+    let what = match has_summary {
+        true => "the turn ended with a summary in place of an answer",
+        false => "the turn ended without an answer",
+    };
     Failure::new(
         Kind::Budget,
-        "the turn ended without an answer",
-        format!("it made {steps} requests to the model, the limit of agent.max_turns"),
-        "continue with `hermes --continue`, or raise agent.max_turns",
+        what,
+        format!("it made {steps} requests to the model, the limit of {setting}"),
+        format!("continue with `hermes --continue`, or raise {setting}"),
     )
 }
 

@@ -50,6 +50,8 @@ pub struct Settings {
     pub platform_hints: BTreeMap<String, Option<Hint>>,
     /// The agent loop.
     pub agent: AgentSection,
+    /// Sessions that an agent delegates to.
+    pub delegation: DelegationSection,
     /// What the terminal shows.
     pub display: DisplaySection,
     /// What you type.
@@ -230,13 +232,27 @@ impl Default for PromptCachingSection {
 pub struct AgentSection {
     /// Your description of the machine, for the system prompt.
     pub environment_hint: Option<String>,
-    /// Most requests to the model for one message of yours.
+    /// Most requests to the model for one message of yours. After them, the model is asked once more, for a summary without tools.
     pub max_turns: Whole<1>,
 }
 
 impl Default for AgentSection {
     fn default() -> Self {
         Self { environment_hint: None, max_turns: const { Whole::new(90) } }
+    }
+}
+
+/// `delegation`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DelegationSection {
+    /// The same limit for each message to a session that another session's agent delegated to.
+    pub max_iterations: Whole<1>,
+}
+
+impl Default for DelegationSection {
+    fn default() -> Self {
+        Self { max_iterations: const { Whole::new(50) } }
     }
 }
 

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use hermes_conversation::{Role, Shown, ToolCall};
-use hermes_models::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, body};
+use hermes_models::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, ToolChoice, body};
 
 const SIZES: [usize; 3] = [10, 1_000, 10_000];
 const RUNS: usize = 31;
@@ -45,6 +45,7 @@ fn request(prefix: &Prefix) -> Request<'_> {
         max_tokens: Some(4_096),
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     }
 }
 

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use hermes_conversation::{Part, Role, Shown};
-//! use hermes_models::{Breakpoints, Dialect, Prefix, Request, Style, System, body};
+//! use hermes_models::{Breakpoints, Dialect, Prefix, Request, Style, System, ToolChoice, body};
 //!
 //! let style = Style::PLAIN; // of a real provider: `provider.style()`
 //! let hi = Shown::words(Role::User, "hi");
@@ -23,6 +23,7 @@
 //!     max_tokens: None,
 //!     temperature: None,
 //!     schema: None,
+//!     tool_choice: ToolChoice::Auto,
 //! };
 //! let body = body(&request, &Dialect::PLAIN)?;
 //! assert!(body.ends_with(br#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}"#));
@@ -104,6 +105,19 @@ pub struct Request<'a> {
     pub temperature: Option<f32>,
     /// A JSON Schema, as text, that the reply must match.
     pub schema: Option<&'a str>,
+    /// Whether the model may call the tools of the prefix.
+    pub tool_choice: ToolChoice,
+}
+
+/// Whether the model may call the tools of the prefix, which are sent in either case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// The model should answer in text. Not every model obeys, and not every wire format can say so without a loss of the
+    /// provider's cache: a call can come nevertheless.
+    None,
 }
 
 impl Request<'_> {

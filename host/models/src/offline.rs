@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::route::OFFLINE;
-use crate::{Delta, Finish, ModelError, OnDelta, Prefix, Provider, Reply, Request, Style};
+use crate::{Delta, Finish, ModelError, OnDelta, Prefix, Provider, Reply, Request, Style, ToolChoice};
 use grammar::{Command, Parsed};
 
 /// Most characters of a result that are repeated.
@@ -110,11 +110,14 @@ impl Provider for Offline {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
         request.fits(self.style())?;
-        let heard = Heard::of(request.prefix)?;
+        let mut heard = Heard::of(request.prefix)?;
         let input = heard.tokens;
         if input > self.window {
             let message = format!("the prompt has {input} tokens and the window {}", self.window);
             return Err(ModelError::TooLong { message });
+        }
+        if request.tool_choice == ToolChoice::None {
+            heard.tools.clear();
         }
         let answer = answer(&heard);
         stream(&answer, on_delta).await;

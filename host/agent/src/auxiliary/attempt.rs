@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermes_conversation::{Part, Role};
-use hermes_models::{Breakpoints, Delta, Finish, Prefix, Reply, Request, System};
+use hermes_models::{Breakpoints, Delta, Finish, Prefix, Reply, Request, System, ToolChoice};
 use hermes_plugin_host::services::{ModelRequest, Piece, Pieces, PromptMessage, PromptPart};
 
 use super::failure::Failure;
@@ -55,6 +55,7 @@ pub(super) async fn attempt(
         max_tokens: request.max_tokens,
         temperature: request.temperature,
         schema: request.schema.as_deref(),
+        tool_choice: ToolChoice::Auto,
     };
     let mut on_delta = |delta: Delta<'_>| shown.push(delta);
     let answer = async {

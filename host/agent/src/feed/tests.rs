@@ -106,7 +106,7 @@ fn events_and_commands_survive_serialisation() {
         EventKind::TurnStarted,
         EventKind::Steered { texts: vec!["shorter".to_owned()] },
         EventKind::TurnEnded {
-            end: TurnEnd::OutOfBudget { steps: 3 },
+            end: TurnEnd::OutOfBudget { steps: 3, setting: "agent.max_turns".to_owned(), summary: None },
             status: Status::default(),
             unsent: vec!["and now?".to_owned()],
         },

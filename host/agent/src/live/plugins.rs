@@ -187,7 +187,7 @@ fn first_outlook(budget: u32) -> Outlook {
 }
 
 /// Whether another session's agent works in this one.
-fn is_delegate(session: &Session) -> bool {
+pub(crate) fn is_delegate(session: &Session) -> bool {
     session.parent.as_ref().is_some_and(|parent| parent.kind == ParentKind::Delegate)
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
-use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, Ttl};
+use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, ToolChoice, Ttl};
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
     OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,
@@ -39,8 +39,8 @@ pub(super) use memory::ScriptedMemory;
 /// A model that reacts to words in the newest message of the user.
 ///
 /// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` gives an error
-/// of the provider; `decline` and `decline silently` give refusals; `slow` streams ten words with pauses; every other
-/// message is answered with `done`.
+/// of the provider; `decline` and `decline silently` give refusals; `slow` streams ten words with pauses; `toil` calls a
+/// tool as long as it may, and then does what the rest of the message says; every other message is answered with `done`.
 pub(super) struct ScriptedModel {
     /// The shared prefixes of all requests.
     pub(super) requests: Mutex<Vec<String>>,
@@ -95,6 +95,10 @@ impl Provider for ScriptedModel {
             let call = |id: &str| ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: "{}".to_owned() };
             let calls = if word("twice") { vec![call("call-1"), call("call-2")] } else { vec![call("call-1")] };
             return Ok(reply("", calls));
+        }
+        if word("toil") && (request.tool_choice == ToolChoice::Auto || word("stubborn")) {
+            let call = ToolCall { id: "call-1".to_owned(), name: "note".to_owned(), arguments: "{}".to_owned() };
+            return Ok(reply("", vec![call]));
         }
         if word("fail") {
             return Err(ModelError::Unreachable { url: "http://nowhere".to_owned(), why: "scripted".to_owned() });
@@ -392,6 +396,7 @@ impl HostSource for Process {
             engine,
             settings: Settings {
                 max_turns: 8,
+                max_delegated_turns: 2,
                 tool_owners: std::collections::BTreeMap::new(),
                 compression: true,
                 platform: "test".to_owned(),

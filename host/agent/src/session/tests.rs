@@ -389,7 +389,7 @@ async fn a_session_ends_with_its_last_handle() {
     assert_valid(&process, &again);
 }
 
-fn assert_valid(process: &Process, session: &SessionHandle) {
+pub(super) fn assert_valid(process: &Process, session: &SessionHandle) {
     let id = session.session().unwrap();
     let conversation = hermes_conversation::Conversation::new(process.store.conversation(&id).unwrap());
     let shown = render::render(&conversation, &process.store.view(&id).unwrap());

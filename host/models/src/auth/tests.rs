@@ -25,7 +25,7 @@ use hermes_diagnostic::Diagnose as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Breakpoints, Logins, ModelError, Prefix, Provider, Request, System, Wanted, connect, resolve};
+use crate::{Breakpoints, Logins, ModelError, Prefix, Provider, Request, System, ToolChoice, Wanted, connect, resolve};
 
 /// Counts and rules of the server.
 #[derive(Default)]
@@ -147,6 +147,7 @@ async fn ask(session: &dyn Provider) -> Result<String, ModelError> {
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     };
     Ok(session.attempt(&request, &mut |_| {}).await?.text)
 }

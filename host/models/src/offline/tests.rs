@@ -3,7 +3,7 @@
 use hermes_conversation::{Shown, ToolSchema};
 
 use super::*;
-use crate::{Breakpoints, System, tools_json};
+use crate::{Breakpoints, System, ToolChoice, tools_json};
 
 fn user(text: &str) -> Shown {
     Shown::words(Role::User, text)
@@ -31,6 +31,7 @@ async fn ask(messages: &[Shown], tools: &str, window: u32) -> (Result<Reply, Mod
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     };
     let mut shown = Vec::new();
     let reply = Offline::new(&model)

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{Breakpoints, Finish, Prefix, System, Wanted, connect, resolve};
+use crate::{Breakpoints, Finish, Prefix, System, ToolChoice, Wanted, connect, resolve};
 
 mod attack;
 mod messages;
@@ -160,6 +160,7 @@ fn request(prefix: &Prefix) -> Request<'_> {
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     }
 }
 

@@ -6,7 +6,7 @@ use hermes_conversation::{Media, Part, ProviderPayload, Role, Shown, ToolCall, T
 use serde_json::{Map, Value, json};
 
 use super::{as_blocks, differs, run};
-use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, body};
+use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, ToolChoice, body};
 
 const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
 
@@ -147,7 +147,15 @@ pub(super) fn compared(body: &Value) -> Value {
 }
 
 pub(super) fn written(prefix: &Prefix, breakpoints: Breakpoints) -> Value {
-    let request = Request { model: "m", prefix, breakpoints, max_tokens: None, temperature: None, schema: None };
+    let request = Request {
+        model: "m",
+        prefix,
+        breakpoints,
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+        tool_choice: ToolChoice::Auto,
+    };
     serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
 }
 
@@ -299,6 +307,7 @@ fn anthropic_request() {
                 max_tokens: input["max_tokens"].as_f64().map(|tokens| tokens as u32),
                 temperature: None,
                 schema: None,
+                tool_choice: ToolChoice::Auto,
             };
             let dialect = Dialect {
                 vendor_names: input["preserve_dots"] != true,

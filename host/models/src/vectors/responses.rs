@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{differs, messages::history, run};
 use crate::{
-    ApiMode, Breakpoints, Delta, Dialect, Finish, Marks, Prefix, Reply, Request, Style, System,
+    ApiMode, Breakpoints, Delta, Dialect, Finish, Marks, Prefix, Reply, Request, Style, System, ToolChoice,
     assembly::{Assemble, responses::Assembly},
     body,
     wire::responses::call_id,
@@ -109,6 +109,7 @@ fn written(input: &Value) -> Value {
         max_tokens: input["max_tokens"].as_u64().map(|tokens| tokens as u32),
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     };
     serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
 }

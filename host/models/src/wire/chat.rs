@@ -15,7 +15,7 @@ use super::{
     quote, raw, system_list, write,
 };
 use crate::{
-    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
@@ -92,6 +92,8 @@ struct Head<'a> {
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -150,6 +152,7 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         max_completion_tokens: request.max_tokens.filter(|_| newer_cap),
         temperature: request.temperature.filter(|temperature| temperature.is_finite()),
         response_format,
+        tool_choice: (request.tool_choice == ToolChoice::None && request.prefix.tools_len() > 0).then_some("none"),
     };
     serde_json::to_vec(&head).map_err(|error| error.to_string())
 }

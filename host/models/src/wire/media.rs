@@ -50,7 +50,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{ApiMode, Breakpoints, Dialect, Marks, Place, Prefix, Request, Style, System, body};
+    use crate::{ApiMode, Breakpoints, Dialect, Marks, Place, Prefix, Request, Style, System, ToolChoice, body};
 
     const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
     const MARKED: Style = Style::new(ApiMode::ChatCompletions, Marks::Envelope);
@@ -75,6 +75,7 @@ mod tests {
             max_tokens: Some(9),
             temperature: None,
             schema: None,
+            tool_choice: ToolChoice::Auto,
         };
         let body = String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap();
         let unmarked = body.replace(crate::Ttl::FiveMinutes.mark(), "");

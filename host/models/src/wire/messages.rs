@@ -162,6 +162,7 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         (Some(_), _) if family.forced_calls => {
             Some(ToolChoice { r#type: "tool", name: Some(REPLY_TOOL), disable_parallel_tool_use: Some(true) })
         }
+        // Also for `ToolChoice::None`: another choice would make the provider drop all messages from its cache.
         (Some(_), _) | (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
         (None, false) => None,
     };

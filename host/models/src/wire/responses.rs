@@ -21,7 +21,7 @@ use super::{
     quote, raw,
 };
 use crate::{
-    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
@@ -161,7 +161,10 @@ fn head(request: &Request<'_>) -> Result<Vec<u8>, String> {
         // Models that think refuse it.
         temperature: request.temperature.filter(|temperature| thinker.is_none() && temperature.is_finite()),
         text,
-        tool_choice: has_tools.then_some("auto"),
+        tool_choice: has_tools.then_some(match request.tool_choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::None => "none",
+        }),
         parallel_tool_calls: has_tools.then_some(true),
         prompt_cache_key: cache_key(request.prefix),
     };

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System};
+use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System, ToolChoice};
 
 pub(crate) const ENVELOPE: Style = Style::new(ApiMode::ChatCompletions, Marks::Envelope);
 pub(crate) const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
@@ -44,8 +44,50 @@ fn prefix(style: Style, tools: &str, system: System<'_>, messages: &[Shown]) -> 
 }
 
 fn text(prefix: &Prefix, breakpoints: Breakpoints) -> String {
-    let request = Request { model: "m", prefix, breakpoints, max_tokens: Some(9), temperature: None, schema: None };
+    let request = Request {
+        model: "m",
+        prefix,
+        breakpoints,
+        max_tokens: Some(9),
+        temperature: None,
+        schema: None,
+        tool_choice: ToolChoice::Auto,
+    };
     String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+}
+
+#[test]
+fn a_request_for_text_alone_keeps_every_byte_that_a_cache_compares() {
+    let written = |style, tools, tool_choice| {
+        let system = System { text: "stable\n\nrest", stable: 6, ephemeral: "" };
+        let prefix = prefix(style, tools, system, &turn());
+        let (model, breakpoints) = ("m", Breakpoints::default());
+        let request = Request {
+            model,
+            prefix: &prefix,
+            breakpoints,
+            max_tokens: None,
+            temperature: None,
+            schema: None,
+            tool_choice,
+        };
+        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+    };
+    let choice_in = |body: &str| serde_json::from_str::<Value>(body).unwrap().get("tool_choice").cloned();
+    for (style, choice) in [
+        (Style::PLAIN, Value::from("none")),
+        (ENVELOPE, Value::from("none")),
+        (RESPONSES, Value::from("none")),
+        // A cached message is found again only under the same choice.
+        (NATIVE, serde_json::json!({"type": "auto"})),
+    ] {
+        let [free, text_alone] = [ToolChoice::Auto, ToolChoice::None].map(|choice| written(style, TOOLS, choice));
+        assert_eq!(choice_in(&text_alone), Some(choice), "{style:?}");
+        let compared = |body: &str| body.split_once(r#","tools":["#).unwrap().1.to_owned();
+        assert_eq!(compared(&free), compared(&text_alone), "{style:?}");
+        // Providers refuse a choice without tools.
+        assert_eq!(choice_in(&written(style, "", ToolChoice::None)), None, "{style:?}");
+    }
 }
 
 /// No text can hold these: its quotes would be escaped.

@@ -194,6 +194,7 @@ async fn a_prefix_of_another_style_is_not_sent() {
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     };
     let error = provider(&server).complete(&request, &mut |_| {}).await.unwrap_err();
     assert!(error.to_string().contains("ChatCompletions") && server.requests().is_empty(), "{error}");

@@ -28,6 +28,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
         max_tokens: Some(100),
         temperature: Some(0.7),
         schema: Some(r#"{"type":"object"}"#),
+        tool_choice: ToolChoice::Auto,
     };
     assert_eq!(
         String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap(),
@@ -56,6 +57,7 @@ fn what_is_absent_is_left_out() {
         max_tokens: None,
         temperature: None,
         schema: None,
+        tool_choice: ToolChoice::Auto,
     };
     let body = body(&request, &Dialect { stream_options: false, ..Dialect::PLAIN }).unwrap();
     assert_eq!(body, br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
@@ -72,6 +74,7 @@ fn what_is_no_json_is_not_sent() {
         max_tokens: None,
         temperature: None,
         schema: Some("{"),
+        tool_choice: ToolChoice::Auto,
     };
     assert!(body(&request, &Dialect::PLAIN).unwrap_err().to_string().contains("schema of the reply"));
 }

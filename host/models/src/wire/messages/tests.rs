@@ -4,7 +4,7 @@ use hermes_conversation::ProviderPayload;
 
 use super::*;
 use crate::{
-    ApiMode, Breakpoints, Marks, Prefix, Ttl,
+    ApiMode, Breakpoints, Marks, Prefix, ToolChoice, Ttl,
     wire::{
         body,
         tests::{call, shown, turn},
@@ -34,6 +34,7 @@ fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
         max_tokens: None,
         temperature: Some(0.5),
         schema: None,
+        tool_choice: ToolChoice::Auto,
     }
 }
 

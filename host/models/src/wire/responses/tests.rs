@@ -21,7 +21,15 @@ fn prefix(system: System<'_>, tools: &str, messages: &[Shown]) -> Prefix {
 }
 
 fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
-    Request { model, prefix, breakpoints: Breakpoints::default(), max_tokens: None, temperature: None, schema: None }
+    Request {
+        model,
+        prefix,
+        breakpoints: Breakpoints::default(),
+        max_tokens: None,
+        temperature: None,
+        schema: None,
+        tool_choice: ToolChoice::Auto,
+    }
 }
 
 fn sent(request: &Request<'_>) -> Value {
@@ -50,6 +58,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
         max_tokens: Some(9),
         temperature: Some(0.7),
         schema: Some(r#"{"type":"object"}"#),
+        tool_choice: ToolChoice::Auto,
         ..request("gpt-4.1", &prefix)
     };
     assert_eq!(

@@ -1,0 +1,86 @@
+//! The calls of a reply: they run, and each result is stored in the order of the calls.
+
+use futures_util::StreamExt;
+use hermes_conversation::{MessageId, ToolCall};
+use hermes_plugin_host::{AssistDraft, CalledTool, ToolResult};
+use hermes_prompt::hints::SubdirectoryHints;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::Answer;
+use crate::error::AgentError;
+use crate::event::EventKind;
+use crate::feed::About;
+use crate::host::Host;
+use crate::live::Live;
+use crate::live::compaction::SessionCompaction;
+use crate::toolbox::Additions;
+use crate::{assist, steering, toolbox};
+
+/// Runs the calls of a reply and stores the results in the order of the calls. The last result ends with `closing`. Returns
+/// false if the user stopped them.
+pub(super) async fn run(
+    host: &Host,
+    live: &mut Live,
+    calls: &[ToolCall],
+    reply: MessageId,
+    closing: Option<&str>,
+    stop: &CancellationToken,
+) -> Result<bool, AgentError> {
+    let window = host.model.context_length;
+    let Live { log, plugins, prefix, compaction, front, .. } = live;
+    let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
+    let SessionCompaction { compactor, assistant, .. } = compaction;
+    let toolbox = &plugins.toolbox;
+    let (mut started, mut stored_results) = (0, 0);
+    for run in toolbox.runs(calls) {
+        for call in run {
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
+        }
+        let mut answers = std::pin::pin!(toolbox.start(run, reply, started));
+        started += run.len();
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(false),
+                next = answers.next() => next,
+            };
+            let Some((call, answer)) = next else { break };
+            let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
+            for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
+                plugins.notices.notice(notice.to_string());
+            }
+            let budget = assist::budget(window);
+            let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
+            let quotes = if compactor.is_proposing() {
+                Vec::new()
+            } else {
+                stop.run_until_cancelled(assistant.consult(tool_result, budget)).await.unwrap_or_default()
+            };
+            let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
+            stored_results += 1;
+            let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
+            let appended =
+                [hint, block, closing].into_iter().flatten().reduce(|text, next| format!("{text}\n\n{next}"));
+            let steered = front.steering.waiting(toolbox::result_limits(window).0);
+            let additions = Additions { host: appended, user: steering::block(&steered) };
+            let result = toolbox::result(call, &answer, calls.len(), window, additions, clock.now());
+            let stored = journal.append(&[result]).await?[0].id;
+            front.steering.delivered(steered.len());
+            let about = About { message: Some(stored), ..About::call(&call.id) };
+            let Answer { content, failed, elapsed_ms, .. } = answer;
+            let name = call.name.clone();
+            front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
+            if !steered.is_empty() {
+                front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The form in which an engine gets a result before it is stored.
+fn tool_result(call: &ToolCall, content: &str) -> ToolResult {
+    let ToolCall { id, name, arguments } = call.clone();
+    ToolResult { call: CalledTool { id, name, arguments }, content: content.to_owned() }
+}
