@@ -5,6 +5,7 @@ mod budget;
 mod commands;
 mod crash;
 mod damaged;
+mod fallback;
 mod login;
 mod logins;
 mod modes;

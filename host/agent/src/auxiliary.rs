@@ -22,6 +22,7 @@ use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
 use crate::report::NoticeSender;
+use crate::serving::{ModelChain, ServedModel};
 use attempt::{Shown, attempt};
 use failure::Failure;
 use route::{Identity, Route};
@@ -121,8 +122,8 @@ impl Unpaid {
 
 /// Answers the model requests of a session's plugins.
 pub(crate) struct Auxiliary {
-    provider: Arc<dyn Provider>,
-    model: Model,
+    /// The models of the session.
+    chain: Arc<ModelChain>,
     models: AuxiliaryModels,
     notices: NoticeSender,
     /// Tasks whose substitute model was already reported.
@@ -139,21 +140,16 @@ struct RetryRules {
 }
 
 impl Auxiliary {
-    /// `provider` and `model` are the session's.
-    pub(crate) fn new(
-        provider: Arc<dyn Provider>,
-        model: Model,
-        models: AuxiliaryModels,
-        notices: NoticeSender,
-    ) -> Self {
-        Self { provider, model, models, notices, reported: Mutex::default() }
+    pub(crate) fn new(chain: Arc<ModelChain>, models: AuxiliaryModels, notices: NoticeSender) -> Self {
+        Self { chain, models, notices, reported: Mutex::default() }
     }
 
     /// The models that can serve a task, in the order in which they are tried.
     fn routes(&self, task: &str) -> Vec<Route> {
+        let ServedModel { provider, model, .. } = self.chain.now();
         let sessions = |context_length: u32| Route {
-            provider: Arc::clone(&self.provider),
-            model: Model { context_length: context_length.min(self.model.context_length), ..self.model.clone() },
+            provider: Arc::clone(provider),
+            model: Model { context_length: context_length.min(model.context_length), ..model.clone() },
             section: None,
         };
         let all = match self.models.tasks.get(task) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_conversation::Model;
-use hermes_models::{Provider, Ttl};
+use hermes_models::Ttl;
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
+use crate::serving::ModelChain;
 
 /// The settings of the agent loop.
 #[derive(Debug, Clone)]
@@ -81,10 +82,10 @@ pub struct Host {
     pub store: Arc<dyn SessionStore>,
     /// The plugins that the configuration selects.
     pub plugins: Box<dyn PluginSet>,
-    /// The provider of the model.
-    pub provider: Arc<dyn Provider>,
-    /// The model, with its window.
+    /// The chosen model, with its window. The system prompt names it.
     pub model: Model,
+    /// The chosen model with its provider, and the models that answer while it fails.
+    pub chain: Arc<ModelChain>,
     /// The context engine's name.
     pub engine: String,
     /// The settings of the agent loop.

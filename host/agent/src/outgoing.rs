@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{MessageId, Model, Usage, ViewId};
+use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId};
 use hermes_models::{Breakpoints, Prefix, Price, Rendered, Style, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
@@ -21,7 +21,9 @@ use self::built::{Built, ShownLog};
 use self::recorded::{Recorded, last_request};
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
+use crate::host::Host;
 use crate::journal::Journal;
+use crate::serving::ServedModel;
 
 /// The settings of a request that do not depend on its messages.
 #[derive(Debug, Clone)]
@@ -34,6 +36,27 @@ pub(crate) struct RequestSettings {
 }
 
 impl RequestSettings {
+    /// For the model that serves now.
+    pub(crate) fn of(host: &Host) -> Self {
+        let ServedModel { provider, model, .. } = host.chain.now();
+        Self {
+            style: provider.style(),
+            model: model.clone(),
+            ephemeral: host.settings.ephemeral.clone(),
+            ttl: host.settings.cache_ttl,
+        }
+    }
+
+    /// The fields by which the ledger finds requests to the same cache.
+    fn record(&self) -> RequestRecord {
+        RequestRecord {
+            provider: self.model.provider.clone(),
+            model: self.model.name.clone(),
+            api_mode: self.style.mode.as_str().to_owned(),
+            ..RequestRecord::default()
+        }
+    }
+
     /// Provider, model and wire format. Each combination has its own cache.
     fn identity(&self) -> String {
         identity(&self.model.provider, &self.model.name, self.style.mode.as_str())
@@ -115,12 +138,7 @@ impl Outgoing {
             }
             None => None,
         };
-        let like = RequestRecord {
-            provider: terms.model.provider.clone(),
-            model: terms.model.name.clone(),
-            api_mode: terms.style.mode.as_str().to_owned(),
-            ..RequestRecord::default()
-        };
+        let like = terms.record();
         let mut reports_cache = store.cache_was_reported(&session.id, &like).await?;
         if let Some((owner, _)) = &last {
             reports_cache |= store.cache_was_reported(owner, &like).await?;
@@ -138,12 +156,7 @@ impl Outgoing {
         if view.id != self.built.view || frozen.number != self.built.prompt {
             let shown = ShownLog::of(&journal.conversation(), &view.view);
             let anew = Built::new(store, &self.terms, frozen, shown, view, &mut self.rendered).await?;
-            let old = std::mem::replace(&mut self.built, anew);
-            if let Some(before) = &mut self.before
-                && let Bytes::Prefix { length, .. } = before.bytes
-            {
-                before.bytes = Bytes::Separate(old.prefix.bytes()[..length].to_vec());
-            }
+            self.replace(anew);
         }
         let new = {
             let conversation = journal.conversation();
@@ -156,6 +169,35 @@ impl Outgoing {
             self.built.add(store, &self.terms, message, id, &mut self.rendered).await?;
         }
         Ok(())
+    }
+
+    /// Renders the conversation for another model, under the same prompt.
+    pub(crate) async fn change_model(
+        &mut self,
+        terms: RequestSettings,
+        session: &SessionId,
+        frozen: &Frozen,
+        journal: &Journal,
+    ) -> Result<(), AgentError> {
+        let store = journal.store();
+        let reports_cache = store.cache_was_reported(session, &terms.record()).await?;
+        let view = journal.stored_view();
+        let shown = ShownLog::of(&journal.conversation(), &view.view);
+        let mut rendered = HashMap::new();
+        let anew = Built::new(store, &terms, frozen, shown, view, &mut rendered).await?;
+        self.replace(anew);
+        (self.terms, self.rendered, self.reports_cache) = (terms, rendered, reports_cache);
+        Ok(())
+    }
+
+    /// Replaces all bytes, and keeps those of the previous request.
+    fn replace(&mut self, anew: Built) {
+        let old = std::mem::replace(&mut self.built, anew);
+        if let Some(before) = &mut self.before
+            && let Bytes::Prefix { length, .. } = before.bytes
+        {
+            before.bytes = Bytes::Separate(old.prefix.bytes()[..length].to_vec());
+        }
     }
 
     /// Repairs of the conversation that the user does not know yet.
@@ -222,9 +264,6 @@ impl Outgoing {
         let elapsed = self.before.as_ref().map_or(0, |before| now.saturating_sub(before.sent_at));
         let record = RequestRecord {
             sent_at: now,
-            provider: self.terms.model.provider.clone(),
-            model: self.terms.model.name.clone(),
-            api_mode: self.terms.style.mode.as_str().to_owned(),
             prompt: self.built.prompt,
             view: self.built.view,
             through: self.built.ids.iter().rev().find_map(|id| *id),
@@ -236,7 +275,7 @@ impl Outgoing {
             ephemeral,
             payloads_replayed: self.built.payloads.replayed,
             payloads_dropped: self.built.payloads.dropped,
-            ..RequestRecord::default()
+            ..self.terms.record()
         };
         PendingRequest { record, elapsed: Duration::from_millis(elapsed) }
     }

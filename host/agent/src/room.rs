@@ -16,7 +16,8 @@ use crate::stop::until_stopped;
 /// Updates the ruler with the provider's count for a request.
 pub(crate) async fn counted(host: &Host, live: &mut Live, estimate: u32, usage: Option<Usage>) {
     if live.compaction.compactor.counted(estimate, usage)
-        && let Err(error) = store_ruler(host.store.as_ref(), &host.model, live.compaction.compactor.ruler()).await
+        && let Err(error) =
+            store_ruler(host.store.as_ref(), &host.chain.now().model, live.compaction.compactor.ruler()).await
     {
         tracing::debug!(%error, "the token ratio of the model was not stored");
     }

@@ -23,8 +23,9 @@ use crate::live::Live;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
+use crate::serving::{Attempts, ServedModel};
 use crate::turn::budget::Budget;
-use crate::{assist, compaction, memory, reload, room};
+use crate::{assist, compaction, memory, reload, room, serving};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -42,6 +43,12 @@ enum Replied {
     Whole(Box<Reply>),
     /// The user stopped the reply; contains the received text.
     Stopped(String),
+    /// The model failed.
+    Failed {
+        error: ModelError,
+        /// Whether a part of the reply was shown.
+        shown: bool,
+    },
 }
 
 pub(crate) async fn run(
@@ -52,6 +59,7 @@ pub(crate) async fn run(
     stop: &CancellationToken,
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
+    serving::turn_begins(host, live).await?;
     live.compaction.compactor.turn_begins();
     let changed = [live.engine_change.take(), live.prefix.drift.take()].into_iter().flatten();
     let joined = changed.reduce(|engine, prompt| Notice::new(format!("{}; {}", engine.text, prompt.text), prompt.fix));
@@ -81,12 +89,12 @@ async fn user_message(
     attached: Vec<Part>,
     stop: &CancellationToken,
 ) -> Result<Draft, AgentError> {
-    let Model { provider, name, .. } = &host.model;
+    let Model { provider, name, context_length: window } = &host.chain.now().model;
+    let window = *window;
     let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
     if has_images && hermes_models::sees_images(provider, name) == Some(false) {
         return Err(AgentError::NoVision { model: name.clone() });
     }
-    let window = host.model.context_length;
     let room = live.room_for_messages(host);
     // A summary of the previous conversation must fit beside the message.
     let room = room - room / 4;
@@ -172,6 +180,7 @@ async fn answer(
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, first, &partial).await,
+            Replied::Failed { error, .. } => return Err(error.into()),
         };
         show_silent_refusal(live, &mut reply);
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
@@ -221,10 +230,11 @@ async fn stopped(live: &Live, first: MessageId, partial: &str) -> Result<TurnEnd
 
 fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
     let Reply { mut text, reasoning, mut tool_calls, finish, mut parts, .. } = reply;
+    let ServedModel { provider, model, .. } = host.chain.now();
     parts.iter_mut().filter_map(Part::payload_mut).for_each(|payload| {
-        payload.provider.clone_from(&host.model.provider);
-        payload.model.clone_from(&host.model.name);
-        payload.api_mode = host.provider.style().mode.as_str().to_owned();
+        payload.provider.clone_from(&model.provider);
+        payload.model.clone_from(&model.name);
+        payload.api_mode = provider.style().mode.as_str().to_owned();
     });
     if finish == Finish::Refused && !parts.iter().any(|part| matches!(part, Part::Refusal { .. })) {
         parts.retain(|part| matches!(part, Part::Reasoning { .. }));
@@ -263,7 +273,7 @@ fn check_halt(host: &Host, live: &Live) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Makes room and requests a reply. Repeats the request after an overflow or an empty reply.
+/// Makes room and requests a reply. Repeats the request after an overflow or an empty reply, or with another model.
 async fn reply(
     host: &Host,
     live: &mut Live,
@@ -274,6 +284,7 @@ async fn reply(
     let (mut overflows, mut empty) = (0, 0);
     // What the provider says about a request that is too long.
     let mut too_long = None;
+    let mut attempts = Attempts::default();
     loop {
         check_halt(host, live)?;
         let room = room::make_room(host, live, moment, stop).await.map_err(|error| match (error, too_long.take()) {
@@ -283,15 +294,14 @@ async fn reply(
         if !room {
             return Ok(Replied::Stopped(String::new()));
         }
-        match ask(host, live, tool_choice, stop).await {
-            Ok(Replied::Whole(reply)) if is_empty(&reply) => {
+        match ask(host, live, tool_choice, &attempts, stop).await? {
+            Replied::Whole(reply) if is_empty(&reply) => {
                 empty += 1;
                 if empty > 1 {
-                    return Err(AgentError::EmptyReply { model: host.model.name.clone() });
+                    return Err(AgentError::EmptyReply { model: host.chain.now().model.name.clone() });
                 }
             }
-            Ok(replied) => return Ok(replied),
-            Err(AgentError::Model(ModelError::TooLong { message }))
+            Replied::Failed { error: ModelError::TooLong { message }, .. }
                 if overflows < MAX_OVERFLOWS && host.settings.compression =>
             {
                 overflows += 1;
@@ -301,7 +311,11 @@ async fn reply(
                 too_long = Some(message);
                 moment = Moment::Overflow;
             }
-            Err(error) => return Err(error),
+            // Half an answer is followed by no other one.
+            Replied::Failed { error, shown: false } => {
+                serving::after_failure(host, live, &mut attempts, error).await?;
+            }
+            replied => return Ok(replied),
         }
     }
 }
@@ -330,8 +344,10 @@ async fn ask(
     host: &Host,
     live: &mut Live,
     tool_choice: ToolChoice,
+    attempts: &Attempts,
     stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
+    let ServedModel { provider, model, .. } = host.chain.now();
     live.prefix.outgoing.catch_up(&live.prefix.frozen, &live.log.journal).await?;
     if let Some(repairs) = live.prefix.outgoing.take_repairs() {
         live.front.feed.notice(incomplete(repairs));
@@ -345,7 +361,7 @@ async fn ask(
     let estimate = live.estimate();
     let pending = live.prefix.outgoing.begin_request(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
     let request = Request {
-        model: &host.model.name,
+        model: &model.name,
         prefix: live.prefix.outgoing.prefix(),
         breakpoints: live.prefix.outgoing.breakpoints(),
         max_tokens: None,
@@ -353,26 +369,35 @@ async fn ask(
         schema: None,
         tool_choice,
     };
-    live.plugins.dispatcher.before_model(&host.model.name);
+    live.plugins.dispatcher.before_model(&model.name);
     let begun = Instant::now();
     let (mut partial, feed) = (String::new(), &live.front.feed);
     let mut scrubber = Scrubber::default();
+    let mut shown = false;
     let reply = {
         let mut on_delta = |delta: Delta<'_>| match delta {
             Delta::Text(text) => {
+                shown = true;
                 let text = scrubber.push(text);
                 if !text.is_empty() {
                     partial.push_str(&text);
                     feed.publish(EventKind::Text { text });
                 }
             }
-            Delta::Reasoning(text) => feed.publish(EventKind::Reasoning { text: text.to_owned() }),
+            Delta::Reasoning(text) => {
+                shown = true;
+                feed.publish(EventKind::Reasoning { text: text.to_owned() });
+            }
             Delta::Notice(text) => feed.notice(text),
+        };
+        let answer = match attempts.has_another(&host.chain) {
+            true => provider.complete_briefly(&request, &mut on_delta),
+            false => provider.complete(&request, &mut on_delta),
         };
         tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            reply = host.provider.complete(&request, &mut on_delta) => Some(reply),
+            reply = answer => Some(reply),
         }
     };
     let rest = scrubber.finish();
@@ -387,7 +412,7 @@ async fn ask(
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
                 record_request(host, live, pending, None).await;
             }
-            return Err(error.into());
+            return Ok(Replied::Failed { error, shown });
         }
         None => {
             record_request(host, live, pending, None).await;
@@ -398,6 +423,7 @@ async fn ask(
     live.plugins.dispatcher.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     room::counted(host, live, estimate, reply.usage).await;
     record_request(host, live, pending, reply.usage).await;
+    serving::answered(host);
     Ok(Replied::Whole(Box::new(reply)))
 }
 

@@ -161,7 +161,10 @@ fn settings(config: &Config) -> Vec<Check> {
 /// The session's model, and those of other tasks.
 fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     match setup.route(choice) {
-        Ok(session) => route(&session).into_iter().chain(auxiliary(setup, &session)).collect(),
+        Ok(session) => {
+            let others = fallbacks(setup, &session).into_iter().chain(auxiliary(setup, &session));
+            route(&session).into_iter().chain(others).collect()
+        }
         Err(failure) => vec![Check::fail("model", failure)],
     }
 }
@@ -180,6 +183,23 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
     let said = if words.is_empty() { "without a text".to_owned() } else { format!("\"{words}\"") };
     let model = &trial.model;
     Some(Check::ok(SUBJECT, format!("{model} answered {said} after {} ms", trial.took.as_millis())))
+}
+
+/// The models that answer while the session's model fails.
+fn fallbacks(setup: &Setup, session: &Route) -> Vec<Check> {
+    const SUBJECT: &str = "fallback";
+    let fallbacks = match setup.fallbacks(session) {
+        Ok(fallbacks) => fallbacks,
+        Err(failure) => return vec![Check::fail(SUBJECT, failure)],
+    };
+    let usable = fallbacks.routes.iter().map(|one| Check::ok(SUBJECT, described(&one.route)));
+    let missing = fallbacks
+        .missing
+        .iter()
+        .map(|lack| Check::warn(SUBJECT, format!("{lack}, so it is left out"), lack.diagnose().fix));
+    let noted = fallbacks.routes.iter().flat_map(|one| &one.route.notes);
+    let noted = noted.map(|note| Check::warn(SUBJECT, note, "correct its entry in fallback_providers"));
+    usable.chain(missing).chain(noted).collect()
 }
 
 fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_agent::{Approvals, Begin, Choice, Host, HostSource, Problem, SessionHandle, SessionRules, Settings};
-use hermes_conversation::Model;
-use hermes_diagnostic::{Diagnose as _, Diagnostic};
-use hermes_models::{Provider, Route, Source};
+use hermes_agent::{
+    Approvals, Begin, Choice, Host, HostSource, ModelChain, Problem, Rests, SessionHandle, SessionRules, Settings,
+};
+use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
+use hermes_models::Source;
 use hermes_plugin_host::{PluginHost, Plugins, Selection};
 use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
+use crate::chain::ChosenModel;
 use crate::{AppError, ModelChoice, Reporter, Setup};
 
 /// The settings of a front end for its sessions.
@@ -49,10 +51,7 @@ pub enum SessionChoice {
 }
 
 /// More models than the sessions of a process usually choose.
-const MOST_PROVIDERS: usize = 16;
-
-/// A model with the provider that serves it.
-type ChosenModel = (Arc<dyn Provider>, Model);
+const MOST_CHOSEN: usize = 16;
 
 /// Starts sessions that share a store, the connections to models, and their plugins' code, watcher and connections.
 pub struct Launcher {
@@ -61,15 +60,17 @@ pub struct Launcher {
     selection: Selection,
     settings: Settings,
     approvals: Approvals,
-    route: Route,
     store: Arc<Store>,
     /// The same store, as sessions use it.
     sessions: Arc<dyn SessionStore>,
     plugins: PluginHost,
-    provider: Arc<dyn Provider>,
+    /// The model of the configuration, with its fallbacks.
+    model: ChosenModel,
+    /// The models that failed.
+    rests: Arc<Rests>,
     /// How long requests are tried again.
     keep_trying: Duration,
-    /// The providers of models that sessions chose, by the chosen name.
+    /// The models that sessions chose, by the chosen name.
     chosen: Mutex<HashMap<String, ChosenModel>>,
     workspace: PathBuf,
     reporter: Arc<dyn Reporter>,
@@ -95,13 +96,15 @@ impl Launcher {
         for notice in &auxiliary.notices {
             reporter.warning(notice);
         }
+        let fallbacks = setup.fallbacks(&route)?;
+        for missing in &fallbacks.missing {
+            reporter.warning(&Notice::new(format!("{missing}, so it is left out"), missing.diagnose().fix));
+        }
+        for note in fallbacks.routes.iter().flat_map(|fallback| &fallback.route.notes) {
+            reporter.warning(&note.as_str().into());
+        }
         let keep_trying = setup.retry_for(launch.one_shot);
-        let provider = hermes_models::connect_patiently(
-            &route,
-            &setup.logins,
-            keep_trying,
-            Some(setup.key_reader(&route, &launch.choice)),
-        )?;
+        let model = setup.connect(&route, &fallbacks, &launch.choice, keep_trying)?;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
@@ -115,6 +118,7 @@ impl Launcher {
                  model.provider and model.default, or the key of a provider",
             );
         }
+        let cooldown = Duration::from_secs(setup.config.settings().model.cooldown.get().into());
         Ok(Self {
             selection: setup.selection(&launch.choice),
             settings,
@@ -124,10 +128,10 @@ impl Launcher {
             workspace: launch.workspace,
             choice: launch.choice,
             setup,
-            route,
             sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
-            provider,
+            model,
+            rests: Arc::new(Rests::new(cooldown)),
             keep_trying,
             chosen: Mutex::default(),
             reporter,
@@ -185,10 +189,10 @@ impl Launcher {
     ///
     /// When a plugin that the session needs is missing or broken.
     pub fn host(&self) -> Result<Host, AppError> {
-        self.host_of(&self.selection, Arc::clone(&self.provider), self.route.model.clone())
+        self.host_of(&self.selection, self.model.clone())
     }
 
-    fn host_of(&self, selection: &Selection, provider: Arc<dyn Provider>, model: Model) -> Result<Host, AppError> {
+    fn host_of(&self, selection: &Selection, chosen: ChosenModel) -> Result<Host, AppError> {
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
         self.setup.finish_interrupted_change();
         // Detects changes on disk, so that a new session gets the plugins of this moment.
@@ -207,35 +211,31 @@ impl Launcher {
             home: self.setup.home.path().to_owned(),
             store: Arc::clone(&self.sessions),
             plugins: Box::new(plugins),
-            provider,
-            model,
+            model: chosen.served.model.clone(),
+            chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.rests))),
             engine: selection.engine.clone(),
             settings: self.settings.clone(),
             approvals: self.approvals.clone(),
         })
     }
 
-    /// The provider of a chosen model. Sessions with the same model share its connections.
-    fn provider_of(&self, model: &str, wanted: &ModelChoice) -> Result<ChosenModel, Problem> {
+    /// A chosen model with its fallbacks. Sessions with the same model share its connections.
+    fn model_of(&self, model: &str, wanted: &ModelChoice) -> Result<ChosenModel, Problem> {
         let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = chosen.get(model) {
             return Ok(known.clone());
         }
-        let what = || "the model cannot be chosen".to_owned();
-        let route = self.setup.route(wanted);
-        let route = route.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
-        let provider = hermes_models::connect_patiently(
-            &route,
-            &self.setup.logins,
-            self.keep_trying,
-            Some(self.setup.key_reader(&route, wanted)),
-        );
-        let provider = provider.map_err(|error| Diagnostic { what: what(), ..error.diagnose() })?;
-        if chosen.len() == MOST_PROVIDERS {
+        let connected = self.setup.route(wanted).and_then(|route| {
+            let fallbacks = self.setup.fallbacks(&route)?;
+            self.setup.connect(&route, &fallbacks, wanted, self.keep_trying)
+        });
+        let what = "the model cannot be chosen".to_owned();
+        let connected = connected.map_err(|error| Diagnostic { what, ..error.diagnose() })?;
+        if chosen.len() == MOST_CHOSEN {
             chosen.clear();
         }
-        chosen.insert(model.to_owned(), (Arc::clone(&provider), route.model.clone()));
-        Ok((provider, route.model))
+        chosen.insert(model.to_owned(), connected.clone());
+        Ok(connected)
     }
 
     /// Watches the plugins for changes while the session lasts.
@@ -289,17 +289,17 @@ impl HostSource for Launcher {
             engine: choice.engine.clone().or_else(|| self.choice.engine.clone()),
             ..self.choice.clone()
         };
-        let (provider, model) = match &choice.model {
-            None => (Arc::clone(&self.provider), self.route.model.clone()),
-            Some(model) => self.provider_of(model, &wanted)?,
+        let chosen = match &choice.model {
+            None => self.model.clone(),
+            Some(model) => self.model_of(model, &wanted)?,
         };
         let host = match &choice.engine {
-            None => self.host_of(&self.selection, provider, model),
+            None => self.host_of(&self.selection, chosen),
             Some(_) => {
                 // The same variables, so that sessions with the same engine share their plugins.
                 let variables = self.selection.variables.clone();
                 let selection = Selection { variables, ..self.setup.selection(&wanted) };
-                let host = self.host_of(&selection, provider, model);
+                let host = self.host_of(&selection, chosen);
                 let what = || "the context engine was not changed".to_owned();
                 return host.map_err(|error| Diagnostic { what: what(), ..error.diagnose() }.into());
             }
@@ -319,7 +319,7 @@ mod tests {
     use crate::{Home, Quiet};
 
     #[test]
-    fn sessions_that_choose_the_same_model_share_its_provider() {
+    fn sessions_that_choose_the_same_model_share_its_connections() {
         let home = tempfile::tempdir().unwrap();
         let config = "model: {provider: custom, base_url: \"http://127.0.0.1:9/v1\", default: small}\n";
         fs::write(home.path().join("config.yaml"), config).unwrap();
@@ -333,13 +333,13 @@ mod tests {
         let launcher = Launcher::new(setup, launch, Arc::new(Quiet)).unwrap();
         let choose = |name: &str| {
             let wanted = ModelChoice { model: Some(name.to_owned()), ..ModelChoice::default() };
-            launcher.provider_of(name, &wanted).unwrap()
+            launcher.model_of(name, &wanted).unwrap().served
         };
-        let (first, model) = choose("large");
-        assert_eq!(model.name, "large");
-        assert!(Arc::ptr_eq(&first, &choose("large").0));
-        let (other, model) = choose("medium");
-        assert_eq!(model.name, "medium");
-        assert!(!Arc::ptr_eq(&first, &other));
+        let first = choose("large");
+        assert_eq!(first.model.name, "large");
+        assert!(Arc::ptr_eq(&first.provider, &choose("large").provider));
+        let other = choose("medium");
+        assert_eq!(other.model.name, "medium");
+        assert!(!Arc::ptr_eq(&first.provider, &other.provider));
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bundled;
+mod chain;
 mod diagnosis;
 pub mod doctor;
 mod embedding;

@@ -138,7 +138,7 @@ impl Setup {
         Duration::from_secs(configured.unwrap_or(if one_shot { UNATTENDED } else { 0 }))
     }
 
-    fn configured(&self) -> Wanted {
+    pub(crate) fn configured(&self) -> Wanted {
         let model = self.config.settings().model.clone();
         Wanted {
             provider: model.provider,

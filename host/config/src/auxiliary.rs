@@ -206,8 +206,16 @@ fn own_section(given: &TaskSection, section: &str) -> Section {
 
 /// The entries of the fallback chain.
 fn chain(given: &TaskSection, section: &str) -> Vec<Section> {
-    let entry = |(number, entry): (usize, FallbackSection)| Section {
-        section: format!("{section}.fallback_chain[{number}]"),
+    let entry = |(number, entry): (usize, &FallbackSection)| {
+        fallback_section(entry.clone(), format!("{section}.fallback_chain[{number}]"))
+    };
+    given.fallback_chain.iter().enumerate().map(entry).collect()
+}
+
+/// An entry of a list of fallbacks.
+pub(crate) fn fallback_section(entry: FallbackSection, section: String) -> Section {
+    Section {
+        section,
         wanted: Wanted {
             provider: entry.provider,
             model: entry.model,
@@ -218,8 +226,7 @@ fn chain(given: &TaskSection, section: &str) -> Vec<Section> {
             api_mode: entry.api_mode,
         },
         key_env: entry.key_env,
-    };
-    given.fallback_chain.iter().cloned().enumerate().map(entry).collect()
+    }
 }
 
 /// Says that a candidate is left out.

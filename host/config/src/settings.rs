@@ -23,6 +23,8 @@ pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whol
 pub struct Settings {
     /// The session's model: its name, or a section.
     pub model: ModelSection,
+    /// The models that answer while the session's model fails, in the order in which they are asked.
+    pub fallback_providers: Vec<FallbackSection>,
     /// What `hermes login` can log in to, by names of your own.
     #[schemars(extend("x-name" = "<login>", "properties" = {}))]
     pub logins: BTreeMap<String, Option<LoginSection>>,
@@ -59,7 +61,7 @@ pub struct Settings {
 }
 
 /// `model`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelSection {
     /// A known provider, `custom` with a `base_url`, or `offline`.
@@ -78,6 +80,24 @@ pub struct ModelSection {
     pub api_mode: Option<String>,
     /// Seconds for which a request is tried again after its first three attempts, if waiting may help. The default is 0 at a terminal and 300 for `hermes -z`.
     pub retry_for: Option<Whole<0>>,
+    /// Seconds before a model that failed is asked again while a fallback answers. Each further failure doubles them, up to an hour; a refused key or an empty account has five times as long.
+    pub cooldown: Whole<0>,
+}
+
+impl Default for ModelSection {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            default: None,
+            base_url: None,
+            api_key: None,
+            auth: None,
+            context_length: None,
+            api_mode: None,
+            retry_for: None,
+            cooldown: const { Whole::new(60) },
+        }
+    }
 }
 
 /// `context`.

@@ -239,7 +239,7 @@ mod tests {
             ModelError::LoginUnavailable { login: "work".into(), why: text(), fix: Fix::words("try again later") },
             ModelError::Billing { host: host(), status, message: text() },
             ModelError::NotFound { url: host(), model: "m".into(), message: text() },
-            ModelError::RateLimited { host: host(), message: text() },
+            ModelError::RateLimited { host: host(), message: text(), wait: None },
             ModelError::TooLong { message: text() },
             ModelError::Refused { host: host(), message: text() },
             ModelError::Region { host: host(), message: text() },

@@ -3,6 +3,8 @@
 //! Each provider has one client, which is created at the first request and reuses its connections. Redirects are off, because
 //! the key would be sent along. A request is retried only before anything of its reply was shown.
 
+mod effort;
+
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
@@ -21,6 +23,8 @@ use reqwest::{
 use serde_json::Value;
 use sse_stream::SseByteStream;
 use url::Url;
+
+pub(crate) use self::effort::Effort;
 
 use crate::{
     ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
@@ -41,9 +45,6 @@ const PARSED_AT_ONCE: usize = 64 << 10;
 const EVENTS_IN_A_ROW: usize = 64;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
-/// How often a request is sent if the server says that it may succeed later.
-pub(crate) const TRIES: u32 = 3;
-
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
@@ -385,24 +386,31 @@ impl Endpoint {
 
     fn stated(&self, mut stated: Stated, model: &str, asked: Option<Duration>) -> Failed {
         stated.message = self.scrub(&stated.message);
-        let again = if stated.passes() { Again::Later(asked.or_else(|| stated.named_wait())) } else { Again::Never };
-        Failed { error: stated.into_error(&self.host, &self.shown_url, model, &self.authentication.remedy()), again }
+        let asked = asked.or_else(|| stated.named_wait());
+        let again = if stated.passes() { Again::Later(asked) } else { Again::Never };
+        let mut error = stated.into_error(&self.host, &self.shown_url, model, &self.authentication.remedy());
+        if let ModelError::RateLimited { wait, .. } = &mut error {
+            *wait = asked;
+        }
+        Failed { error, again }
     }
 
     fn scrub(&self, text: &str) -> String {
         self.authentication.scrub(text)
     }
 
-    /// Sends a body and reads the reply, up to `most` times where that may help. `assembly` makes one for each try.
+    /// Sends a body and reads the reply, several times where that may help. `assembly` makes one for each try.
     pub(crate) async fn complete(
         &self,
         body: Vec<u8>,
         model: &str,
         assembly: &(dyn Fn() -> Box<dyn Assemble> + Send + Sync),
         on_delta: OnDelta<'_>,
-        most: u32,
+        effort: Effort,
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
+        let most = effort.tries();
+        let keep_trying = if effort == Effort::Full { self.patience.keep_trying } else { Duration::ZERO };
         let mut failures = 0;
         let begun = Instant::now();
         let mut reconnected = false;
@@ -435,7 +443,7 @@ impl Endpoint {
                     continue;
                 }
                 // What the server asks for counts, else our own delay. Nobody waits for hours.
-                Again::Later(Some(asked)) if asked > wait::LONGEST_ASKED => return Err(error),
+                Again::Later(Some(asked)) if asked > effort.longest_wait() => return Err(error),
                 Again::Later(asked) if !shown => {
                     failures += 1;
                     let own = wait::delay(failures, self.patience.retry);
@@ -444,7 +452,7 @@ impl Endpoint {
                     } else {
                         // A server that asks for next to nothing, again and again, does not know better than we do.
                         let wait = asked.map_or(own, |asked| asked.max(own));
-                        if most == 1 || begun.elapsed() + wait > self.patience.keep_trying {
+                        if most == 1 || begun.elapsed() + wait > keep_trying {
                             return Err(error);
                         }
                         wait
@@ -452,7 +460,7 @@ impl Endpoint {
                 }
                 _ => return Err(error),
             };
-            let left = self.patience.keep_trying.saturating_sub(begun.elapsed() + wait).as_secs();
+            let left = keep_trying.saturating_sub(begun.elapsed() + wait).as_secs();
             let left =
                 if left > 0 { format!(" (and for {left} s more if it fails; Ctrl-C stops)") } else { String::new() };
             on_delta(Delta::Notice(&format!("trying again in {}{left}: {error}", seconds(wait))));

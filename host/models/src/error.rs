@@ -1,5 +1,7 @@
 //! Why a request failed, sorted by what a caller can do about it. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
+use std::time::Duration;
+
 use hermes_diagnostic::Fix;
 
 /// A failed request. Its texts contain no key: messages of servers and libraries are scrubbed first, so causes are kept as
@@ -76,6 +78,8 @@ pub enum ModelError {
         host: String,
         /// What it says.
         message: String,
+        /// How long the server asks to wait, if it says so.
+        wait: Option<Duration>,
     },
     /// Prompt and reply do not fit the model's window.
     #[error("the request is longer than the model's window: {message}")]
@@ -164,6 +168,40 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// Whether another model may answer the same conversation: the key, the account, the address or the server failed. What
+    /// the request itself causes would fail again elsewhere.
+    pub fn is_of_place(&self) -> bool {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Auth { .. }
+            | Self::Login { .. }
+            | Self::LoginUnavailable { .. }
+            | Self::Billing { .. }
+            | Self::NotFound { .. }
+            | Self::RateLimited { .. }
+            | Self::Region { .. }
+            | Self::Server { .. }
+            | Self::Moved { .. }
+            | Self::Stalled { .. }
+            | Self::Cut { .. }
+            | Self::Malformed { .. } => true,
+            Self::TooLong { .. } | Self::Refused { .. } | Self::BadRequest { .. } | Self::TooManyCalls { .. } => false,
+        }
+    }
+
+    /// Whether the same request may succeed later, without a change of key, account or settings.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::LoginUnavailable { .. }
+                | Self::RateLimited { .. }
+                | Self::Server { .. }
+                | Self::Stalled { .. }
+                | Self::Cut { .. }
+        )
+    }
+
     /// A request that cannot be sent at all.
     pub(crate) fn unsendable(message: String) -> Self {
         ModelError::BadRequest { host: "hermes".to_owned(), status: 0, message }

@@ -115,7 +115,7 @@ impl Stated {
             Class::Billing => ModelError::Billing { host, status, message },
             Class::Auth => ModelError::Auth { host, status, message, remedy: key.to_owned() },
             Class::NotFound => ModelError::NotFound { url: url.to_owned(), model: model.to_owned(), message },
-            Class::RateLimited => ModelError::RateLimited { host, message },
+            Class::RateLimited => ModelError::RateLimited { host, message, wait: None },
             Class::Refused => ModelError::Refused { host, message },
             Class::Region => ModelError::Region { host, message },
             Class::BadRequest => ModelError::BadRequest { host, status, message },

@@ -209,6 +209,20 @@ pub trait Provider: Send + Sync {
         self.complete(request, on_delta).await
     }
 
+    /// Like [`Provider::complete`] for callers that have another model: no wait is longer than ten seconds, and nothing is
+    /// tried again after the usual tries.
+    ///
+    /// # Errors
+    ///
+    /// Every [`ModelError`].
+    async fn complete_briefly(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.complete(request, on_delta).await
+    }
+
     /// Whether this is the built-in partner, which cannot think.
     fn is_offline(&self) -> bool;
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::assembly::Unread;
 use crate::assembly::answer::Slot;
-use crate::endpoint::{Endpoint, Patience, TRIES};
+use crate::endpoint::{Effort, Endpoint, Patience};
 use crate::price::{Price, price};
 use crate::window::{LEAST_WINDOW, family_window};
 use crate::{Logins, ModelError, Route};
@@ -40,7 +40,7 @@ impl ListedModel {
 pub async fn list_models(route: &Route, logins: &Logins) -> Result<Vec<ListedModel>, ModelError> {
     let endpoint = Endpoint::for_models(route, logins, Patience::for_route(route))?;
     let slot = Slot::new();
-    endpoint.complete(Vec::new(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, TRIES).await?;
+    endpoint.complete(Vec::new(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, Effort::Full).await?;
     let mut listed = slot.take().unwrap_or_default();
     listed.sort_by(|left, right| left.name.cmp(&right.name));
     listed.dedup_by(|left, right| left.name == right.name);

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     Delta, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style,
     auth::ReadKey,
-    endpoint::{Endpoint, Patience, TRIES},
+    endpoint::{Effort, Endpoint, Patience},
     wire::{self, Dialect},
 };
 
@@ -33,22 +33,22 @@ impl Remote {
 }
 
 impl Remote {
-    async fn send(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
+    async fn send(&self, request: &Request<'_>, on_delta: OnDelta<'_>, effort: Effort) -> Result<Reply, ModelError> {
         let body = wire::body(request, &self.dialect)?;
         let format = self.style.mode.format();
-        self.endpoint.complete(body, request.model, &|| format.assembly(request), on_delta, tries).await
+        self.endpoint.complete(body, request.model, &|| format.assembly(request), on_delta, effort).await
     }
 
-    async fn ask(&self, request: &Request<'_>, on_delta: OnDelta<'_>, tries: u32) -> Result<Reply, ModelError> {
+    async fn ask(&self, request: &Request<'_>, on_delta: OnDelta<'_>, effort: Effort) -> Result<Reply, ModelError> {
         request.fits(self.style)?;
-        let replied = self.send(request, on_delta, tries).await;
+        let replied = self.send(request, on_delta, effort).await;
         // The prompt fits; only the cap, which is an estimate, is too high.
         if let Err(ModelError::TooLong { message } | ModelError::BadRequest { message, .. }) = &replied
             && let Some(room) = self.style.mode.format().output_room(message)
             && request.max_tokens.is_none_or(|cap| room < cap)
         {
             on_delta(Delta::Notice(&format!("the provider accepts a reply of at most {room} tokens; asking for that")));
-            return self.send(&Request { max_tokens: Some(room), ..*request }, on_delta, tries).await;
+            return self.send(&Request { max_tokens: Some(room), ..*request }, on_delta, effort).await;
         }
         replied
     }
@@ -65,7 +65,7 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, TRIES).await
+        self.ask(request, on_delta, Effort::Full).await
     }
 
     async fn attempt(
@@ -73,7 +73,15 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, 1).await
+        self.ask(request, on_delta, Effort::Once).await
+    }
+
+    async fn complete_briefly(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.ask(request, on_delta, Effort::Brief).await
     }
 
     fn is_offline(&self) -> bool {

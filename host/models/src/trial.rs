@@ -42,6 +42,7 @@ pub async fn try_route(route: &Route, logins: &Logins, patience: Duration) -> Re
         max_tokens: Some(MOST_TOKENS),
         temperature: None,
         schema: None,
+        tool_choice: crate::ToolChoice::default(),
     };
     let begun = Instant::now();
     let mut unseen = |_: crate::Delta<'_>| {};

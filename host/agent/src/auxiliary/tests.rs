@@ -10,6 +10,7 @@ use hermes_plugin_host::services::PromptMessage;
 use super::*;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
+use crate::serving::Rests;
 
 /// What a scripted model does in one attempt.
 #[derive(Clone)]
@@ -115,7 +116,9 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let feed = Feed::new(FeedLimits::SHARED);
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
-    let auxiliary = Auxiliary::new(provider(session), model("big", 100_000), models, notices);
+    let chosen = ServedModel { provider: provider(session), model: model("big", 100_000), address: String::new() };
+    let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(Rests::new(Duration::ZERO))));
+    let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }
 }
 
@@ -149,7 +152,7 @@ fn down() -> Act {
 }
 
 fn limited() -> Act {
-    Fail(ModelError::RateLimited { host: host(), message: "slow".to_owned() })
+    Fail(ModelError::RateLimited { host: host(), message: "slow".to_owned(), wait: None })
 }
 
 fn unpaid() -> Act {

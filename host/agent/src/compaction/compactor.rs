@@ -158,6 +158,12 @@ impl Compactor {
         (self.failed_in_turn, self.notified) = (false, false);
     }
 
+    /// Measures by the window and the counts of another model.
+    pub fn measure_by(&mut self, window: u32, ruler: Ruler) {
+        self.rules.window = window;
+        (self.ruler, self.irreducible, self.last_usage) = (ruler, 0, None);
+    }
+
     /// Updates the ruler with the provider's count for a request. Returns whether the ruler changed.
     pub fn counted(&mut self, estimate: u32, usage: Option<Usage>) -> bool {
         let moved = usage.is_some_and(|usage| self.ruler.read(estimate, &usage));

@@ -237,5 +237,5 @@ pub(crate) fn surroundings(
 /// The user's models, for tasks beside the conversation.
 fn models(host: &Host, notices: &NoticeSender) -> Arc<dyn Models> {
     let models = host.settings.auxiliary_models.clone();
-    Arc::new(Auxiliary::new(Arc::clone(&host.provider), host.model.clone(), models, notices.clone()))
+    Arc::new(Auxiliary::new(Arc::clone(&host.chain), models, notices.clone()))
 }

@@ -32,12 +32,7 @@ impl SessionPrefix {
         plugins: &RunningPlugins,
     ) -> Result<Self, AgentError> {
         let (frozen, drift) = freezing::restore_or_build(host, session, plugins).await?;
-        let settings = RequestSettings {
-            style: host.provider.style(),
-            model: host.model.clone(),
-            ephemeral: host.settings.ephemeral.clone(),
-            ttl: host.settings.cache_ttl,
-        };
+        let settings = RequestSettings::of(host);
         let outgoing = Outgoing::begin(host.store.as_ref(), session, settings, &frozen, &log.journal).await?;
         let mut hints =
             if host.settings.prompt.context_files { SubdirectoryHints::new(&log.workspace, []).ok() } else { None };

@@ -343,14 +343,15 @@ impl Core {
 
     /// The numbers of the status line.
     pub(super) fn status(&self) -> Status {
+        let model = &self.host.chain.now().model;
         Status {
-            model: self.host.model.name.clone(),
+            model: model.name.clone(),
             engine: self.host.engine.clone(),
             prompt_tokens: match &self.state {
                 State::Awake(live) => live.next_request(),
                 State::New | State::Idle(_) => self.prompt_tokens,
             },
-            context_length: self.host.model.context_length,
+            context_length: model.context_length,
             messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),
         }
     }

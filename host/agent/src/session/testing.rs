@@ -32,6 +32,7 @@ use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
 use crate::problem::Problem;
+use crate::serving::{ModelChain, Rests, ServedModel};
 use crate::session::{Begin, SessionHandle, SessionRules};
 
 pub(super) use memory::ScriptedMemory;
@@ -380,6 +381,7 @@ impl HostSource for Process {
             return Err(Diagnostic::new(code, "no engine", "there is no engine `missing`", "choose another").into());
         }
         let name = choice.model.clone().unwrap_or_else(|| "small".to_owned());
+        let model = Model { provider: "scripted".to_owned(), name, context_length: 64_000 };
         Ok(Host {
             home: self.home.path().to_owned(),
             store: Arc::new(SqliteSessions::new(self.store.clone())),
@@ -391,8 +393,12 @@ impl HostSource for Process {
                 seen: Arc::clone(&self.seen),
                 memory: self.memory.clone(),
             }),
-            provider: self.model.clone(),
-            model: Model { provider: "scripted".to_owned(), name, context_length: 64_000 },
+            chain: Arc::new(ModelChain::new(
+                ServedModel { provider: self.model.clone(), model: model.clone(), address: String::new() },
+                Vec::new(),
+                Arc::new(Rests::new(Duration::ZERO)),
+            )),
+            model,
             engine,
             settings: Settings {
                 max_turns: 8,

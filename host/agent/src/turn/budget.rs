@@ -4,7 +4,7 @@
 //! each request extends the previous one.
 
 use hermes_conversation::{Draft, MessageId, ToolCall};
-use hermes_models::ToolChoice;
+use hermes_models::{Reply, ToolChoice};
 use hermes_plugin_host::Moment;
 use tokio_util::sync::CancellationToken;
 
@@ -58,10 +58,8 @@ impl Budget {
                 show_silent_refusal(live, &mut reply);
                 Some(*reply)
             }
-            Err(error @ (AgentError::Model(_) | AgentError::EmptyReply { .. })) => {
-                live.front.feed.notice(format!("there is no summary: {error}"));
-                None
-            }
+            Ok(Replied::Failed { error, .. }) => without_summary(live, &error.into()),
+            Err(error @ (AgentError::Model(_) | AgentError::EmptyReply { .. })) => without_summary(live, &error),
             Err(error) => return Err(error),
         };
         let now = live.log.clock.now();
@@ -92,6 +90,12 @@ impl Budget {
         let is_closed = draft.is_some() && calls.is_empty();
         draft.into_iter().chain(results).chain((!is_closed).then_some(note)).collect()
     }
+}
+
+/// Says why there is no summary.
+fn without_summary(live: &Live, error: &AgentError) -> Option<Reply> {
+    live.front.feed.notice(format!("there is no summary: {error}"));
+    None
 }
 
 /// Shows a call that was not run with its result.

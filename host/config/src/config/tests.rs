@@ -115,7 +115,7 @@ fn an_unknown_key_is_a_warning_with_its_line_and_the_nearest_known_one() {
     let expected = [
         ("/h/config.yaml:1: ", "`modle`", "did you mean `model`?"),
         ("/h/config.yaml:3: ", "`model.contxt_length`", "did you mean `model.context_length`?"),
-        ("/h/config.yaml:4: ", "`terminal`", "the keys here are model, logins, context"),
+        ("/h/config.yaml:4: ", "`terminal`", "the keys here are model, fallback_providers, logins"),
         ("/h/config.yaml:6: ", "`context.engines`", "did you mean `context.engine`?"),
     ];
     assert_eq!(config.warnings().len(), expected.len(), "{:?}", config.warnings());

@@ -118,7 +118,7 @@ impl Default for TaskSection {
     }
 }
 
-/// An entry of `auxiliary.<task>.fallback_chain`.
+/// An entry of `fallback_providers` or `auxiliary.<task>.fallback_chain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FallbackSection {

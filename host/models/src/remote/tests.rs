@@ -321,6 +321,22 @@ async fn a_patient_caller_waits_for_a_server_that_comes_back() {
 }
 
 #[tokio::test]
+async fn a_caller_with_another_model_waits_only_briefly() {
+    let busy = |after: &str| answer("429 Busy", &format!("retry-after{after}\r\n"), r#"{"error":{"message":"busy"}}"#);
+    for (after, sent) in [("-ms: 1", 3), (": 11", 1)] {
+        let server = Server::start(vec![busy(after)]).await;
+        let patience = Patience { keep_trying: Duration::from_secs(60), ..BRIEF };
+        let provider = Remote::new(&server.route(&[]), &logins(), patience).unwrap();
+        let prefix = hello(&provider);
+        let error = provider.complete_briefly(&request(&prefix), &mut |_| {}).await.unwrap_err();
+        let ModelError::RateLimited { wait: Some(wait), .. } = &error else { panic!("{error:?}") };
+        assert_eq!(wait.as_secs() >= 11, sent == 1);
+        assert!(error.is_of_place() && error.may_pass());
+        assert_eq!(server.requests().len(), sent);
+    }
+}
+
+#[tokio::test]
 async fn a_refused_key_is_read_again_once() {
     let no = || answer("401 Unauthorized", "", r#"{"error":{"message":"the key sk-another-0123456789 is unknown"}}"#);
     for (scripts, works, sent) in

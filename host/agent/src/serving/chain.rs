@@ -1,0 +1,152 @@
+//! The models that may serve a session, in the order in which they are asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use hermes_conversation::Model;
+use hermes_models::Provider;
+
+use super::rest::Rests;
+
+/// A model with the provider that serves it.
+#[derive(Clone)]
+pub struct ServedModel {
+    /// The provider.
+    pub provider: Arc<dyn Provider>,
+    /// The model, and its window.
+    pub model: Model,
+    /// The address of the provider; empty for the built-in partner.
+    pub address: String,
+}
+
+impl ServedModel {
+    /// How messages name it.
+    pub(crate) fn label(&self) -> String {
+        format!("`{}` of {}", self.model.name, self.model.provider)
+    }
+}
+
+/// The chosen model of a session, its fallbacks, and which of them serves now.
+pub struct ModelChain {
+    /// The chosen model first.
+    all: Vec<ServedModel>,
+    serving: AtomicUsize,
+    rests: Arc<Rests>,
+}
+
+impl ModelChain {
+    /// The chosen model, then its fallbacks in order. Sessions that share `rests` do not repeat each other's failures.
+    pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, rests: Arc<Rests>) -> Self {
+        Self { all: std::iter::once(chosen).chain(fallbacks).collect(), serving: AtomicUsize::new(0), rests }
+    }
+
+    pub(crate) fn all(&self) -> &[ServedModel] {
+        &self.all
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.all.len() == 1
+    }
+
+    pub(crate) fn rests(&self) -> &Rests {
+        &self.rests
+    }
+
+    /// The place of the model that serves now.
+    pub(crate) fn serving(&self) -> usize {
+        self.serving.load(Ordering::Relaxed)
+    }
+
+    /// The model that serves now.
+    pub(crate) fn now(&self) -> &ServedModel {
+        &self.all[self.serving()]
+    }
+
+    pub(crate) fn serve(&self, model: usize) {
+        debug_assert!(model < self.all.len(), "there is no such model");
+        self.serving.store(model, Ordering::Relaxed);
+    }
+
+    /// The first model that is not at rest; none if all are.
+    pub(crate) fn first_ready(&self, now: Instant) -> Option<usize> {
+        (0..self.all.len()).find(|model| self.is_ready(*model, now))
+    }
+
+    /// The first model that is not in `tried`, preferably one that is not at rest.
+    pub(crate) fn next_but(&self, tried: &[usize], now: Instant) -> Option<usize> {
+        let others = || (0..self.all.len()).filter(|model| !tried.contains(model));
+        others().find(|model| self.is_ready(*model, now)).or_else(|| others().next())
+    }
+
+    fn is_ready(&self, model: usize, now: Instant) -> bool {
+        self.rests.of(&self.all[model]).is_none_or(|rest| rest.left(now).is_zero())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use hermes_models::{Logins, ModelError, Route, connect};
+
+    use super::*;
+    use crate::serving::Attempts;
+
+    const REST: Duration = Duration::from_secs(60);
+
+    fn chain(names: &[&str]) -> ModelChain {
+        let mut models: Vec<ServedModel> = names.iter().map(|name| served(name)).collect();
+        let chosen = models.remove(0);
+        ModelChain::new(chosen, models, Arc::new(Rests::new(REST)))
+    }
+
+    fn served(name: &str) -> ServedModel {
+        let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into())).unwrap();
+        let model = Model { provider: "p".to_owned(), name: name.to_owned(), context_length: 8_000 };
+        ServedModel { provider, model, address: String::new() }
+    }
+
+    fn busy() -> ModelError {
+        ModelError::Server { host: "h".into(), status: 503, message: "busy".into() }
+    }
+
+    #[test]
+    fn the_next_model_is_one_that_has_not_failed_before() {
+        let chain = chain(&["a", "b", "c"]);
+        let now = Instant::now();
+        assert_eq!(chain.next_but(&[0], now), Some(1));
+        chain.rests().failed(&chain.all()[1], &busy(), now);
+        assert_eq!(chain.next_but(&[0], now), Some(2), "b rests");
+        assert_eq!(chain.next_but(&[0, 2], now), Some(1), "better one at rest than none");
+        assert_eq!(chain.next_but(&[0, 2, 1], now), None);
+        assert_eq!(chain.next_but(&[0], now + REST), Some(1));
+    }
+
+    #[test]
+    fn the_first_model_is_ready_after_its_rest_or_an_answer() {
+        let chain = chain(&["a", "b"]);
+        let now = Instant::now();
+        chain.rests().failed(&chain.all()[0], &busy(), now);
+        assert_eq!(chain.first_ready(now), Some(1));
+        assert_eq!(chain.first_ready(now + REST), Some(0));
+        // It fails again.
+        chain.rests().failed(&chain.all()[0], &busy(), now + REST);
+        assert_eq!(chain.first_ready(now + REST + REST), Some(1));
+        chain.rests().answered(&chain.all()[0]);
+        assert_eq!(chain.first_ready(now), Some(0));
+        chain.rests().failed(&chain.all()[0], &busy(), now);
+        chain.rests().failed(&chain.all()[1], &busy(), now);
+        assert_eq!(chain.first_ready(now), None);
+    }
+
+    #[test]
+    fn a_model_is_asked_with_patience_if_no_other_follows() {
+        assert!(!Attempts::default().has_another(&chain(&["a"])));
+        let chain = chain(&["a", "b"]);
+        assert!(Attempts::default().has_another(&chain));
+        chain.serve(1);
+        assert!(Attempts::default().has_another(&chain), "the chosen model may have recovered");
+    }
+}
