@@ -16,3 +16,4 @@ mod recall;
 mod released;
 mod responses;
 mod turns;
+mod windows;

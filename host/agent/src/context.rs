@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use hermes_conversation::picture::{self, Made, Picture};
 use hermes_conversation::{Conversation, Model, SessionId, View, tokens};
+use hermes_models::WindowSource;
 use hermes_session_store::{EngineFaults, Session, SessionStore, StoreError};
 
 use crate::compaction::{self, Ruler, STRIKES};
@@ -79,6 +80,8 @@ pub struct Working {
     pub preparing: bool,
     /// The engine's status: a JSON object, or the text of an error.
     pub status: serde_json::Value,
+    /// Where the size of the window comes from.
+    pub window_source: WindowSource,
 }
 
 impl Context {
@@ -131,6 +134,13 @@ impl Context {
             model: session.model.clone(),
             engine: session.engine.clone(),
         })
+    }
+
+    /// Measures by the window and the counts of the model that answers now.
+    pub(crate) fn measure_by(&mut self, model: Model, ruler: Ruler) {
+        self.reserve = compaction::reserve(model.context_length);
+        self.heavy = compaction::heavy(model.context_length);
+        (self.model, self.ruler) = (model, ruler);
     }
 
     /// The estimated tokens of the next request.

@@ -67,6 +67,12 @@ impl Diagnose for AgentError {
                 ANSWER,
                 Fix::words("choose a model with a larger window").or("start a new session"),
             ),
+            // The window is known now; only the prompt or one message is too large for it.
+            Self::WindowSmaller { limit: Some(_), .. } => (
+                codes::WINDOW_FULL,
+                ANSWER,
+                Fix::words("choose a model with a larger window").or("turn off plugins").or("start a new session"),
+            ),
             Self::WindowSmaller { .. } => (
                 codes::WINDOW_FULL,
                 ANSWER,
@@ -143,7 +149,8 @@ mod tests {
             AgentError::MessageTooLong { tokens: 3, room: 2, window: 2 },
             AgentError::WindowFull { window: 2 },
             AgentError::Halted { plugin: "p".into(), why: "it failed".into(), is_engine: false },
-            AgentError::WindowSmaller { window: 2, message: "at most 1".into() },
+            AgentError::WindowSmaller { window: 2, limit: None, message: "too long".into() },
+            AgentError::WindowSmaller { window: 2, limit: Some(1), message: "at most 1".into() },
             AgentError::EmptyReply { model: "m".into() },
         ];
         let kept = [

@@ -59,12 +59,14 @@ pub enum AgentError {
     },
     /// The provider refuses a request that should fit the window, and not even the host's own plan makes it short enough.
     #[error(
-        "the provider rejected the request as too long ({message}), although the window is set to {window} tokens, and the \
-         conversation cannot be compacted further"
+        "the provider rejected the request as too long ({message}){}, and the conversation cannot be compacted further",
+        if limit.is_some() { String::new() } else { format!(", although the window is set to {window} tokens") }
     )]
     WindowSmaller {
-        /// The window that Hermes knows.
+        /// The window that Hermes knew.
         window: u32,
+        /// The window that the provider names.
+        limit: Option<u32>,
         /// What the provider says.
         message: String,
     },

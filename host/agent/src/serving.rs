@@ -129,7 +129,7 @@ async fn serve(host: &Host, live: &mut Live, model: usize) -> Result<(), AgentEr
     let settings = RequestSettings::of(host);
     live.prefix.outgoing.change_model(settings, &live.log.session, &live.prefix.frozen, &live.log.journal).await?;
     let ruler = load_ruler(host.store.as_ref(), serving).await;
-    live.compaction.compactor.measure_by(serving.context_length, ruler);
+    live.compaction.compactor.measure_by(host.chain.window(), ruler);
     if let Err(error) = live.plugins.engine.model_changed(serving).await {
         live.front.feed.notice(format!("{error}; the engine will see the new model with the next request"));
     }

@@ -25,7 +25,7 @@ use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
 use crate::serving::{Attempts, ServedModel};
 use crate::turn::budget::Budget;
-use crate::{assist, compaction, memory, reload, room, serving};
+use crate::{assist, compaction, learned, memory, reload, room, serving};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -89,8 +89,8 @@ async fn user_message(
     attached: Vec<Part>,
     stop: &CancellationToken,
 ) -> Result<Draft, AgentError> {
-    let Model { provider, name, context_length: window } = &host.chain.now().model;
-    let window = *window;
+    let Model { provider, name, .. } = &host.chain.now().model;
+    let window = host.chain.window();
     let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
     if has_images && hermes_models::sees_images(provider, name) == Some(false) {
         return Err(AgentError::NoVision { model: name.clone() });
@@ -282,13 +282,13 @@ async fn reply(
     stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
-    // What the provider says about a request that is too long.
+    // The error if a request that the provider refused as too long cannot be shortened.
     let mut too_long = None;
     let mut attempts = Attempts::default();
     loop {
         check_halt(host, live)?;
         let room = room::make_room(host, live, moment, stop).await.map_err(|error| match (error, too_long.take()) {
-            (AgentError::WindowFull { window }, Some(message)) => AgentError::WindowSmaller { window, message },
+            (AgentError::WindowFull { .. }, Some(refused)) => refused,
             (error, _) => error,
         })?;
         if !room {
@@ -301,14 +301,21 @@ async fn reply(
                     return Err(AgentError::EmptyReply { model: host.chain.now().model.name.clone() });
                 }
             }
-            Replied::Failed { error: ModelError::TooLong { message }, .. }
+            Replied::Failed { error: ModelError::TooLong { message, limit }, .. }
                 if overflows < MAX_OVERFLOWS && host.settings.compression =>
             {
                 overflows += 1;
+                let window = host.chain.window();
+                let learned = match limit {
+                    Some(limit) if learned::learn(host, live, limit).await => {
+                        format!("Hermes keeps to {limit} tokens for `{}`, ", host.chain.now().model.name)
+                    }
+                    _ => String::new(),
+                };
                 live.front.feed.notice(format!(
-                    "the provider rejected the request as too long ({message}); compacting and trying again"
+                    "the provider rejected the request as too long ({message}); {learned}compacting and trying again"
                 ));
-                too_long = Some(message);
+                too_long = Some(AgentError::WindowSmaller { window, limit, message });
                 moment = Moment::Overflow;
             }
             // Half an answer is followed by no other one.
@@ -424,6 +431,7 @@ async fn ask(
     room::counted(host, live, estimate, reply.usage).await;
     record_request(host, live, pending, reply.usage).await;
     serving::answered(host);
+    learned::accepted(host, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
 }
 

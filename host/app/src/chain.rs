@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
+use hermes_diagnostic::{Fix, Notice};
 use hermes_models::{Credential, ReadKey, Route};
+use hermes_store::Store;
 
-use crate::{AppError, ModelChoice, Setup};
+use crate::{AppError, ModelChoice, Setup, learned};
 
 /// A model that was chosen for sessions, and the models that answer while it fails.
 #[derive(Clone)]
 pub(crate) struct ChosenModel {
     pub(crate) served: ServedModel,
     pub(crate) fallbacks: Vec<ServedModel>,
+    /// Windows that are configured larger than the providers said.
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Setup {
@@ -26,26 +30,43 @@ impl Setup {
         Ok(Fallbacks::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
     }
 
-    /// The model of a session and its fallbacks, each with its provider. Nothing is sent yet.
+    /// The model of a session and its fallbacks, each with its provider and with the window that the provider named in an
+    /// earlier session. Nothing is sent yet.
     pub(crate) fn connect(
         &self,
-        session: &Route,
-        fallbacks: &Fallbacks,
+        store: &Store,
+        (mut session, mut fallbacks): (Route, Fallbacks),
         choice: &ModelChoice,
         keep_trying: Duration,
     ) -> Result<ChosenModel, AppError> {
-        let served = self.served(session, keep_trying, self.key_reader(session, choice))?;
+        let mut notices = Vec::new();
+        let mut apply = |route: &mut Route, key: &str| {
+            if let Some(named) = learned::apply(store, route) {
+                notices
+                    .push(Notice::new(learned::overridden(route, named, key), Fix::words(learned::remedy(named, key))));
+            }
+        };
+        apply(&mut session, "model.context_length");
+        for Fallback { section, route } in &mut fallbacks.routes {
+            apply(route, &format!("{section}.context_length"));
+        }
+        let served = self.served(&session, keep_trying, self.key_reader(&session, choice))?;
         let fallback = |Fallback { section, route }: &Fallback| {
             self.served(route, keep_trying, self.fallback_key_reader(section, route, choice))
         };
         let fallbacks = fallbacks.routes.iter().map(fallback).collect::<Result<_, _>>()?;
-        Ok(ChosenModel { served, fallbacks })
+        Ok(ChosenModel { served, fallbacks, notices })
     }
 
     fn served(&self, route: &Route, keep_trying: Duration, read_key: ReadKey) -> Result<ServedModel, AppError> {
         let provider = hermes_models::connect_patiently(route, &self.logins, keep_trying, Some(read_key))?;
-        let address = route.base_url.as_ref().map(ToString::to_string).unwrap_or_default();
-        Ok(ServedModel { provider, model: route.model.clone(), address })
+        Ok(ServedModel {
+            provider,
+            model: route.model.clone(),
+            address: route.address(),
+            window_source: route.window_source,
+            overridden: None,
+        })
     }
 
     /// Reads the key of a fallback again, like [`Setup::key_reader`].

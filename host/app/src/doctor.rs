@@ -7,7 +7,7 @@ mod plugins;
 use std::path::Path;
 use std::time::Duration;
 
-use hermes_config::{Config, Embeddings, Environment, redacted_text};
+use hermes_config::{Config, Embeddings, Environment, Fallback, redacted_text};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted, grouped};
 use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource, try_route};
 use hermes_plugin_host::{Plugins, QUIETLY};
@@ -18,7 +18,7 @@ use serde::Serialize;
 pub use finding::{Case, ExaminedPlugin, Finding, Severity};
 pub use plugins::examine_plugins;
 
-use crate::{CodeStorage, Home, ModelChoice, Setup};
+use crate::{CodeStorage, Home, ModelChoice, Setup, learned};
 
 hermes_diagnostic::codes! {
     /// The codes of failed checks.
@@ -161,9 +161,13 @@ fn settings(config: &Config) -> Vec<Check> {
 /// The session's model, and those of other tasks.
 fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     match setup.route(choice) {
-        Ok(session) => {
-            let others = fallbacks(setup, &session).into_iter().chain(auxiliary(setup, &session));
-            route(&session).into_iter().chain(others).collect()
+        Ok(mut session) => {
+            // A store that cannot be read has a check of its own.
+            let store = Store::open_read_only(setup.home.path()).ok().flatten();
+            let others = fallbacks(setup, &session, store.as_ref()).into_iter().chain(auxiliary(setup, &session));
+            let others: Vec<Check> = others.collect();
+            let window = known_window(store.as_ref(), &mut session, "model.context_length");
+            route(&session).into_iter().chain(window).chain(others).collect()
         }
         Err(failure) => vec![Check::fail("model", failure)],
     }
@@ -185,21 +189,32 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
     Some(Check::ok(SUBJECT, format!("{model} answered {said} after {} ms", trial.took.as_millis())))
 }
 
+/// Gives a route the window that its provider named earlier, and checks a configured one against it.
+fn known_window(store: Option<&Store>, route: &mut Route, key: &str) -> Option<Check> {
+    let named = learned::apply(store?, route)?;
+    Some(Check::warn("model", learned::overridden(route, named, key), learned::remedy(named, key)))
+}
+
 /// The models that answer while the session's model fails.
-fn fallbacks(setup: &Setup, session: &Route) -> Vec<Check> {
+fn fallbacks(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check> {
     const SUBJECT: &str = "fallback";
-    let fallbacks = match setup.fallbacks(session) {
+    let mut fallbacks = match setup.fallbacks(session) {
         Ok(fallbacks) => fallbacks,
         Err(failure) => return vec![Check::fail(SUBJECT, failure)],
     };
-    let usable = fallbacks.routes.iter().map(|one| Check::ok(SUBJECT, described(&one.route)));
+    let mut usable = Vec::new();
+    for Fallback { section, route } in &mut fallbacks.routes {
+        let window = known_window(store, route, &format!("{section}.context_length"));
+        usable.push(Check::ok(SUBJECT, described(route)));
+        usable.extend(window);
+    }
     let missing = fallbacks
         .missing
         .iter()
         .map(|lack| Check::warn(SUBJECT, format!("{lack}, so it is left out"), lack.diagnose().fix));
     let noted = fallbacks.routes.iter().flat_map(|one| &one.route.notes);
     let noted = noted.map(|note| Check::warn(SUBJECT, note, "correct its entry in fallback_providers"));
-    usable.chain(missing).chain(noted).collect()
+    usable.into_iter().chain(missing).chain(noted).collect()
 }
 
 fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
@@ -273,13 +288,11 @@ fn described(route: &Route) -> String {
         (Some(credential), None) => credential.to_string(),
         (None, _) => "no key".to_owned(),
     };
-    let assumed = match route.window_source {
-        WindowSource::Assumed => ", assumed",
-        WindowSource::Session => ", as the session's",
-        _ => "",
-    };
     let (provider, name) = (&route.model.provider, &route.model.name);
-    format!("{name} of {provider} at {url} (from {}), {key}, window of {window} tokens{assumed}", route.source)
+    format!(
+        "{name} of {provider} at {url} (from {}), {key}, window of {window} tokens, {}",
+        route.source, route.window_source
+    )
 }
 
 fn store(home: &Home) -> Check {

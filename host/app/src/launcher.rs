@@ -16,7 +16,7 @@ use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
 use crate::chain::ChosenModel;
-use crate::{AppError, ModelChoice, Reporter, Setup};
+use crate::{AppError, ModelChoice, Reporter, Setup, learned};
 
 /// The settings of a front end for its sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,15 +104,19 @@ impl Launcher {
             reporter.warning(&note.as_str().into());
         }
         let keep_trying = setup.retry_for(launch.one_shot);
-        let model = setup.connect(&route, &fallbacks, &launch.choice, keep_trying)?;
+        let is_offline_unasked = route.is_offline() && route.source == Source::Nothing;
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
+        let model = setup.connect(&store, (route, fallbacks), &launch.choice, keep_trying)?;
+        for notice in &model.notices {
+            reporter.warning(notice);
+        }
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
         let approvals =
             Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
         setup.check_denied(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.
-        if route.is_offline() && route.source == Source::Nothing {
+        if is_offline_unasked {
             reporter.note(
                 "no model is configured, so the built-in `offline` model is used, which only follows simple commands; set \
                  model.provider and model.default, or the key of a provider",
@@ -192,8 +196,11 @@ impl Launcher {
         self.host_of(&self.selection, self.model.clone())
     }
 
-    fn host_of(&self, selection: &Selection, chosen: ChosenModel) -> Result<Host, AppError> {
+    fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
+        for served in chosen.fallbacks.iter_mut().chain([&mut chosen.served]) {
+            learned::refresh(&self.store, served);
+        }
         self.setup.finish_interrupted_change();
         // Detects changes on disk, so that a new session gets the plugins of this moment.
         let selected = self.plugins.select(selection, &compiling);
@@ -227,12 +234,15 @@ impl Launcher {
         }
         let connected = self.setup.route(wanted).and_then(|route| {
             let fallbacks = self.setup.fallbacks(&route)?;
-            self.setup.connect(&route, &fallbacks, wanted, self.keep_trying)
+            self.setup.connect(&self.store, (route, fallbacks), wanted, self.keep_trying)
         });
         let what = "the model cannot be chosen".to_owned();
         let connected = connected.map_err(|error| Diagnostic { what, ..error.diagnose() })?;
         if chosen.len() == MOST_CHOSEN {
             chosen.clear();
+        }
+        for notice in &connected.notices {
+            self.reporter.warning(notice);
         }
         chosen.insert(model.to_owned(), connected.clone());
         Ok(connected)

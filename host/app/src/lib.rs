@@ -14,6 +14,7 @@ mod ephemeral;
 mod error;
 mod home;
 mod launcher;
+mod learned;
 mod logins;
 pub mod operations;
 mod plugins;

@@ -118,12 +118,14 @@ fn window(context: &Context, console: Console) -> String {
     let counted = context.counted();
     let percent = |tokens: u32| f64::from(tokens) * 100.0 / f64::from(window.max(1));
     let ruler = if context.ruler.is_calibrated() { "based on the provider's counts" } else { "estimate" };
+    let source = context.live.as_ref().map(|live| format!(" · the window is {}", live.window_source));
     let mut out = format!(
-        "{} · about {} of {} tokens ({:.0} %), {ruler}\n\n",
+        "{} · about {} of {} tokens ({:.0} %), {ruler}{}\n\n",
         line(&context.model.name),
         grouped(counted.into()),
         grouped(window.into()),
-        percent(counted)
+        percent(counted),
+        source.unwrap_or_default()
     );
     let parts = parts(context);
     for (part, columns) in parts.iter().zip(columns(&parts, WIDTH)) {

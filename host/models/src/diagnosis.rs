@@ -240,7 +240,7 @@ mod tests {
             ModelError::Billing { host: host(), status, message: text() },
             ModelError::NotFound { url: host(), model: "m".into(), message: text() },
             ModelError::RateLimited { host: host(), message: text(), wait: None },
-            ModelError::TooLong { message: text() },
+            ModelError::TooLong { message: text(), limit: None },
             ModelError::Refused { host: host(), message: text() },
             ModelError::Region { host: host(), message: text() },
             ModelError::BadRequest { host: host(), status, message: text() },

@@ -86,6 +86,8 @@ pub enum ModelError {
     TooLong {
         /// What the server says.
         message: String,
+        /// The window in tokens, if the server names it.
+        limit: Option<u32>,
     },
     /// A policy of the provider forbids it.
     #[error("{host} declined the request by its policy: {message}")]

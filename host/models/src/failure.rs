@@ -2,7 +2,8 @@
 //!
 //! [`class`] sorts a failure; structured codes have priority over prose. [`wait`] says when to send a request again.
 
-mod class;
+pub(crate) mod class;
+pub(crate) mod limit;
 pub(crate) mod room;
 pub(crate) mod silence;
 pub(crate) mod wait;
@@ -41,6 +42,8 @@ pub(crate) struct Stated {
     pub(crate) code: String,
     /// For people: one line, no control characters.
     pub(crate) message: String,
+    /// The model's window in tokens, from a member of its own.
+    pub(crate) window: Option<u32>,
 }
 
 impl Stated {
@@ -49,10 +52,13 @@ impl Stated {
         let text = String::from_utf8_lossy(body);
         match serde_json::from_str::<Value>(&text) {
             Ok(value) => Self::from_value(status, &value),
-            Err(_) if text.trim_start().starts_with('<') => {
-                Self { status, code: String::new(), message: "a web page instead of an answer".to_owned() }
-            }
-            Err(_) => Self { status, code: String::new(), message: one_line(&text) },
+            Err(_) if text.trim_start().starts_with('<') => Self {
+                status,
+                code: String::new(),
+                message: "a web page instead of an answer".to_owned(),
+                window: None,
+            },
+            Err(_) => Self { status, code: String::new(), message: one_line(&text), window: None },
         }
     }
 
@@ -77,17 +83,20 @@ impl Stated {
             status => status,
         };
         let message = own.unwrap_or_default();
+        // Servers of llama.cpp say it with a member.
+        let mut window = error.get("n_ctx").and_then(Value::as_u64).and_then(|window| u32::try_from(window).ok());
         // An aggregator quotes the JSON of the provider that it asked.
         let message = match serde_json::from_str::<Value>(&message) {
             Ok(quoted) if quoted.is_object() => {
                 let quoted = Self::from_value(status, &quoted);
                 // The provider knows more than the aggregator.
                 code = format!("{} {code}", quoted.code);
+                window = window.or(quoted.window);
                 quoted.message
             }
             _ => one_line(&message),
         };
-        Self { status, code: code.trim().to_owned(), message }
+        Self { status, code: code.trim().to_owned(), message, window }
     }
 
     fn class(&self) -> Class {
@@ -108,10 +117,13 @@ impl Stated {
     pub(crate) fn into_error(self, host: &str, url: &str, model: &str, key: &str) -> ModelError {
         let host = host.to_owned();
         let class = self.class();
-        let Self { status, message, .. } = self;
+        let Self { status, message, window, .. } = self;
         let message = if message.is_empty() { reason(status).to_owned() } else { message };
         match class {
-            Class::TooLong => ModelError::TooLong { message },
+            Class::TooLong => {
+                let limit = window.filter(|window| limit::is_plausible(*window)).or_else(|| limit::stated(&message));
+                ModelError::TooLong { message, limit }
+            }
             Class::Billing => ModelError::Billing { host, status, message },
             Class::Auth => ModelError::Auth { host, status, message, remedy: key.to_owned() },
             Class::NotFound => ModelError::NotFound { url: url.to_owned(), model: model.to_owned(), message },

@@ -88,6 +88,7 @@ pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
 pub use trial::{Trial, try_route};
 pub use vision::sees_images;
+pub use window::LEAST_WINDOW;
 pub use wire::{Dialect, body, chat::tools_json};
 
 /// One request, borrowed from its sender.

@@ -114,7 +114,7 @@ impl Provider for Offline {
         let input = heard.tokens;
         if input > self.window {
             let message = format!("the prompt has {input} tokens and the window {}", self.window);
-            return Err(ModelError::TooLong { message });
+            return Err(ModelError::TooLong { message, limit: Some(self.window) });
         }
         if request.tool_choice == ToolChoice::None {
             heard.tools.clear();

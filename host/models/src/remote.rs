@@ -43,7 +43,7 @@ impl Remote {
         request.fits(self.style)?;
         let replied = self.send(request, on_delta, effort).await;
         // The prompt fits; only the cap, which is an estimate, is too high.
-        if let Err(ModelError::TooLong { message } | ModelError::BadRequest { message, .. }) = &replied
+        if let Err(ModelError::TooLong { message, .. } | ModelError::BadRequest { message, .. }) = &replied
             && let Some(room) = self.style.mode.format().output_room(message)
             && request.max_tokens.is_none_or(|cap| room < cap)
         {

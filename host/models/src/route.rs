@@ -104,6 +104,8 @@ impl fmt::Display for Source {
 pub enum WindowSource {
     /// Configured.
     Configured,
+    /// The provider named it when it refused a longer request.
+    Learned,
     /// The table of families.
     Family,
     /// The partner's own default.
@@ -112,6 +114,19 @@ pub enum WindowSource {
     Assumed,
     /// The session's, since nothing else is known of a model that serves beside it.
     Session,
+}
+
+impl fmt::Display for WindowSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WindowSource::Configured => "as configured",
+            WindowSource::Learned => "as the provider said",
+            WindowSource::Family => "by the model's name",
+            WindowSource::Offline => "of the offline model",
+            WindowSource::Assumed => "assumed",
+            WindowSource::Session => "as the session's",
+        })
+    }
 }
 
 /// What authenticates requests. `Debug` and `Display` show no secret.
@@ -187,6 +202,11 @@ impl Route {
     /// Whether the built-in partner serves.
     pub fn is_offline(&self) -> bool {
         self.base_url.is_none() && self.model.provider == OFFLINE
+    }
+
+    /// Where the API begins, without a query, which may contain secrets; empty for the offline partner.
+    pub fn address(&self) -> String {
+        self.base_url.as_ref().map(address_shown).unwrap_or_default()
     }
 
     /// How messages for it are rendered.

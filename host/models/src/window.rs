@@ -8,7 +8,7 @@ pub(crate) const ASSUMED_WINDOW: u32 = 128_000;
 /// The window of the offline partner.
 pub(crate) const OFFLINE_WINDOW: u32 = 32_000;
 /// Below this, not even prompt and tools would fit.
-pub(crate) const LEAST_WINDOW: u32 = 2_000;
+pub const LEAST_WINDOW: u32 = 2_000;
 
 /// Part of a model's name, and the window of the models that carry it. The longest part that fits counts.
 const FAMILIES: &[(&str, u32)] = &[

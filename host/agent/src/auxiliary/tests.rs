@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use hermes_conversation::Role;
-use hermes_models::{Delta, Request, Style};
+use hermes_models::{Delta, Request, Style, WindowSource};
 use hermes_plugin_host::services::PromptMessage;
 
 use super::*;
@@ -116,7 +116,13 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let feed = Feed::new(FeedLimits::SHARED);
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
-    let chosen = ServedModel { provider: provider(session), model: model("big", 100_000), address: String::new() };
+    let chosen = ServedModel {
+        provider: provider(session),
+        model: model("big", 100_000),
+        address: String::new(),
+        window_source: WindowSource::Family,
+        overridden: None,
+    };
     let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(Rests::new(Duration::ZERO))));
     let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }
@@ -189,7 +195,7 @@ async fn each_failure_is_retried_passed_on_or_final() {
         (vec![Say(" \n")], &[0], &[0], &[]),
         (vec![Hang], &[0], &[100], &[]),
         (vec![refused(400)], &[0], &[], &[]),
-        (vec![Fail(ModelError::TooLong { message: "long".to_owned() })], &[0], &[], &[]),
+        (vec![Fail(ModelError::TooLong { message: "long".to_owned(), limit: None })], &[0], &[], &[]),
     ] {
         let is_final = next.is_empty() && !matches!(acts.last(), Some(Say(_)));
         let fixture = fixture(COMPRESSION, vec![acts, vec![Say("next")]], vec![Say("session")]);

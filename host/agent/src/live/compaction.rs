@@ -97,7 +97,7 @@ impl CompactionTarget for SessionTarget<'_> {
 /// Creates the compactor of a session.
 async fn compactor(host: &Host, plugins: &RunningPlugins) -> Compactor {
     let model = &host.chain.now().model;
-    let window = model.context_length;
+    let window = host.chain.window();
     let rules = Rules { enabled: host.settings.compression, window, patience: PLAN_TIMEOUT };
     let ruler = load_ruler(host.store.as_ref(), model).await;
     Compactor::new(plugins.engine.clone(), plugins.memory_events.clone(), rules, ruler, notify(&plugins.notices))

@@ -1,11 +1,11 @@
 //! The models that may serve a session, in the order in which they are asked.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use hermes_conversation::Model;
-use hermes_models::Provider;
+use hermes_models::{Provider, WindowSource};
 
 use super::rest::Rests;
 
@@ -16,8 +16,12 @@ pub struct ServedModel {
     pub provider: Arc<dyn Provider>,
     /// The model, and its window.
     pub model: Model,
-    /// The address of the provider; empty for the built-in partner.
+    /// The address of the provider without a query; empty for the built-in partner.
     pub address: String,
+    /// Where the window's size comes from.
+    pub window_source: WindowSource,
+    /// A smaller window that the provider named earlier, if the configuration overrides it.
+    pub overridden: Option<u32>,
 }
 
 impl ServedModel {
@@ -31,6 +35,8 @@ impl ServedModel {
 pub struct ModelChain {
     /// The chosen model first.
     all: Vec<ServedModel>,
+    /// The windows that the providers named in this session; 0 for none.
+    named: Vec<AtomicU32>,
     serving: AtomicUsize,
     rests: Arc<Rests>,
 }
@@ -38,7 +44,9 @@ pub struct ModelChain {
 impl ModelChain {
     /// The chosen model, then its fallbacks in order. Sessions that share `rests` do not repeat each other's failures.
     pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, rests: Arc<Rests>) -> Self {
-        Self { all: std::iter::once(chosen).chain(fallbacks).collect(), serving: AtomicUsize::new(0), rests }
+        let all: Vec<ServedModel> = std::iter::once(chosen).chain(fallbacks).collect();
+        let named = all.iter().map(|_| AtomicU32::new(0)).collect();
+        Self { all, named, serving: AtomicUsize::new(0), rests }
     }
 
     pub(crate) fn all(&self) -> &[ServedModel] {
@@ -61,6 +69,25 @@ impl ModelChain {
     /// The model that serves now.
     pub(crate) fn now(&self) -> &ServedModel {
         &self.all[self.serving()]
+    }
+
+    /// The window of the model that serves now, in tokens.
+    pub(crate) fn window(&self) -> u32 {
+        self.named().unwrap_or(self.now().model.context_length)
+    }
+
+    /// Where the size of that window comes from.
+    pub(crate) fn window_source(&self) -> WindowSource {
+        if self.named().is_some() { WindowSource::Learned } else { self.now().window_source }
+    }
+
+    fn named(&self) -> Option<u32> {
+        Some(self.named[self.serving()].load(Ordering::Relaxed)).filter(|named| *named > 0)
+    }
+
+    /// Keeps to a window that the provider of the model that serves now has named.
+    pub(crate) fn keep_to(&self, window: u32) {
+        self.named[self.serving()].store(window, Ordering::Relaxed);
     }
 
     pub(crate) fn serve(&self, model: usize) {
@@ -105,7 +132,7 @@ mod tests {
     fn served(name: &str) -> ServedModel {
         let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into())).unwrap();
         let model = Model { provider: "p".to_owned(), name: name.to_owned(), context_length: 8_000 };
-        ServedModel { provider, model, address: String::new() }
+        ServedModel { provider, model, address: String::new(), window_source: WindowSource::Offline, overridden: None }
     }
 
     fn busy() -> ModelError {
@@ -139,6 +166,16 @@ mod tests {
         chain.rests().failed(&chain.all()[0], &busy(), now);
         chain.rests().failed(&chain.all()[1], &busy(), now);
         assert_eq!(chain.first_ready(now), None);
+    }
+
+    #[test]
+    fn a_named_window_is_that_of_the_model_which_serves() {
+        let chain = chain(&["a", "b"]);
+        chain.serve(1);
+        chain.keep_to(4_000);
+        assert_eq!((chain.window(), chain.window_source()), (4_000, WindowSource::Learned));
+        chain.serve(0);
+        assert_eq!((chain.window(), chain.window_source()), (8_000, WindowSource::Offline));
     }
 
     #[test]

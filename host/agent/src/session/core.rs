@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_conversation::{MessageId, Part, SessionId};
+use hermes_conversation::{MessageId, Model, Part, SessionId};
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -351,7 +351,7 @@ impl Core {
                 State::Awake(live) => live.next_request(),
                 State::New | State::Idle(_) => self.prompt_tokens,
             },
-            context_length: model.context_length,
+            context_length: self.host.chain.window(),
             messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),
         }
     }
@@ -370,7 +370,10 @@ impl Core {
                 Err(error) => error.to_string().into(),
             };
             let (enabled, preparing) = (self.host.settings.compression, compactor.is_preparing());
-            context.live = Some(Working { enabled, preparing, status });
+            let chain = &self.host.chain;
+            context
+                .measure_by(Model { context_length: chain.window(), ..chain.now().model.clone() }, *compactor.ruler());
+            context.live = Some(Working { enabled, preparing, status, window_source: chain.window_source() });
         }
         Ok(Some(context))
     }

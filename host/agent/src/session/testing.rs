@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
-use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, ToolChoice, Ttl};
+use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, ToolChoice, Ttl, WindowSource};
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
     OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,
@@ -394,7 +394,13 @@ impl HostSource for Process {
                 memory: self.memory.clone(),
             }),
             chain: Arc::new(ModelChain::new(
-                ServedModel { provider: self.model.clone(), model: model.clone(), address: String::new() },
+                ServedModel {
+                    provider: self.model.clone(),
+                    model: model.clone(),
+                    address: String::new(),
+                    window_source: WindowSource::Family,
+                    overridden: None,
+                },
                 Vec::new(),
                 Arc::new(Rests::new(Duration::ZERO)),
             )),

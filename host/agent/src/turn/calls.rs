@@ -26,7 +26,7 @@ pub(super) async fn run(
     closing: Option<&str>,
     stop: &CancellationToken,
 ) -> Result<bool, AgentError> {
-    let window = host.chain.now().model.context_length;
+    let window = host.chain.window();
     let Live { log, plugins, prefix, compaction, front, .. } = live;
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;

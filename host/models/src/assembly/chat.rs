@@ -76,7 +76,12 @@ impl Assemble for Assembly {
             _ => {}
         }
         if self.finish.as_deref() == Some("error") {
-            return Err(Stated { status: 500, code: String::new(), message: "the model failed midway".to_owned() });
+            return Err(Stated {
+                status: 500,
+                code: String::new(),
+                message: "the model failed midway".to_owned(),
+                window: None,
+            });
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ const TOO_LONG: &[&str] = &[
 const LONG_CONTEXT_TIER: &str = "extra usage is required for long context";
 
 /// Complaints about the cap on output, which also name the window.
-const OUTPUT_CAP: &[&str] = &["max_tokens is too large", "completion tokens, whereas"];
+const OUTPUT_CAP: &[&str] = &["max_tokens is too large", "range of max_tokens", "completion tokens, whereas"];
 
 /// No money or quota.
 const BILLING: &[&str] = &[
@@ -294,6 +294,12 @@ fn by_prose(text: &str) -> Option<Class> {
     ]
     .into_iter()
     .find_map(|(phrases, class)| says(text, phrases).then_some(class))
+}
+
+/// Whether a message only complains about the cap on output.
+#[cfg(test)]
+pub(crate) fn is_output_cap(message: &str) -> bool {
+    says(&message.to_lowercase(), OUTPUT_CAP)
 }
 
 /// The words for programs of an error: its code, type and status, also of an error that it wraps.

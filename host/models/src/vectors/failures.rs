@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{differs, run};
 use crate::ModelError;
-use crate::failure::{Stated, silence, wait};
+use crate::failure::{Stated, class, limit, room, silence, wait};
 
 /// The recorded reasons in the classes of this crate.
 fn class(reason: &str) -> &str {
@@ -90,6 +90,25 @@ fn retry_delays() {
             }
             "delay" => json!(wait::named(input["text"].as_str().unwrap()).map(|wait| wait.as_secs_f64())),
             _ => Value::Null,
+        },
+        Value::clone,
+    );
+}
+
+#[test]
+fn error_limits() {
+    run(
+        "error_limits",
+        &[],
+        |input| {
+            let text = input["text"].as_str().unwrap();
+            let window = limit::stated(text);
+            json!({
+                "context": window,
+                "output": room::for_output(text),
+                "output_cap": class::is_output_cap(text),
+                "lowered": window.filter(|window| *window < 200_000),
+            })
         },
         Value::clone,
     );

@@ -1,0 +1,80 @@
+//! The windows that providers name when they refuse a request as too long. The store keeps them for later sessions.
+
+use hermes_conversation::Usage;
+use hermes_models::{LEAST_WINDOW, WindowSource};
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::live::Live;
+use crate::serving::ServedModel;
+
+/// A window that a provider named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LearnedWindow {
+    /// The window in tokens.
+    pub tokens: u32,
+    /// When the provider named it: Unix time in milliseconds.
+    pub at: u64,
+}
+
+impl LearnedWindow {
+    /// The name of the note that keeps the window of a model at an address.
+    pub fn note(address: &str, model: &str) -> String {
+        format!("window:{address} {model}")
+    }
+
+    /// Reads such a note. A window in which nothing fits does not count.
+    pub fn parse(note: &str) -> Option<Self> {
+        serde_json::from_str::<Self>(note).ok().filter(|learned| learned.tokens >= LEAST_WINDOW)
+    }
+}
+
+fn note(model: &ServedModel) -> String {
+    LearnedWindow::note(&model.address, &model.model.name)
+}
+
+/// Keeps to a window that the provider named, if it is smaller than the known one, and stores it. A configured window is
+/// replaced for this session only. Returns whether the window changed.
+pub(crate) async fn learn(host: &Host, live: &mut Live, tokens: u32) -> bool {
+    let chain = &host.chain;
+    if tokens < LEAST_WINDOW || tokens >= chain.window() {
+        return false;
+    }
+    chain.keep_to(tokens);
+    let ruler = *live.compaction.compactor.ruler();
+    live.compaction.compactor.measure_by(tokens, ruler);
+    let learned = LearnedWindow { tokens, at: live.log.clock.now() };
+    store(host, serde_json::to_string(&learned).ok().as_deref()).await;
+    true
+}
+
+/// Forgets a window that the configuration overrides once the provider has accepted a longer request.
+pub(crate) async fn accepted(host: &Host, usage: Option<Usage>) {
+    let serving = host.chain.now();
+    let overridden = serving.overridden.filter(|_| host.chain.window_source() == WindowSource::Configured);
+    if overridden.is_some_and(|tokens| usage.is_some_and(|usage| usage.input > tokens)) {
+        store(host, None).await;
+    }
+}
+
+async fn store(host: &Host, value: Option<&str>) {
+    if let Err(error) = host.store.set_note(&note(host.chain.now()), value).await {
+        // The provider will name it again.
+        tracing::warn!(%error, "the window of a model was not stored");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_is_damaged_or_too_small_does_not_count() {
+        let learned = LearnedWindow { tokens: 32_768, at: 7 };
+        let note = serde_json::to_string(&learned).unwrap_or_default();
+        assert_eq!(LearnedWindow::parse(&note), Some(learned));
+        for note in ["", "32768", r#"{"tokens":1024,"at":7}"#, r#"{"tokens":"x","at":7}"#] {
+            assert_eq!(LearnedWindow::parse(note), None, "{note}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Windows that providers named in earlier sessions, for routes whose window is not configured.
+
+use hermes_agent::{LearnedWindow, ServedModel};
+use hermes_models::{Route, WindowSource};
+use hermes_store::Store;
+use jiff::Timestamp;
+
+/// The window that the provider of a model named, if it is smaller than the known one.
+fn smaller(store: &Store, address: &str, model: &str, window: u32) -> Option<LearnedWindow> {
+    let note = store.note(&LearnedWindow::note(address, model)).ok().flatten()?;
+    LearnedWindow::parse(&note).filter(|learned| learned.tokens < window)
+}
+
+/// Gives a route the window that its provider named. A configured window stays; then this is the smaller one.
+pub(crate) fn apply(store: &Store, route: &mut Route) -> Option<LearnedWindow> {
+    let learned = smaller(store, &route.address(), &route.model.name, route.model.context_length)?;
+    if route.window_source == WindowSource::Configured {
+        return Some(learned);
+    }
+    (route.model.context_length, route.window_source) = (learned.tokens, WindowSource::Learned);
+    None
+}
+
+/// The same for a model whose provider named a window while this process runs.
+pub(crate) fn refresh(store: &Store, served: &mut ServedModel) {
+    let Some(learned) = smaller(store, &served.address, &served.model.name, served.model.context_length) else {
+        return;
+    };
+    if served.window_source == WindowSource::Configured {
+        served.overridden = Some(learned.tokens);
+    } else {
+        (served.model.context_length, served.window_source) = (learned.tokens, WindowSource::Learned);
+    }
+}
+
+/// What the user should know of a configured window that is larger than the provider said. `key` is that of the setting.
+pub(crate) fn overridden(route: &Route, learned: LearnedWindow, key: &str) -> String {
+    let at = i64::try_from(learned.at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
+    let when = at.map(|at| format!(" on {}", at.strftime("%Y-%m-%d"))).unwrap_or_default();
+    format!(
+        "`{key}` is {}, but the provider of `{}` said{when} that it takes {} tokens",
+        route.model.context_length, route.model.name, learned.tokens
+    )
+}
+
+/// What to do about that.
+pub(crate) fn remedy(learned: LearnedWindow, key: &str) -> String {
+    format!("set `{key}` to {}, or remove it", learned.tokens)
+}

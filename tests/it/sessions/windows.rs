@@ -1,0 +1,76 @@
+//! Windows that providers name when they refuse a request as too long.
+
+use std::time::Duration;
+
+use hermes_tests::{Home, Reply, Server, is_auxiliary};
+use serde_json::{Value, json};
+
+/// The window of the scripted model in tokens of four bytes.
+const WINDOW: usize = 24_000;
+
+/// A model that refuses longer requests and names its window.
+fn narrow() -> Server {
+    Server::answering(|body, _| {
+        if is_auxiliary(body) {
+            return Reply::text("The user repeated a sentence.");
+        }
+        let tokens = body.to_string().len() / 4;
+        if tokens <= WINDOW {
+            return Reply::text("Read.");
+        }
+        let message = format!(
+            "This model's maximum context length is {WINDOW} tokens. However, your messages resulted in {tokens} tokens."
+        );
+        Reply::json(400, &json!({"error": {"message": message, "code": "context_length_exceeded"}}))
+    })
+}
+
+/// About eight thousand tokens.
+fn long() -> String {
+    "All of this is one message. ".repeat(1_150)
+}
+
+/// How many requests the model refused.
+fn refused(server: &Server) -> usize {
+    server.turns().iter().filter(|request| request.body.to_string().len() / 4 > WINDOW).count()
+}
+
+#[test]
+fn a_window_that_the_provider_names_is_kept_for_later_sessions() {
+    let server = narrow();
+    let home = Home::with(&server);
+    home.set("model.context_length", Value::Null);
+    let lines = [long(), long(), long(), "/context".to_owned()].join("\n");
+    let output = home.hermes(&["chat"]).stdin(&lines).run().success();
+    assert_eq!(output.stdout.matches("Read.").count(), 3, "{output}");
+    let output = output.says(&["Hermes keeps to 24000 tokens for `scripted-model`, compacting and trying again"]);
+    let shown = format!("{}{}", output.stdout, output.stderr);
+    assert!(shown.contains("of 24,000 tokens") && shown.contains("the window is as the provider said"), "{shown}");
+    let before = refused(&server);
+    assert!(before > 0);
+
+    // Other sessions know it from the start.
+    let output = home.hermes(&["chat"]).stdin(&[long(), long(), long()].join("\n")).run().success();
+    assert_eq!(output.stdout.matches("Read.").count(), 3, "{output}");
+    assert_eq!(refused(&server), before, "{output}");
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(doctor.stdout.contains("window of 24,000 tokens, as the provider said"), "{doctor}");
+
+    // The configuration decides, and the difference is told.
+    home.set("model.context_length", json!(100_000));
+    let output = home.hermes(&["-z", "hello"]).run().success();
+    let told = "`model.context_length` is 100000, but the provider of `scripted-model` said on 20";
+    output.says(&[told, "that it takes 24000 tokens", "set `model.context_length` to 24000, or remove it"]);
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(
+        doctor.stdout.contains("window of 100,000 tokens, as configured") && doctor.stdout.contains(told),
+        "{doctor}"
+    );
+
+    // Another address has a window of its own.
+    let other = Server::answering(|_, _| Reply::text("Read."));
+    home.set("model.context_length", Value::Null);
+    home.set("model.base_url", json!(other.url()));
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(doctor.stdout.contains("window of 128,000 tokens, assumed"), "{doctor}");
+}
