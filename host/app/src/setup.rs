@@ -144,7 +144,7 @@ impl Setup {
             provider: model.provider,
             model: model.default,
             base_url: model.base_url,
-            api_key: model.api_key,
+            api_key: joined(model.api_key.into_iter().chain(model.api_keys)),
             auth: model.auth,
             context_length: model.context_length.map(Whole::get),
             api_mode: model.api_mode,
@@ -321,6 +321,12 @@ impl Setup {
             Err(error) => Err(AppError::Clock { value, why: format!("{error}") }),
         }
     }
+}
+
+/// Keys as one text with commas between them; none if there is no key.
+fn joined(keys: impl Iterator<Item = String>) -> Option<String> {
+    let keys: Vec<String> = keys.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).collect();
+    (!keys.is_empty()).then(|| keys.join(","))
 }
 
 /// A provider for each candidate of each task. Nothing is sent yet.

@@ -4,8 +4,18 @@ use hermes_models::redact;
 use serde_json::Value;
 
 /// Ends of names whose values are secrets.
-const SECRET_NAMES: &[&str] =
-    &["api_key", "apikey", "token", "secret", "password", "passwd", "passphrase", "authorization", "private_key"];
+const SECRET_NAMES: &[&str] = &[
+    "api_key",
+    "api_keys",
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "authorization",
+    "private_key",
+];
 /// Prefixes of the keys of known services.
 const KEY_STARTS: &[&str] = &[
     "sk-",
@@ -52,6 +62,7 @@ fn hidden(value: Value) -> Value {
         Value::String(text) if text.is_empty() || is_variable(&text) => Value::String(text),
         Value::String(text) => Value::String(redact(&text)),
         Value::Null => Value::Null,
+        Value::Array(items) => items.into_iter().map(hidden).collect(),
         _ => Value::String("***".to_owned()),
     }
 }
@@ -110,11 +121,13 @@ mod tests {
     fn secrets_are_known_by_their_names() {
         let value = json!({
             "api_key": "sk-0123456789abcdefghij", "TOKEN": "short", "client-secret": 12345, "password": ["a"],
+            "api_keys": ["sk-0123456789abcdefghij", "${KEY}"],
             "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
             "headers": {"Authorization": "Bearer abcdefghijklmnopqrst"},
         });
         let expected = json!({
-            "api_key": "sk-012...ghij", "TOKEN": "***", "client-secret": "***", "password": "***",
+            "api_key": "sk-012...ghij", "TOKEN": "***", "client-secret": "***", "password": ["***"],
+            "api_keys": ["sk-012...ghij", "${KEY}"],
             "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
             "headers": {"Authorization": "Bearer...qrst"},
         });

@@ -72,6 +72,8 @@ pub struct ModelSection {
     pub base_url: Option<String>,
     /// The key for that address, preferably as a variable such as `${NAME}`.
     pub api_key: Option<String>,
+    /// Further keys for that address. A key that the provider refuses or limits rests, and the next one is used.
+    pub api_keys: Vec<String>,
     /// Instead of a key: the name of a login that `hermes login` made. Hermes refreshes its token when it expires.
     pub auth: Option<String>,
     /// The model's window in tokens, if the built-in table is wrong.
@@ -91,6 +93,7 @@ impl Default for ModelSection {
             default: None,
             base_url: None,
             api_key: None,
+            api_keys: Vec::new(),
             auth: None,
             context_length: None,
             api_mode: None,

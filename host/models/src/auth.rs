@@ -18,6 +18,8 @@ use reqwest::header::HeaderMap;
 
 use crate::{Credential, ModelError, Route, Secret};
 
+#[cfg(test)]
+pub(crate) use fixed::cooldown;
 pub use login::{Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginStep, OnStep};
 pub use token::{LoginState, Logins};
 
@@ -40,6 +42,12 @@ pub(crate) trait Authentication: Send + Sync {
     /// [`authorize`](Authentication::authorize) gives others, so that the request is worth sending again.
     async fn refused(&self, authorized: &Authorized) -> Result<bool, ModelError>;
 
+    /// Called when the server refused a request with these headers for the key's sake. Lets the key rest if another one is
+    /// ready for the next [`authorize`](Authentication::authorize), and says so without showing either.
+    fn rest(&self, _: &Authorized, _: &ModelError) -> Option<String> {
+        None
+    }
+
     /// A text with every occurrence of a current or former secret made unreadable: servers quote what they refuse.
     fn scrub(&self, text: &str) -> String;
 
@@ -58,8 +66,8 @@ pub(crate) fn for_route(
 ) -> Result<Arc<dyn Authentication>, ModelError> {
     Ok(match &route.credential {
         Some(Credential::Login(name)) => logins.token(name),
-        Some(Credential::Key(key)) => Arc::new(fixed::FixedKey::new(route, Some(key), read)?),
-        None => Arc::new(fixed::FixedKey::new(route, None, read)?),
+        Some(Credential::Key(key)) => Arc::new(fixed::FixedKeys::new(route, Some(key), read)?),
+        None => Arc::new(fixed::FixedKeys::new(route, None, read)?),
     })
 }
 

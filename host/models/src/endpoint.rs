@@ -436,6 +436,10 @@ impl Endpoint {
                     continue;
                 }
             }
+            if !shown && let Some(line) = self.authentication.rest(&authorized, &error) {
+                on_delta(Delta::Notice(&format!("{error}; {line}")));
+                continue;
+            }
             let wait = match again {
                 Again::Reconnect if !reconnected && most > 1 => {
                     reconnected = true;

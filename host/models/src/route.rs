@@ -42,7 +42,7 @@ pub struct Wanted {
     pub model: Option<String>,
     /// Where the API begins, as the vendor's own library takes it.
     pub base_url: Option<String>,
-    /// A key for this layer's place.
+    /// A key for this layer's place, or several with commas between them.
     pub api_key: Option<String>,
     /// In place of a key, the name of a login in `auth.json`.
     pub auth: Option<String>,
@@ -132,7 +132,7 @@ impl fmt::Display for WindowSource {
 /// What authenticates requests. `Debug` and `Display` show no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// A fixed key.
+    /// A fixed key, or several that take turns.
     Key(Secret),
     /// A login of `auth.json`, whose access token is refreshed when it expires.
     Login(String),
@@ -147,14 +147,18 @@ impl Credential {
 
     /// Whether it is a key that no header can carry.
     fn is_unsendable(&self) -> bool {
-        matches!(self, Self::Key(key) if key.expose().chars().any(|character| !character.is_ascii_graphic()))
+        let is_bad = |key: &Secret| key.expose().chars().any(|character| !character.is_ascii_graphic());
+        matches!(self, Self::Key(keys) if keys.parts().is_empty() || keys.parts().iter().any(is_bad))
     }
 }
 
 impl fmt::Display for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Key(key) => write!(f, "key {key}"),
+            Self::Key(keys) => match keys.parts().len() {
+                ..2 => write!(f, "key {keys}"),
+                count => write!(f, "{count} keys {keys}"),
+            },
             Self::Login(name) => write!(f, "login `{name}`"),
         }
     }

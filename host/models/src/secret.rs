@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A key. `Debug` and `Display` show only what [`redact`] leaves.
+/// A key, or several keys with commas between them. `Debug` and `Display` show only what [`redact`] leaves.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -11,6 +11,11 @@ impl Secret {
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    /// The single keys, without blanks around them.
+    pub fn parts(&self) -> Vec<Secret> {
+        self.0.split(',').filter_map(Secret::new).collect()
     }
 
     /// The key itself, for the header that carries it.
@@ -37,13 +42,18 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A key as it may be shown: its first six and last four characters, or nothing of a key below eighteen.
+/// A key as it may be shown: its first six and last four characters, or nothing of a key below eighteen. Of several keys with
+/// commas between them, each is shown like this.
 ///
 /// ```
 /// assert_eq!(hermes_models::redact("sk-0123456789abcdefgh"), "sk-012...efgh");
 /// assert_eq!(hermes_models::redact("hunter2"), "***");
 /// ```
 pub fn redact(key: &str) -> String {
+    key.split(',').map(|key| redact_one(key.trim())).collect::<Vec<_>>().join(", ")
+}
+
+fn redact_one(key: &str) -> String {
     let characters: Vec<char> = key.chars().collect();
     if characters.len() < 18 {
         return "***".to_owned();
@@ -64,6 +74,12 @@ mod tests {
         assert_eq!(format!("{long} {long:?}"), "sk-012...efgh Secret(sk-012...efgh)");
         let short = Secret::new("sk-0123456789abcd").unwrap();
         assert_eq!(format!("{short} {short:?}"), "*** Secret(***)");
+        let both = Secret::new("sk-0123456789abcdefgh, sk-0123456789").unwrap();
+        assert_eq!(both.to_string(), "sk-012...efgh, ***");
+        assert_eq!(
+            both.parts(),
+            [Secret::new("sk-0123456789abcdefgh").unwrap(), Secret::new("sk-0123456789").unwrap()]
+        );
         assert!(Secret::new("  ").is_none());
         assert_eq!(redact("äöüäöüäöüäöüäöüäöü"), "äöüäöü...üäöü");
     }

@@ -218,6 +218,35 @@ fn if_no_model_answers_the_first_error_counts_and_what_may_pass_is_asked_again()
 }
 
 #[test]
+fn the_keys_of_a_provider_take_turns_before_a_fallback_answers() {
+    const KEYS: [&str; 2] = ["sk-empty-0123456789abcdef", "sk-full-0123456789abcdefg"];
+    let server = Server::answering(|_, number| match number {
+        0 => Reply::error(402, "your balance is empty"),
+        _ => Reply::text("First."),
+    });
+    let other = second();
+    let home = home(&server, &[&other]);
+    home.write(".env", format!("HOUSE_KEYS={}\n", KEYS.join(",")));
+    home.set("model.api_key", json!("${HOUSE_KEYS}"));
+    let output = chat(&home, &["one", "two"]);
+    assert_eq!(output.stdout.matches("First.").count(), 2, "{output}");
+    let output = output.says(&["balance is empty", "; key 1 of 2 rests for 60 min, and key 2 is used"]);
+    let used: Vec<String> =
+        server.turns().iter().map(|request| request.header("authorization").unwrap_or_default().to_owned()).collect();
+    assert_eq!(used, [KEYS[0], KEYS[1], KEYS[1]].map(|key| format!("Bearer {key}")));
+    assert!(other.requests().is_empty());
+    // The list in the configuration says the same.
+    home.set("model.api_key", Value::Null);
+    home.set("model.api_keys", json!(KEYS));
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(doctor.stdout.contains("2 keys sk-emp...cdef, sk-ful...defg from model.api_key"), "{doctor}");
+    let shown = home.hermes(&["config", "show"]).run().success();
+    for key in KEYS {
+        assert!(![&output, &doctor, &shown].iter().any(|output| format!("{output}").contains(key)), "{key} is shown");
+    }
+}
+
+#[test]
 fn the_doctor_lists_each_fallback_and_a_mistake_is_refused() {
     let (first, second) = (second(), second());
     let home = home(&first, &[&second]);

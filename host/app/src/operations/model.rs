@@ -41,6 +41,7 @@ pub fn set_model(
     let of_place = [
         ("model.base_url", before.base_url.is_some()),
         ("model.api_key", before.api_key.is_some()),
+        ("model.api_keys", !before.api_keys.is_empty()),
         ("model.auth", before.auth.is_some()),
         ("model.api_mode", before.api_mode.is_some()),
     ];

@@ -1,6 +1,7 @@
-//! A fixed key, which is read anew when the server refuses it.
+//! Fixed keys: one, or several that take turns. They are read anew when the server refuses one.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -8,27 +9,75 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use super::{Authentication, Authorized, ReadKey};
 use crate::{ModelError, Route, Secret, providers::KeyHeader, providers::ProviderRow};
 
-/// A fixed key, in the headers that the provider reads; or no key at all.
-pub(super) struct FixedKey {
-    state: Mutex<State>,
+/// The keys of a route, in the headers that the provider reads; or no key at all.
+pub(super) struct FixedKeys {
+    state: Mutex<Ring>,
     route: Route,
-    /// Reads the key where it was configured.
+    /// Reads the keys where they were configured.
     read: Option<ReadKey>,
     remedy: String,
 }
 
-/// What requests carry now.
-struct State {
-    authorized: Authorized,
-    /// The current key, behind former ones.
-    keys: Vec<Secret>,
+/// The keys in their order. The first that is not at rest is used.
+struct Ring {
+    /// One without headers if there is no key.
+    keys: Vec<Key>,
+    /// All keys that were ever used, for texts that must not show them.
+    known: Vec<Secret>,
 }
 
-impl FixedKey {
-    pub(super) fn new(route: &Route, key: Option<&Secret>, read: Option<ReadKey>) -> Result<Self, ModelError> {
-        let state = State { authorized: authorized(route, key)?, keys: key.cloned().into_iter().collect() };
-        Ok(Self { state: Mutex::new(state), route: route.clone(), read, remedy: route.key_remedy() })
+struct Key {
+    authorized: Authorized,
+    /// Until when it is not used, after the server refused it.
+    rests: Option<Instant>,
+}
+
+impl Key {
+    fn is_ready(&self, now: Instant) -> bool {
+        self.rests.is_none_or(|until| until <= now)
     }
+}
+
+impl Ring {
+    /// The key of the next request: the first that is ready, else the one that will be ready first.
+    fn current(&self, now: Instant) -> &Key {
+        let ready = self.keys.iter().find(|key| key.is_ready(now));
+        let soonest = || self.keys.iter().min_by_key(|key| key.rests);
+        ready.or_else(soonest).expect("a ring has a key")
+    }
+
+    fn position(&self, authorized: &Authorized) -> Option<usize> {
+        self.keys.iter().position(|key| key.authorized.headers == authorized.headers)
+    }
+
+    fn learn(&mut self, secrets: &[Secret]) {
+        for secret in secrets {
+            if !self.known.contains(secret) {
+                self.known.push(secret.clone());
+            }
+        }
+    }
+}
+
+impl FixedKeys {
+    pub(super) fn new(route: &Route, given: Option<&Secret>, read: Option<ReadKey>) -> Result<Self, ModelError> {
+        let secrets = given.map(Secret::parts).unwrap_or_default();
+        let mut ring = Ring { keys: keys(route, &secrets)?, known: Vec::new() };
+        ring.learn(&secrets);
+        Ok(Self { state: Mutex::new(ring), route: route.clone(), read, remedy: route.key_remedy() })
+    }
+
+    fn ring(&self) -> std::sync::MutexGuard<'_, Ring> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn keys(route: &Route, secrets: &[Secret]) -> Result<Vec<Key>, ModelError> {
+    let key = |secret| Ok(Key { authorized: authorized(route, secret)?, rests: None });
+    if secrets.is_empty() {
+        return Ok(vec![key(None)?]);
+    }
+    secrets.iter().map(|secret| key(Some(secret))).collect()
 }
 
 /// The headers that carry a key, as the provider of the route reads them.
@@ -61,30 +110,69 @@ fn sensitive(text: &str) -> Result<HeaderValue, ModelError> {
     Ok(value)
 }
 
+/// The shortest rest of a key.
+const LEAST_REST: Duration = Duration::from_secs(1);
+
+/// How long a key rests after an answer with this status, if the server names no wait.
+pub(crate) fn cooldown(status: u16) -> Duration {
+    const REFUSED: Duration = Duration::from_secs(300);
+    const SPENT: Duration = Duration::from_secs(3600);
+    if status == 401 { REFUSED } else { SPENT }
+}
+
+/// How long a key rests after an error; none if another key would fail in the same way.
+fn rest_after(error: &ModelError) -> Option<Duration> {
+    match error {
+        ModelError::Auth { status, .. } | ModelError::Billing { status, .. } => Some(cooldown(*status)),
+        ModelError::RateLimited { wait, .. } => Some(wait.unwrap_or_else(|| cooldown(429))),
+        _ => None,
+    }
+}
+
 #[async_trait]
-impl Authentication for FixedKey {
+impl Authentication for FixedKeys {
     async fn authorize(&self) -> Result<Authorized, ModelError> {
-        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner).authorized.clone())
+        Ok(self.ring().current(Instant::now()).authorized.clone())
     }
 
     async fn refused(&self, authorized: &Authorized) -> Result<bool, ModelError> {
-        let Some(key) = self.read.as_ref().and_then(|read| read()) else { return Ok(false) };
-        let renewed = self::authorized(&self.route, Some(&key))?;
-        let differs = renewed.headers != authorized.headers;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.authorized = renewed;
-        if !state.keys.contains(&key) {
-            state.keys.push(key);
+        let Some(read) = self.read.as_ref().and_then(|read| read()) else { return Ok(false) };
+        let secrets = read.parts();
+        let mut renewed = keys(&self.route, &secrets)?;
+        let mut ring = self.ring();
+        for key in &mut renewed {
+            key.rests = ring.position(&key.authorized).and_then(|at| ring.keys[at].rests);
         }
-        Ok(differs)
+        ring.learn(&secrets);
+        ring.keys = renewed;
+        // If the refused key is still there, it rests before the others are used.
+        Ok(ring.position(authorized).is_none())
+    }
+
+    fn rest(&self, authorized: &Authorized, error: &ModelError) -> Option<String> {
+        // A key that is used again at once would be refused again.
+        let length = rest_after(error)?.max(LEAST_REST);
+        let now = Instant::now();
+        let mut ring = self.ring();
+        let count = ring.keys.len();
+        let at = ring.position(authorized).filter(|_| count > 1)?;
+        ring.keys[at].rests = Some(now + length);
+        let next = ring.keys.iter().position(|key| key.is_ready(now))?;
+        Some(format!("key {} of {count} rests for {}, and key {} is used", at + 1, in_words(length), next + 1))
     }
 
     fn scrub(&self, text: &str) -> String {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.keys.iter().fold(text.to_owned(), |text, key| key.scrub(&text))
+        self.ring().known.iter().fold(text.to_owned(), |text, key| key.scrub(&text))
     }
 
     fn remedy(&self) -> String {
         self.remedy.clone()
+    }
+}
+
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
     }
 }

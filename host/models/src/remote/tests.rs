@@ -337,6 +337,41 @@ async fn a_caller_with_another_model_waits_only_briefly() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_refused_or_limited_rests_and_the_next_one_is_used_at_once() {
+    const KEYS: &str = "sk-one-0123456789abcdef, sk-two-0123456789abcdef,sk-three-0123456789abcd";
+    let no = |status: &str| answer(status, "", r#"{"error":{"message":"not with sk-one-0123456789abcdef"}}"#);
+    let ok = || events(&[&text("in"), STOP, "[DONE]"]);
+    let server = Server::start(vec![no("429 Slow"), no("402 Pay"), ok(), ok()]).await;
+    let provider = Remote::new(&server.route(&[("api_key", KEYS)]), &logins(), BRIEF).unwrap();
+    let (reply, shown) = ask(&provider).await;
+    assert_eq!(reply.unwrap().text, "in");
+    let [first, second, _] = &shown[..] else { panic!("{shown:?}") };
+    assert!(first.ends_with("; key 1 of 3 rests for 60 min, and key 2 is used"), "{first}");
+    assert!(second.ends_with("; key 2 of 3 rests for 60 min, and key 3 is used"), "{second}");
+    assert!(!shown.concat().contains("sk-"), "{shown:?}");
+    // The others still rest.
+    ask(&provider).await.0.unwrap();
+    let sent: Vec<String> = server.requests().into_iter().map(|(head, _)| head).collect();
+    for (head, name) in sent.iter().zip(["one", "two", "three", "three"]) {
+        assert!(head.contains(&format!("authorization: bearer sk-{name}-")), "{head}");
+    }
+
+    // If all rest, the error is that of the last one, and the first to be ready is used.
+    let server = Server::start(vec![no("401 No")]).await;
+    let provider = Remote::new(&server.route(&[("api_key", KEYS)]), &logins(), BRIEF).unwrap();
+    assert!(matches!(ask(&provider).await.0, Err(ModelError::Auth { status: 401, .. })));
+    assert!(matches!(ask(&provider).await.0, Err(ModelError::Auth { status: 401, .. })));
+    assert_eq!(server.requests().len(), 4);
+    assert!(server.requests()[3].0.contains("sk-one-"));
+
+    // Another failure is none of the key.
+    let server = Server::start(vec![no("404 Not Found")]).await;
+    let provider = Remote::new(&server.route(&[("api_key", KEYS)]), &logins(), BRIEF).unwrap();
+    assert!(matches!(ask(&provider).await.0, Err(ModelError::NotFound { .. })));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_refused_key_is_read_again_once() {
     let no = || answer("401 Unauthorized", "", r#"{"error":{"message":"the key sk-another-0123456789 is unknown"}}"#);
     for (scripts, works, sent) in

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{differs, run};
 use crate::ModelError;
+use crate::auth::cooldown;
 use crate::failure::{Stated, class, limit, room, silence, wait};
 
 /// The recorded reasons in the classes of this crate.
@@ -68,17 +69,15 @@ fn error_classification() {
 fn retry_delays() {
     const MINUTES: &str = "a wait in minutes is read too";
     const NO_TIERS: &str = "a window is not guessed in steps: the conversation is compacted";
-    const NO_COOLDOWN: &str = "these functions know no cool-downs of keys";
+    const NO_MOMENTS: &str = "the rest of a key is a length of time, and no moment is stored";
     run(
         "retry_delays",
         &[
             differs("delay/try-again-in", MINUTES, json!(120.0)),
             differs("tier/256000", NO_TIERS, Value::Null),
             differs("tier/64000", NO_TIERS, Value::Null),
-            differs("cooldown/402", NO_COOLDOWN, Value::Null),
-            differs("cooldown/500", NO_COOLDOWN, Value::Null),
-            differs("timestamp/seconds", NO_COOLDOWN, Value::Null),
-            differs("timestamp/iso", NO_COOLDOWN, Value::Null),
+            differs("timestamp/seconds", NO_MOMENTS, Value::Null),
+            differs("timestamp/iso", NO_MOMENTS, Value::Null),
         ],
         |input| match input["op"].as_str().unwrap() {
             "backoff" => {
@@ -87,6 +86,10 @@ fn retry_delays() {
                     ["base", "max"].map(|name| Duration::from_secs_f64(input[name].as_f64().unwrap()));
                 let at = |chance| wait::backoff(failures, base, longest, chance).as_secs_f64();
                 json!({"min": at(0.0), "max": at(1.0)})
+            }
+            "cooldown" => {
+                let status = u16::try_from(input["status"].as_u64().unwrap()).unwrap();
+                json!(cooldown(status).as_secs())
             }
             "delay" => json!(wait::named(input["text"].as_str().unwrap()).map(|wait| wait.as_secs_f64())),
             _ => Value::Null,
