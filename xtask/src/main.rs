@@ -61,6 +61,8 @@ usage: cargo xtask COMMAND
                 measure memory per idle session, and the time to wake one
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
                 measure appending and searching in small and large stores
+  bench questions [--sizes N,N,…] [--questions N] [--folder PATH]
+                measure searches that answer questions, at 6,000 and 1,000,000 messages
   bench compare --base REVISION [--rounds N]
                 run these benchmarks for an earlier commit and for this checkout in turns (5 rounds), and print ratios";
 
@@ -110,6 +112,7 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["bench", "sessions"] => sessions(&repository),
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
+        ["bench", "questions", options @ ..] => measured(&repository, "hermes-store", "questions", options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())

@@ -32,6 +32,8 @@ const PAUSE: Duration = Duration::from_millis(60);
 /// Longest wait for another process that creates the database. Creating takes a few milliseconds, most of them in `fsync`.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The most KiB of pages that a connection keeps: what a search reads again and again.
+const CACHE: i64 = 8 << 10;
 /// Prepared statements to cache: more than a turn uses.
 const STATEMENTS: usize = 64;
 
@@ -228,20 +230,29 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
 /// A connection where neither the database nor anything beside it can be written.
 pub(crate) fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
     let connection = header::connect_immutable(path)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection)?;
     search::register(&connection)?;
     Ok(connection)
 }
 
+/// Keeps prepared statements, with the plans that they were prepared with. Otherwise SQLite plans some statements anew whenever
+/// a parameter gets another value, which takes longer than to run them.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
 fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
     connection.busy_handler(Some(wait_for_writer))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection)?;
     search::register(&connection)?;
     // Until the version is known: closing the last connection would move the log into the database.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let version = with_retries(&mut connection, |connection| Ok(migration::version(connection)?))?;
     header::check_version(path, version)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    connection.pragma_update(None, "cache_size", -CACHE)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;

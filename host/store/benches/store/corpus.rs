@@ -40,6 +40,11 @@ pub(crate) const SEARCHES: [Search; 17] = [
     search("either", "大别 OR 项目", Sort::Rank, [Some(31.0), Some(286.0), Some(1_468.0)]),
 ];
 
+/// When a message was said, by its number.
+pub(crate) fn time_of(number: u64) -> u64 {
+    1_795_300_000_000 + number * 1_000
+}
+
 pub(crate) fn session() -> NewSession {
     NewSession {
         source: "cli".into(),
@@ -78,7 +83,7 @@ impl Corpus {
     /// One message in five is Chinese; one in ten is a tool call or a result.
     pub(crate) fn draft(&mut self) -> Draft {
         self.number += 1;
-        let (number, at) = (self.number, 1_795_300_000_000 + self.number * 1_000);
+        let (number, at) = (self.number, time_of(self.number));
         let mut text = if number % 5 == 0 { self.chinese() } else { self.english() };
         if number % 2_000 == 7 {
             text.push_str(" zanzibar");
@@ -101,9 +106,29 @@ impl Corpus {
 
     /// A question with eight words, rare and common ones.
     pub(crate) fn question(&mut self) -> String {
-        let words = (0..8).map(|_| self.uneven(LATIN as u64) as usize).collect::<Vec<_>>();
-        let words: Vec<&str> = words.into_iter().map(|word| self.words[word].as_str()).collect();
-        format!("When did we speak about the deployment of {}?", words.join(" "))
+        format!("When did we speak about the deployment of {}?", self.some_words(8, LATIN))
+    }
+
+    /// A question with three words, rare and common ones.
+    pub(crate) fn short_question(&mut self) -> String {
+        format!("What was it about {}?", self.some_words(3, LATIN))
+    }
+
+    /// A question with three of the most common words.
+    pub(crate) fn common_question(&mut self) -> String {
+        format!("What was it about {}?", self.some_words(3, 30))
+    }
+
+    /// Six characters, rare and common ones, and a common word.
+    pub(crate) fn chinese_question(&mut self) -> String {
+        let characters = (0..6).filter_map(|_| char::from_u32(0x4e00 + self.uneven(u64::from(HAN)) as u32));
+        characters.chain("数据库".chars()).collect()
+    }
+
+    /// Of the most common words, some.
+    fn some_words(&mut self, count: usize, of: usize) -> String {
+        let words = (0..count).map(|_| self.uneven(of as u64) as usize).collect::<Vec<_>>();
+        words.into_iter().map(|word| self.words[word].as_str()).collect::<Vec<_>>().join(" ")
     }
 
     fn english(&mut self) -> String {

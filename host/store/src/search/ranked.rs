@@ -2,8 +2,8 @@
 //! good ones.
 //!
 //! Every step is bounded, so that a question of common words takes no longer in a store of a million messages: of each word the
-//! newest messages are looked up, without reading them, and only the best of all are read. If a filter leaves too few of them,
-//! the words are looked up again with the filter.
+//! newest messages are looked up, without reading them, rare words first and deepest, and only the best of all are read. If a
+//! filter leaves too few of them, the words are looked up again with the filter.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,9 +17,13 @@ use super::{SearchQuery, role};
 use crate::error::Fault;
 use crate::lineage::Lineage;
 
-/// The most messages that are looked up for each word and for all words, newest first.
+/// The messages that are looked up for every word. They also show how common it is.
+const OF_EVERY_WORD: usize = 250;
+/// The most messages that are looked up for a word, and for all words together, unless they are so many words.
 const OF_A_WORD: usize = 2_000;
-const OF_ALL_WORDS: usize = 24_000;
+const OF_ALL_WORDS: usize = 6_000;
+/// How many times the wanted messages are read at most, if words are in more messages than were looked up.
+const TRIED: usize = 4;
 /// What is read of a message beside a candidate: it may begin with a name.
 const NAME: usize = 64;
 
@@ -38,7 +42,9 @@ pub(super) fn page(
     question.weigh(&lists.counts, lists.messages);
     let mut chosen = question.choose(&lists.found);
     let wanted = CANDIDATES.max(query.offset.saturating_add(query.limit));
-    let mut passed = passing(connection, &chosen, &filter, wanted)?;
+    // A filter that few pass is better applied to all messages with a word.
+    let tried = if lists.is_cut() { chosen.len().min(wanted * TRIED) } else { chosen.len() };
+    let mut passed = passing(connection, &chosen[..tried], &filter, wanted)?;
     if passed.len() < CANDIDATES && lists.is_cut() {
         lists.look_up_with(connection, &question, &filter)?;
         chosen = question.choose(&lists.found);
@@ -79,8 +85,8 @@ struct Lists {
     counts: Vec<u64>,
     /// The number of all messages, without gaps between their ids.
     messages: u64,
-    /// The most messages of a term.
-    most: usize,
+    /// Whether a term is in more messages than were looked up.
+    cut: Vec<bool>,
 }
 
 impl Lists {
@@ -95,41 +101,68 @@ impl Lists {
             None => all()?,
         };
         let messages = last.saturating_sub(first).saturating_add(1).max(1).cast_unsigned();
-        let most = (OF_ALL_WORDS / question.terms().len().max(1)).min(OF_A_WORD);
-        let mut lists = Self { found: Vec::new(), counts: Vec::new(), messages, most };
-        let mut statement = connection.prepare_cached(
-            "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?",
-        )?;
-        for term in question.terms() {
-            let found =
-                statement.query_map((term.expression(), first, last, count(most)), |row| row.get::<_, i64>(0))?;
-            let found: Vec<u64> = found.map(|id| id.map(i64::cast_unsigned)).collect::<Result<_, _>>()?;
-            let looked_up = found.len() as u64;
-            let counted = match found.last() {
-                // As dense in the older messages as in the newer ones.
-                Some(oldest) if found.len() == most => {
-                    let newer = last.cast_unsigned().saturating_sub(*oldest).saturating_add(1);
-                    let estimate = u128::from(looked_up) * u128::from(messages) / u128::from(newer.max(1));
-                    u64::try_from(estimate).unwrap_or(messages)
-                }
-                _ => looked_up,
-            };
-            lists.counts.push(counted);
-            lists.found.push(found);
+        let terms = question.terms().len();
+        let mut lists =
+            Self { found: vec![Vec::new(); terms], counts: vec![0; terms], messages, cut: vec![true; terms] };
+        let mut left = OF_ALL_WORDS;
+        for at in 0..terms {
+            left = left.saturating_sub(lists.more(connection, question, at, (first, last), OF_EVERY_WORD)?);
+        }
+        // The common words cost the most and say the least.
+        let mut rarest: Vec<usize> = (0..terms).filter(|at| lists.cut[*at]).collect();
+        rarest.sort_by_key(|at| lists.counts[*at]);
+        for at in rarest {
+            let most = left.min(OF_A_WORD - OF_EVERY_WORD);
+            left -= lists.more(connection, question, at, (first, last), most)?;
         }
         Ok(lists)
     }
 
+    /// Looks up the next messages with a term, newest first. Returns how many there were.
+    fn more(
+        &mut self,
+        connection: &Connection,
+        question: &Question,
+        at: usize,
+        (first, last): (i64, i64),
+        most: usize,
+    ) -> Result<usize, Fault> {
+        if most == 0 {
+            return Ok(0);
+        }
+        let known = &mut self.found[at];
+        let before = known.last().map_or(last, |oldest| oldest.cast_signed() - 1);
+        let mut statement = connection.prepare_cached(
+            "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?",
+        )?;
+        let expression = question.terms()[at].expression();
+        let ids = statement.query_map((expression, first, before, count(most)), |row| row.get::<_, i64>(0))?;
+        let ids: Vec<u64> = ids.map(|id| id.map(i64::cast_unsigned)).collect::<Result<_, _>>()?;
+        known.extend(&ids);
+        self.cut[at] = ids.len() == most;
+        let looked_up = known.len() as u64;
+        self.counts[at] = match known.last() {
+            // As dense in the older messages as in the newer ones.
+            Some(oldest) if self.cut[at] => {
+                let newer = last.cast_unsigned().saturating_sub(*oldest).saturating_add(1);
+                let estimate = u128::from(looked_up) * u128::from(self.messages) / u128::from(newer.max(1));
+                u64::try_from(estimate).unwrap_or(self.messages)
+            }
+            _ => looked_up,
+        };
+        Ok(ids.len())
+    }
+
     /// Whether some term is in more messages than were looked up.
     fn is_cut(&self) -> bool {
-        self.found.iter().any(|found| found.len() == self.most)
+        self.cut.contains(&true)
     }
 
     /// Looks the terms with too many messages up again, among the messages that pass a filter.
     fn look_up_with(&mut self, connection: &Connection, question: &Question, filter: &Filter) -> Result<(), Fault> {
         let (first, last) = filter.within.unwrap_or((0, i64::MAX));
-        for (term, found) in question.terms().iter().zip(&mut self.found).filter(|(_, found)| found.len() == self.most)
-        {
+        let terms = question.terms().iter().zip(&mut self.found).zip(&self.cut);
+        for ((term, found), _) in terms.filter(|(_, cut)| **cut) {
             let mut sql = String::from(
                 "SELECT messages_fts.rowid FROM messages_fts CROSS JOIN messages AS m ON m.id = messages_fts.rowid \
                  CROSS JOIN sessions AS s ON s.id = m.session_id \
@@ -225,18 +258,13 @@ impl Beside {
         let ids = serde_json::Value::from_iter(candidates.iter().map(|text| text.message.0)).to_string();
         for (side, compare, order) in [(&mut beside.before, "<", "DESC"), (&mut beside.after, ">", "ASC")] {
             let mut inner = format!(
-                "SELECT m.id FROM messages AS m CROSS JOIN sessions AS s ON s.id = m.session_id \
-                 WHERE m.session_id = hit.session_id AND m.id {compare} hit.id AND m.role IN ('{}', '{}') \
-                 AND m.content <> '' AND {STANDS}",
+                "SELECT m.id FROM messages AS m WHERE m.session_id = hit.session_id AND m.id {compare} hit.id \
+                 AND m.role IN ('{}', '{}') AND m.content <> '' AND {STANDS}",
                 Role::User.as_str(),
                 Role::Assistant.as_str(),
             );
             let mut values = vec![Value::from(ids.clone())];
-            if let Some((first, last)) = filter.within {
-                inner.push_str(" AND m.id BETWEEN ? AND ?");
-                values.extend([first.into(), last.into()]);
-            }
-            filter.add_to(&mut inner, &mut values);
+            filter.add_within(&mut inner, &mut values);
             let sql = format!(
                 "SELECT hit.id, near.id, near.role, octet_length(near.content), \
                  substr(CAST(near.content AS BLOB), 1, {NAME}) \

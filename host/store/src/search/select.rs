@@ -38,8 +38,7 @@ macro_rules! stands {
 /// The recursion goes from the session to its children, as long as the message comes before the branch point, as in
 /// `lineage`. `hidden` is the first row of `rewound` that hides the message, or a number above all rows. Rewinds of a parent
 /// after a child was created do not affect the child and its descendants.
-pub(crate) const VISIBLE: &str =
-    concat!("m.session_id NOT IN (SELECT id FROM sessions WHERE source = 'import, not finished') AND ", stands!());
+pub(crate) const VISIBLE: &str = concat!("s.source <> 'import, not finished' AND ", stands!());
 
 /// The same condition for a message of a session that is known to be visible.
 pub(super) const STANDS: &str = stands!();
@@ -196,12 +195,18 @@ impl Statement {
     }
 }
 
+/// SQL for a message `m` and its session `s`, with the values of its parameters.
+type Condition = (Cow<'static, str>, Vec<Value>);
+
 /// The filters of a search.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     /// The conversation to search.
     pub(super) within: Option<(i64, i64)>,
-    conditions: Vec<(Cow<'static, str>, Vec<Value>)>,
+    /// Conditions for the session of a message.
+    of_session: Vec<Condition>,
+    /// Conditions for a message itself.
+    of_message: Vec<Condition>,
     /// The most hits that are ranked.
     most_ranked: i64,
 }
@@ -220,22 +225,21 @@ impl Filter {
                 return Ok(None);
             }
         }
-        let mut and = |sql: &'static str, value: Value| filter.conditions.push((sql.into(), vec![value]));
+        let mut and = |sql: &'static str, value: Value| filter.of_session.push((sql.into(), vec![value]));
         if let Some(session) = &query.session {
             crate::session::exists(connection, session)?;
-            let ends = "SELECT min(id), max(id) FROM messages WHERE session_id = ?1";
+            // Two subqueries: one query with both would read the whole session.
+            let ends = "SELECT (SELECT min(id) FROM messages WHERE session_id = ?1), \
+                        (SELECT max(id) FROM messages WHERE session_id = ?1)";
             filter.within =
                 match connection.query_row(ends, [session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))? {
                     (Some(first), Some(last)) => Some((first, last)),
                     _ => return Ok(None),
                 };
-            and("m.session_id = ?", session.0.clone().into());
+            filter.of_message.push(("m.session_id = ?".into(), vec![session.0.clone().into()]));
         }
         if let Some(workspace) = &query.workspace {
             and("s.workspace = ?", path_text(workspace)?.to_owned().into());
-        }
-        if let Some(roles) = &query.roles {
-            and("m.role IN (SELECT value FROM json_each(?))", list(roles.iter().map(|role| role.as_str())));
         }
         if let Some(sources) = &query.sources {
             and("s.source IN (SELECT value FROM json_each(?))", list(sources.iter().map(String::as_str)));
@@ -248,23 +252,27 @@ impl Filter {
         }
         if !query.without_sessions.is_empty() {
             and(
-                "m.session_id NOT IN (SELECT value FROM json_each(?))",
+                "s.id NOT IN (SELECT value FROM json_each(?))",
                 list(query.without_sessions.iter().map(SessionId::as_str)),
             );
         }
         if !query.delegates {
             and("s.parent_kind IS NOT ?", ParentKind::Delegate.as_str().to_owned().into());
         }
+        if let Some(roles) = &query.roles {
+            let roles = list(roles.iter().map(|role| role.as_str()));
+            filter.of_message.push(("m.role IN (SELECT value FROM json_each(?))".into(), vec![roles]));
+        }
         if let Some(tools) = &query.tools {
             let tools = list(tools.iter().map(String::as_str));
-            filter.conditions.push((
+            filter.of_message.push((
                 "(m.tool_name IN (SELECT value FROM json_each(?)) OR EXISTS (SELECT 1 FROM json_each(m.tool_calls) AS call \
                  WHERE call.value ->> 'name' IN (SELECT value FROM json_each(?))))"
                     .into(),
                 vec![tools.clone(), tools],
             ));
         }
-        let mut and = |sql: &'static str, value: u64| filter.conditions.push((sql.into(), vec![signed(value).into()]));
+        let mut and = |sql: &'static str, value: u64| filter.of_message.push((sql.into(), vec![signed(value).into()]));
         if let Some(since) = query.since {
             and("m.created_at >= ?", since);
         }
@@ -275,22 +283,43 @@ impl Filter {
             let (first, last) = filter.within.unwrap_or((0, i64::MAX));
             filter.within = Some((first.max(signed(range.first.0)), last.min(signed(range.last.0))));
         }
+        // Without this, every message would be compared to find that none passes.
+        if (query.sources.is_some() || query.workspace.is_some()) && !filter.has_sessions(connection)? {
+            return Ok(None);
+        }
         Ok(Some(filter))
+    }
+
+    /// Whether the messages of some session can pass.
+    fn has_sessions(&self, connection: &Connection) -> Result<bool, Fault> {
+        let (mut sql, mut values) = (String::from("SELECT EXISTS (SELECT 1 FROM sessions AS s WHERE TRUE"), Vec::new());
+        add(&self.of_session, &mut sql, &mut values);
+        sql.push(')');
+        Ok(connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?)
     }
 
     /// Adds the conditions, for a message `m` and its session `s`, to a statement that has some already.
     pub(super) fn add_to(&self, sql: &mut String, values: &mut Vec<Value>) {
-        for (condition, parameters) in &self.conditions {
-            sql.push_str(" AND ");
-            sql.push_str(condition);
-            values.extend(parameters.iter().cloned());
+        add(self.of_session.iter().chain(&self.of_message), sql, values);
+    }
+
+    /// Adds the conditions for another message `m` of a session whose messages pass.
+    pub(super) fn add_within(&self, sql: &mut String, values: &mut Vec<Value>) {
+        if let Some((first, last)) = self.within {
+            // The plus keeps SQLite from reading a whole session from here on, instead of the nearest messages.
+            sql.push_str(" AND +m.id BETWEEN ? AND ?");
+            values.extend([first.into(), last.into()]);
         }
+        add(&self.of_message, sql, values);
     }
 
     /// Limits the filter to a conversation. Returns whether it has messages.
     fn only_of(&mut self, connection: &Connection, conversation: &Lineage) -> Result<bool, Fault> {
-        let mut ends =
-            connection.prepare_cached("SELECT min(id), max(id) FROM messages WHERE session_id = ?1 AND id <= ?2")?;
+        // Two subqueries: one query with both would read every message.
+        let mut ends = connection.prepare_cached(
+            "SELECT (SELECT min(id) FROM messages WHERE session_id = ?1 AND id <= ?2), \
+             (SELECT max(id) FROM messages WHERE session_id = ?1 AND id <= ?2)",
+        )?;
         // A CASE list has a constant depth for any number of sessions.
         let mut sql = String::from("m.id <= CASE m.session_id");
         let mut values: Vec<Value> = Vec::new();
@@ -304,12 +333,20 @@ impl Filter {
             values.extend([stretch.session.clone().into(), last.into()]);
         }
         sql.push_str(" ELSE -1 END");
-        self.conditions.push((sql.into(), values));
+        self.of_message.push((sql.into(), values));
         if !conversation.rewound.is_empty() {
             let rewound = serde_json::Value::from_iter(conversation.rewound.iter().copied()).to_string();
-            self.conditions.push(("m.id NOT IN (SELECT value FROM json_each(?))".into(), vec![rewound.into()]));
+            self.of_message.push(("m.id NOT IN (SELECT value FROM json_each(?))".into(), vec![rewound.into()]));
         }
         Ok(self.within.is_some())
+    }
+}
+
+fn add<'a>(conditions: impl IntoIterator<Item = &'a Condition>, sql: &mut String, values: &mut Vec<Value>) {
+    for (condition, parameters) in conditions {
+        sql.push_str(" AND ");
+        sql.push_str(condition);
+        values.extend(parameters.iter().cloned());
     }
 }
 
