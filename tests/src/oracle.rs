@@ -204,10 +204,13 @@ fn check_tools(tools: &Value) -> Result<(), String> {
         if !names.insert(name) {
             return Err(format!("{place}: `{name}` is there twice"));
         }
-        if let Some(parameters) = function.get("parameters")
-            && parameters["type"] != "object"
-        {
-            return Err(format!("{place}: the parameters of `{name}` are no schema of an object"));
+        if let Some(parameters) = function.get("parameters") {
+            if parameters["type"] != "object" {
+                return Err(format!("{place}: the parameters of `{name}` are no schema of an object"));
+            }
+            if !parameters["properties"].is_object() {
+                return Err(format!("{place}: object schema missing properties (`{name}`)"));
+            }
         }
     }
     Ok(())
@@ -368,7 +371,7 @@ mod tests {
     fn request(messages: Value) -> Value {
         json!({
             "model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages,
-            "tools": [{"type": "function", "function": {"name": "read_file", "description": "reads", "parameters": {"type": "object"}}}],
+            "tools": [{"type": "function", "function": {"name": "read_file", "description": "reads", "parameters": {"type": "object", "properties": {}}}}],
         })
     }
 
@@ -491,6 +494,8 @@ mod tests {
         let mut bad = request(json!([system(), user("a")]));
         bad["tools"][0]["function"]["parameters"] = json!({"type": "string"});
         assert!(check_request(&bad).unwrap_err().contains("no schema of an object"));
+        bad["tools"][0]["function"]["parameters"] = json!({"type": "object"});
+        assert!(check_request(&bad).unwrap_err().contains("missing properties"));
     }
 
     #[test]

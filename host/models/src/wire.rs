@@ -9,6 +9,7 @@ mod frozen;
 mod media;
 pub(crate) mod messages;
 pub(crate) mod responses;
+mod schema;
 
 use std::ops::Range;
 

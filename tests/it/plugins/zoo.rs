@@ -2,7 +2,7 @@
 //!
 //! Single calls of such plugins are tested in the runtime; here it is their effect.
 
-use hermes_tests::oracle::{assert_fits, assert_valid_request};
+use hermes_tests::oracle::{assert_fits, assert_valid_anthropic_request, assert_valid_request};
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use hermes_zoo::{LOOP, Offered, Shell};
 use serde_json::{Value, json};
@@ -181,6 +181,49 @@ fn invalid_tools_of_a_catalog_are_skipped_and_reported() {
     let names = server.last_turn().tool_names().len();
     assert!((100..140).contains(&names), "{names}");
     assert_eq!(results(&server), ["good"]);
+}
+
+#[test]
+fn a_tool_with_an_incomplete_schema_does_not_make_the_provider_refuse_every_request() {
+    let mut shell = Shell::of("tools-plugin");
+    let memory = shell.memory();
+    let tools = [Offered::new("empty").parameters("{}"), Offered::new("bare").parameters(r#"{"type":"object"}"#)];
+    let (catalog, answer) = (memory.catalog(&tools), memory.output("good"));
+    let shell = shell
+        .body("tools/catalog", &format!("(i32.const {catalog})"))
+        .body("tools/call", &format!("(i32.const {answer})"));
+    let complete = json!({"type": "object", "properties": {}});
+    for mode in ["chat_completions", "anthropic_messages"] {
+        let call = |name| Reply::calls([Call::new("call_1", name, &json!({}))]);
+        let server = Server::scripted([call("empty"), call("bare"), Reply::text("Done."), Reply::text("Done again.")]);
+        let home = Home::with(&server);
+        if mode == "anthropic_messages" {
+            home.set("model.base_url", json!(server.anthropic_url()));
+            home.set("model.api_mode", json!(mode));
+        }
+        keep(&home, "beast", &shell.build());
+        let output = home.hermes(&["-z", "Go."]).run().success();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("Done.\n", ""), "{mode}");
+        home.hermes(&["-z", "Again.", "--continue"]).run().success();
+        let turns = server.turns();
+        assert_eq!(turns.len(), 4, "{mode}");
+        for turn in &turns {
+            assert_eq!(turn.raw_member("tools"), turns[0].raw_member("tools"), "the list is frozen");
+            for name in ["empty", "bare"] {
+                let tools = turn.body["tools"].as_array().unwrap();
+                let schema = tools.iter().find_map(|tool| {
+                    let function = if mode == "chat_completions" { &tool["function"] } else { tool };
+                    let schema = function.get("parameters").or(function.get("input_schema"));
+                    schema.filter(|_| function["name"] == name)
+                });
+                assert_eq!(schema, Some(&complete), "{mode} {name}");
+            }
+            match mode {
+                "chat_completions" => assert_valid_request(&turn.body),
+                _ => assert_valid_anthropic_request(&turn.body),
+            }
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     Dialect, WireFormat, escape, is_object,
     media::{self, Content},
-    quote, raw, system_list, write,
+    quote, raw, schema, system_list, write,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -315,7 +315,8 @@ fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
 
 /// The tool list of a session as it is frozen, stored and sent: sorted by name, in the form of chat completions.
 ///
-/// Parameters stay as they are written. A tool whose parameters are not a JSON object takes none.
+/// Parameters stay as they are written, but get the type `object` and `properties` if they lack them: otherwise OpenAI refuses
+/// every request of the session. A tool whose parameters are not a JSON object takes none.
 pub fn tools_json(schemas: &[ToolSchema]) -> String {
     #[derive(Serialize)]
     struct Tool<'a> {
@@ -326,16 +327,15 @@ pub fn tools_json(schemas: &[ToolSchema]) -> String {
     struct Function<'a> {
         name: &'a str,
         description: &'a str,
-        parameters: &'a RawValue,
+        parameters: Box<RawValue>,
     }
-    const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
     let sorted: BTreeMap<&str, &ToolSchema> = schemas.iter().map(|schema| (schema.name.as_str(), schema)).collect();
     let tools: Vec<Tool<'_>> = sorted
         .into_values()
         .filter_map(|schema| {
-            let parameters = if is_object(&schema.parameters) { schema.parameters.trim() } else { NO_PARAMETERS };
-            let parameters = serde_json::from_str(parameters).ok()?;
+            let parameters = schema::complete(schema.parameters.trim()).into_owned();
+            let parameters = RawValue::from_string(parameters).ok()?;
             let function = Function { name: &schema.name, description: &schema.description, parameters };
             Some(Tool { r#type: "function", function })
         })

@@ -12,7 +12,7 @@ use serde_json::{Value, value::RawValue};
 use super::{
     Dialect, WireFormat, frozen, is_object,
     media::{self, Content},
-    quote, raw, system_list,
+    quote, raw, schema, system_list,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, assembly,
@@ -209,7 +209,7 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         out.extend_from_slice(br#","description":"#);
         quote(out, tool.description.as_deref().unwrap_or_default());
         out.extend_from_slice(br#","input_schema":"#);
-        frozen::object_schema(out, tool.parameters());
+        out.extend_from_slice(schema::without_union(tool.parameters()).as_bytes());
         out.push(b'}');
     }
     if begin.starts_with(b",") {

@@ -18,7 +18,7 @@ use super::{
     chat::system_text,
     frozen, is_object,
     media::{self, Content},
-    quote, raw,
+    quote, raw, schema,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -214,7 +214,7 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         quote(out, tool.description.as_deref().unwrap_or_default());
         // The strict form would need schemas in which every member is required.
         out.extend_from_slice(br#","strict":false,"parameters":"#);
-        frozen::complete_object_schema(out, tool.parameters());
+        out.extend_from_slice(schema::complete_without_union(tool.parameters()).as_bytes());
         out.push(b'}');
     }
     if out.len() > begin {

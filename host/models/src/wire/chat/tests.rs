@@ -114,17 +114,62 @@ fn tools_are_sorted_and_their_parameters_stay_as_written() {
         description: format!("does {name}"),
         parameters: parameters.to_owned(),
     };
-    let tools = [schema("b", r#"{"type":"object", "z":1, "a":2}"#), schema("a", "nonsense")];
+    let tools = [schema("b", r#" {"type":"object", "properties":{}, "z":1, "a":2}"#), schema("a", "nonsense")];
     let expected = concat!(
         r#"[{"type":"function","function":{"name":"a","description":"does a","#,
         r#""parameters":{"type":"object","properties":{}}}},"#,
         r#"{"type":"function","function":{"name":"b","description":"does b","#,
-        r#""parameters":{"type":"object", "z":1, "a":2}}}]"#,
+        r#""parameters":{"type":"object", "properties":{}, "z":1, "a":2}}}]"#,
     );
     assert_eq!(tools_json(&tools), expected);
     let reversed: Vec<_> = tools.iter().rev().cloned().collect();
     assert_eq!(tools_json(&reversed), expected);
     assert_eq!(tools_json(&[]), "[]");
+}
+
+/// One tool without `properties` made OpenAI refuse every request of a session.
+#[test]
+fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged() {
+    let frozen = |parameters: &str| {
+        let schema = ToolSchema { name: "f".into(), description: String::new(), parameters: parameters.to_owned() };
+        tools_json(&[schema])
+    };
+    for (given, complete) in [
+        ("{}", r#"{"type":"object","properties":{}}"#),
+        (r#"{"type":"object"}"#, r#"{"type":"object","properties":{}}"#),
+        (r#"{"type":"object","properties":null}"#, r#"{"type":"object","properties":{}}"#),
+        (r#"{"type":["object","null"],"required":[]}"#, r#"{"type":"object","required":[],"properties":{}}"#),
+        (
+            r#"{ "additionalProperties" : true, "type":"object", "big":12345678901234567890}"#,
+            r#"{"type":"object","additionalProperties":true,"big":12345678901234567890,"properties":{}}"#,
+        ),
+        (
+            r#"{"properties":{"a":{"type":"object"}},"anyOf":[{}]}"#,
+            r#"{"type":"object","properties":{"a":{"type":"object"}},"anyOf":[{}]}"#,
+        ),
+    ] {
+        let list = frozen(given);
+        assert!(list.contains(&format!(r#""parameters":{complete}}}"#)), "{given}: {list}");
+        assert_eq!(frozen(complete), list, "a complete schema stays as it is");
+        let mut sent = Vec::new();
+        tools(&mut sent, &list).unwrap();
+        assert_eq!(sent, list.as_bytes());
+        if !complete.contains("anyOf") {
+            for mode in [crate::ApiMode::AnthropicMessages, crate::ApiMode::Responses] {
+                let mut sent = Vec::new();
+                mode.format().tools(&mut sent, &list).unwrap();
+                assert!(String::from_utf8(sent).unwrap().contains(&format!(":{complete}}}")), "{mode:?} {given}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stored_tool_list_is_sent_as_it_was_frozen() {
+    let older = r#"[{"type":"function","function":{"name":"f","description":"","parameters":{}}}]"#;
+    let mut sent = Vec::new();
+    tools(&mut sent, older).unwrap();
+    assert_eq!(sent, older.as_bytes());
 }
 
 #[test]

@@ -166,6 +166,7 @@ fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
     for untouched in [
         r#"{ "type":"object", "properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}"#,
         r#"{"type":"object"}"#,
+        r#"{"type":"object","properties":null}"#,
     ] {
         assert_eq!(schema(untouched), untouched);
     }
