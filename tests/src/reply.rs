@@ -70,6 +70,8 @@ pub(crate) struct Completion {
     /// Whether the text is a refusal.
     refused: bool,
     calls: Vec<Call>,
+    /// The model that the reply names; without one, the model that was asked.
+    model: Option<String>,
     usage: Option<(u64, u64)>,
     pub(crate) counters: Counters,
     /// Characters per frame.
@@ -112,8 +114,8 @@ impl Reply {
     fn completion(text: String, calls: Vec<Call>) -> Self {
         let (pause, counters) = (Duration::ZERO, Counters::OfTheServer);
         let (reasoning, refused) = (Vec::new(), false);
-        let completion =
-            Completion { reasoning, text, refused, calls, usage: None, counters, step: 8, pause, fault: None };
+        let (model, usage, step, fault) = (None, None, 8, None);
+        let completion = Completion { reasoning, text, refused, calls, model, usage, counters, step, pause, fault };
         Self { kind: Kind::Completion(completion), headers: Vec::new() }
     }
 
@@ -126,6 +128,11 @@ impl Reply {
     /// `redacted_thinking`, items of `reasoning_details`, texts of `reasoning_content`, or items of the type `reasoning`.
     pub fn thinking(self, reasoning: impl IntoIterator<Item = Value>) -> Self {
         self.with(|completion| completion.reasoning.extend(reasoning))
+    }
+
+    /// Names another model than was asked, as a router does.
+    pub fn served_by(self, model: &str) -> Self {
+        self.with(|completion| completion.model = Some(model.to_owned()))
     }
 
     /// Sets the characters of text or arguments per frame.
@@ -194,6 +201,11 @@ impl Completion {
     pub(crate) fn tokens(&self) -> u64 {
         let call_bytes: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
         self.usage.map_or((call_bytes + self.text.len()) as u64 / 4 + 1, |(_, reply)| reply)
+    }
+
+    /// The model that the reply names.
+    fn model(&self, request: &Value) -> Value {
+        self.model.as_deref().map_or_else(|| request["model"].clone(), Value::from)
     }
 
     /// Whether the script sets the usage.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId};
+use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId, one_line_within};
 use hermes_models::{Breakpoints, Prefix, Price, Rendered, Style, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
@@ -85,6 +85,8 @@ struct PreviousRequest {
     view: ViewId,
     ephemeral: Option<String>,
     sent_at: u64,
+    /// The model that answered, if the reply named another one than was asked.
+    answered_by: Option<String>,
     usage: Option<Usage>,
 }
 
@@ -280,9 +282,18 @@ impl Outgoing {
         PendingRequest { record, elapsed: Duration::from_millis(elapsed) }
     }
 
-    /// Completes the ledger entry of a request with the provider's report.
-    pub(crate) fn finish_request(&mut self, pending: PendingRequest, usage: Option<Usage>) -> RequestRecord {
+    /// Completes the ledger entry of a request with the provider's report. `answered` is the model that the reply names.
+    pub(crate) fn finish_request(
+        &mut self,
+        pending: PendingRequest,
+        usage: Option<Usage>,
+        answered: Option<&str>,
+    ) -> RequestRecord {
+        /// A server can send a name of any length.
+        const LONGEST_NAME: usize = 200;
         let PendingRequest { mut record, elapsed } = pending;
+        let answered = answered.map(|name| one_line_within(name, LONGEST_NAME));
+        record.answered_by = answered.filter(|name| !name.is_empty() && *name != record.model);
         let before = self.before.as_ref().and_then(|before| before.usage);
         let same = self.before.as_ref().is_some_and(|before| before.identity == self.terms.identity());
         if let Some(usage) = &usage {
@@ -291,10 +302,14 @@ impl Outgoing {
                 if let Some((cause, culprit)) = ledger::missed(before, usage, elapsed, keeping) {
                     record.cause = Some(cause.as_str().to_owned());
                     record.culprit = culprit;
+                    if let (Cause::Unknown, Some(culprit)) = (cause, self.other_model(&record)) {
+                        record.cause = Some(Cause::ModelChange.as_str().to_owned());
+                        record.culprit = Some(culprit);
+                    }
                 }
             }
             self.reports_cache |= has_cache_use(usage);
-            if let Some(price) = hermes_models::price(&self.terms.model.provider, &self.terms.model.name) {
+            if let Some(price) = self.price(record.answered_by.as_deref()) {
                 // A change of the prefix costs nothing after the cache has expired.
                 let cold = elapsed > self.terms.lifetime() && !expired(&record);
                 let broke = record.cause.is_some() && !cold;
@@ -311,10 +326,23 @@ impl Outgoing {
             view: self.built.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: usage.or(before.filter(|_| same)),
         });
         record
+    }
+
+    /// The price of a request to this model that another one may have answered.
+    fn price(&self, answered_by: Option<&str>) -> Option<Price> {
+        hermes_models::price_of_reply(&self.terms.model.provider, &self.terms.model.name, answered_by)
+    }
+
+    /// Behind one alias, another model than before has no cache of the conversation.
+    fn other_model(&self, record: &RequestRecord) -> Option<String> {
+        let before = self.before.as_ref()?.answered_by.as_ref()?;
+        let now = record.answered_by.as_ref().filter(|now| *now != before)?;
+        Some(format!("{now} answered after {before}"))
     }
 
     fn bill(&self, record: &mut RequestRecord, usage: &Usage, lost: u32, price: &Price) {
@@ -329,7 +357,7 @@ impl Outgoing {
 
     /// The expected state of the provider's cache for the next request. Engines use it for planning.
     pub(crate) fn cache_state(&self, frozen: &Frozen, journal: &Journal, now: u64) -> CacheState {
-        let price = hermes_models::price(&self.terms.model.provider, &self.terms.model.name);
+        let price = self.price(self.before.as_ref().and_then(|before| before.answered_by.as_deref()));
         // The usual ratios of providers, if this model's prices are unknown.
         let (read_price, write_price) = price.filter(|price| price.input > 0.0).map_or((0.1, 1.25), |price| {
             (price.cache_read / price.input, write_price(&price, self.terms.ttl) / price.input)

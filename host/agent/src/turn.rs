@@ -417,19 +417,19 @@ async fn ask(
         Some(Err(error)) => {
             // The provider read the request and bills it, although the reply is incomplete.
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
-                record_request(host, live, pending, None).await;
+                record_request(host, live, pending, None, None).await;
             }
             return Ok(Replied::Failed { error, shown });
         }
         None => {
-            record_request(host, live, pending, None).await;
+            record_request(host, live, pending, None, None).await;
             return Ok(Replied::Stopped(partial));
         }
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugins.dispatcher.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     room::counted(host, live, estimate, reply.usage).await;
-    record_request(host, live, pending, reply.usage).await;
+    record_request(host, live, pending, reply.usage, Some(&reply.model)).await;
     serving::answered(host);
     learned::accepted(host, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
@@ -446,9 +446,15 @@ fn scrubbed(mut reply: Reply) -> Reply {
     reply
 }
 
-/// Records the request in the ledger.
-async fn record_request(host: &Host, live: &mut Live, pending: PendingRequest, usage: Option<Usage>) {
-    let record = live.prefix.outgoing.finish_request(pending, usage);
+/// Records the request in the ledger. `answered` is the model that the reply names.
+async fn record_request(
+    host: &Host,
+    live: &mut Live,
+    pending: PendingRequest,
+    usage: Option<Usage>,
+    answered: Option<&str>,
+) {
+    let record = live.prefix.outgoing.finish_request(pending, usage, answered);
     if let Err(error) = host.store.record_request(&live.log.session, &record).await {
         // A missing ledger entry must not end the turn.
         tracing::warn!(%error, "a request was not recorded in the ledger");

@@ -1,5 +1,6 @@
 //! `hermes cache`: how much of each request the provider read from its prompt cache, why not more, and the cost.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use hermes_agent::Ephemeral;
@@ -77,7 +78,8 @@ fn ephemeral_tokens(layers: &str) -> u32 {
 /// full price.
 fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
     let tokens = ephemeral_tokens(request.ephemeral.as_ref()?);
-    let price = hermes_models::price(&request.provider, &request.model)?;
+    let answered_by = request.answered_by.as_deref();
+    let price = hermes_models::price_of_reply(&request.provider, &request.model, answered_by)?;
     let read = request.usage.is_some_and(|usage| usage.cache_read > 0);
     let stayed = matches!(request.cause.as_deref().map(Cause::parse), None | Some(Some(Cause::Compaction)));
     let each = if read && stayed { price.cache_read } else { price.input };
@@ -98,6 +100,7 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
                 "at": request.sent_at,
                 "provider": request.provider,
                 "model": request.model,
+                "answered_by": request.answered_by,
                 "api_mode": request.api_mode,
                 "prompt": request.prompt,
                 "view": request.view,
@@ -182,6 +185,13 @@ fn totals(requests: &[RequestRecord]) -> String {
         text::counted(requests.len() as u64, "request"),
         text::counted(breaks as u64, "break"),
     );
+    let answered_by: Vec<String> = answers(requests)
+        .into_iter()
+        .map(|(name, count)| format!("{} ({})", line(name), text::counted(count, "request")))
+        .collect();
+    if !answered_by.is_empty() {
+        out.push_str(&format!("answered by {}\n", answered_by.join(", ")));
+    }
     match sum(requests, |request| request.cost) {
         None => out.push_str("cost unknown: the model has no known price, or the provider reported no tokens\n"),
         Some(cost) => {
@@ -202,6 +212,15 @@ fn totals(requests: &[RequestRecord]) -> String {
         }
     }
     out
+}
+
+/// The models that answered in place of the ones that were asked, each with its number of requests.
+fn answers(requests: &[RequestRecord]) -> BTreeMap<&str, u64> {
+    let mut answers = BTreeMap::new();
+    for name in requests.iter().filter_map(|request| request.answered_by.as_deref()) {
+        *answers.entry(name).or_insert(0) += 1;
+    }
+    answers
 }
 
 fn dollars(amount: f64) -> String {
@@ -258,5 +277,14 @@ mod tests {
         let totals = totals(&requests);
         assert!(totals.starts_with("2 requests, 0 breaks; 50.0%"), "{totals}");
         assert!(totals.contains("cost unknown"), "{totals}");
+        assert!(!totals.contains("answered by"), "{totals}");
+    }
+
+    #[test]
+    fn totals_name_the_models_behind_an_alias() {
+        let by = |name: &str| RequestRecord { answered_by: Some(name.into()), ..request(1, 100, 0, None) };
+        let totals = totals(&[by("b/two"), by("a/one\u{1b}[2J"), by("b/two"), request(4, 100, 100, None)]);
+        assert!(totals.contains("\nanswered by a/one"), "{totals}");
+        assert!(totals.contains("b/two (2 requests)\n") && !totals.contains('\u{1b}'), "{totals:?}");
     }
 }

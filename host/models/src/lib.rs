@@ -77,7 +77,7 @@ pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
 pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
-pub use price::{Price, cost, price, prices_as_of, saved};
+pub use price::{Price, cost, price, price_of_reply, prices_as_of, saved};
 pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::Echo;
 pub use route::{

@@ -89,6 +89,31 @@ pub fn price(provider: &str, model: &str) -> Option<Price> {
     TABLE.models.iter().find(|row| row.vendor == vendor && spelt(&row.model) == name).map(Row::price)
 }
 
+/// The list price of a request to `asked` that `answered` served, as the reply names it; none if it is not certain.
+///
+/// The model that served decides: behind an alias such as `openrouter/auto` it is another one each time. A snapshot of the model
+/// that was asked, such as `grok-4-0709` of `grok-4`, costs the same.
+///
+/// ```
+/// use hermes_models::price_of_reply;
+///
+/// let price = price_of_reply("openrouter", "openrouter/auto", Some("anthropic/claude-sonnet-4.5")).unwrap();
+/// assert_eq!(price.input, 3.0);
+/// assert!(price_of_reply("openrouter", "anthropic/claude-sonnet-4.5", Some("unknown/model")).is_none());
+/// ```
+pub fn price_of_reply(provider: &str, asked: &str, answered: Option<&str>) -> Option<Price> {
+    let served = answered.unwrap_or(asked);
+    price(provider, served).or_else(|| price(provider, asked).filter(|_| is_snapshot(served, asked)))
+}
+
+/// Whether a name is that of a model with numbers behind it.
+fn is_snapshot(name: &str, model: &str) -> bool {
+    let own = |name: &str| spelt(name.rsplit_once('/').map_or(name, |(_, own)| own));
+    own(name)
+        .strip_prefix(&own(model))
+        .is_some_and(|rest| rest.starts_with('-') && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+}
+
 fn spelt(name: &str) -> String {
     name.to_ascii_lowercase().replace('.', "-")
 }
@@ -186,6 +211,24 @@ mod tests {
             ("offline", "offline", None),
         ] {
             assert_eq!(input(provider, model), expected, "{provider} {model}");
+        }
+    }
+
+    #[test]
+    fn the_model_that_answered_decides_the_price() {
+        let input = |provider, asked, answered| price_of_reply(provider, asked, answered).map(|price| price.input);
+        for (provider, asked, answered, expected) in [
+            ("openrouter", "openrouter/auto", Some("anthropic/claude-sonnet-4.5"), Some(3.0)),
+            ("openrouter", "openrouter/auto", Some("openai/gpt-4o-2024-08-06"), Some(2.5)),
+            ("openrouter", "openrouter/auto", Some("openrouter/auto"), None),
+            ("openrouter", "openrouter/auto", None, None),
+            ("openai", "gpt-4.1", Some("gpt-4.1-mini"), Some(0.4)),
+            ("openai", "gpt-4.1", Some("gpt-4.1-0414"), Some(2.0)),
+            ("openai", "gpt-4.1", Some("another-4.1"), None),
+            ("openai", "gpt-4.1", Some("gpt-4.1-turbo"), None),
+            ("openai", "gpt-4.1", None, Some(2.0)),
+        ] {
+            assert_eq!(input(provider, asked, answered), expected, "{provider} {asked} {answered:?}");
         }
     }
 

@@ -14,8 +14,11 @@ pub struct RequestRecord {
     pub sent_at: u64,
     /// The provider's name.
     pub provider: String,
-    /// The model's name.
+    /// The model that was asked.
     pub model: String,
+    /// The model that answered, if the reply names another one: a router chose it, or the name is an alias. Its price counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     /// The wire format.
     pub api_mode: String,
     /// The frozen prompt with which it began.

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// A step; its number is the resulting schema version.
 pub(crate) struct Migration {
@@ -21,6 +21,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 5, sql: include_str!("../schema/0005.sql") },
     Migration { number: 6, sql: include_str!("../schema/0006.sql") },
     Migration { number: 7, sql: include_str!("../schema/0007.sql") },
+    Migration { number: 8, sql: include_str!("../schema/0008.sql") },
 ];
 
 /// The schema version of a database, including its write-ahead log.

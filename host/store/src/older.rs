@@ -9,12 +9,18 @@ use rusqlite::Connection;
 const BEFORE_PARTS: u32 = 5;
 
 /// The older schemas that can be read without a migration.
-pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=6;
+pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=7;
+/// The last schema without an outbox.
+const BEFORE_OUTBOX: u32 = 6;
 
 /// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
-/// the temporary schema first. This one creates the table that every older version lacks.
+/// the temporary schema first. This one adds the column that every older version lacks.
+const WITHOUT_ANSWERED_BY: &str = "
+CREATE TEMP VIEW requests AS SELECT *, NULL AS answered_by FROM main.requests;
+";
+
+/// Creates the table that version 6 lacks.
 const WITHOUT_OUTBOX: &str = "
-PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE outbox (provider TEXT, session_id TEXT, first_id INTEGER, last_id INTEGER, ended_at INTEGER, \
 attempts INTEGER, error TEXT, due_at INTEGER);
 ";
@@ -22,18 +28,18 @@ attempts INTEGER, error TEXT, due_at INTEGER);
 /// Creates what version 5 lacks in addition.
 const WITHOUT_PARTS: &str = "
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
-CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped FROM main.requests;
+CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped, NULL AS answered_by FROM main.requests;
 CREATE TEMP TABLE blobs (hash TEXT PRIMARY KEY, media_type TEXT, size INTEGER, bytes BLOB);
 CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
 ";
 
 /// Adapts the tables of an older version to the queries of this version. The file is not changed.
 pub(crate) fn adapt(connection: &Connection, version: u32) -> rusqlite::Result<()> {
-    connection.execute_batch(WITHOUT_OUTBOX)?;
-    if version <= BEFORE_PARTS {
-        connection.execute_batch(WITHOUT_PARTS)?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
+    if version <= BEFORE_OUTBOX {
+        connection.execute_batch(WITHOUT_OUTBOX)?;
     }
-    Ok(())
+    connection.execute_batch(if version <= BEFORE_PARTS { WITHOUT_PARTS } else { WITHOUT_ANSWERED_BY })
 }
 
 #[cfg(test)]
@@ -100,18 +106,23 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_store_of_the_version_before_the_outbox_is_read_without_a_migration() {
-        let home = tempfile::tempdir().unwrap();
-        old(home.path());
-        let path = home.path().join("state.db");
-        let mut holder = Connection::open(&path).unwrap();
-        search::register(&holder).unwrap();
-        run(&mut holder, &MIGRATIONS[..6]).unwrap();
-        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let store = Store::open_read_only(home.path()).unwrap().unwrap();
-        assert_eq!(store.check(Depth::Full).unwrap().schema, 6);
-        assert_eq!(store.outbox().unwrap(), []);
-        assert_eq!(store.conversation(&SessionId("old".into())).unwrap().len(), 2);
+    fn a_locked_store_of_every_readable_version_is_read_without_a_migration() {
+        for version in READABLE.skip(1) {
+            let home = tempfile::tempdir().unwrap();
+            old(home.path());
+            let path = home.path().join("state.db");
+            let mut holder = Connection::open(&path).unwrap();
+            search::register(&holder).unwrap();
+            run(&mut holder, &MIGRATIONS[..version as usize]).unwrap();
+            holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+            let store = Store::open_read_only(home.path()).unwrap().unwrap();
+            assert_eq!(store.check(Depth::Full).unwrap().schema, version);
+            assert_eq!(store.outbox().unwrap(), []);
+            let id = SessionId("old".into());
+            assert_eq!(store.conversation(&id).unwrap().len(), 2);
+            let requests = store.requests(&id).unwrap();
+            assert_eq!((requests.len(), requests[0].answered_by.as_deref()), (1, None), "{version}");
+        }
     }
 
     #[test]

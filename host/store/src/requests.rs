@@ -10,11 +10,11 @@ use crate::{PromptNumber, RequestRecord, Store, StoreError};
 /// The columns for writing. Reading replaces the number of the ephemeral layers by their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
      cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
-     payloads_replayed, payloads_dropped";
+     payloads_replayed, payloads_dropped, answered_by";
 
 const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, cause, \
      culprit, layers, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
-     payloads_replayed, payloads_dropped FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
+     payloads_replayed, payloads_dropped, answered_by FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
 
 impl Store {
     /// Adds a request to the ledger and to the session's totals. Returns its number; the given number is ignored.
@@ -123,7 +123,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
     connection
         .prepare_cached(&format!(
             "INSERT INTO requests (session_id, {COLUMNS}) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
         ))?
         .execute(params![
             id.as_str(),
@@ -150,6 +150,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.lost,
             request.payloads_replayed,
             request.payloads_dropped,
+            request.answered_by,
         ])?;
     Ok(())
 }
@@ -196,6 +197,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         lost: row.get(20)?,
         payloads_replayed: row.get(21)?,
         payloads_dropped: row.get(22)?,
+        answered_by: row.get(23)?,
     })
 }
 
@@ -215,6 +217,7 @@ mod tests {
             sent_at: 5,
             provider: "p".into(),
             model: "m".into(),
+            answered_by: Some("vendor/m-1".into()),
             api_mode: "chat_completions".into(),
             prompt: PromptNumber(1),
             view: ViewId(2),

@@ -607,7 +607,8 @@ fn messages_older_than_the_search_are_indexed() {
              DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search; \
              DROP TABLE engine_faults; DROP TABLE outbox; DROP TABLE message_blobs; DROP TABLE blobs; \
              ALTER TABLE messages DROP COLUMN parts; ALTER TABLE messages DROP COLUMN author; \
-             ALTER TABLE requests DROP COLUMN payloads_replayed; ALTER TABLE requests DROP COLUMN payloads_dropped;",
+             ALTER TABLE requests DROP COLUMN payloads_replayed; ALTER TABLE requests DROP COLUMN payloads_dropped; \
+             ALTER TABLE requests DROP COLUMN answered_by;",
         )
         .unwrap();
     // The fourth migration adds the search; it and the later ones run again.

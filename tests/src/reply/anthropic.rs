@@ -18,7 +18,7 @@ impl Completion {
         begun["output_tokens"] = 1.into();
         let mut events = vec![
             event(json!({"type": "message_start", "message": {
-                "id": "msg_scripted", "type": "message", "role": "assistant", "model": request["model"], "content": [],
+                "id": "msg_scripted", "type": "message", "role": "assistant", "model": self.model(request), "content": [],
                 "stop_reason": null, "stop_sequence": null, "usage": begun,
             }})),
             event(json!({"type": "ping"})),
@@ -66,7 +66,7 @@ impl Completion {
         let calls =
             self.calls.iter().map(|call| use_of(call, &serde_json::from_str(&call.arguments).unwrap_or_default()));
         json!({
-            "id": "msg_scripted", "type": "message", "role": "assistant", "model": request["model"],
+            "id": "msg_scripted", "type": "message", "role": "assistant", "model": self.model(request),
             "content": self.reasoning.iter().cloned().chain(text).chain(calls).collect::<Vec<_>>(),
             "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": usage,
         })

@@ -21,7 +21,7 @@ impl Completion {
 
     /// The payloads of the events, without the closing one.
     fn frames(&self, request: &Value, usage: &Value) -> Vec<String> {
-        let model = &request["model"];
+        let model = self.model(request);
         let frame = |choices: Value, usage: &Value| {
             let mut frame = json!({
                 "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model,
@@ -85,7 +85,7 @@ impl Completion {
             message["tool_calls"] = calls.into();
         }
         json!({
-            "id": "chatcmpl-scripted", "object": "chat.completion", "created": 1_700_000_000, "model": request["model"],
+            "id": "chatcmpl-scripted", "object": "chat.completion", "created": 1_700_000_000, "model": self.model(request),
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish()}],
             "usage": usage,
         })

@@ -60,6 +60,7 @@ impl Recorded<'_> {
             view: record.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: match record.usage {
                 Some(usage) => Some(usage),

@@ -11,6 +11,7 @@ fn request(model: &str, through: Option<MessageId>, usage: Option<Usage>) -> Req
         sent_at: 7,
         provider: "anthropic".into(),
         model: model.into(),
+        answered_by: Some(format!("vendor/{model}")),
         api_mode: "anthropic_messages".into(),
         prompt: PromptNumber(1),
         view: ViewId::WHOLE,
