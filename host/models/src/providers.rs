@@ -23,7 +23,8 @@ pub enum KeyHeader {
 pub struct ProviderRow {
     /// Its name in the configuration.
     pub id: &'static str,
-    /// The hosts of its API, whole and in lower case; none for a server on this machine, which has no host of its own.
+    /// The hosts of its API, whole and in lower case; a `*` is one name between dots. None for a server on this machine, which
+    /// has no host of its own.
     pub hosts: &'static [&'static str],
     /// The usual base of its API; none where the configuration has to give one.
     pub base_url: Option<&'static str>,
@@ -174,13 +175,17 @@ impl ProviderRow {
 
     /// The hosted provider that an address belongs to: by its whole host, so that no look-alike matches.
     pub fn by_host(url: &Url) -> Option<&'static Self> {
-        let host = host(url)?;
-        PROVIDERS.iter().filter(|row| row.is_hosted()).find(|row| row.hosts.contains(&&*host))
+        PROVIDERS.iter().filter(|row| row.is_hosted()).find(|row| row.serves(url))
     }
 
     /// Providers that can be chosen by name alone.
     pub fn with_address() -> impl Iterator<Item = &'static Self> {
         PROVIDERS.iter().filter(|row| row.base_url.is_some())
+    }
+
+    /// Whether an address is at one of its hosts.
+    pub(crate) fn serves(&self, url: &Url) -> bool {
+        self.hosts.iter().any(|host| is_at(url, host))
     }
 
     /// Whether it wants a key.
@@ -202,11 +207,10 @@ impl ProviderRow {
 /// Whether a route of chat completions understands cache marks: by the provider's name, or by the host where the provider
 /// has another name.
 pub(crate) fn takes_chat_marks(provider: &str, url: &Url) -> bool {
-    let host = host(url).unwrap_or_default();
-    PROVIDERS.iter().any(|row| row.chat_marks && (row.id == provider || row.hosts.contains(&&*host)))
+    PROVIDERS.iter().any(|row| row.chat_marks && (row.id == provider || row.serves(url)))
 }
 
-/// The part of an address that implies its wire format.
+/// The part of an address that implies its wire format. Paths count in any case, like hosts.
 #[derive(Debug, Clone, Copy)]
 enum Sign {
     /// The whole host.
@@ -230,12 +234,11 @@ const SIGNS: &[(Sign, ApiMode)] = &[
 
 /// The wire format that an address implies, if any.
 pub(crate) fn mode_of_address(url: &Url) -> Option<ApiMode> {
-    let host = host(url)?;
-    let path = url.path().trim_end_matches('/');
+    let path = url.path().trim_end_matches('/').to_ascii_lowercase();
     let fits = |sign: &Sign| match *sign {
-        Sign::Host(whole) => host == whole,
+        Sign::Host(whole) => is_at(url, whole),
         Sign::PathEnd(end) => path.ends_with(end),
-        Sign::PathPart(whole, part) => host == whole && path.split('/').any(|own| own == part),
+        Sign::PathPart(whole, part) => is_at(url, whole) && path.split('/').any(|own| own == part),
     };
     SIGNS.iter().find(|(sign, _)| fits(sign)).map(|(_, mode)| *mode)
 }
@@ -244,6 +247,18 @@ pub(crate) fn mode_of_address(url: &Url) -> Option<ApiMode> {
 pub(crate) fn host(url: &Url) -> Option<String> {
     let host = url.host_str()?;
     Some(host.trim_end_matches('.').to_ascii_lowercase())
+}
+
+/// Whether the host of an address is this one, as a whole. In a pattern such as `*.example.com`, a `*` is exactly one name
+/// between dots. A look-alike such as `example.com.evil.test` never fits.
+pub(crate) fn is_at(url: &Url, pattern: &str) -> bool {
+    let Some(host) = host(url) else { return false };
+    if !matches!(url.host(), Some(url::Host::Domain(_))) {
+        return host == pattern;
+    }
+    let (names, wanted) = (host.split('.'), pattern.split('.'));
+    names.clone().count() == wanted.clone().count()
+        && names.zip(wanted).all(|(name, wanted)| wanted == "*" || wanted == name)
 }
 
 /// Whether an address is on this machine, so that no proxy lies between.
@@ -314,6 +329,46 @@ mod tests {
         assert_eq!(by_host("https://evil.test/?u=api.openai.com"), None);
         assert_eq!(by_host("https://evil.test/api.openai.com"), None);
         assert_eq!(by_host("http://127.0.0.1:11434/v1"), None, "a local server is known by its name only");
+    }
+
+    #[test]
+    fn a_path_of_a_gateway_implies_anthropics_messages_in_any_case() {
+        let mode = |url: &str| mode_of_address(&Url::parse(url).unwrap());
+        let messages = Some(ApiMode::AnthropicMessages);
+        for address in [
+            "https://host.test/Anthropic",
+            "https://host.test/ANTHROPIC/V1/",
+            "https://host.test/api/anthropic/v1",
+            "https://API.Kimi.com/Coding/v1",
+        ] {
+            assert_eq!(mode(address), messages, "{address}");
+        }
+        for address in [
+            "https://host.test/anthropic/v2",
+            "https://host.test/Anthropic/chat",
+            "https://host.test/my-anthropic",
+            "https://host.test/v1?path=/anthropic",
+            "https://api.kimi.com/encoding/v1",
+        ] {
+            assert_eq!(mode(address), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_star_in_a_host_is_one_name() {
+        let is = |url: &str, pattern: &str| is_at(&Url::parse(url).unwrap(), pattern);
+        assert!(
+            is("https://Mine.example.com./v1", "*.example.com") && is("https://a.eu.example.com", "a.*.example.com")
+        );
+        for url in [
+            "https://example.com",
+            "https://a.b.example.com",
+            "https://mine.example.com.evil.test",
+            "https://evil.test/mine.example.com",
+        ] {
+            assert!(!is(url, "*.example.com"), "{url}");
+        }
+        assert!(is("http://127.0.0.1:8080", "127.0.0.1") && !is("http://127.0.0.1", "*.0.0.1"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{differs, run};
+use crate::providers::{host, is_at};
 use crate::{ApiMode, Marks, Style};
 
 #[test]
@@ -18,6 +19,23 @@ fn api_mode_of_an_address() {
         |input| {
             let url = Url::parse(input["base_url"].as_str().unwrap()).ok();
             json!({"api_mode": url.and_then(|url| ApiMode::of_address(&url)).map(ApiMode::as_str)})
+        },
+        Value::clone,
+    );
+}
+
+#[test]
+fn hosts_of_addresses() {
+    run(
+        "url_host",
+        &[],
+        |input| {
+            let url = Url::parse(input["base_url"].as_str().unwrap().trim()).ok();
+            let domain = input["domain"].as_str().unwrap();
+            json!({
+                "host": url.as_ref().and_then(host).unwrap_or_default(),
+                "matches": url.is_some_and(|url| is_at(&url, domain) || is_at(&url, &format!("*.{domain}"))),
+            })
         },
         Value::clone,
     );
