@@ -6,6 +6,7 @@ mod commands;
 mod crash;
 mod damaged;
 mod fallback;
+mod known_providers;
 mod login;
 mod logins;
 mod modes;

@@ -273,6 +273,12 @@ fn route(route: &Route) -> Vec<Check> {
         }
         _ => Check::ok("model", found),
     }];
+    if let Source::LoneKey { variable, also } = &route.source
+        && !also.is_empty()
+    {
+        let found = format!("{variable} is also the key of {}; {} is used", also.join(", "), route.model.provider);
+        checks.push(Check::warn("model", found, "set model.provider to the one that you mean"));
+    }
     checks.extend(route.notes.iter().map(|note| Check::warn("model", note, "remove what is not meant for this model")));
     checks
 }

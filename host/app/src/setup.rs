@@ -107,7 +107,7 @@ impl Setup {
             base_url: flags.base_url.clone(),
             ..Wanted::default()
         };
-        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &self.configured())?)
+        Ok(hermes_models::resolve(&flags, &|name| self.environment.var(name), &self.configured()?)?)
     }
 
     /// The models that serve the tasks of plugins; `session` is the model of the session.
@@ -116,7 +116,7 @@ impl Setup {
     ///
     /// When a section below `auxiliary` is wrong.
     pub fn auxiliary(&self, session: &Route) -> Result<Auxiliary, AppError> {
-        Ok(Auxiliary::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
+        Ok(Auxiliary::read(&self.config, session, &self.configured()?, &|name| self.environment.var(name))?)
     }
 
     /// Reads the key of a route again from the environment, `.env` and `config.yaml`. A key for another address counts as none.
@@ -138,9 +138,9 @@ impl Setup {
         Duration::from_secs(configured.unwrap_or(if one_shot { UNATTENDED } else { 0 }))
     }
 
-    pub(crate) fn configured(&self) -> Wanted {
+    pub(crate) fn configured(&self) -> Result<Wanted, AppError> {
         let model = self.config.settings().model.clone();
-        Wanted {
+        Ok(Wanted {
             provider: model.provider,
             model: model.default,
             base_url: model.base_url,
@@ -148,7 +148,8 @@ impl Setup {
             auth: model.auth,
             context_length: model.context_length.map(Whole::get),
             api_mode: model.api_mode,
-        }
+            providers: self.config.custom_providers()?,
+        })
     }
 
     /// The plugins that sessions use.

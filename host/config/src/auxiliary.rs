@@ -199,6 +199,7 @@ fn own_section(given: &TaskSection, section: &str) -> Section {
             auth: given.auth,
             context_length: given.context_length.map(Whole::get),
             api_mode: given.api_mode,
+            ..Wanted::default()
         },
         key_env: given.key_env,
     }
@@ -224,6 +225,7 @@ pub(crate) fn fallback_section(entry: FallbackSection, section: String) -> Secti
             auth: entry.auth,
             context_length: entry.context_length.map(Whole::get),
             api_mode: entry.api_mode,
+            ..Wanted::default()
         },
         key_env: entry.key_env,
     }

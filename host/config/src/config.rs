@@ -111,6 +111,7 @@ impl Config {
             || logins.any(|login| login.client_secret.is_some())
             || !self.settings.model.api_keys.is_empty()
             || self.settings.fallback_providers.iter().any(|entry| entry.api_key.is_some())
+            || self.settings.custom_providers.iter().any(|row| row.api_key.is_some())
             || self.settings.auxiliary.embeddings.api_key.is_some()
             || tasks.any(|(_, task)| task.api_key.is_some() || !task.fallback_chain.is_empty())
     }

@@ -10,6 +10,7 @@ mod edit;
 mod environment;
 mod fallbacks;
 mod keys;
+mod providers;
 mod reader;
 mod redaction;
 mod schema;
@@ -34,6 +35,7 @@ hermes_diagnostic::codes! {
         VALUE = "config.value", Category::Configuration, "a value in `config.yaml` has the wrong type or is out of range";
         FOREIGN_HOME = "config.foreign-home", Category::Configuration, "the home folder belongs to another program";
         AUXILIARY = "config.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
+        PROVIDER = "config.provider", Category::Configuration, "a row of `custom_providers` cannot be used";
         NOT_EDITABLE = "config.not-editable", Category::Configuration, "a change of `config.yaml` would alter something else";
         NOT_SAVED = "config.not-saved", Category::Configuration, "`config.yaml` cannot be written";
     }
@@ -53,6 +55,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         let parse = |text: &str| Config::parse(text, &file, &|_| None);
         let unknown_provider = parse("auxiliary: {compression: {provider: nobody}}\n").unwrap();
+        let nameless = parse("custom_providers: [{base_url: 'http://x/v1'}]\n").unwrap();
         let mut edit = Edit::of(&file).unwrap();
         edit.set("model.default", &"large".into()).unwrap();
         std::fs::create_dir(&file).unwrap();
@@ -66,6 +69,7 @@ mod tests {
             parse("model: 5\n").unwrap_err(),
             parse("_config_version: 33\n").unwrap_err(),
             Auxiliary::read(&unknown_provider, &Route::offline(), &Wanted::default(), &|_| None).unwrap_err(),
+            nameless.custom_providers().unwrap_err(),
             Edit::of(&other).unwrap().set("plugins.entries.dice", &true.into()).unwrap_err(),
             not_saved,
         ];

@@ -5,6 +5,7 @@
 
 mod auxiliary;
 mod logins;
+mod providers;
 mod values;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use logins::{LoginFlow, LoginSection};
+pub use providers::{CustomModelSection, CustomProviderSection};
 pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
@@ -28,6 +30,8 @@ pub struct Settings {
     /// What `hermes login` can log in to, by names of your own.
     #[schemars(extend("x-name" = "<login>", "properties" = {}))]
     pub logins: BTreeMap<String, Option<LoginSection>>,
+    /// Your own providers, which `model.provider` can name. See docs/models.md.
+    pub custom_providers: Vec<CustomProviderSection>,
     /// The context engine.
     pub context: ContextSection,
     /// When and how much the engine compacts.

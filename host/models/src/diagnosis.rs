@@ -2,6 +2,7 @@
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
+use crate::providers::unsupported;
 use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Source};
 use crate::window::LEAST_WINDOW;
 use crate::{ApiMode, LoginError, ModelError, ProviderRow, UnknownTtl};
@@ -136,6 +137,7 @@ impl Diagnose for ResolveError {
     fn parts(&self) -> Parts {
         let provider = || Fix::from(Action::ChooseProvider);
         let fix = match self {
+            Self::UnknownProvider { given, .. } if let Some(row) = unsupported(given) => Fix::words(row.instead),
             Self::UnknownProvider { .. } => {
                 Fix::words(format!("choose one of {}", providers())).or("set model.base_url")
             }
@@ -145,6 +147,7 @@ impl Diagnose for ResolveError {
             Self::NoPlace { .. } => provider().or("set model.base_url"),
             Self::KeyAndLogin { .. } => Fix::words("remove one of them"),
             Self::NoAddress => Action::ChooseAddress.into(),
+            Self::NoAddressOf { example, .. } => Fix::words(format!("set model.base_url, such as {example}")),
             Self::OfflineElsewhere { layer } => {
                 let remove = match layer {
                     Source::Flags => "remove --base-url",
@@ -174,10 +177,14 @@ impl Diagnose for AuxiliaryError {
     fn parts(&self) -> Parts {
         let fix = match self {
             Self::KeyAndLogin { .. } => Fix::words("remove one of them"),
+            Self::UnknownProvider { given, .. } if let Some(row) = unsupported(given) => Fix::words(row.instead),
             Self::UnknownProvider { section, .. } => {
                 Fix::words(format!("choose one of {}", places())).or(format!("set `{section}.base_url`"))
             }
             Self::NoAddress { section } => Fix::words(format!("set `{section}.base_url` to an http or https address")),
+            Self::NoAddressOf { section, example, .. } => {
+                Fix::words(format!("set `{section}.base_url`, such as {example}"))
+            }
             Self::BadAddress { section, flaw } => Fix::words(flaw.fix(&format!("{section}.api_key"))),
             Self::ApiMode { .. } => Fix::words(format!("choose {}", ApiMode::names())),
             Self::NoModel { section, .. } => Fix::words(format!("set `{section}.model`")),
@@ -280,6 +287,8 @@ mod tests {
             ResolveError::KeyAndLogin { layer: layer() },
             ResolveError::KeyWithoutPlace { place: text() },
             ResolveError::NoAddress,
+            ResolveError::NoAddressOf { provider: text(), example: "https://x" },
+            ResolveError::UnknownProvider { given: "openai-codex".to_owned(), layer: layer() },
             ResolveError::OfflineElsewhere { layer: layer() },
             ResolveError::BadAddress { layer: layer(), flaw: AddressFlaw::NotAUrl },
             ResolveError::BadKey { place: text() },
@@ -294,6 +303,7 @@ mod tests {
         vec![
             AuxiliaryError::UnknownProvider { section: section(), given: text() },
             AuxiliaryError::NoAddress { section: section() },
+            AuxiliaryError::NoAddressOf { section: section(), provider: text(), example: "https://x" },
             AuxiliaryError::BadAddress { section: section(), flaw: AddressFlaw::NotAUrl },
             AuxiliaryError::ApiMode { section: section(), given: text(), known: false },
             AuxiliaryError::NoModel { section: section(), place: text() },

@@ -474,10 +474,17 @@ impl Endpoint {
 }
 
 /// The endpoint of a wire format below a base address, as the vendors' libraries take it. Whole addresses work too.
-fn address(base: &Url, mode: ApiMode) -> Url {
-    let path = mode.format().path(base.path().trim_end_matches('/'), ProviderRow::by_host(base));
+pub(crate) fn address(base: &Url, mode: ApiMode) -> Url {
+    let row = ProviderRow::by_host(base);
+    let path = mode.format().path(base.path().trim_end_matches('/'), row);
     let mut url = base.clone();
     url.set_path(&path);
+    for (name, value) in row.into_iter().flat_map(|row| row.query(mode)) {
+        // A value that the user gives counts.
+        if !base.query_pairs().any(|(given, _)| given == name) {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+    }
     url
 }
 
@@ -599,6 +606,11 @@ mod tests {
             ("https://proxy.test/anthropic", "https://proxy.test/anthropic/v1/messages"),
             ("https://proxy.test/anthropic/v1/messages", "https://proxy.test/anthropic/v1/messages"),
             ("http://127.0.0.1:8000/?x=1", "http://127.0.0.1:8000/v1/messages?x=1"),
+            ("https://proxy.test/Anthropic/V1", "https://proxy.test/Anthropic/v1/messages"),
+            (
+                "https://me.services.ai.azure.com/anthropic?api-version=2026-01-01",
+                "https://me.services.ai.azure.com/anthropic/v1/messages?api-version=2026-01-01",
+            ),
         ] {
             assert_eq!(at(base, ApiMode::AnthropicMessages), sent);
         }

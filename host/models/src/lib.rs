@@ -78,7 +78,7 @@ pub use error::ModelError;
 pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, price_of_reply, prices_as_of, saved};
-pub use providers::{KeyHeader, PROVIDERS, ProviderRow};
+pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::Echo;
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,

@@ -16,10 +16,12 @@ use std::fmt;
 use hermes_conversation::Model;
 use url::Url;
 
-use self::layer::{Layer, layers};
+pub(crate) use self::layer::address;
+use self::layer::{Layer, home, layers};
 use self::place::{Place, find_key, named_place, unnamed_place};
+use crate::providers::Names;
 use crate::window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
-use crate::{ApiMode, ProviderRow, Secret, Style};
+use crate::{ApiMode, CustomProvider, ProviderRow, Secret, Style};
 
 pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
 pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary, resolve_embeddings};
@@ -50,6 +52,8 @@ pub struct Wanted {
     pub context_length: Option<u32>,
     /// The wire format: the name of an [`ApiMode`].
     pub api_mode: Option<String>,
+    /// The user's own providers. Only those of the `model` section count.
+    pub providers: Vec<CustomProvider>,
 }
 
 impl fmt::Debug for Wanted {
@@ -62,6 +66,7 @@ impl fmt::Debug for Wanted {
             .field("auth", &self.auth)
             .field("context_length", &self.context_length)
             .field("api_mode", &self.api_mode)
+            .field("providers", &self.providers)
             .finish()
     }
 }
@@ -79,6 +84,8 @@ pub enum Source {
     LoneKey {
         /// The variable that holds it.
         variable: &'static str,
+        /// Other providers that take the same key; the first one of the table serves.
+        also: Vec<&'static str>,
     },
     /// The provider's own default.
     Provider,
@@ -92,7 +99,7 @@ impl fmt::Display for Source {
             Source::Flags => f.write_str("the command line"),
             Source::Environment => f.write_str("the environment"),
             Source::Config => f.write_str("config.yaml"),
-            Source::LoneKey { variable } => write!(f, "{variable}, the only key in the environment"),
+            Source::LoneKey { variable, .. } => write!(f, "{variable}, the only key in the environment"),
             Source::Provider => f.write_str("the provider's default"),
             Source::Nothing => f.write_str("nothing else is configured"),
         }
@@ -251,13 +258,14 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
             return Err(ResolveError::KeyAndLogin { layer });
         }
     }
+    let names = Names(&config.providers);
     let layers = layers(flags, &variable, config);
-    let place = match named_place(&layers)? {
+    let place = match named_place(&layers, names)? {
         Some(place) => place,
         None => unnamed_place(&layers, &variable)?,
     };
     let mut notes = Vec::new();
-    let Fitting { model, window, mode } = what_fits(&layers, &place, &mut notes)?;
+    let Fitting { model, window, mode } = what_fits(&layers, &place, names, &mut notes)?;
     let Some(url) = place.url else {
         let mut route = Route { source: place.source, notes, ..Route::offline() };
         if let Some(given) = window {
@@ -266,7 +274,7 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         }
         return Ok(route);
     };
-    let (name, model_source) = match model.or_else(|| default_model(&place.provider, &url)) {
+    let (name, model_source) = match model.or_else(|| default_model(&place.provider, &url, names)) {
         Some(model) => model,
         None if place.provider == CUSTOM => {
             return Err(ResolveError::NoModel { place: address_shown(&url) });
@@ -275,15 +283,16 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
     };
     let key = match place.key {
         Some((key, variable)) => Some((key, variable.to_owned())),
-        None => find_key(&layers, &url, &variable, &mut notes)?,
+        None => find_key(&layers, &place.provider, &url, names, &variable, &mut notes)?,
     };
     let (credential, key_source) = key.unzip();
+    let window = window.or_else(|| names.custom(&place.provider)?.window(&name));
     let (context_length, window_source) = match (window, family_window(&name)) {
         (Some(given), _) => (given, WindowSource::Configured),
         (None, Some(window)) => (window, WindowSource::Family),
         (None, None) => (ASSUMED_WINDOW, WindowSource::Assumed),
     };
-    let api_mode = mode.unwrap_or_else(|| usual_mode(&place.provider, &url));
+    let api_mode = mode.unwrap_or_else(|| usual_mode(&place.provider, &url, names));
     Ok(Route {
         model: Model { provider: place.provider, name, context_length },
         base_url: Some(url),
@@ -299,10 +308,11 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
 
 /// The wire format where none is named. Another address for a known provider is a proxy for it, and uses the
 /// provider's format, except for the Responses API: most proxies for providers of that API offer only chat completions.
-fn usual_mode(provider: &str, url: &Url) -> ApiMode {
+fn usual_mode(provider: &str, url: &Url, names: Names<'_>) -> ApiMode {
     let of_provider =
-        || ProviderRow::by_id(provider).map(|row| row.api_mode).filter(|mode| *mode != ApiMode::Responses);
-    ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions)
+        || ProviderRow::by_name(provider).map(|row| row.api_mode).filter(|mode| *mode != ApiMode::Responses);
+    let of_address = || ApiMode::of_address(url).or_else(of_provider).unwrap_or(ApiMode::ChatCompletions);
+    names.mode(provider, url).unwrap_or_else(of_address)
 }
 
 /// A model, and which layer named it.
@@ -317,10 +327,15 @@ struct Fitting {
 }
 
 /// What a layer says of another provider than the one that was chosen by its name is not meant for this one.
-fn what_fits(layers: &[Layer], place: &Place, notes: &mut Vec<String>) -> Result<Fitting, ResolveError> {
+fn what_fits(
+    layers: &[Layer],
+    place: &Place,
+    names: Names<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Fitting, ResolveError> {
     let mut fitting = Fitting::default();
     for layer in layers {
-        if place.by_name && !layer.fits(&place.provider)? {
+        if place.by_name && !layer.fits(&place.provider, names)? {
             // Addresses may hold what is not to be shown.
             let model = layer.model.as_ref().map(|name| format!("model `{name}`"));
             let address = layer.base_url.as_ref().map(|_| "base_url".to_owned());
@@ -342,9 +357,13 @@ fn what_fits(layers: &[Layer], place: &Place, notes: &mut Vec<String>) -> Result
 }
 
 /// A provider's default is a model of that provider, not of whatever else listens at an address.
-fn default_model(provider: &str, url: &Url) -> Option<NamedModel> {
-    let known = ProviderRow::by_host(url).filter(|known| known.id == provider)?;
-    Some((known.model?.to_owned(), Source::Provider))
+fn default_model(provider: &str, url: &Url, names: Names<'_>) -> Option<NamedModel> {
+    let custom = || names.custom(provider).filter(|row| home(&row.url) == home(url))?.model.clone();
+    let built_in = || {
+        let row = ProviderRow::by_name(provider).filter(|row| row.serves(url))?;
+        row.model.map(str::to_owned)
+    };
+    Some((custom().or_else(built_in)?, Source::Provider))
 }
 
 fn address_shown(url: &Url) -> String {

@@ -42,7 +42,7 @@ impl Dialect {
     /// a proxy.
     pub(crate) fn of_route(route: &Route) -> Self {
         let host = route.base_url.as_ref().and_then(ProviderRow::by_host);
-        let named = ProviderRow::by_id(&route.model.provider);
+        let named = ProviderRow::by_name(&route.model.provider);
         Self {
             stream_options: host.is_none_or(|row| row.stream_options),
             newer_cap: host.is_some_and(|row| row.newer_cap),

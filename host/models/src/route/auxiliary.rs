@@ -8,11 +8,12 @@ use hermes_conversation::Model;
 use url::Url;
 
 use super::layer::{Layer, address, home, label_of, layers};
-use super::place::own_key;
+use super::place::{Key, built_in_key, credential, custom_key, own_key};
 use super::{
     AddressFlaw, CUSTOM, Credential, NamedModel, OFFLINE, OTHER_MODES, Route, Source, Wanted, WindowSource,
     address_shown, default_model, said, usual_mode,
 };
+use crate::providers::{Names, unsupported};
 use crate::{ApiMode, ProviderRow, Secret, window::family_window};
 
 /// Smaller windows are useless for summaries.
@@ -35,7 +36,7 @@ pub struct Auxiliary {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuxiliaryError {
     /// No provider of that name, and no address.
-    #[error("`{section}.provider` is `{given}`, which is not a known provider")]
+    #[error("`{section}.provider` is `{given}`, which is {}", unknown_provider(given))]
     UnknownProvider {
         /// The section.
         section: String,
@@ -47,6 +48,16 @@ pub enum AuxiliaryError {
     NoAddress {
         /// The section.
         section: String,
+    },
+    /// A provider whose users have an address of their own each, without one.
+    #[error("`{section}.provider` is `{provider}`, which needs your own address")]
+    NoAddressOf {
+        /// The section.
+        section: String,
+        /// The provider.
+        provider: String,
+        /// What such an address looks like.
+        example: &'static str,
     },
     /// The address is invalid.
     #[error("`{section}.base_url` {flaw}")]
@@ -129,6 +140,14 @@ pub enum AuxiliaryError {
     },
 }
 
+/// Why a provider cannot be chosen, if it is known that it cannot.
+fn unknown_provider(given: &str) -> String {
+    match unsupported(given) {
+        Some(row) => format!("not supported: {}", row.reason),
+        None => "not a known provider".to_owned(),
+    }
+}
+
 impl AuxiliaryError {
     /// Whether only a key or an address is missing, so that the other routes of a task can be used. Every other error is a mistake in
     /// the configuration.
@@ -193,17 +212,18 @@ pub fn resolve_auxiliary(
     if said(&wanted.api_key).is_some() && said(&wanted.auth).is_some() {
         return Err(AuxiliaryError::KeyAndLogin { section: section() });
     }
-    let own = Layer::new(Source::Config, &wanted, "");
+    let names = Names(&config.providers);
+    let own = Layer::new(Source::Config, &wanted, "", names);
     // As the highest layer, it decides what variables of OpenAI are for.
     let [_, environment, config] = layers(&wanted, &variable, config);
     let others = [environment, config];
 
     let named_place = own.names_place();
-    let Place { provider, url } = place(&own, session, &others, &asked.section)?;
+    let Place { provider, url } = place(&own, session, &others, names, &asked.section)?;
     let shares_place = session.base_url.as_ref() == Some(&url);
     let mut notes = Vec::new();
 
-    let model = model(&own, session, &others, &provider, &url);
+    let model = model(&own, session, &others, names, &provider, &url);
     let (name, model_source) = model.ok_or_else(|| AuxiliaryError::NoModel {
         section: section(),
         place: if provider == CUSTOM { address_shown(&url) } else { provider.clone() },
@@ -216,11 +236,11 @@ pub fn resolve_auxiliary(
     let api_mode = match given_mode {
         Some(mode) => mode?,
         None if shares_place => session.api_mode,
-        None => usual_mode(&provider, &url),
+        None => usual_mode(&provider, &url, names),
     };
     let key = match own_keys(asked, named_place, &variable, &mut notes) {
         Some(key) => Some(key),
-        None => shared_key(session, &others, &url, &variable),
+        None => shared_key(session, &others, &provider, &url, names, &variable, &mut notes),
     };
     let key = match key {
         Some((key, place)) if key.is_unsendable() => {
@@ -242,6 +262,9 @@ pub fn resolve_auxiliary(
             return Err(AuxiliaryError::SmallWindow { section: section(), given });
         }
         Some(given) => (given, WindowSource::Configured),
+        None if let Some(window) = names.custom(&provider).and_then(|row| row.window(&name)) => {
+            (window, WindowSource::Configured)
+        }
         None if shares_place && name == session.model.name => (session.model.context_length, session.window_source),
         None => match family_window(&name) {
             Some(window) => (window, WindowSource::Family),
@@ -267,7 +290,13 @@ struct Place {
 }
 
 /// Where the section wants to be served: at the session's place unless it names another.
-fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Result<Place, AuxiliaryError> {
+fn place(
+    own: &Layer,
+    session: &Route,
+    others: &[Layer],
+    names: Names<'_>,
+    section: &str,
+) -> Result<Place, AuxiliaryError> {
     let section = || section.to_owned();
     let unknown = |given: &str| AuxiliaryError::UnknownProvider { section: section(), given: given.to_owned() };
     if own.provider.as_deref() == Some(OFFLINE) {
@@ -275,7 +304,7 @@ fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Resul
     }
     if let Some(text) = &own.base_url {
         let url = address(text).map_err(|flaw| AuxiliaryError::BadAddress { section: section(), flaw })?;
-        let provider = own.provider.clone().unwrap_or_else(|| label_of(&url));
+        let provider = own.provider.clone().unwrap_or_else(|| label_of(&url, names));
         return Ok(Place { provider, url });
     }
     // A provider that is the session's is reached as the session reaches it.
@@ -289,16 +318,24 @@ fn place(own: &Layer, session: &Route, others: &[Layer], section: &str) -> Resul
     // An address that the session does not use may be invalid; the error appears where the address is used.
     let configured = others.iter().filter(|layer| layer.addresses(&provider));
     let configured = configured.filter_map(|layer| layer.address().ok().flatten()).next();
-    let usual = || ProviderRow::by_id(&provider).and_then(ProviderRow::url);
-    match configured.or_else(usual) {
-        Some(url) => Ok(Place { provider, url }),
-        None if provider == CUSTOM => Err(AuxiliaryError::NoAddress { section: section() }),
-        None => Err(unknown(&provider)),
+    let row = ProviderRow::by_name(&provider);
+    match (configured.or_else(|| names.url(&provider)), row.and_then(|row| row.own_address)) {
+        (Some(url), _) => Ok(Place { provider, url }),
+        (None, Some(example)) => Err(AuxiliaryError::NoAddressOf { section: section(), provider, example }),
+        (None, None) if provider == CUSTOM => Err(AuxiliaryError::NoAddress { section: section() }),
+        (None, None) => Err(unknown(&provider)),
     }
 }
 
 /// The model: named, or the session's where that may be known there.
-fn model(own: &Layer, session: &Route, others: &[Layer], provider: &str, url: &Url) -> Option<NamedModel> {
+fn model(
+    own: &Layer,
+    session: &Route,
+    others: &[Layer],
+    names: Names<'_>,
+    provider: &str,
+    url: &Url,
+) -> Option<NamedModel> {
     let sessions = || (!session.is_offline()).then(|| (session.model.name.clone(), session.model_source.clone()));
     let configured = || {
         let layer = others.iter().find(|layer| layer.provider.as_deref() == Some(provider))?;
@@ -308,12 +345,10 @@ fn model(own: &Layer, session: &Route, others: &[Layer], provider: &str, url: &U
     named
         .or_else(|| sessions().filter(|_| session.model.provider == provider))
         .or_else(configured)
-        .or_else(|| default_model(provider, url))
+        .or_else(|| default_model(provider, url, names))
         // A server at a private address may have the session's model, or serve one model under any name.
         .or_else(|| sessions().filter(|_| own.base_url.is_some() || provider == CUSTOM))
 }
-
-type Key = (Credential, String);
 
 /// The section's own key, for the place that the section names.
 fn own_keys(
@@ -350,7 +385,15 @@ fn own_keys(
 }
 
 /// A key that was given elsewhere for this very place.
-fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Option<Key> {
+fn shared_key(
+    session: &Route,
+    others: &[Layer],
+    provider: &str,
+    url: &Url,
+    names: Names<'_>,
+    variable: &dyn Fn(&str) -> Option<String>,
+    notes: &mut Vec<String>,
+) -> Option<Key> {
     let here = |meant: Option<&Url>| meant.is_some_and(|meant| home(meant) == home(url));
     let sessions = || {
         let key = session.credential.clone().filter(|_| here(session.base_url.as_ref()))?;
@@ -359,19 +402,19 @@ fn shared_key(session: &Route, others: &[Layer], url: &Url, variable: &dyn Fn(&s
     let given = || {
         others.iter().find_map(|layer| {
             let key = layer.credential.clone()?;
-            let meant = layer.key_home().ok().flatten()?;
+            let meant = layer.key_home(names).ok().flatten()?;
             (meant == home(url)).then(|| (key, layer.key_place.to_owned()))
         })
     };
     let openai_moved = || {
         let moved = others.iter().any(|layer| layer.openai_base && here(layer.address().ok().flatten().as_ref()));
-        ProviderRow::by_id("openai").filter(|_| moved)
+        ProviderRow::by_name("openai").filter(|_| moved)
     };
-    let own = |known: &ProviderRow| own_key(known, variable).map(|(key, name)| (Credential::Key(key), name.to_owned()));
     sessions()
         .or_else(given)
-        .or_else(|| openai_moved().and_then(own))
-        .or_else(|| ProviderRow::by_host(url).and_then(own))
+        .or_else(|| custom_key(provider, url, names, variable, notes))
+        .or_else(|| openai_moved().and_then(|row| own_key(row, variable)).map(credential))
+        .or_else(|| built_in_key(provider, url, variable))
 }
 
 #[cfg(test)]

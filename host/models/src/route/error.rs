@@ -1,12 +1,21 @@
 //! Why no route can be taken. `diagnosis.rs` has the remedies.
 
 use super::{AddressFlaw, Source};
+use crate::providers::unsupported;
+
+/// Why a provider cannot be chosen, if it is known that it cannot.
+fn unknown_provider(given: &str, layer: &Source) -> String {
+    match unsupported(given) {
+        Some(row) => format!("the provider `{given}` ({layer}) is not supported: {}", row.reason),
+        None => format!("there is no provider `{given}` ({layer})"),
+    }
+}
 
 /// Why no route can be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No provider of that name, and no address.
-    #[error("there is no provider `{given}` ({layer})")]
+    #[error("{}", unknown_provider(given, layer))]
     UnknownProvider {
         /// As written.
         given: String,
@@ -62,6 +71,14 @@ pub enum ResolveError {
     /// `custom` without an address.
     #[error("the provider `custom` needs an address")]
     NoAddress,
+    /// A provider whose users have an address of their own each, without one.
+    #[error("the provider `{provider}` needs your own address")]
+    NoAddressOf {
+        /// The provider.
+        provider: String,
+        /// What such an address looks like.
+        example: &'static str,
+    },
     /// The offline partner has no address.
     #[error("{layer} sets a base_url, but the provider `offline` uses none")]
     OfflineElsewhere {

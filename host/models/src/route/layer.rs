@@ -3,6 +3,7 @@
 use url::Url;
 
 use super::{AddressFlaw, CUSTOM, Credential, ResolveError, Source, Wanted, said};
+use crate::providers::Names;
 use crate::{ApiMode, ProviderRow, providers};
 
 /// A layer with blank texts removed.
@@ -20,10 +21,10 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    pub(super) fn new(source: Source, wanted: &Wanted, key_place: &'static str) -> Self {
+    pub(super) fn new(source: Source, wanted: &Wanted, key_place: &'static str, names: Names<'_>) -> Self {
         Self {
             source,
-            provider: said(&wanted.provider).map(|name| name.to_ascii_lowercase()),
+            provider: said(&wanted.provider).map(|name| names.canonical(&name)),
             model: said(&wanted.model),
             base_url: said(&wanted.base_url),
             credential: Credential::of(wanted),
@@ -48,11 +49,11 @@ impl Layer {
     }
 
     /// Whether what this layer says may be meant for a provider that a layer chose by its name.
-    pub(super) fn fits(&self, provider: &str) -> Result<bool, ResolveError> {
+    pub(super) fn fits(&self, provider: &str, names: Names<'_>) -> Result<bool, ResolveError> {
         match &self.provider {
             Some(own) => Ok(own == provider),
             None if self.openai_base || provider == CUSTOM => Ok(true),
-            None => Ok(self.address()?.is_none_or(|url| label_of(&url) == provider)),
+            None => Ok(self.address()?.is_none_or(|url| label_of(&url, names) == provider)),
         }
     }
 
@@ -65,12 +66,11 @@ impl Layer {
     }
 
     /// Where this layer's key may go, if it says so.
-    pub(super) fn key_home(&self) -> Result<Option<Home>, ResolveError> {
+    pub(super) fn key_home(&self, names: Names<'_>) -> Result<Option<Home>, ResolveError> {
         if let Some(url) = self.address()? {
             return Ok(Some(home(&url)));
         }
-        let known = self.provider.as_deref().and_then(ProviderRow::by_id);
-        Ok(known.and_then(ProviderRow::url).map(|url| home(&url)))
+        Ok(self.provider.as_deref().and_then(|name| names.url(name)).map(|url| home(&url)))
     }
 }
 
@@ -81,12 +81,14 @@ pub(super) fn home(url: &Url) -> Home {
     (url.scheme().to_owned(), providers::host(url), url.port_or_known_default())
 }
 
-pub(super) fn label_of(url: &Url) -> String {
-    ProviderRow::by_host(url).map_or(CUSTOM, |known| known.id).to_owned()
+/// The name of the provider at an address.
+pub(super) fn label_of(url: &Url, names: Names<'_>) -> String {
+    let custom = names.0.iter().find(|row| row.url == *url).map(|row| row.id.as_str());
+    custom.or_else(|| ProviderRow::by_host(url).map(|known| known.id)).unwrap_or(CUSTOM).to_owned()
 }
 
 /// An address that requests can be sent to, without a slash at its end.
-pub(super) fn address(text: &str) -> Result<Url, AddressFlaw> {
+pub(crate) fn address(text: &str) -> Result<Url, AddressFlaw> {
     let mut url = Url::parse(text).map_err(|_| AddressFlaw::NotAUrl)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(AddressFlaw::Scheme);
@@ -110,8 +112,9 @@ pub(super) fn address(text: &str) -> Result<Url, AddressFlaw> {
 
 /// Flags, environment, configuration: the highest first.
 pub(super) fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, config: &Wanted) -> [Layer; 3] {
-    let flags = Layer::new(Source::Flags, flags, "the command line");
-    let config = Layer::new(Source::Config, config, "model.api_key");
+    let names = Names(&config.providers);
+    let flags = Layer::new(Source::Flags, flags, "the command line", names);
+    let config = Layer::new(Source::Config, config, "model.api_key", names);
     let mut environment = Layer::new(
         Source::Environment,
         &Wanted {
@@ -122,6 +125,7 @@ pub(super) fn layers(flags: &Wanted, variable: &dyn Fn(&str) -> Option<String>, 
             ..Wanted::default()
         },
         "HERMES_API_KEY",
+        names,
     );
     // The usual variable of one provider does not move another one that is chosen by name.
     let named = [&flags, &environment, &config].into_iter().find_map(|layer| layer.provider.as_deref());

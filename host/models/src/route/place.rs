@@ -4,7 +4,8 @@ use url::Url;
 
 use super::layer::{Layer, home, label_of};
 use super::{CUSTOM, Credential, OFFLINE, ResolveError, Source};
-use crate::{PROVIDERS, ProviderRow, Secret};
+use crate::providers::Names;
+use crate::{ProviderRow, Secret};
 
 /// Where requests go, and which source decided it.
 pub(super) struct Place {
@@ -19,7 +20,7 @@ pub(super) struct Place {
 }
 
 /// The place that the highest layer names which names any.
-pub(super) fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveError> {
+pub(super) fn named_place(layers: &[Layer], names: Names<'_>) -> Result<Option<Place>, ResolveError> {
     let Some(top) = layers.iter().position(Layer::names_place) else {
         return Ok(None);
     };
@@ -28,7 +29,7 @@ pub(super) fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveErro
     let place = |provider: String, url, by_name| Place { provider, url, source: source.clone(), by_name, key: None };
     let Some(provider) = layer.provider.clone() else {
         let url = layer.address()?;
-        let label = url.as_ref().map_or_else(|| CUSTOM.to_owned(), label_of);
+        let label = url.as_ref().map_or_else(|| CUSTOM.to_owned(), |url| label_of(url, names));
         return Ok(Some(place(label, url, false)));
     };
     if provider == OFFLINE {
@@ -42,10 +43,12 @@ pub(super) fn named_place(layers: &[Layer]) -> Result<Option<Place>, ResolveErro
             return Ok(Some(place(provider, Some(url), true)));
         }
     }
-    match ProviderRow::by_id(&provider).and_then(ProviderRow::url) {
-        Some(url) => Ok(Some(place(provider, Some(url), true))),
-        None if provider == CUSTOM => Err(ResolveError::NoAddress),
-        None => Err(ResolveError::UnknownProvider { given: provider, layer: source }),
+    let row = ProviderRow::by_name(&provider);
+    match (names.url(&provider), row.and_then(|row| row.own_address)) {
+        (Some(url), _) => Ok(Some(place(provider, Some(url), true))),
+        (None, Some(example)) => Err(ResolveError::NoAddressOf { provider, example }),
+        (None, None) if provider == CUSTOM => Err(ResolveError::NoAddress),
+        (None, None) => Err(ResolveError::UnknownProvider { given: provider, layer: source }),
     }
 }
 
@@ -54,18 +57,20 @@ pub(super) fn unnamed_place(
     layers: &[Layer],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Place, ResolveError> {
-    let found: Vec<(&ProviderRow, &'static str, Secret)> = PROVIDERS
-        .iter()
-        .filter_map(|known| {
-            let (key, name) = own_key(known, variable)?;
-            Some((known, name, key))
-        })
-        .collect();
+    let mut found: Vec<Chosen> = Vec::new();
+    for row in ProviderRow::with_address().filter(|row| row.is_hosted() && row.chosen_by_key) {
+        let Some((key, name)) = own_key(row, variable) else { continue };
+        // Several plans and regions of a provider take the same key: the first of the table serves.
+        match found.iter_mut().find(|earlier| earlier.row.keys.contains(&name)) {
+            Some(earlier) => earlier.also.push(row.id),
+            None => found.push(Chosen { row, name, key, also: Vec::new() }),
+        }
+    }
     match &found[..] {
-        [(known, name, key)] => Ok(Place {
-            provider: known.id.to_owned(),
-            url: known.url(),
-            source: Source::LoneKey { variable: name },
+        [Chosen { row, name, key, also }] => Ok(Place {
+            provider: row.id.to_owned(),
+            url: row.url(),
+            source: Source::LoneKey { variable: name, also: also.clone() },
             by_name: false,
             key: Some((Credential::Key(key.clone()), name)),
         }),
@@ -79,17 +84,30 @@ pub(super) fn unnamed_place(
             }
             Ok(Place { provider: OFFLINE.to_owned(), url: None, source: Source::Nothing, by_name: false, key: None })
         }
-        several => Err(ResolveError::SeveralKeys { variables: several.iter().map(|(_, name, _)| *name).collect() }),
+        several => Err(ResolveError::SeveralKeys { variables: several.iter().map(|one| one.name).collect() }),
     }
 }
 
-/// The key that may go to an address: one given for it, else the own one of the provider whose host it is.
+/// A provider whose key is in the environment.
+struct Chosen {
+    row: &'static ProviderRow,
+    /// The variable.
+    name: &'static str,
+    key: Secret,
+    /// Later providers of the table that take the key too.
+    also: Vec<&'static str>,
+}
+
+/// The key that may go to an address: one given for it, else that of the user's row, else the own one of the provider whose
+/// host it is.
 pub(super) fn find_key(
     layers: &[Layer],
+    provider: &str,
     url: &Url,
+    names: Names<'_>,
     variable: &dyn Fn(&str) -> Option<String>,
     notes: &mut Vec<String>,
-) -> Result<Option<(Credential, String)>, ResolveError> {
+) -> Result<Option<Key>, ResolveError> {
     let mut unsent = Vec::new();
     let mut given = None;
     let mut openai_moved = false;
@@ -98,23 +116,20 @@ pub(super) fn find_key(
         let Some(key) = layer.credential.as_ref().filter(|_| given.is_none()) else {
             continue;
         };
-        if layer.key_home()?.is_none_or(|meant| meant == home(url)) {
-            given = Some((key.clone(), layer.key_place));
+        if layer.key_home(names)?.is_none_or(|meant| meant == home(url)) {
+            given = Some((key.clone(), layer.key_place.to_owned()));
         } else {
             unsent.push(format!("the key in {} is for another host and is not sent", layer.key_place));
         }
     }
     let known = ProviderRow::by_host(url);
-    let openais = ProviderRow::by_id("openai").filter(|_| openai_moved);
-    let own = || {
-        [openais, known]
-            .into_iter()
-            .flatten()
-            .find_map(|known| own_key(known, variable))
-            .map(|(key, name)| (Credential::Key(key), name))
-    };
-    match (given.or_else(own), known) {
-        (Some((key, place)), _) if key.is_unsendable() => Err(ResolveError::BadKey { place: place.to_owned() }),
+    let openais = ProviderRow::by_name("openai").filter(|_| openai_moved);
+    let key = given
+        .or_else(|| custom_key(provider, url, names, variable, notes))
+        .or_else(|| openais.and_then(|row| own_key(row, variable)).map(credential))
+        .or_else(|| built_in_key(provider, url, variable));
+    match (key, known) {
+        (Some((key, place)), _) if key.is_unsendable() => Err(ResolveError::BadKey { place }),
         (None, Some(known)) => Err(ResolveError::MissingKey {
             provider: known.id.to_owned(),
             variables: known.keys,
@@ -122,9 +137,52 @@ pub(super) fn find_key(
         }),
         (key, _) => {
             notes.append(&mut unsent);
-            Ok(key.map(|(key, place)| (key, place.to_owned())))
+            Ok(key)
         }
     }
+}
+
+/// A credential, and where it was found.
+pub(super) type Key = (Credential, String);
+
+/// The key of a row of the user that is at this host; first of all that of the provider itself.
+pub(super) fn custom_key(
+    provider: &str,
+    url: &Url,
+    names: Names<'_>,
+    variable: &dyn Fn(&str) -> Option<String>,
+    notes: &mut Vec<String>,
+) -> Option<Key> {
+    let here = names.custom(provider).into_iter().chain(names.0).filter(|row| home(&row.url) == home(url));
+    let mut unset = Vec::new();
+    for row in here {
+        if let Some(key) = &row.api_key {
+            return Some((Credential::Key(key.clone()), format!("custom_providers ({})", row.id)));
+        }
+        let Some(name) = &row.key_env else { continue };
+        match variable(name).as_deref().and_then(Secret::new) {
+            Some(key) => return Some((Credential::Key(key), name.clone())),
+            None => unset.push(format!("`custom_providers` ({}) names the variable {name}, which is not set", row.id)),
+        }
+    }
+    unset.dedup();
+    notes.append(&mut unset);
+    None
+}
+
+/// The own key of a built-in provider: at its hosts, or for a server on this machine at its usual address.
+pub(super) fn built_in_key(provider: &str, url: &Url, variable: &dyn Fn(&str) -> Option<String>) -> Option<Key> {
+    let is_here = |row: &&ProviderRow| match row.is_hosted() {
+        true => row.serves(url),
+        false => row.url().is_some_and(|own| home(&own) == home(url)),
+    };
+    let named = ProviderRow::by_name(provider).filter(is_here);
+    let rows = [named, ProviderRow::by_host(url)].into_iter().flatten();
+    rows.into_iter().find_map(|row| own_key(row, variable)).map(credential)
+}
+
+pub(super) fn credential((key, name): (Secret, &'static str)) -> Key {
+    (Credential::Key(key), name.to_owned())
 }
 
 pub(super) fn own_key(

@@ -5,6 +5,8 @@ use hermes_diagnostic::Diagnose as _;
 use super::*;
 use crate::Marks;
 
+mod providers;
+
 const CLEAR: &[(&str, &str)] = &[];
 
 /// A layer from pairs.

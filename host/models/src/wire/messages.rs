@@ -52,7 +52,11 @@ impl WireFormat for AnthropicMessages {
 
     fn path(&self, base: &str, _row: Option<&ProviderRow>) -> String {
         // A whole address is understood as well, and so is a base with its version.
-        let base = base.strip_suffix(self.endpoint()).or_else(|| base.strip_suffix("/v1")).unwrap_or(base);
+        let without = |end: &str| {
+            let (before, after) = base.split_at_checked(base.len().checked_sub(end.len())?)?;
+            after.eq_ignore_ascii_case(end).then_some(before)
+        };
+        let base = without(self.endpoint()).or_else(|| without("/v1")).unwrap_or(base);
         format!("{base}{}", self.endpoint())
     }
 
