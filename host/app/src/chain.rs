@@ -27,7 +27,7 @@ impl Setup {
     ///
     /// When an entry of `fallback_providers` is wrong.
     pub fn fallbacks(&self, session: &Route) -> Result<Fallbacks, AppError> {
-        Ok(Fallbacks::read(&self.config, session, &self.configured(), &|name| self.environment.var(name))?)
+        Ok(Fallbacks::read(&self.config, session, &self.configured()?, &|name| self.environment.var(name))?)
     }
 
     /// The model of a session and its fallbacks, each with its provider and with the window that the provider named in an
