@@ -20,7 +20,7 @@ pub use adoption::{Adoption, adopt};
 pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
 pub use handover::{ConfigLine, Handover, Leftovers};
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
-pub use model::{ModelPlace, set_model};
+pub use model::{ChosenModel, ModelPlace, set_model};
 pub use removal::{RemovalReport, remove};
 pub use update::{installed_names, prepare_update, roll_back, update};
 pub use variables::keep_variables;

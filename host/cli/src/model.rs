@@ -4,11 +4,12 @@ pub(crate) mod choice;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hermes_app::operations::{ModelPlace, set_model};
+use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
 use hermes_app::{AppError, ModelChoice, Setup};
-use hermes_config::Edit;
+use hermes_config::{Edit, most_similar};
 use hermes_models::{ListedModel, ModelError, Price, ResolveError, Route, Source, list_models, prices_as_of};
 use serde_json::json;
 
@@ -65,7 +66,11 @@ pub(crate) async fn run(command: Option<&ModelCommand>, console: Console) -> Res
         None if io::stdin().is_terminal() && console.screen => pick(&setup, console).await,
         None => list(&setup, &ModelChoice::default(), &[], false, console).await,
         Some(ModelCommand::List { words, place, json }) => list(&setup, &place.choice(), words, *json, console).await,
-        Some(ModelCommand::Use { name, provider }) => switch(&setup, name, provider.as_deref(), console),
+        Some(ModelCommand::Use { name, provider }) => {
+            let place = provider.as_ref().map(|provider| provider.trim().to_lowercase());
+            let model = named(&setup, name.trim(), place.as_deref(), console).await;
+            switch(&setup, &model, place.as_deref(), console)
+        }
     }
 }
 
@@ -178,7 +183,7 @@ async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     }
     let listed = offered(setup, &route).await?;
     match choice::choose(&listed, &route, console)? {
-        Some(name) => switch(setup, &name, None, console),
+        Some(model) => switch(setup, &model, None, console),
         None => {
             console.note("nothing was changed");
             Ok(Kind::General.into())
@@ -186,13 +191,37 @@ async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     }
 }
 
+/// How long a list may take that only adds what it knows of a model.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A model that the user names, with what the provider's list says of it. A name that is not in the list may be right all the same.
+async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Console) -> ChosenModel {
+    let choice = ModelChoice { provider: provider.map(str::to_owned), ..ModelChoice::default() };
+    let unlisted = ChosenModel { name: name.to_owned(), window: None };
+    let Ok(route) = route_to(setup, &choice) else { return unlisted };
+    if route.is_offline() {
+        return unlisted;
+    }
+    let Ok(Ok(listed)) = tokio::time::timeout(PATIENCE, list_models(&route, &setup.logins)).await else {
+        return unlisted;
+    };
+    if let Some(found) = listed.iter().find(|model| model.name == name) {
+        return choice::chosen_of(found);
+    }
+    if !listed.is_empty() {
+        let near = most_similar(name, listed.iter().map(|model| model.name.clone()));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        console.warning(&format!("{} does not list a model `{}`{near}", route.model.provider, text::line(name)));
+    }
+    unlisted
+}
+
 /// Sets the model of new sessions.
-fn switch(setup: &Setup, name: &str, provider: Option<&str>, console: Console) -> Result<ExitCode, Failure> {
-    let name = name.trim();
+fn switch(setup: &Setup, model: &ChosenModel, provider: Option<&str>, console: Console) -> Result<ExitCode, Failure> {
     let before = &setup.config.settings().model;
-    let place = provider.map_or(ModelPlace::Same, |provider| ModelPlace::Provider(provider.trim().to_lowercase()));
+    let place = provider.map_or(ModelPlace::Same, |provider| ModelPlace::Provider(provider.to_owned()));
     let mut edit = Edit::of(&setup.home.config())?;
-    let removed = set_model(&mut edit, before, &place, name)?;
+    let removed = set_model(&mut edit, before, &place, model)?;
     // What could not be used is not stored.
     let route = setup.with_changes(&edit, &[])?.route(&ModelChoice::default())?;
     setup.own()?;

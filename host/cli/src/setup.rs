@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dialoguer::Select;
-use hermes_app::operations::{ModelPlace, keep_variables, set_model};
+use hermes_app::operations::{ChosenModel, ModelPlace, keep_variables, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
 use hermes_models::{ProviderRow, Route, try_route};
@@ -61,7 +61,7 @@ pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     };
     let key = key(arguments, &setup, &chosen, is_asking)?;
     let model = match &arguments.model {
-        Some(name) => name.trim().to_owned(),
+        Some(name) => ChosenModel { name: name.trim().to_owned(), window: None },
         None => model(&setup, &chosen, &key, is_asking, console).await?,
     };
 
@@ -193,7 +193,7 @@ struct Wanted {
     setup: Setup,
 }
 
-fn wanted(setup: &Setup, chosen: &Chosen, key: &[(String, String)], model: &str) -> Result<Wanted, Failure> {
+fn wanted(setup: &Setup, chosen: &Chosen, key: &[(String, String)], model: &ChosenModel) -> Result<Wanted, Failure> {
     let mut edit = Edit::of(&setup.home.config())?;
     let removed = set_model(&mut edit, &setup.config.settings().model, &chosen.place(key), model)?;
     let setup = setup.with_changes(&edit, key)?;
@@ -207,20 +207,21 @@ async fn model(
     key: &[(String, String)],
     is_asking: bool,
     console: Console,
-) -> Result<String, Failure> {
+) -> Result<ChosenModel, Failure> {
+    let unlisted = |name: &str| ChosenModel { name: name.to_owned(), window: None };
     let default = match chosen {
         Chosen::Known(row) => row.model,
         Chosen::Server(_) => None,
     };
     if let Some(default) = default.filter(|_| !is_asking) {
-        return Ok(default.to_owned());
+        return Ok(unlisted(default));
     }
-    let wanted = wanted(setup, chosen, key, default.unwrap_or_default())?.setup;
+    let wanted = wanted(setup, chosen, key, &unlisted(default.unwrap_or_default()))?.setup;
     let route = route_to(&wanted, &ModelChoice::default())?;
     match offered(&wanted, &route).await {
         Ok(listed) if is_asking => choice::choose(&listed, &route, console)?.ok_or_else(cancelled),
         Ok(listed) => match &listed[..] {
-            [only] => Ok(only.name.clone()),
+            [only] => Ok(choice::chosen_of(only)),
             several => {
                 let some: Vec<&str> = several.iter().take(10).map(|model| model.name.as_str()).collect();
                 let why = format!("the server offers {}", text::counted(several.len() as u64, "model"));
@@ -233,8 +234,8 @@ async fn model(
             let shown = default.map_or_else(String::new, |name| format!(" [Enter takes {name}]"));
             let name = choice::typed(&format!("Name of the model{shown}:"))?;
             match (name.is_empty(), default) {
-                (false, _) => Ok(name),
-                (true, Some(default)) => Ok(default.to_owned()),
+                (false, _) => Ok(unlisted(&name)),
+                (true, Some(default)) => Ok(unlisted(default)),
                 (true, None) => Err(cancelled()),
             }
         }

@@ -26,6 +26,11 @@ impl ListedModel {
         self.window.or_else(|| family_window(&self.name))
     }
 
+    /// The window that has to be configured: the list names it, and the table of families does not know it.
+    pub fn unknown_window(&self) -> Option<u32> {
+        self.window.filter(|window| family_window(&self.name) != Some(*window))
+    }
+
     /// The price: of the list, else of the built-in table.
     pub fn known_price(&self, provider: &str) -> Option<Price> {
         self.price.or_else(|| price(provider, &self.name))
@@ -138,6 +143,10 @@ mod tests {
         let bare = |name: &str| ListedModel { name: name.to_owned(), window: None, price: None };
         assert_eq!(bare("claude-sonnet-4-5").known_window(), Some(200_000));
         assert_eq!(bare("claude-sonnet-4-5").known_price("anthropic").unwrap().input, 3.0);
+        let listed = |name: &str, tokens| ListedModel { window: Some(tokens), ..bare(name) };
+        assert_eq!(listed("claude-sonnet-4-5", 200_000).unknown_window(), None);
+        assert_eq!(listed("claude-sonnet-4-5", 64_000).unknown_window(), Some(64_000));
+        assert_eq!(bare("mine").unknown_window(), None);
         assert!(bare("claude-sonnet-4-5").known_price("ollama").is_none() && bare("mine").known_window().is_none());
     }
 }

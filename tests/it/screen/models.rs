@@ -47,11 +47,16 @@ fn the_models_of_a_provider_are_listed_with_windows_and_prices() {
 fn a_switch_applies_to_new_sessions_and_drops_what_was_for_the_former_model() {
     let server = server();
     let home = Home::with(&server);
-    home.hermes(&["model", "use", "vendor/small"]).run().success().says(&[
-        "vendor/small of custom (was scripted-model)",
+    home.hermes(&["model", "use", "other"]).run().success().says(&[
+        "does not list a model `other`",
+        "other of custom (was scripted-model)",
         "model.context_length",
         "new sessions",
     ]);
+    home.hermes(&["model", "use", "vendor/smal"]).run().success().says(&["did you mean `vendor/small`?"]);
+    // No table knows the window; the provider's list does.
+    let chosen = home.hermes(&["model", "use", "vendor/small"]).run().success();
+    chosen.says(&["vendor/small of custom (was vendor/smal)", "window of 64,000 tokens"]);
     home.hermes(&["-z", "hi"]).run().success();
     assert_eq!(server.last_turn().body["model"], "vendor/small");
     let before = home.read("config.yaml");

@@ -22,6 +22,15 @@ pub enum ModelPlace {
     },
 }
 
+/// A model, and its window in tokens if it has to be configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenModel {
+    /// Its name in requests.
+    pub name: String,
+    /// None if Hermes knows the window by itself.
+    pub window: Option<u32>,
+}
+
 /// Sets the model of new sessions. Settings that were made for the former model or place are removed; their names are returned.
 ///
 /// # Errors
@@ -31,7 +40,7 @@ pub fn set_model(
     edit: &mut Edit,
     before: &ModelSection,
     place: &ModelPlace,
-    model: &str,
+    model: &ChosenModel,
 ) -> Result<Vec<&'static str>, AppError> {
     let moves = match place {
         ModelPlace::Same => false,
@@ -50,7 +59,7 @@ pub fn set_model(
     if moves {
         removed.extend(of_place.iter().filter(|(_, is_set)| *is_set).map(|(key, _)| *key));
     }
-    if window.1 && (moves || before.default.as_deref() != Some(model)) {
+    if window.1 && (moves || before.default.as_ref() != Some(&model.name)) {
         removed.push(window.0);
     }
     edit.lengthen("model.provider")?;
@@ -70,8 +79,15 @@ pub fn set_model(
             }
         }
     }
-    edit.set("model.default", &json!(model))?;
-    removed.retain(|key| *key != "model.base_url" || !matches!(place, ModelPlace::Address { .. }));
+    edit.set("model.default", &json!(model.name))?;
+    if let Some(window) = model.window {
+        edit.set("model.context_length", &json!(window))?;
+    }
+    let is_set_again = |key: &str| match key {
+        "model.base_url" => matches!(place, ModelPlace::Address { .. }),
+        key => key == window.0 && model.window.is_some(),
+    };
+    removed.retain(|key| !is_set_again(key));
     Ok(removed)
 }
 
@@ -83,12 +99,16 @@ mod tests {
     use super::*;
 
     fn changed(before: &str, place: &ModelPlace, model: &str) -> (String, Vec<&'static str>) {
+        with_window(before, place, ChosenModel { name: model.to_owned(), window: None })
+    }
+
+    fn with_window(before: &str, place: &ModelPlace, model: ChosenModel) -> (String, Vec<&'static str>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, before).unwrap();
         let config = Config::parse(before, &file, &|_| None).unwrap();
         let mut edit = Edit::of(&file).unwrap();
-        let removed = set_model(&mut edit, &config.settings().model, place, model).unwrap();
+        let removed = set_model(&mut edit, &config.settings().model, place, &model).unwrap();
         (edit.parts().2.to_owned(), removed)
     }
 
@@ -100,6 +120,14 @@ mod tests {
         assert_eq!(removed, ["model.context_length"]);
         let (text, removed) = changed(before, &ModelPlace::Provider("openai".to_owned()), "gpt-4.1");
         assert_eq!((text.as_str(), removed.len()), (before, 0));
+    }
+
+    #[test]
+    fn a_window_that_no_table_has_is_configured() {
+        let before = "model:\n  provider: groq\n  default: a\n  context_length: 9000\n";
+        let model = ChosenModel { name: "b".to_owned(), window: Some(64_000) };
+        let (text, removed) = with_window(before, &ModelPlace::Same, model);
+        assert!(removed.is_empty() && text.contains("context_length: 64000") && !text.contains("9000"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, Write as _};
 
 use dialoguer::Select;
+use hermes_app::operations::ChosenModel;
 use hermes_models::{ListedModel, Route};
 
 use crate::console::Console;
@@ -20,7 +21,7 @@ pub(crate) fn fits(name: &str, words: &[String]) -> bool {
 }
 
 /// Asks for one of the models. A long list is searched first. None if the user cancels.
-pub(crate) fn choose(listed: &[ListedModel], route: &Route, console: Console) -> Result<Option<String>, Failure> {
+pub(crate) fn choose(listed: &[ListedModel], route: &Route, console: Console) -> Result<Option<ChosenModel>, Failure> {
     let mut words = Vec::new();
     loop {
         if listed.len() > ROWS {
@@ -36,8 +37,13 @@ pub(crate) fn choose(listed: &[ListedModel], route: &Route, console: Console) ->
         let items: Vec<String> = found.iter().map(|model| row(model, &route.model.provider)).collect();
         let select = Select::new().with_prompt("Model (Esc cancels)").items(&items).default(present).max_length(ROWS);
         let chosen = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?;
-        return Ok(chosen.map(|at| found[at].name.clone()));
+        return Ok(chosen.map(|at| chosen_of(found[at])));
     }
+}
+
+/// A model of a list, with its window if Hermes does not know it.
+pub(crate) fn chosen_of(model: &ListedModel) -> ChosenModel {
+    ChosenModel { name: model.name.clone(), window: model.unknown_window() }
 }
 
 /// A line that the user types after a question.
@@ -54,7 +60,7 @@ fn row(model: &ListedModel, provider: &str) -> String {
     let price =
         model.known_price(provider).map(|price| format!("{} in, {} out", amount(price.input), amount(price.output)));
     let rest: Vec<String> = [window, price].into_iter().flatten().collect();
-    text::line(&format!("{:<40} {}", model.name, rest.join(" · "))).trim_end().to_owned()
+    format!("{:<40} {}", text::line(&model.name), rest.join(" · ")).trim_end().to_owned()
 }
 
 #[cfg(test)]
