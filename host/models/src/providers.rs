@@ -96,7 +96,7 @@ impl ProviderRow {
     /// A provider by its name or an alias, in any case.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         let is = |known: &&str| known.eq_ignore_ascii_case(name);
-        PROVIDERS.iter().find(|row| is(&row.id) || row.aliases.iter().any(|alias| is(alias)))
+        PROVIDERS.iter().find(|row| is(&row.id) || row.aliases.iter().any(&is))
     }
 
     /// The hosted provider that an address belongs to: by its whole host, so that no look-alike matches. Of several plans at
