@@ -72,8 +72,8 @@ fn main() {
         );
         let (mut all_searched, mut all_recalled) = (Vec::new(), Vec::new());
         for kind in &KINDS {
-            // Other texts than those of the store.
-            let mut corpus = Corpus::new(2);
+            // The words of the store.
+            let mut corpus = Corpus::new(1).reordered(2);
             let questions: Vec<String> =
                 (0..WARM_UP + options.questions).map(|_| (kind.question)(&mut corpus)).collect();
             let searched = questions.iter().map(|question| search(&store, size, kind.among, question));

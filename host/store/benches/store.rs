@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "store/corpus.rs"]
+#[allow(dead_code)]
 mod corpus;
 #[path = "store/crowd.rs"]
 mod crowd;

@@ -413,6 +413,18 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_statement_is_planned_once() {
+        let (_home, store) = store();
+        let connection = store.connection.lock().unwrap();
+        let sql = "SELECT id FROM messages WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+        let mut statement = connection.prepare_cached(sql).unwrap();
+        for id in 0..3 {
+            assert!(!statement.exists(("session", id, 2)).unwrap());
+        }
+        assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+    }
+
+    #[test]
     fn commits_are_synced_and_foreign_keys_are_enforced() {
         let (_home, store) = store();
         let connection = store.connection.lock().unwrap();

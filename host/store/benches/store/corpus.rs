@@ -80,6 +80,12 @@ impl Corpus {
         corpus
     }
 
+    /// The same words in another order.
+    pub(crate) fn reordered(mut self, seed: u64) -> Self {
+        self.state = self.state.wrapping_add(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        self
+    }
+
     /// One message in five is Chinese; one in ten is a tool call or a result.
     pub(crate) fn draft(&mut self) -> Draft {
         self.number += 1;

@@ -367,4 +367,29 @@ mod tests {
         let inside = store.search_conversation(&old, &asked("common")).unwrap();
         assert_eq!(inside.len(), 2);
     }
+
+    #[test]
+    fn of_many_common_words_and_a_rare_one_the_rare_one_is_looked_up_completely() {
+        let (_home, store) = store();
+        say(&store, &vec![Draft::user("submarine lantern", 1); 600]);
+        say(&store, &vec![Draft::user("lantern ferry harbour captain anchor", 1); OF_A_WORD + 500]);
+        let question = Question::parse("lantern ferry harbour captain anchor submarine");
+        let lists = store.read(|connection| Lists::look_up(connection, &question, &Filter::default())).unwrap();
+        assert_eq!((lists.found[5].len(), lists.counts[5], lists.cut[5]), (600, 600, false));
+        let all: usize = lists.found.iter().map(Vec::len).sum();
+        assert!(all <= OF_ALL_WORDS, "{all}");
+        for common in 0..5 {
+            assert!(lists.cut[common] && lists.found[common].len() >= OF_EVERY_WORD);
+            assert!(lists.counts[common].abs_diff(2_500) <= 600, "{}", lists.counts[common]);
+        }
+    }
+
+    #[test]
+    fn a_source_without_sessions_finds_nothing_and_one_with_some_finds_theirs() {
+        let (_home, store) = store();
+        let (_, said) = say(&store, &[Draft::user("a lantern", 1)]);
+        let of = |source: &str| SearchQuery { sources: Some(vec![source.to_owned()]), ..asked("lantern") };
+        assert_eq!(ids(&store, &of("nowhere")), [0; 0]);
+        assert_eq!(ids(&store, &of(&new_session().source)), said);
+    }
 }
