@@ -209,6 +209,20 @@ fn serve(bytes: Answer) -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
+/// The https address of a server that answers without TLS.
+fn without_tls() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
+            // Bytes that nobody has read would reset the connection before the client has read the answer.
+            let _ = connection.read(&mut [0; 4096]);
+        }
+    });
+    address
+}
+
 /// Reads a request to its end. False if the connection brought none.
 fn read_request(connection: &mut TcpStream) -> bool {
     let mut head = Vec::new();
@@ -277,6 +291,8 @@ fn rows(mode: &Mode) -> Vec<(String, String)> {
     let dead = dead_endpoint();
     let (code, why) = tried(mode, "refused connection", &format!("{}{}", dead.trim_end_matches("/v1"), mode.base));
     rows.push(("refused connection".to_owned(), format!("0 | `{code}` | {why}")));
+    let (code, why) = tried(mode, "no TLS behind https", &format!("{}{}", without_tls(), mode.base));
+    rows.push(("no TLS behind `https`".to_owned(), format!("0 | `{code}` | {why}")));
     rows
 }
 
