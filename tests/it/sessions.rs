@@ -16,5 +16,6 @@ mod reasoning;
 mod recall;
 mod released;
 mod responses;
+mod thinking;
 mod turns;
 mod windows;

@@ -2,6 +2,7 @@
 
 use hermes_conversation::{MessageId, Part, SessionId};
 use hermes_diagnostic::Diagnostic;
+use hermes_models::Effort;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::question::Decision;
@@ -46,6 +47,11 @@ pub enum Command {
         /// The engine's name.
         engine: String,
     },
+    /// Lets the model think more or less from the next request on. The prompt stays as it is.
+    ChooseEffort {
+        /// How much.
+        effort: Effort,
+    },
     /// Removes a message of the user and all messages after it.
     Rewind {
         /// The message.
@@ -86,6 +92,7 @@ impl Command {
             Self::Compress { .. } => "compress",
             Self::ChooseModel { .. } => "choose-model",
             Self::ChooseEngine { .. } => "choose-engine",
+            Self::ChooseEffort { .. } => "choose-effort",
             Self::Rewind { .. } => "rewind",
             Self::Branch { .. } => "branch",
             Self::Answer { .. } => "answer",

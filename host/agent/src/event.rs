@@ -5,6 +5,7 @@
 
 use hermes_conversation::{MessageId, Model, SessionId};
 use hermes_diagnostic::Fix;
+use hermes_models::Effort;
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::outcome::{Compression, Outlook};
@@ -229,6 +230,9 @@ pub struct Status {
     pub prompt_tokens: u32,
     /// The window in tokens.
     pub context_length: u32,
+    /// How much the model should think, if that is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Messages in the conversation.
     pub messages: usize,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_conversation::Model;
-use hermes_models::Ttl;
+use hermes_models::{Effort, Ttl};
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -86,6 +86,8 @@ pub struct Host {
     pub model: Model,
     /// The chosen model with its provider, and the models that answer while it fails.
     pub chain: Arc<ModelChain>,
+    /// How much the model should think; `None` leaves that to its provider.
+    pub effort: Option<Effort>,
     /// The context engine's name.
     pub engine: String,
     /// The settings of the agent loop.

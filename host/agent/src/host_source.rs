@@ -1,6 +1,7 @@
 //! The interface through which the application builds hosts from its configuration.
 
 use async_trait::async_trait;
+use hermes_models::Effort;
 
 use crate::host::Host;
 use crate::problem::Problem;
@@ -12,6 +13,8 @@ pub struct Choice {
     pub model: Option<String>,
     /// The context engine.
     pub engine: Option<String>,
+    /// How much the model thinks.
+    pub effort: Option<Effort>,
 }
 
 /// Builds the hosts of sessions. The sessions of one process share compiled plugins, the file watcher and the provider's

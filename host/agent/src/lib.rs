@@ -61,6 +61,7 @@ mod skills;
 mod snapshot;
 mod steering;
 mod stop;
+mod thinking;
 mod toolbox;
 mod turn;
 

@@ -375,6 +375,7 @@ async fn ask(
         temperature: None,
         schema: None,
         tool_choice,
+        effort: host.effort,
     };
     live.plugins.dispatcher.before_model(&model.name);
     let begun = Instant::now();

@@ -197,6 +197,7 @@ impl Launcher {
     }
 
     fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
+        let effort = self.setup.effort_of(&chosen.served.model.name);
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
         for served in chosen.fallbacks.iter_mut().chain([&mut chosen.served]) {
             learned::refresh(&self.store, served);
@@ -220,6 +221,7 @@ impl Launcher {
             plugins: Box::new(plugins),
             model: chosen.served.model.clone(),
             chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.rests))),
+            effort,
             engine: selection.engine.clone(),
             settings: self.settings.clone(),
             approvals: self.approvals.clone(),
@@ -303,18 +305,19 @@ impl HostSource for Launcher {
             None => self.model.clone(),
             Some(model) => self.model_of(model, &wanted)?,
         };
-        let host = match &choice.engine {
-            None => self.host_of(&self.selection, chosen),
+        let host: Result<Host, Problem> = match &choice.engine {
+            None => self.host_of(&self.selection, chosen).map_err(|error| Problem::from(&error)),
             Some(_) => {
                 // The same variables, so that sessions with the same engine share their plugins.
                 let variables = self.selection.variables.clone();
                 let selection = Selection { variables, ..self.setup.selection(&wanted) };
                 let host = self.host_of(&selection, chosen);
                 let what = || "the context engine was not changed".to_owned();
-                return host.map_err(|error| Diagnostic { what: what(), ..error.diagnose() }.into());
+                host.map_err(|error| Problem::from(Diagnostic { what: what(), ..error.diagnose() }))
             }
         };
-        host.map_err(|error| Problem::from(&error))
+        let host = host?;
+        Ok(Host { effort: choice.effort.or(host.effort), ..host })
     }
 }
 

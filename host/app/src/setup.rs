@@ -9,7 +9,7 @@ use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Wh
 use hermes_config::{Auxiliary, Config, Edit, Environment};
 use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
-use hermes_models::{Credential, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -136,6 +136,14 @@ impl Setup {
     pub(crate) fn retry_for(&self, one_shot: bool) -> Duration {
         let configured = self.config.settings().model.retry_for.map(|seconds| u64::from(seconds.get()));
         Duration::from_secs(configured.unwrap_or(if one_shot { UNATTENDED } else { 0 }))
+    }
+
+    /// How much a model should think; `None` leaves that to its provider.
+    pub(crate) fn effort_of(&self, model: &str) -> Option<Effort> {
+        let settings = &self.config.settings().model;
+        let listed = settings.reasoning_efforts.iter();
+        let listed = listed.filter_map(|(name, effort)| Some((name.as_str(), effort.as_ref()?.0)));
+        Effort::for_model(model, listed).or(settings.reasoning_effort.map(|effort| effort.0))
     }
 
     pub(crate) fn configured(&self) -> Result<Wanted, AppError> {

@@ -17,7 +17,7 @@ use crate::front::FrontEnd;
 use crate::launch::{self, Launcher};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
-use crate::slash::{NAMES, Slash};
+use crate::slash::{NAMES, Slash, Think};
 use crate::typed::Typed;
 use crate::{approval, context, imported, oneshot, status, text};
 
@@ -191,6 +191,7 @@ impl Chat {
             Some(Slash::Branch) => self.branch().await,
             Some(Slash::Model(Some(model))) => self.switch(Command::ChooseModel { model }).await,
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
+            Some(Slash::Think(think)) => self.think(think).await,
             Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Misused { usage }) => {
                 self.console.warning(&format!("wrong arguments; usage: {usage}"));
@@ -347,6 +348,23 @@ impl Chat {
             Ok(_) => self.show_status().await,
             Err(error) => self.fail(&error.into()),
         }
+    }
+
+    /// Lets the model think more or less, or shows its reasoning.
+    async fn think(&mut self, think: Think) {
+        match think {
+            Think::Choose(effort) => {
+                if let Err(error) = self.front.send(Command::ChooseEffort { effort }, &mut self.screen).await {
+                    return self.fail(&error.into());
+                }
+            }
+            Think::Show(shown) => self.screen.show_reasoning(shown),
+            Think::Tell => {}
+        }
+        let Ok(status) = self.front.session().status().await else { return };
+        let effort = status.effort.map_or_else(|| "the provider's default".to_owned(), |effort| effort.to_string());
+        let shown = if self.screen.shows_reasoning() { "shown" } else { "hidden" };
+        self.screen.line(Tone::Faint, &format!("effort: {effort} · reasoning is {shown}"));
     }
 
     async fn show_status(&mut self) {

@@ -68,6 +68,18 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
+    /// Shows or hides the model's reasoning from now on.
+    pub(crate) fn show_reasoning(&mut self, reasoning: bool) {
+        if let Show::Turn { reasoning: shown } = &mut self.show {
+            *shown = reasoning;
+        }
+    }
+
+    /// Whether the model's reasoning is shown.
+    pub(crate) fn shows_reasoning(&self) -> bool {
+        self.show == Show::Turn { reasoning: true }
+    }
+
     /// Whether the reader closed standard output.
     pub(crate) fn reader_gone(&self) -> bool {
         self.reader_gone

@@ -1,6 +1,7 @@
 //! The slash commands of a chat.
 
 use hermes_config::most_similar;
+use hermes_models::Effort;
 
 /// The commands and their descriptions.
 pub(crate) const NAMES: &[(&str, &str)] = &[
@@ -12,9 +13,24 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/stop", "while a turn runs: stop it, like ctrl-c"),
     ("/branch", "continue in a copy; the original conversation stays unchanged"),
     ("/model [NAME]", "switch to another model; without a name, show the current one"),
+    (
+        "/think [EFFORT]",
+        "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
+    ),
     ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
+
+/// What `/think` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Think {
+    /// Say how much the model should think.
+    Tell,
+    /// Let it think so much.
+    Choose(Effort),
+    /// Whether its reasoning is shown.
+    Show(bool),
+}
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +52,7 @@ pub(crate) enum Slash {
     Branch,
     /// Without a name, show the model.
     Model(Option<String>),
+    Think(Think),
     /// Without a name, show the engine.
     Engine(Option<String>),
     Exit,
@@ -85,6 +102,13 @@ impl Slash {
             "branch" | "fork" if rest.is_empty() => Self::Branch,
             "branch" | "fork" => Self::Misused { usage: "/branch" },
             "model" => Self::Model((!rest.is_empty()).then(|| rest.to_owned())),
+            "think" | "reasoning" => match (rest, Effort::parse(rest)) {
+                ("", _) => Self::Think(Think::Tell),
+                ("show", _) => Self::Think(Think::Show(true)),
+                ("hide", _) => Self::Think(Think::Show(false)),
+                (_, Some(effort)) => Self::Think(Think::Choose(effort)),
+                (_, None) => Self::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" },
+            },
             "engine" => Self::Engine((!rest.is_empty()).then(|| rest.to_owned())),
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
@@ -127,6 +151,13 @@ mod tests {
             ("/branch off", Some(Slash::Misused { usage: "/branch" })),
             ("/model", Some(Slash::Model(None))),
             ("/model  other/large ", Some(Slash::Model(Some("other/large".to_owned())))),
+            ("/think", Some(Slash::Think(Think::Tell))),
+            ("/think  xhigh ", Some(Slash::Think(Think::Choose(Effort::XHigh)))),
+            ("/reasoning hide", Some(Slash::Think(Think::Show(false)))),
+            (
+                "/think hard",
+                Some(Slash::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" }),
+            ),
             ("/engine lossless", Some(Slash::Engine(Some("lossless".to_owned())))),
             ("/rewnd", unknown("/rewnd", Some("/rewind"))),
             ("/zzz", unknown("/zzz", None)),

@@ -23,6 +23,7 @@ mod tests {
             engine: "compressor".to_owned(),
             prompt_tokens: 12_345,
             context_length: 128_000,
+            effort: None,
             messages: 3,
         };
         assert_eq!(line(&status), "— gpt-4.1 · compressor · 12,345 of 128,000 tokens (9 %)");

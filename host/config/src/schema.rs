@@ -174,6 +174,7 @@ pub(crate) fn describe(schema: &Value) -> String {
         },
         Some("object") => match (names(schema), schema.get("additionalProperties")) {
             (names, _) if !names.is_empty() => format!("a section with {}", names.join(", ")),
+            (_, Some(own)) if own.get("enum").is_some() => format!("{} for each name", describe(own)),
             (_, Some(own)) if own.get("anyOf").is_some() => "a string or a section for each name".to_owned(),
             (_, Some(own)) if is_text(own) => "a string for each name".to_owned(),
             (_, Some(own)) if own.is_object() => "a section for each name".to_owned(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
-pub use values::{Entries, Hint, HintParts, PluginSection, Share, WhileBusy, Whole};
+pub use values::{Entries, Hint, HintParts, PluginSection, ReasoningEffort, Share, WhileBusy, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +88,10 @@ pub struct ModelSection {
     pub retry_for: Option<Whole<0>>,
     /// Seconds before a model that failed is asked again while a fallback answers. Each further failure doubles them, up to an hour; a refused key or an empty account has five times as long.
     pub cooldown: Whole<0>,
+    /// How much the model thinks before it answers. The default is the provider's, and `medium` with `codex_responses`.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// The same for single models: `MODEL: EFFORT`.
+    pub reasoning_efforts: BTreeMap<String, Option<ReasoningEffort>>,
 }
 
 impl Default for ModelSection {
@@ -103,6 +107,8 @@ impl Default for ModelSection {
             api_mode: None,
             retry_for: None,
             cooldown: const { Whole::new(60) },
+            reasoning_effort: None,
+            reasoning_efforts: BTreeMap::new(),
         }
     }
 }

@@ -46,6 +46,7 @@ fn request(prefix: &Prefix) -> Request<'_> {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     }
 }
 

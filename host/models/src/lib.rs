@@ -24,6 +24,7 @@
 //!     temperature: None,
 //!     schema: None,
 //!     tool_choice: ToolChoice::Auto,
+//!     effort: None,
 //! };
 //! let body = body(&request, &Dialect::PLAIN)?;
 //! assert!(body.ends_with(br#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}"#));
@@ -79,7 +80,7 @@ pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, cost, price, price_of_reply, prices_as_of, saved};
 pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
-pub use reasoning::Echo;
+pub use reasoning::{Echo, Effort, Thinking};
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
     resolve_auxiliary, resolve_embeddings,
@@ -108,6 +109,8 @@ pub struct Request<'a> {
     pub schema: Option<&'a str>,
     /// Whether the model may call the tools of the prefix.
     pub tool_choice: ToolChoice,
+    /// How much the model should think; none for the provider's default.
+    pub effort: Option<Effort>,
 }
 
 /// Whether the model may call the tools of the prefix, which are sent in either case.
@@ -222,6 +225,11 @@ pub trait Provider: Send + Sync {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
         self.complete(request, on_delta).await
+    }
+
+    /// What a model can do with an effort.
+    fn thinking(&self, _model: &str, _effort: Effort) -> Thinking {
+        Thinking::Unknown
     }
 
     /// Whether this is the built-in partner, which cannot think.

@@ -18,17 +18,32 @@ pub struct Rendered {
     mark: Option<usize>,
     /// The role that owns the blocks, where the format has blocks. Neighbours with the same owner form one message.
     side: Option<Role>,
+    step: Step,
+}
+
+/// What a message is within a run of tools, for formats in which thinking models need their reasoning in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It asks for calls.
+    Calls {
+        /// Whether it begins with reasoning.
+        reasoned: bool,
+    },
+    /// It is a result.
+    Result,
+    /// It is anything else.
+    Other,
 }
 
 impl Rendered {
     /// A complete message.
     pub(crate) fn message(style: Style, bytes: Vec<u8>, mark: Option<usize>) -> Self {
-        Self { style, bytes: bytes.into(), mark, side: None }
+        Self { style, bytes: bytes.into(), mark, side: None, step: Step::Other }
     }
 
     /// Blocks of a message of one role.
-    pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role) -> Self {
-        Self { style, bytes: bytes.into(), mark, side: Some(side) }
+    pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role, step: Step) -> Self {
+        Self { style, bytes: bytes.into(), mark, side: Some(side), step }
     }
 
     /// The style in which it is rendered.
@@ -163,6 +178,8 @@ pub struct Prefix {
     entries: Vec<Entry>,
     /// The role whose message can still grow.
     open: Option<Role>,
+    /// Whether it ends with results of calls that were asked for without reasoning.
+    unreasoned: bool,
     /// No later request has the same prefix, so nothing is marked.
     once: bool,
 }
@@ -199,6 +216,7 @@ impl Prefix {
             marks,
             entries: Vec::new(),
             open: None,
+            unreasoned: false,
             once: false,
         })
     }
@@ -232,6 +250,11 @@ impl Prefix {
                 self.open = Some(side);
             }
         }
+        self.unreasoned = match message.step {
+            Step::Calls { reasoned } => !reasoned,
+            Step::Result => self.unreasoned,
+            Step::Other => false,
+        };
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(&message.bytes);
         self.entries.push(Entry { end: self.bytes.len(), mark: message.mark.map(|mark| begin + mark) });
@@ -323,6 +346,11 @@ impl Prefix {
         marks.sort_unstable();
         marks.dedup();
         marks
+    }
+
+    /// Whether it ends with results of calls that were asked for without reasoning.
+    pub(crate) fn is_unreasoned(&self) -> bool {
+        self.unreasoned
     }
 
     /// The role whose message can still grow, in formats where neighbouring messages of one role become one.

@@ -1,6 +1,10 @@
-//! What reasoning means to each provider: which of it goes back with the next request.
+//! What reasoning means to each provider: how much of it is requested, and which of it goes back with the next request.
 
+pub(crate) mod dial;
 mod echo;
+mod effort;
+pub(crate) mod switch;
 
 pub use echo::Echo;
 pub(crate) use echo::{CONTENT_KEY, DETAILS_KEY, TEXT_KEY};
+pub use effort::{Effort, Thinking};

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    Delta, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style,
+    Delta, Effort, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style, Thinking,
     auth::ReadKey,
     endpoint::{Effort, Endpoint, Patience},
     wire::{self, Dialect},
@@ -82,6 +82,11 @@ impl Provider for Remote {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
         self.ask(request, on_delta, Effort::Brief).await
+    }
+
+    fn thinking(&self, model: &str, effort: Effort) -> Thinking {
+        let dial = self.style.mode.format().dial(model, &self.dialect);
+        dial.map_or(Thinking::Unknown, |dial| dial.thinking(effort))
     }
 
     fn is_offline(&self) -> bool {

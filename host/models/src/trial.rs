@@ -43,6 +43,7 @@ pub async fn try_route(route: &Route, logins: &Logins, patience: Duration) -> Re
         temperature: None,
         schema: None,
         tool_choice: crate::ToolChoice::default(),
+        effort: None,
     };
     let begun = Instant::now();
     let mut unseen = |_: crate::Delta<'_>| {};

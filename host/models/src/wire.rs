@@ -21,6 +21,7 @@ pub(crate) use format::WireFormat;
 use crate::{
     ModelError, ProviderRow, Request, Route, Ttl,
     prefix::{System, SystemMarks},
+    reasoning::{dial::Dial, switch},
 };
 
 /// The properties of an endpoint, apart from its [`Style`](crate::Style).
@@ -33,6 +34,8 @@ pub struct Dialect {
     /// Anthropic's messages: whether models have the vendor's own names, so that `anthropic/claude-sonnet-4.5` is
     /// sent as `claude-sonnet-4-5`. A gateway may have names of its own.
     pub vendor_names: bool,
+    /// Chat completions: how the thinking of the route's model is switched; none if it is not known to think.
+    pub(crate) switch: Option<Dial>,
     /// Anthropic's messages: the model's window, which prompt and cap on output have to fit together.
     pub context_length: Option<u32>,
 }
@@ -46,6 +49,7 @@ impl Dialect {
         Self {
             stream_options: host.is_none_or(|row| row.stream_options),
             newer_cap: host.is_some_and(|row| row.newer_cap),
+            switch: route.base_url.as_ref().and_then(|url| switch::of(&route.model.provider, url, &route.model.name)),
             vendor_names: [host, named].into_iter().flatten().any(|row| row.vendor_names),
             context_length: Some(route.model.context_length),
         }
@@ -53,7 +57,7 @@ impl Dialect {
 
     /// An unknown endpoint.
     pub const PLAIN: Dialect =
-        Dialect { stream_options: true, newer_cap: false, vendor_names: false, context_length: None };
+        Dialect { stream_options: true, newer_cap: false, switch: None, vendor_names: false, context_length: None };
 }
 
 /// The body of a request: one copy of the prefix with its marks, between head and end.

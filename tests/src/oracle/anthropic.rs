@@ -52,6 +52,7 @@ pub fn check_anthropic_request(body: &Value) -> Result<(), String> {
     {
         return Err(format!("a temperature of {temperature} is not between 0 and 1"));
     }
+    check_thinking(body)?;
     check_marks(body)?;
     if let Some(tools) = request.get("tools") {
         check_tools(tools)?;
@@ -94,6 +95,31 @@ fn check_tools(tools: &Value) -> Result<(), String> {
         if let Some(key) = ["anyOf", "oneOf", "allOf"].iter().find(|key| schema.contains_key(**key)) {
             return Err(format!("{place}: `{key}` at the root of the input of `{name}`"));
         }
+    }
+    Ok(())
+}
+
+/// Checks a budget for thinking, and what the API then demands of the rest.
+fn check_thinking(body: &Value) -> Result<(), String> {
+    if body["thinking"]["type"] != "enabled" {
+        return Ok(());
+    }
+    let tokens = |value: &Value| value.as_u64().unwrap_or_default();
+    let (budget, cap) = (tokens(&body["thinking"]["budget_tokens"]), tokens(&body["max_tokens"]));
+    if budget < 1_024 || budget >= cap {
+        return Err(format!("a budget of {budget} is not between 1024 and the cap of {cap}"));
+    }
+    if !body["temperature"].is_null() && body["temperature"] != 1 {
+        return Err("thinking with another temperature than 1".into());
+    }
+    if ["any", "tool"].iter().any(|kind| body["tool_choice"]["type"] == *kind) {
+        return Err("thinking with a call that is demanded".into());
+    }
+    let is = |block: &Value, kinds: &[&str]| kinds.iter().any(|kind| block["type"] == *kind);
+    let [.., reply, results] = list(&body["messages"]) else { return Ok(()) };
+    let awaits = list(&results["content"]).iter().any(|block| is(block, &["tool_result"]));
+    if awaits && !is(&reply["content"][0], &["thinking", "redacted_thinking"]) {
+        return Err("thinking, and the calls whose results follow were asked for without reasoning".into());
     }
     Ok(())
 }

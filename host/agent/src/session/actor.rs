@@ -131,14 +131,18 @@ impl Actor {
                 inbox.front.feed.publish(kind);
             }
             Command::ChooseModel { model } => {
-                let choice = Choice { model: Some(model), engine: None };
+                let choice = Choice { model: Some(model), ..Choice::default() };
                 let chosen = inbox.attend(&stop, name, core.choose(choice)).await;
                 answer(reply, chosen.map(|()| Accepted::default()));
             }
             Command::ChooseEngine { engine } => {
-                let choice = Choice { model: None, engine: Some(engine) };
+                let choice = Choice { engine: Some(engine), ..Choice::default() };
                 let chosen = inbox.attend(&stop, name, core.choose(choice)).await;
                 answer(reply, chosen.map(|()| Accepted::default()));
+            }
+            Command::ChooseEffort { effort } => {
+                core.choose_effort(effort);
+                answer(reply, Ok(Accepted::default()));
             }
             Command::Rewind { to } => {
                 let rewound = inbox.attend(&stop, name, core.rewind(to)).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{MessageId, Model, Part, SessionId};
+use hermes_models::Effort;
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::{delivery, rebuild, reload, room, turn};
+use crate::{delivery, rebuild, reload, room, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -39,6 +40,8 @@ pub(super) struct Core {
     state: State,
     /// The value from when the session was last awake.
     prompt_tokens: u32,
+    /// The model and the effort of which the user knows what the model cannot do.
+    told_effort: Option<(Model, Effort)>,
 }
 
 /// Which part of the session is in memory.
@@ -63,7 +66,17 @@ impl Core {
             Begin::Imported { accepted, .. } => *accepted,
             _ => AcceptedParts::default(),
         };
-        let mut core = Self { host, source, choice, workspace, accepted, front, state: State::New, prompt_tokens: 0 };
+        let mut core = Self {
+            host,
+            source,
+            choice,
+            workspace,
+            accepted,
+            front,
+            state: State::New,
+            prompt_tokens: 0,
+            told_effort: None,
+        };
         match begin {
             Begin::New => {}
             Begin::Resume(id) | Begin::Imported { session: id, .. } => core.resume(&id).await?,
@@ -193,7 +206,9 @@ impl Core {
 
     /// Runs a turn for a message of the user. After an error all messages so far are stored, and the next turn can follow.
     pub(super) async fn turn(&mut self, text: &str, attached: Vec<Part>, stop: &CancellationToken) -> TurnEnd {
-        let end = match self.ready().await {
+        let ready = self.ready().await;
+        self.tell_shortfall();
+        let end = match ready {
             Ok(()) => match &mut self.state {
                 State::Awake(live) => turn::run(&self.host, live, text, attached, stop).await,
                 State::New | State::Idle(_) => Ok(TurnEnd::Interrupted),
@@ -241,6 +256,7 @@ impl Core {
         let choice = Choice {
             model: choice.model.or_else(|| self.choice.model.clone()),
             engine: choice.engine.or_else(|| self.choice.engine.clone()),
+            effort: choice.effort.or(self.choice.effort),
         };
         let host = self.source.host(&choice).await.map_err(|problem| CommandError::Failed { problem })?;
         let is_new = matches!(self.state, State::New);
@@ -282,6 +298,26 @@ impl Core {
         });
         let tokens = hermes_diagnostic::grouped(u64::from(prompt_tokens));
         Some(format!("the next request writes about {tokens} tokens to the cache of {model}{cost}"))
+    }
+
+    /// Lets the model think more or less from the next request on.
+    pub(super) fn choose_effort(&mut self, effort: Effort) {
+        self.choice.effort = Some(effort);
+        self.host.effort = Some(effort);
+        self.told_effort = None;
+        self.tell_shortfall();
+    }
+
+    /// Says once what the model cannot do of the effort that is wanted.
+    fn tell_shortfall(&mut self) {
+        let Some(effort) = self.host.effort else { return };
+        let wanted = (self.host.model.clone(), effort);
+        if self.told_effort.as_ref() != Some(&wanted) {
+            if let Some(line) = thinking::shortfall(&self.host, effort) {
+                self.front.feed.notice(line);
+            }
+            self.told_effort = Some(wanted);
+        }
     }
 
     /// Removes a message of the user and all messages after it. Memory providers first finish storing turns or are stopped;
@@ -352,6 +388,7 @@ impl Core {
                 State::New | State::Idle(_) => self.prompt_tokens,
             },
             context_length: self.host.chain.window(),
+            effort: self.host.effort,
             messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),
         }
     }

@@ -405,6 +405,7 @@ impl HostSource for Process {
                 Arc::new(Rests::new(Duration::ZERO)),
             )),
             model,
+            effort: choice.effort,
             engine,
             settings: Settings {
                 max_turns: 8,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use hermes_models::Effort;
 use hermes_plugin_host::PluginSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
@@ -133,6 +134,33 @@ impl JsonSchema for WhileBusy {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
+    }
+}
+
+/// A reasoning effort, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct ReasoningEffort(pub Effort);
+
+impl<'de> Deserialize<'de> for ReasoningEffort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(deserializer)?;
+        let found = Effort::parse(&given).map(Self);
+        found.ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the names of efforts"))
+    }
+}
+
+impl JsonSchema for ReasoningEffort {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ReasoningEffort".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Effort::ALL.map(Effort::as_str) })
     }
 }
 

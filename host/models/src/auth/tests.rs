@@ -148,6 +148,7 @@ async fn ask(session: &dyn Provider) -> Result<String, ModelError> {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     Ok(session.attempt(&request, &mut |_| {}).await?.text)
 }

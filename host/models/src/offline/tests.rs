@@ -32,6 +32,7 @@ async fn ask(messages: &[Shown], tools: &str, window: u32) -> (Result<Reply, Mod
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     let mut shown = Vec::new();
     let reply = Offline::new(&model)

@@ -6,7 +6,7 @@ use hermes_conversation::{Media, Part, ProviderPayload, Role, Shown, ToolCall, T
 use serde_json::{Map, Value, json};
 
 use super::{as_blocks, differs, run};
-use crate::{ApiMode, Breakpoints, Dialect, Marks, Prefix, Request, Style, System, ToolChoice, body};
+use crate::{ApiMode, Breakpoints, Dialect, Effort, Marks, Prefix, Request, Style, System, ToolChoice, body};
 
 const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
 
@@ -18,8 +18,11 @@ const EVERY_TURN: &str =
     "signed reasoning stays in every turn, so that sent bytes stay; the API ignores what it does not need";
 const UNSIGNED: &str =
     "reasoning without a signature is only shown: it is not sent as something that the model answered";
-const NOT_REQUESTED: &str = "thinking is not requested: the API would then demand the signed reasoning of the running turn, which a \
-     compaction may leave out";
+const BUDGETS: &str = "more effort never gets a smaller budget";
+const HAIKU: &str = "Haiku thinks since 4.5";
+const REFUSED_EFFORT: &str = "an unknown effort is refused where it is configured";
+const CAP_STAYS: &str = "a cap on output is kept, and thinking gets what it leaves";
+const BETA: &str = "the cap of 128,000 would need a beta header";
 const PAIRED_BEFORE: &str = "the host renders a valid conversation for every wire: a call without a result gets one that says so, \
      and a result without a call is left out";
 const BLOCKS_STAY: &str = "texts of neighbours stay blocks of their own: what was sent is a prefix of what follows";
@@ -52,6 +55,14 @@ pub(super) fn history(messages: &Value) -> (String, Vec<Shown>) {
         });
     }
     (system.join("\n\n"), shown)
+}
+
+/// The effort of a recorded configuration; none for one that is absent or unknown.
+pub(super) fn effort_of(config: &Value) -> Option<Effort> {
+    match config["enabled"].as_bool()? {
+        false => Some(Effort::None),
+        true => Effort::parse(config["effort"].as_str()?),
+    }
 }
 
 fn call_of(call: &Value) -> ToolCall {
@@ -132,6 +143,8 @@ pub(super) fn compared(body: &Value) -> Value {
         let value = match key.as_str() {
             "stream" => continue,
             "system" if value.is_null() => continue,
+            // It is the default, and beside thinking the only value.
+            "temperature" if value == 1 => continue,
             "system" => as_blocks(value),
             "messages" => value
                 .as_array()
@@ -155,6 +168,7 @@ pub(super) fn written(prefix: &Prefix, breakpoints: Breakpoints) -> Value {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
 }
@@ -267,6 +281,11 @@ fn anthropic_request() {
         json!({"model": model, "max_tokens": max_tokens, "system": [{"type": "text", "text": "sys"}],
             "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})
     };
+    let budgeted = |model: &str, max_tokens: u32, budget: u32| {
+        let mut body = asked(model, max_tokens);
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
+        body
+    };
     let mut nullable = asked("claude-sonnet-4-6", 64_000);
     nullable["tool_choice"] = json!({"type": "auto"});
     nullable["tools"] = json!([{"name": "f", "description": "d", "input_schema": {"type": "object", "properties":
@@ -276,20 +295,16 @@ fn anthropic_request() {
         &[
             differs("max-tokens-clamped-to-window", ROOM, asked("claude-sonnet-4-6", 8_164)),
             differs("tools-nullable-union", MENDED_ONLY, nullable),
-            differs("thinking:claude-opus-4-7:medium", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
-            differs("thinking:claude-opus-4-6:xhigh", NOT_REQUESTED, asked("claude-opus-4-6", 128_000)),
-            // The cap of 128,000 would need a beta header.
+            differs("thinking:claude-haiku-4-5:medium", HAIKU, budgeted("claude-haiku-4-5", 64_000, 8_000)),
             differs(
                 "thinking:claude-3-7-sonnet-20250219:xhigh",
-                NOT_REQUESTED,
-                asked("claude-3-7-sonnet-20250219", 64_000),
+                BETA,
+                budgeted("claude-3-7-sonnet-20250219", 64_000, 32_000),
             ),
-            differs("thinking:kimi-k2.5:medium", NOT_REQUESTED, asked("kimi-k2.5", 128_000)),
-            differs("thinking-budget:minimal", NOT_REQUESTED, asked("claude-sonnet-4-5", 64_000)),
-            differs("thinking-effort:high", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
-            differs("thinking-budget:max", NOT_REQUESTED, asked("claude-sonnet-4-5", 64_000)),
-            differs("thinking-effort:bogus", NOT_REQUESTED, asked("claude-opus-4-7", 128_000)),
-            differs("thinking-budget-raises-cap", NOT_REQUESTED, asked("claude-sonnet-4-5", 2_000)),
+            differs("thinking-budget:minimal", BUDGETS, budgeted("claude-sonnet-4-5", 64_000, 2_000)),
+            differs("thinking-budget:max", BUDGETS, budgeted("claude-sonnet-4-5", 64_000, 32_000)),
+            differs("thinking-effort:bogus", REFUSED_EFFORT, asked("claude-opus-4-7", 128_000)),
+            differs("thinking-budget-raises-cap", CAP_STAYS, asked("claude-sonnet-4-5", 2_000)),
         ],
         |input| {
             let (system, messages) = history(&input["messages"]);
@@ -308,6 +323,7 @@ fn anthropic_request() {
                 temperature: None,
                 schema: None,
                 tool_choice: ToolChoice::Auto,
+                effort: effort_of(&input["reasoning_config"]),
             };
             let dialect = Dialect {
                 vendor_names: input["preserve_dots"] != true,

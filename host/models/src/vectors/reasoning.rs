@@ -1,11 +1,11 @@
-//! Reasoning that goes back to providers of chat completions.
+//! Reasoning that goes back to providers of chat completions, and the effort that is configured.
 
 use hermes_conversation::{Part, ProviderPayload, Role};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{messages::history, run};
-use crate::{ApiMode, Style};
+use super::{differs, messages::history, run};
+use crate::{ApiMode, Effort, Style};
 
 /// A provider that demands reasoning in every reply, and one that refuses the member.
 fn style(required: bool) -> Style {
@@ -42,5 +42,32 @@ fn reasoning_echo() {
             expected.as_object_mut().unwrap().retain(|key, _| key != "changed");
             expected
         },
+    );
+}
+
+#[test]
+fn reasoning_effort() {
+    const NAMES: &str = "an effort has one name, and anything else is refused with a list of the names";
+    let refused = |case| differs(case, NAMES, json!({"config": null}));
+    let named = |value: &Value| value.as_str().and_then(Effort::parse);
+    run(
+        "reasoning_effort",
+        &[refused("parse/'false'"), refused("parse/False")],
+        |input| {
+            let effort = match input["op"].as_str().unwrap() {
+                "parse" => named(&input["value"]),
+                _ => {
+                    let table = input["overrides"].as_object().unwrap().iter();
+                    let table = table.filter_map(|(name, value)| Some((name.as_str(), named(value)?)));
+                    Effort::for_model(input["model"].as_str().unwrap(), table)
+                }
+            };
+            let config = effort.map(|effort| match effort {
+                Effort::None => json!({"enabled": false}),
+                effort => json!({"enabled": true, "effort": effort.as_str()}),
+            });
+            json!({"config": config})
+        },
+        Value::clone,
     );
 }

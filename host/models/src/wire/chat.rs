@@ -19,6 +19,7 @@ use crate::{
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
+    reasoning::dial::{self, Dial},
 };
 
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
@@ -63,6 +64,10 @@ impl WireFormat for ChatCompletions {
 
     fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         self::head(request, dialect)
+    }
+
+    fn dial(&self, _model: &str, dialect: &Dialect) -> Option<Dial> {
+        dialect.switch
     }
 
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
@@ -154,7 +159,11 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         response_format,
         tool_choice: (request.tool_choice == ToolChoice::None && request.prefix.tools_len() > 0).then_some("none"),
     };
-    serde_json::to_vec(&head).map_err(|error| error.to_string())
+    let mut head = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
+    if let (Some(effort), Some(dial)) = (request.effort, dialect.switch) {
+        dial::append(&mut head, &dial.members(effort));
+    }
+    Ok(head)
 }
 
 /// Decides by the model's own name, without a vendor before the last slash.

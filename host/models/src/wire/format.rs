@@ -11,6 +11,7 @@ use crate::{
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
+    reasoning::dial::Dial,
 };
 
 /// A wire format: messages to request, events to reply. Implementations hold no state.
@@ -54,6 +55,9 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
 
     /// The JSON object before tools, system prompt and messages: model, limits and options.
     fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String>;
+
+    /// How the thinking of a model is switched; none if it is not known to think.
+    fn dial(&self, model: &str, dialect: &Dialect) -> Option<Dial>;
 
     /// The keys under which the prefix after its tools is sent, in order, each with its range in [`Prefix::bytes`].
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)>;

@@ -76,6 +76,7 @@ mod tests {
             temperature: None,
             schema: None,
             tool_choice: ToolChoice::Auto,
+            effort: None,
         };
         let body = String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap();
         let unmarked = body.replace(crate::Ttl::FiveMinutes.mark(), "");

@@ -3,6 +3,8 @@
 //! Every text is a block of a list, so that a mark is an insertion. Reasoning is sent back
 //! only as the signed blocks that the same model wrote. What the models of a family take is in `family`.
 
+mod thinking;
+
 use std::{borrow::Cow, ops::Range};
 
 use hermes_conversation::{Media, Part, Role, Shown, ToolCall};
@@ -15,11 +17,12 @@ use super::{
     quote, raw, schema, system_list,
 };
 use crate::{
-    Echo, Marks, Prefix, Rendered, Request, Style, assembly,
+    Echo, Effort, Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
     family,
-    prefix::{System, SystemMarks},
+    prefix::{Step, System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
+    reasoning::dial::{self, Dial},
 };
 
 /// Replaces a blank message of the user: the API takes no blank text.
@@ -93,6 +96,10 @@ impl WireFormat for AnthropicMessages {
 
     fn head(&self, request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         self::head(request, dialect)
+    }
+
+    fn dial(&self, model: &str, _dialect: &Dialect) -> Option<Dial> {
+        family::of(model).dial
     }
 
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
@@ -170,17 +177,23 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
         (Some(_), _) | (None, true) => Some(ToolChoice { r#type: "auto", name: None, disable_parallel_tool_use: None }),
         (None, false) => None,
     };
+    let max_tokens = max_tokens(request, dialect, family.output);
+    let thinking = thinking::members(request, family, max_tokens);
+    let thinks = !thinking.is_empty() && request.effort != Some(Effort::None);
+    let sampling = family.sampling && !thinks;
     // Chat completions allow up to 2.
-    let temperature = request.temperature.filter(|temperature| family.sampling && temperature.is_finite());
+    let temperature = request.temperature.filter(|temperature| sampling && temperature.is_finite());
     let head = Head {
         model: &model,
-        max_tokens: max_tokens(request, dialect, family.output),
+        max_tokens,
         stream: true,
         temperature: temperature.map(|temperature| temperature.clamp(0.0, 1.0)),
         tool_choice,
         tools,
     };
-    serde_json::to_vec(&head).map_err(|error| error.to_string())
+    let mut head = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
+    dial::append(&mut head, &thinking);
+    Ok(head)
 }
 
 /// The cap on output, which this format requires: the requested cap, else the family's limit; and at most what the prompt leaves
@@ -234,9 +247,17 @@ fn system(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks {
 fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
+    let mut step = Step::Other;
     let mark = match message.role {
-        Role::Assistant => reply(&mut out, message, style.echo),
+        Role::Assistant => {
+            let reasoned = reply(&mut out, message, style.echo);
+            if !message.tool_calls.is_empty() {
+                step = Step::Calls { reasoned };
+            }
+            out.len() - 1
+        }
         Role::Tool => {
+            step = Step::Result;
             result(&mut out, message);
             out.len() - 1
         }
@@ -247,16 +268,18 @@ fn render(style: Style, message: &Shown) -> Rendered {
             out.len() - 1
         }
     };
-    Rendered::blocks(style, out, Some(mark), side)
+    Rendered::blocks(style, out, Some(mark), side, step)
 }
 
-/// The blocks of a reply, and where a mark can be inserted. The API refuses a mark in reasoning, and a message that ends
+/// The blocks of a reply, and whether it begins with reasoning. The API refuses a mark in reasoning, and a message that ends
 /// with reasoning.
-fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> usize {
+fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> bool {
     let mut ends_with_reasoning = true;
     let sent = |part: &Part| part.payload().filter(|payload| is_reasoning(&payload.data, echo)).is_some();
+    let mut begins_with_reasoning = message.parts.first().is_some_and(sent);
     if echo.demanded && !message.parts.iter().any(sent) {
         out.extend_from_slice(BLANK_THINKING);
+        begins_with_reasoning = true;
     }
     // A message without parts is its text and its calls.
     if message.parts.is_empty() {
@@ -296,7 +319,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> usize {
         separate(out);
         text_block(out, NOTHING_ANSWERED);
     }
-    out.len() - 1
+    begins_with_reasoning
 }
 
 /// Adds a comma if a block precedes.

@@ -25,6 +25,7 @@ use crate::{
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
+    reasoning::dial::{self, Dial},
 };
 
 /// The longest id of a call that the API takes.
@@ -84,6 +85,10 @@ impl WireFormat for Responses {
         self::head(request)
     }
 
+    fn dial(&self, model: &str, _dialect: &Dialect) -> Option<Dial> {
+        models::thinker_of(model).map(|thinker| thinker.dial)
+    }
+
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
         let (instructions, end) = (instructions(prefix), prefix.bytes().len());
         let items = instructions.end..end;
@@ -112,8 +117,6 @@ struct Head<'a> {
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<models::Reasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,13 +153,13 @@ fn head(request: &Request<'_>) -> Result<Vec<u8>, String> {
         }
     };
     let thinker = models::thinker_of(request.model);
+    let effort = request.effort.unwrap_or(models::USUAL);
     let has_tools = request.prefix.tools_len() > 0;
     let head = Head {
         model: request.model,
         stream: true,
         store: false,
-        include: thinker.is_some().then_some([SEALED_REASONING]),
-        reasoning: thinker.and_then(models::Thinker::reasoning),
+        include: thinker.is_some_and(|thinker| thinker.thinks(effort)).then_some([SEALED_REASONING]),
         max_output_tokens: request.max_tokens.map(|cap| cap.max(LEAST_OUTPUT)),
         // Models that think refuse it.
         temperature: request.temperature.filter(|temperature| thinker.is_none() && temperature.is_finite()),
@@ -168,7 +171,11 @@ fn head(request: &Request<'_>) -> Result<Vec<u8>, String> {
         parallel_tool_calls: has_tools.then_some(true),
         prompt_cache_key: cache_key(request.prefix),
     };
-    serde_json::to_vec(&head).map_err(|error| error.to_string())
+    let mut head = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
+    if let Some(thinker) = thinker {
+        dial::append(&mut head, &thinker.dial.members(effort));
+    }
+    Ok(head)
 }
 
 /// Where the instructions are in a prefix, with their quotes; empty where there are none.

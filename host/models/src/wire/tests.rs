@@ -52,6 +52,7 @@ fn text(prefix: &Prefix, breakpoints: Breakpoints) -> String {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
 }

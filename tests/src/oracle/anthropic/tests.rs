@@ -231,3 +231,30 @@ fn invalid_pictures_and_reasoning_are_refused() {
         assert!(refused.contains(rule), "{refused} for {messages}");
     }
 }
+
+#[test]
+fn a_budget_for_thinking_is_below_the_cap_and_its_calls_begin_with_reasoning() {
+    let asked = |thinking: Value, more: Value, opening: Value| {
+        let call = json!({"type": "tool_use", "id": "a", "name": "read_file", "input": {}});
+        let mut blocks = vec![opening, call];
+        blocks.retain(|block| !block.is_null());
+        let mut body = request(json!([user(json!("hi")), said(blocks.into()), user(json!([result("a")]))]));
+        body["thinking"] = thinking;
+        body["max_tokens"] = json!(8_000);
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        check_anthropic_request(&body)
+    };
+    let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let (signed, adaptive) = (thinking("s"), json!({"type": "adaptive"}));
+    assert_eq!(asked(budget(4_000), json!({"temperature": 1}), signed.clone()), Ok(()));
+    assert_eq!(asked(adaptive, json!({}), Value::Null), Ok(()));
+    for (refused, rule) in [
+        (asked(budget(1_000), json!({}), signed.clone()), "a budget of 1000"),
+        (asked(budget(8_000), json!({}), signed.clone()), "a budget of 8000"),
+        (asked(budget(4_000), json!({"temperature": 0.5}), signed.clone()), "another temperature"),
+        (asked(budget(4_000), json!({"tool_choice": {"type": "any"}}), signed), "is demanded"),
+        (asked(budget(4_000), json!({}), Value::Null), "without reasoning"),
+    ] {
+        assert!(refused.as_ref().is_err_and(|why| why.contains(rule)), "{refused:?} for {rule}");
+    }
+}

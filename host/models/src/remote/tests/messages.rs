@@ -195,6 +195,7 @@ async fn a_prefix_of_another_style_is_not_sent() {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     let error = provider(&server).complete(&request, &mut |_| {}).await.unwrap_err();
     assert!(error.to_string().contains("ChatCompletions") && server.requests().is_empty(), "{error}");

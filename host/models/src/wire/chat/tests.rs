@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Breakpoints, Prefix,
+    Breakpoints, Effort, Prefix,
     wire::{
         body,
         tests::{call, shown, turn},
@@ -29,6 +29,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
         temperature: Some(0.7),
         schema: Some(r#"{"type":"object"}"#),
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     assert_eq!(
         String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap(),
@@ -58,6 +59,7 @@ fn what_is_absent_is_left_out() {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     let body = body(&request, &Dialect { stream_options: false, ..Dialect::PLAIN }).unwrap();
     assert_eq!(body, br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
@@ -75,6 +77,7 @@ fn what_is_no_json_is_not_sent() {
         temperature: None,
         schema: Some("{"),
         tool_choice: ToolChoice::Auto,
+        effort: None,
     };
     assert!(body(&request, &Dialect::PLAIN).unwrap_err().to_string().contains("schema of the reply"));
 }
@@ -213,4 +216,29 @@ fn a_provider_that_demands_reasoning_gets_some_in_every_reply() {
         "also where the host says it, and where the reasoning that is shown is of another model"
     );
     assert_eq!(send(&shown(Role::User, "hi")), r#"{"role":"user","content":"hi"}"#);
+}
+
+#[test]
+fn an_effort_adds_members_before_the_tools_and_changes_nothing_behind_them() {
+    let tools = r#"[{"type":"function","function":{"name":"z","parameters":{}}}]"#;
+    let prefix = prefix("be brief", tools, &turn());
+    let url = url::Url::parse("https://api.deepseek.com/v1").unwrap();
+    let switch = crate::reasoning::switch::of("deepseek", &url, "deepseek-v4-pro");
+    let written = |effort: Option<Effort>, switch| {
+        let request = Request {
+            model: "m",
+            prefix: &prefix,
+            breakpoints: Breakpoints::default(),
+            max_tokens: None,
+            temperature: None,
+            schema: None,
+            effort,
+        };
+        String::from_utf8(body(&request, &Dialect { switch, ..Dialect::PLAIN }).unwrap()).unwrap()
+    };
+    let (unasked, high) = (written(None, switch), written(Some(Effort::High), switch));
+    let (head, rest) = unasked.split_once(r#","tools":"#).unwrap();
+    let wish = r#","thinking":{"type":"enabled"},"reasoning_effort":"high""#;
+    assert_eq!(high, format!(r#"{head}{wish},"tools":{rest}"#));
+    assert_eq!(written(Some(Effort::High), None), unasked, "a model that is not known to think");
 }

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::ProviderPayload;
+use serde_json::json;
 
 use super::*;
 use crate::{
-    ApiMode, Breakpoints, Marks, Prefix, ToolChoice, Ttl,
+    ApiMode, Breakpoints, Effort, Marks, Prefix, ToolChoice, Ttl,
     wire::{
         body,
         tests::{call, shown, turn},
@@ -35,6 +36,7 @@ fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
         temperature: Some(0.5),
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     }
 }
 
@@ -230,4 +232,61 @@ fn unsigned_reasoning_goes_back_only_where_every_reply_needs_some() {
     }
     let words = demanding.render(&shown(Role::Assistant, "so"));
     assert_eq!(words.bytes(), format!(r#"{blank},{{"type":"text","text":"so"}}"#).as_bytes());
+}
+
+#[test]
+fn thinking_is_requested_as_the_family_takes_it() {
+    let plain = prefix(System::default(), TOOLS, &[shown(Role::User, "hi")]);
+    let asked = |model: &str, effort: Effort| {
+        let body = written(&Request { effort: Some(effort), ..request(model, &plain) }, &Dialect::PLAIN);
+        let temperature = body.get("temperature").is_some();
+        (body["thinking"].clone(), body["output_config"]["effort"].clone(), temperature)
+    };
+    let budget = |tokens: u32| (json!({"type": "enabled", "budget_tokens": tokens}), Value::Null, false);
+    let adaptive = |word: &str| (json!({"type": "adaptive", "display": "summarized"}), json!(word), false);
+    let off = |sampling: bool| (Value::Null, Value::Null, sampling);
+    let disabled = |sampling: bool| (json!({"type": "disabled"}), Value::Null, sampling);
+    for (model, effort, wanted) in [
+        ("claude-sonnet-4-5", Effort::Minimal, budget(2_000)),
+        ("claude-sonnet-4-5", Effort::Max, budget(32_000)),
+        ("claude-sonnet-4-5", Effort::None, off(true)),
+        // The cap of 32,000 leaves that much.
+        ("claude-opus-4-1", Effort::Max, budget(27_904)),
+        ("claude-3-5-sonnet-latest", Effort::High, off(true)),
+        ("claude-sonnet-4-6", Effort::XHigh, adaptive("max")),
+        ("claude-opus-4-7", Effort::XHigh, adaptive("xhigh")),
+        ("claude-opus-4-7", Effort::None, off(false)),
+        ("claude-opus-5", Effort::None, disabled(false)),
+        ("claude-unreleased-9", Effort::None, adaptive("low")),
+        ("deepseek-v4-pro", Effort::Medium, (json!({"type": "enabled"}), json!("high"), false)),
+        ("kimi-k2.5", Effort::None, disabled(true)),
+        ("glm-5", Effort::High, budget(16_000)),
+    ] {
+        let (thinking, word, temperature) = asked(model, effort);
+        assert_eq!((thinking, word, temperature), wanted, "{model} {effort}");
+    }
+}
+
+#[test]
+fn a_budget_is_requested_only_where_the_api_accepts_it() {
+    let asked = |max_tokens: Option<u32>, schema: Option<&str>, messages: &[Shown]| {
+        let prefix = prefix(System::default(), "", messages);
+        let effort = Some(Effort::High);
+        let request = Request { max_tokens, schema, effort, ..request("claude-sonnet-4-5", &prefix) };
+        written(&request, &Dialect::PLAIN)["thinking"]["budget_tokens"].as_u64()
+    };
+    let hi = [shown(Role::User, "hi")];
+    assert_eq!(asked(None, None, &hi), Some(16_000));
+    assert_eq!(asked(Some(10_000), None, &hi), Some(5_904), "what the cap leaves beside an answer");
+    assert_eq!(asked(Some(5_000), None, &hi), None, "less than the least budget");
+    assert_eq!(asked(None, Some("{}"), &hi), None, "a call is demanded");
+    // The calls of the running turn need reasoning; those of earlier turns do not.
+    assert_eq!(asked(None, None, &turn()), None);
+    let later = [turn(), vec![shown(Role::Assistant, "so"), shown(Role::User, "and?")]].concat();
+    assert_eq!(asked(None, None, &later), Some(16_000));
+    let mut reasoned = turn();
+    let payload = Some(ProviderPayload::untagged(r#"{"type":"thinking","thinking":"hm","signature":"s"}"#.to_owned()));
+    let calls = reasoned[1].tool_calls.iter().cloned().map(Part::ToolCall);
+    reasoned[1].parts = [Part::Reasoning { text: "hm".to_owned(), payload }].into_iter().chain(calls).collect();
+    assert_eq!(asked(None, None, &reasoned), Some(16_000));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Breakpoints,
+    Breakpoints, Effort,
     wire::{
         body,
         tests::{RESPONSES, call, shown, turn},
@@ -29,6 +29,7 @@ fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
         temperature: None,
         schema: None,
         tool_choice: ToolChoice::Auto,
+        effort: None,
     }
 }
 
@@ -99,6 +100,19 @@ fn only_models_that_think_are_asked_for_reasoning_and_they_get_no_temperature() 
         (&plain["include"], &plain["reasoning"], &plain["temperature"]),
         (&Value::Null, &Value::Null, &json!(0.5))
     );
+}
+
+#[test]
+fn an_effort_replaces_the_usual_one_and_none_asks_for_no_reasoning() {
+    let prefix = prefix(System::plain("s"), "", &[shown(Role::User, "hi")]);
+    let of = |model: &str, effort: Effort| {
+        let body = sent(&Request { effort: Some(effort), ..request(model, &prefix) });
+        (body["reasoning"].clone(), !body["include"].is_null())
+    };
+    assert_eq!(of("gpt-5.4", Effort::XHigh), (json!({"effort": "xhigh", "summary": "auto"}), true));
+    assert_eq!(of("gpt-5.4", Effort::None), (Value::Null, false));
+    assert_eq!(of("o3", Effort::None), (json!({"effort": "low", "summary": "auto"}), true), "it always thinks");
+    assert_eq!(of("gpt-4.1", Effort::High), (Value::Null, false));
 }
 
 #[test]
