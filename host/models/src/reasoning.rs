@@ -6,5 +6,5 @@ mod effort;
 pub(crate) mod switch;
 
 pub use echo::Echo;
-pub(crate) use echo::{CONTENT_KEY, DETAILS_KEY, TEXT_KEY};
+pub(crate) use echo::{CALLS_KEY, CONTENT_KEY, DETAILS_KEY, TEXT_KEY};
 pub use effort::{Effort, Thinking};

@@ -6,14 +6,14 @@ mod details;
 
 use std::collections::BTreeMap;
 
-use hermes_conversation::{Part, ProviderPayload, Usage};
+use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
 use serde_json::{Map, Value};
 
 use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, object::ObjectScan, settle};
 use crate::{
     Delta, Echo, Finish, OnDelta, Reply,
     failure::Stated,
-    reasoning::{CONTENT_KEY, DETAILS_KEY, TEXT_KEY},
+    reasoning::{CALLS_KEY, CONTENT_KEY, DETAILS_KEY, TEXT_KEY},
     usage,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct Assembly {
     calls: Vec<Slot>,
     /// For each call, whether its arguments are complete.
     scans: Vec<ObjectScan>,
+    /// For each call, the value of its `extra_content`.
+    extras: Vec<Option<Value>>,
     /// The newest slot of each index on the wire.
     newest: BTreeMap<u64, usize>,
     finish: Option<String>,
@@ -122,8 +124,8 @@ impl Assemble for Assembly {
         if declined && self.calls.is_empty() && finish == Finish::Stop {
             finish = Finish::Refused;
         }
-        let payload = self.payload();
         let (tool_calls, finish) = settle(std::mem::take(&mut self.calls), finish, new_id)?;
+        let payload = self.payload(&tool_calls);
         let mut parts = Vec::new();
         if declined || payload.is_some() {
             if payload.is_some() || !self.reasoning.is_empty() {
@@ -168,6 +170,7 @@ impl Assembly {
             refusal: String::new(),
             calls: Vec::new(),
             scans: Vec::new(),
+            extras: Vec::new(),
             newest: BTreeMap::new(),
             finish: None,
             usage: None,
@@ -185,13 +188,18 @@ impl Assembly {
     }
 
     /// What the provider wants back unchanged. Other members are only for people to read.
-    fn payload(&self) -> Option<ProviderPayload> {
+    fn payload(&self, calls: &[ToolCall]) -> Option<ProviderPayload> {
+        // A call that was cut off or dropped leaves the others without their places.
+        let extras = self.extras.iter().filter(|_| self.extras.len() == calls.len());
+        let of_calls = calls.iter().zip(extras);
+        let extras: Map<_, _> = of_calls.filter_map(|(call, extra)| Some((call.id.clone(), extra.clone()?))).collect();
         let mut members = Map::new();
         for key in self.echo.members {
             let value = match *key {
                 CONTENT_KEY if !self.reasoning_content.is_empty() => self.reasoning_content.clone().into(),
                 TEXT_KEY if !self.reasoning_text.is_empty() => self.reasoning_text.clone().into(),
                 DETAILS_KEY if !self.details.is_empty() => self.details.clone().into(),
+                CALLS_KEY if !extras.is_empty() => extras.clone().into(),
                 _ => continue,
             };
             members.insert((*key).to_owned(), value);
@@ -265,9 +273,13 @@ impl Assembly {
         let at = open.unwrap_or_else(|| {
             self.calls.push(Slot::default());
             self.scans.push(ObjectScan::default());
+            self.extras.push(None);
             self.calls.len() - 1
         });
         self.newest.insert(index, at);
+        if let Some(extra) = call.get(CALLS_KEY).filter(|extra| extra.is_object()) {
+            self.extras[at] = Some(extra.clone());
+        }
         let slot = &mut self.calls[at];
         if !id.is_empty() {
             slot.id = id;

@@ -13,6 +13,9 @@ pub(crate) const CONTENT_KEY: &str = "reasoning_content";
 pub(crate) const DETAILS_KEY: &str = "reasoning_details";
 /// The member of a message with reasoning as one text, as Ollama and Cerebras send it.
 pub(crate) const TEXT_KEY: &str = "reasoning";
+/// The member of a call with the signature of the thought before it, as Gemini sends it. A payload holds these members by the ids
+/// of their calls.
+pub(crate) const CALLS_KEY: &str = "extra_content";
 
 /// What of the reasoning of earlier replies goes back to a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,9 +34,11 @@ impl Echo {
     const DEMANDED: Echo = Echo { members: &[CONTENT_KEY], demanded: true };
     const DETAILS: Echo = Echo { members: &[DETAILS_KEY], demanded: false };
     const TEXT: Echo = Echo { members: &[TEXT_KEY], demanded: false };
+    const OF_CALLS: Echo = Echo { members: &[CALLS_KEY], demanded: false };
 
     /// Every kind of echo that a row may have.
-    pub(crate) const ALL: [Echo; 5] = [Self::RETURNED, Self::NOTHING, Self::DEMANDED, Self::DETAILS, Self::TEXT];
+    pub(crate) const ALL: [Echo; 6] =
+        [Self::RETURNED, Self::NOTHING, Self::DEMANDED, Self::DETAILS, Self::TEXT, Self::OF_CALLS];
 
     /// The echo of a route: by the host, or else by the provider's name, because a proxy passes on what the provider wants.
     pub(crate) fn of(provider: &str, url: &Url) -> Self {
@@ -66,10 +71,11 @@ const ROWS: &[Row] = &[
         echo: Echo::DETAILS,
     },
     Row { providers: &["ollama", "cerebras"], hosts: &["api.cerebras.ai"], echo: Echo::TEXT },
+    Row { providers: &["gemini"], hosts: &["generativelanguage.googleapis.com"], echo: Echo::OF_CALLS },
     // These refuse members that they do not know.
     Row {
-        providers: &["openai", "gemini", "groq", "mistral"],
-        hosts: &["api.openai.com", "generativelanguage.googleapis.com", "api.groq.com", "api.mistral.ai"],
+        providers: &["openai", "groq", "mistral"],
+        hosts: &["api.openai.com", "api.groq.com", "api.mistral.ai"],
         echo: Echo::NOTHING,
     },
 ];
@@ -89,6 +95,7 @@ mod tests {
             ("deepseek", "https://openrouter.ai/api/v1", Echo::DETAILS),
             ("custom", "https://api.cerebras.ai/v1", Echo::TEXT),
             ("ollama", "http://127.0.0.1:11434/v1", Echo::TEXT),
+            ("gemini", "http://127.0.0.1:1/v1", Echo::OF_CALLS),
             ("groq", "https://api.groq.com/openai/v1", Echo::NOTHING),
             ("custom", "https://api.deepseek.com.evil.test/v1", Echo::RETURNED),
             ("custom", "http://127.0.0.1:8000/v1", Echo::RETURNED),
@@ -106,6 +113,7 @@ mod tests {
         let code = |texts: &[&str]| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
         let told = |echo: Echo| match (echo.members, echo.demanded) {
             ([], _) => "nothing".to_owned(),
+            ([CALLS_KEY], _) => format!("`{CALLS_KEY}` of calls"),
             (members, false) => code(members),
             (members, true) => format!("{}, in every reply", code(members)),
         };

@@ -3,10 +3,10 @@
 //! Without marks, contents are texts. On routes with marks they are lists with one part, also without a mark, so that
 //! moving a mark changes no other bytes. Contents with pictures or files are lists of parts.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use hermes_conversation::{Part, Role, Shown, ToolCall, ToolSchema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
@@ -19,7 +19,10 @@ use crate::{
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::ProviderRow,
-    reasoning::dial::{self, Dial},
+    reasoning::{
+        CALLS_KEY,
+        dial::{self, Dial},
+    },
 };
 
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
@@ -123,6 +126,9 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireFunction<'a>,
+    /// What the provider wants back with the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
@@ -131,11 +137,12 @@ struct WireFunction<'a> {
     arguments: &'a str,
 }
 
-impl<'a> From<&'a ToolCall> for WireCall<'a> {
-    fn from(call: &'a ToolCall) -> Self {
+impl<'a> WireCall<'a> {
+    fn new(call: &'a ToolCall, extra_content: Option<&'a RawValue>) -> Self {
         // Providers parse the arguments, and refuse the whole conversation if a model wrote invalid ones.
         let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
-        Self { id: &call.id, r#type: "function", function: WireFunction { name: &call.name, arguments } }
+        let function = WireFunction { name: &call.name, arguments };
+        Self { id: &call.id, r#type: "function", function, extra_content }
     }
 }
 
@@ -230,7 +237,9 @@ fn render(style: Style, message: &Shown) -> Rendered {
     }
     if !message.tool_calls.is_empty() {
         out.extend_from_slice(br#","tool_calls":"#);
-        let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(WireCall::from).collect();
+        let extras = extras(message, style.echo);
+        let of = |call: &ToolCall| extras.get(call.id.as_str()).copied();
+        let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(|call| WireCall::new(call, of(call))).collect();
         write(&mut out, &calls);
     }
     if message.role == Role::Assistant {
@@ -307,6 +316,18 @@ fn reasoning(out: &mut Vec<u8>, message: &Shown, echo: Echo) {
     }
 }
 
+/// What the provider wants back with each call, by the ids of the calls.
+fn extras(message: &Shown, echo: Echo) -> BTreeMap<Cow<'_, str>, &RawValue> {
+    #[derive(Deserialize)]
+    struct OfCalls<'a> {
+        #[serde(borrow)]
+        extra_content: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    }
+    let payloads = message.parts.iter().filter_map(Part::payload).filter(|_| echo.members.contains(&CALLS_KEY));
+    let read = payloads.filter_map(|payload| serde_json::from_str::<OfCalls<'_>>(&payload.data).ok());
+    read.flat_map(|payload| payload.extra_content).filter(|(_, extra)| is_object(extra.get())).collect()
+}
+
 /// Appends the members of a payload that the provider takes, each as it came, to those of the message. A payload with other
 /// members than those of reasoning is left out: it could replace what the message says, or make the body unreadable.
 fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
@@ -314,7 +335,7 @@ fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
     if !members.keys().all(|key| Echo::ALL.iter().any(|echo| echo.members.contains(key))) {
         return;
     }
-    for (key, value) in members.iter().filter(|(key, _)| echo.members.contains(key)) {
+    for (key, value) in members.iter().filter(|(key, _)| echo.members.contains(key) && **key != CALLS_KEY) {
         out.push(b',');
         quote(out, key);
         out.push(b':');

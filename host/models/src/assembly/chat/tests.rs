@@ -360,3 +360,25 @@ proptest! {
         prop_assert_eq!(calls(&reply), [("c0", "a", texts[0]), ("c1", "b", texts[1])]);
     }
 }
+
+#[test]
+fn the_signature_of_a_thought_is_kept_with_its_call() {
+    let url = url::Url::parse("https://generativelanguage.googleapis.com/v1beta/openai").unwrap();
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let call = |index: u64, id: &str, extra: Value| {
+        let function = json!({"name": "a", "arguments": "{}"});
+        delta(json!({"tool_calls": [{"index": index, "id": id, "function": function, "extra_content": extra}]}))
+    };
+    let read = |provider_url: &url::Url| {
+        let mut assembly = Assembly::new(Echo::of("custom", provider_url));
+        // Parallel calls have one signature, at the first of them.
+        for chunk in [call(0, "c1", signature.clone()), call(1, "c2", Value::Null), finish("tool_calls")] {
+            assembly.take(&chunk, &mut |_| {}).unwrap();
+        }
+        Box::new(assembly).finish("m", &mut || "made".to_owned()).unwrap()
+    };
+    let reply = read(&url);
+    assert_eq!(kept(&reply), json!({"extra_content": {"c1": signature}}));
+    assert_eq!(reply.parts.len(), 3);
+    assert_eq!(read(&url::Url::parse("http://127.0.0.1:1/v1").unwrap()).parts, []);
+}

@@ -242,3 +242,25 @@ fn an_effort_adds_members_before_the_tools_and_changes_nothing_behind_them() {
     assert_eq!(high, format!(r#"{head}{wish},"tools":{rest}"#));
     assert_eq!(written(Some(Effort::High), None), unasked, "a model that is not known to think");
 }
+
+#[test]
+fn the_signature_of_a_thought_goes_back_with_its_call() {
+    let url = url::Url::parse("https://generativelanguage.googleapis.com/v1beta/openai").unwrap();
+    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url);
+    let signature = r#"{"google":{"thought_signature":"c2ln\u003d"}}"#;
+    let payload = format!(r#"{{"extra_content":{{"c1":{signature},"other":{{}},"c2":7}}}}"#);
+    let send = |style: Style, payload: &str| {
+        let calls = vec![call("c1", "{}"), call("c2", "{}")];
+        let payload = Some(ProviderPayload::untagged(payload.to_owned()));
+        let reasoning = Part::Reasoning { text: String::new(), payload };
+        let parts = [reasoning].into_iter().chain(calls.iter().cloned().map(Part::ToolCall)).collect();
+        let message = Shown { parts, tool_calls: calls, ..shown(Role::Assistant, "") };
+        String::from_utf8(style.render(&message).bytes().to_vec()).unwrap()
+    };
+    let plain = send(Style::PLAIN, &payload);
+    assert!(!plain.contains("extra_content"), "{plain}");
+    let function = r#""function":{"name":"read_file","arguments":"{}"}"#;
+    let wanted = plain.replacen(&format!("{function}}}"), &format!(r#"{function},"extra_content":{signature}}}"#), 1);
+    assert_eq!(send(style, &payload), wanted);
+    assert_eq!(send(style, r#"{"reasoning_content":"hm"}"#), plain);
+}
