@@ -118,12 +118,20 @@ fn names() -> Vec<&'static str> {
 
 fn known(name: &str) -> Result<&'static ProviderRow, Failure> {
     let name = name.trim().to_lowercase();
-    ProviderRow::by_id(&name).ok_or_else(|| {
-        let near = most_similar(&name, names().into_iter().map(str::to_owned));
-        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-        let fix = format!("{near}The providers are {}; --base-url takes any other server", names().join(", "));
-        Failure::new(Kind::Usage, FAILED, format!("there is no provider `{name}`"), fix)
-    })
+    let unusable = |why: String, fix: String| Failure::new(Kind::Usage, FAILED, why, fix);
+    match ProviderRow::by_name(&name) {
+        Some(row) if row.base_url.is_some() => Ok(row),
+        Some(row) => {
+            let fix = "give the address of your own API with --base-url URL, and its key with --key";
+            Err(unusable(format!("{} has another address for each customer", row.id), fix.to_owned()))
+        }
+        None => {
+            let near = most_similar(&name, names().into_iter().map(str::to_owned));
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let fix = format!("{near}The providers are {}; --base-url takes any other server", names().join(", "));
+            Err(unusable(format!("there is no provider `{name}`"), fix))
+        }
+    }
 }
 
 /// Lets the user choose a provider. The first one whose key is set is suggested.

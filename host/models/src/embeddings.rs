@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::assembly::Unread;
 use crate::assembly::answer::Slot;
-use crate::endpoint::{Effort, Endpoint, Patience};
+use crate::endpoint::{Endpoint, Patience, Persistence};
 use crate::{ApiMode, Logins, ModelError, Route};
 
 /// An embedding model behind an endpoint.
@@ -56,7 +56,7 @@ impl EmbeddingEndpoint {
         let slot = Slot::new();
         let assembly = || slot.assembly(read);
         self.endpoint
-            .complete(body.to_string().into_bytes(), &self.model, &assembly, &mut |_| {}, Effort::Full)
+            .complete(body.to_string().into_bytes(), &self.model, &assembly, &mut |_| {}, Persistence::Full)
             .await?;
         slot.take().ok_or_else(|| ModelError::unsendable("the answer has no vectors".to_owned()))
     }

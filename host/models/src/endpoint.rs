@@ -3,7 +3,7 @@
 //! Each provider has one client, which is created at the first request and reuses its connections. Redirects are off, because
 //! the key would be sent along. A request is retried only before anything of its reply was shown.
 
-mod effort;
+mod persistence;
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use serde_json::Value;
 use sse_stream::SseByteStream;
 use url::Url;
 
-pub(crate) use self::effort::Effort;
+pub(crate) use self::persistence::Persistence;
 
 use crate::{
     ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
@@ -406,11 +406,11 @@ impl Endpoint {
         model: &str,
         assembly: &(dyn Fn() -> Box<dyn Assemble> + Send + Sync),
         on_delta: OnDelta<'_>,
-        effort: Effort,
+        persistence: Persistence,
     ) -> Result<Reply, ModelError> {
         let body = Bytes::from(body);
-        let most = effort.tries();
-        let keep_trying = if effort == Effort::Full { self.patience.keep_trying } else { Duration::ZERO };
+        let most = persistence.tries();
+        let keep_trying = if persistence == Persistence::Full { self.patience.keep_trying } else { Duration::ZERO };
         let mut failures = 0;
         let begun = Instant::now();
         let mut reconnected = false;
@@ -447,7 +447,7 @@ impl Endpoint {
                     continue;
                 }
                 // What the server asks for counts, else our own delay. Nobody waits for hours.
-                Again::Later(Some(asked)) if asked > effort.longest_wait() => return Err(error),
+                Again::Later(Some(asked)) if asked > persistence.longest_wait() => return Err(error),
                 Again::Later(asked) if !shown => {
                     failures += 1;
                     let own = wait::delay(failures, self.patience.retry);

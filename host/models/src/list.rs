@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::assembly::Unread;
 use crate::assembly::answer::Slot;
-use crate::endpoint::{Effort, Endpoint, Patience};
+use crate::endpoint::{Endpoint, Patience, Persistence};
 use crate::price::{Price, price};
 use crate::window::{LEAST_WINDOW, family_window};
 use crate::{Logins, ModelError, Route};
@@ -45,7 +45,7 @@ impl ListedModel {
 pub async fn list_models(route: &Route, logins: &Logins) -> Result<Vec<ListedModel>, ModelError> {
     let endpoint = Endpoint::for_models(route, logins, Patience::for_route(route))?;
     let slot = Slot::new();
-    endpoint.complete(Vec::new(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, Effort::Full).await?;
+    endpoint.complete(Vec::new(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, Persistence::Full).await?;
     let mut listed = slot.take().unwrap_or_default();
     listed.sort_by(|left, right| left.name.cmp(&right.name));
     listed.dedup_by(|left, right| left.name == right.name);

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     Delta, Effort, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style, Thinking,
     auth::ReadKey,
-    endpoint::{Effort, Endpoint, Patience},
+    endpoint::{Endpoint, Patience, Persistence},
     wire::{self, Dialect},
 };
 
@@ -33,22 +33,32 @@ impl Remote {
 }
 
 impl Remote {
-    async fn send(&self, request: &Request<'_>, on_delta: OnDelta<'_>, effort: Effort) -> Result<Reply, ModelError> {
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        on_delta: OnDelta<'_>,
+        persistence: Persistence,
+    ) -> Result<Reply, ModelError> {
         let body = wire::body(request, &self.dialect)?;
         let format = self.style.mode.format();
-        self.endpoint.complete(body, request.model, &|| format.assembly(request), on_delta, effort).await
+        self.endpoint.complete(body, request.model, &|| format.assembly(request), on_delta, persistence).await
     }
 
-    async fn ask(&self, request: &Request<'_>, on_delta: OnDelta<'_>, effort: Effort) -> Result<Reply, ModelError> {
+    async fn ask(
+        &self,
+        request: &Request<'_>,
+        on_delta: OnDelta<'_>,
+        persistence: Persistence,
+    ) -> Result<Reply, ModelError> {
         request.fits(self.style)?;
-        let replied = self.send(request, on_delta, effort).await;
+        let replied = self.send(request, on_delta, persistence).await;
         // The prompt fits; only the cap, which is an estimate, is too high.
         if let Err(ModelError::TooLong { message, .. } | ModelError::BadRequest { message, .. }) = &replied
             && let Some(room) = self.style.mode.format().output_room(message)
             && request.max_tokens.is_none_or(|cap| room < cap)
         {
             on_delta(Delta::Notice(&format!("the provider accepts a reply of at most {room} tokens; asking for that")));
-            return self.send(&Request { max_tokens: Some(room), ..*request }, on_delta, effort).await;
+            return self.send(&Request { max_tokens: Some(room), ..*request }, on_delta, persistence).await;
         }
         replied
     }
@@ -65,7 +75,7 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, Effort::Full).await
+        self.ask(request, on_delta, Persistence::Full).await
     }
 
     async fn attempt(
@@ -73,7 +83,7 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, Effort::Once).await
+        self.ask(request, on_delta, Persistence::Once).await
     }
 
     async fn complete_briefly(
@@ -81,7 +91,7 @@ impl Provider for Remote {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, Effort::Brief).await
+        self.ask(request, on_delta, Persistence::Brief).await
     }
 
     fn thinking(&self, model: &str, effort: Effort) -> Thinking {

@@ -26,10 +26,13 @@ fn last_said(body: &Value) -> String {
     messages.last().filter(|message| message["role"] == "user").map(Value::to_string).unwrap_or_default()
 }
 
+/// A home, and a check of the requests in its wire format.
+type CheckedHome = (Home, fn(&Value));
+
 /// A home whose turns make two requests with tools, in each wire format that the server speaks.
-fn homes(server: &Server) -> [(Home, fn(&Value)); 2] {
-    let chat: (Home, fn(&Value)) = (Home::with(server), assert_valid_request);
-    let anthropic: (Home, fn(&Value)) = (Home::with_anthropic(server), assert_valid_anthropic_request);
+fn homes(server: &Server) -> [CheckedHome; 2] {
+    let chat: CheckedHome = (Home::with(server), assert_valid_request);
+    let anthropic: CheckedHome = (Home::with_anthropic(server), assert_valid_anthropic_request);
     for (home, _) in [&chat, &anthropic] {
         home.write_workspace("notes.txt", "The office closes at five.");
         home.set("agent.max_turns", json!(2));

@@ -71,6 +71,7 @@ fn a_request_for_text_alone_keeps_every_byte_that_a_cache_compares() {
             temperature: None,
             schema: None,
             tool_choice,
+            effort: None,
         };
         String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
     };

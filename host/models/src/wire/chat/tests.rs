@@ -232,6 +232,7 @@ fn an_effort_adds_members_before_the_tools_and_changes_nothing_behind_them() {
             max_tokens: None,
             temperature: None,
             schema: None,
+            tool_choice: ToolChoice::Auto,
             effort,
         };
         String::from_utf8(body(&request, &Dialect { switch, ..Dialect::PLAIN }).unwrap()).unwrap()

@@ -11,7 +11,7 @@ const BRIEF_WAIT: Duration = Duration::from_secs(10);
 
 /// What is done to get a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effort {
+pub(crate) enum Persistence {
     /// One try.
     Once,
     /// A few tries with short waits: the caller has another model.
@@ -20,14 +20,14 @@ pub(crate) enum Effort {
     Full,
 }
 
-impl Effort {
+impl Persistence {
     /// How often a request is sent at least, if its failures may pass.
     pub(super) fn tries(self) -> u32 {
-        if self == Effort::Once { 1 } else { TRIES }
+        if self == Persistence::Once { 1 } else { TRIES }
     }
 
     /// The longest wait that a server may ask for.
     pub(super) fn longest_wait(self) -> Duration {
-        if self == Effort::Full { wait::LONGEST_ASKED } else { BRIEF_WAIT }
+        if self == Persistence::Full { wait::LONGEST_ASKED } else { BRIEF_WAIT }
     }
 }
