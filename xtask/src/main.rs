@@ -13,6 +13,7 @@ mod memory_services;
 mod natives;
 mod processes;
 mod responder;
+mod round_trips;
 mod sdk_check;
 mod startup;
 
@@ -59,6 +60,9 @@ usage: cargo xtask COMMAND
                 measure the assembly of a request at 10, 1,000 and 10,000 messages
   bench sessions
                 measure memory per idle session, and the time to wake one
+  bench round-trips [--sizes N,N,…] [--engines NAME,NAME,…] [--trips N] [--binary PATH]
+                measure the time from the end of a reply to the next request in sessions of 0, 1,000, 5,000 and 20,000
+                messages, with a tool call and two commits in between
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
                 measure appending and searching in small and large stores
   bench questions [--sizes N,N,…] [--questions N] [--folder PATH]
@@ -111,6 +115,7 @@ fn run(arguments: &[String]) -> Result<()> {
             measured(&repository, "hermes-runtime", "plugins", &[])
         }
         ["bench", "sessions"] => sessions(&repository),
+        ["bench", "round-trips", options @ ..] => round_trips::run(&repository, &round_trips::Options::parse(options)?),
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
         ["bench", "questions", options @ ..] => measured(&repository, "hermes-store", "questions", options),
         [] | ["help" | "-h" | "--help"] => {
