@@ -6,6 +6,7 @@
 
 mod attempt;
 mod failure;
+mod ledger;
 mod route;
 
 use std::collections::{HashMap, HashSet};
@@ -25,6 +26,7 @@ use crate::report::NoticeSender;
 use crate::serving::{ModelChain, ServedModel};
 use attempt::{Shown, attempt};
 use failure::Failure;
+pub(crate) use ledger::AuxiliaryLedger;
 use route::{Identity, Route};
 
 /// How long a model is skipped after its provider demanded payment.
@@ -120,14 +122,22 @@ impl Unpaid {
     }
 }
 
-/// Answers the model requests of a session's plugins.
+/// The asker of requests that no plugin makes.
+const HOST: &str = "hermes";
+
+/// Answers the model requests of a session's plugins. Clones share everything but the plugin.
+#[derive(Clone)]
 pub(crate) struct Auxiliary {
     /// The models of the session.
     chain: Arc<ModelChain>,
     models: AuxiliaryModels,
     notices: NoticeSender,
     /// Tasks whose substitute model was already reported.
-    reported: Mutex<HashSet<String>>,
+    reported: Arc<Mutex<HashSet<String>>>,
+    /// Who asks.
+    plugin: String,
+    /// Where requests are recorded; nowhere in tests.
+    ledger: Option<AuxiliaryLedger>,
 }
 
 /// The retry rules of a task.
@@ -141,7 +151,12 @@ struct RetryRules {
 
 impl Auxiliary {
     pub(crate) fn new(chain: Arc<ModelChain>, models: AuxiliaryModels, notices: NoticeSender) -> Self {
-        Self { chain, models, notices, reported: Mutex::default() }
+        Self { chain, models, notices, reported: Arc::default(), plugin: HOST.to_owned(), ledger: None }
+    }
+
+    /// Records every request.
+    pub(crate) fn recorded_in(self, ledger: AuxiliaryLedger) -> Self {
+        Self { ledger: Some(ledger), ..self }
     }
 
     /// The models that can serve a task, in the order in which they are tried.
@@ -208,7 +223,7 @@ impl Auxiliary {
     ) -> Result<Reply, Failure> {
         let mut tries = 0;
         loop {
-            let failure = match attempt(who, request, rules.timeout, false, shown).await {
+            let failure = match self.attempt(who, request, rules.timeout, false, shown).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
@@ -221,10 +236,31 @@ impl Auxiliary {
             tokio::time::sleep(pause(tries)).await;
             if limited {
                 // No other model can serve the task, so the provider waits as long as the server demands.
-                return attempt(who, request, rules.timeout, true, shown).await;
+                return self.attempt(who, request, rules.timeout, true, shown).await;
             }
             tries += 1;
         }
+    }
+
+    /// Makes one attempt, with its row in the ledger.
+    async fn attempt(
+        &self,
+        who: &Route,
+        request: &ModelRequest,
+        timeout: Duration,
+        patient: bool,
+        shown: &Shown<'_>,
+    ) -> Result<Reply, Failure> {
+        let Some(ledger) = &self.ledger else { return attempt(who, request, timeout, patient, shown).await };
+        let row = ledger.begin(&self.plugin, &request.task, &who.model).await;
+        let replied = attempt(who, request, timeout, patient, shown).await;
+        match &replied {
+            Ok(reply) => ledger.complete(row, reply.usage, &reply.model).await,
+            // The provider read the request and charges for it.
+            Err(failure) if failure.is_charged() => {}
+            Err(_) => ledger.withdraw(&row).await,
+        }
+        replied
     }
 
     /// Reports once per session and task that another model served than the configured one.
@@ -294,6 +330,10 @@ impl Models for Auxiliary {
             }
         }
         Err(first_fault.unwrap_or_else(|| self.all_unpaid(task, &routes)))
+    }
+
+    fn of_plugin(&self, plugin: &str) -> Option<Arc<dyn Models>> {
+        Some(Arc::new(Self { plugin: plugin.to_owned(), ..self.clone() }))
     }
 
     fn count_tokens(&self, text: &str) -> u32 {

@@ -12,6 +12,10 @@ use hermes_models::{EmbeddingEndpoint, ModelError};
 use hermes_plugin_host::services::{EmbeddingModel, EmbeddingRequest, Embeddings, Vectors};
 use hermes_plugin_host::{Fault, FaultKind};
 
+use crate::auxiliary::AuxiliaryLedger;
+
+/// The task of the ledger's rows.
+const TASK: &str = "embeddings";
 /// The configuration key of the embedding model.
 const SECTION: &str = "auxiliary.embeddings";
 
@@ -35,11 +39,48 @@ impl EmbeddingSource {
     pub fn service(&self) -> Arc<dyn Embeddings> {
         Arc::clone(&self.0)
     }
+
+    /// The model for the plugins of a session, with a row in the ledger for each request.
+    pub(crate) fn recorded_in(&self, ledger: AuxiliaryLedger) -> Arc<dyn Embeddings> {
+        Arc::new(Recorded { model: Arc::clone(&self.0), plugin: String::new(), ledger })
+    }
 }
 
 impl fmt::Debug for EmbeddingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EmbeddingSource")
+    }
+}
+
+/// A model whose requests are recorded.
+struct Recorded {
+    model: Arc<dyn Embeddings>,
+    /// Who asks.
+    plugin: String,
+    ledger: AuxiliaryLedger,
+}
+
+#[async_trait]
+impl Embeddings for Recorded {
+    async fn resolve(&self) -> Result<EmbeddingModel, Fault> {
+        self.model.resolve().await
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Vectors, Fault> {
+        let EmbeddingModel { provider, name, .. } = self.model.resolve().await?;
+        let model = Model { provider, name, context_length: 0 };
+        let row = self.ledger.begin(&self.plugin, TASK, &model).await;
+        let answered = self.model.embed(request).await;
+        match &answered {
+            Ok(vectors) => self.ledger.complete(row, Some(vectors.usage), &vectors.model).await,
+            Err(_) => self.ledger.withdraw(&row).await,
+        }
+        answered
+    }
+
+    fn of_plugin(&self, plugin: &str) -> Option<Arc<dyn Embeddings>> {
+        let (model, plugin, ledger) = (Arc::clone(&self.model), plugin.to_owned(), self.ledger.clone());
+        Some(Arc::new(Self { model, plugin, ledger }))
     }
 }
 

@@ -102,7 +102,8 @@ enum Bytes {
 
 /// A request without its reply.
 pub(crate) struct PendingRequest {
-    record: RequestRecord,
+    /// Its row without a report.
+    pub(crate) record: RequestRecord,
     elapsed: Duration,
 }
 

@@ -366,7 +366,13 @@ async fn ask(
     }
     check_validity(live);
     let estimate = live.estimate();
-    let pending = live.prefix.outgoing.begin_request(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
+    let mut pending = live.prefix.outgoing.begin_request(&live.prefix.frozen, &live.log.journal, live.log.clock.now());
+    // A process that dies during the request leaves this row, for which the provider may charge.
+    match host.store.record_request(&live.log.session, &pending.record).await {
+        Ok(number) => pending.record.number = number,
+        // A missing ledger entry must not end the turn.
+        Err(error) => tracing::warn!(%error, "a request was not recorded in the ledger"),
+    }
     let request = Request {
         model: &model.name,
         prefix: live.prefix.outgoing.prefix(),
@@ -418,19 +424,21 @@ async fn ask(
         Some(Err(error)) => {
             // The provider read the request and bills it, although the reply is incomplete.
             if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
-                record_request(host, live, pending, None, None).await;
+                complete_request(host, live, pending, None, None).await;
+            } else if let Err(error) = host.store.withdraw_request(&live.log.session, pending.record.number).await {
+                tracing::warn!(%error, "a refused request stays in the ledger");
             }
             return Ok(Replied::Failed { error, shown });
         }
         None => {
-            record_request(host, live, pending, None, None).await;
+            complete_request(host, live, pending, None, None).await;
             return Ok(Replied::Stopped(partial));
         }
     };
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     live.plugins.dispatcher.after_model(&reply.model, reply.usage.unwrap_or_default(), elapsed);
     room::counted(host, live, estimate, reply.usage).await;
-    record_request(host, live, pending, reply.usage, Some(&reply.model)).await;
+    complete_request(host, live, pending, reply.usage, Some(&reply.model)).await;
     serving::answered(host);
     learned::accepted(host, reply.usage).await;
     Ok(Replied::Whole(Box::new(reply)))
@@ -447,8 +455,8 @@ fn scrubbed(mut reply: Reply) -> Reply {
     reply
 }
 
-/// Records the request in the ledger. `answered` is the model that the reply names.
-async fn record_request(
+/// Completes the row of a request. `answered` is the model that the reply names.
+async fn complete_request(
     host: &Host,
     live: &mut Live,
     pending: PendingRequest,
@@ -456,9 +464,8 @@ async fn record_request(
     answered: Option<&str>,
 ) {
     let record = live.prefix.outgoing.finish_request(pending, usage, answered);
-    if let Err(error) = host.store.record_request(&live.log.session, &record).await {
-        // A missing ledger entry must not end the turn.
-        tracing::warn!(%error, "a request was not recorded in the ledger");
+    if let Err(error) = host.store.complete_request(&live.log.session, &record).await {
+        tracing::warn!(%error, "a request was not completed in the ledger");
     }
 }
 

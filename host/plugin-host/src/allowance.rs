@@ -26,7 +26,8 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     /// Limits the models to the grant; returns them unchanged if the grant has no limits.
-    pub(crate) fn of(models: Arc<dyn Models>, plugin: &str, granted: Option<&Llm>) -> Arc<dyn Models> {
+    pub(crate) fn of(models: &Arc<dyn Models>, plugin: &str, granted: Option<&Llm>) -> Arc<dyn Models> {
+        let models = models.of_plugin(plugin).unwrap_or_else(|| Arc::clone(models));
         match granted {
             Some(granted) if *granted != Llm::default() => {
                 Arc::new(Self { models, plugin: plugin.to_owned(), granted: granted.clone(), used: AtomicU64::new(0) })
@@ -191,6 +192,10 @@ mod tests {
         }
     }
 
+    fn bytes() -> Arc<dyn Models> {
+        Arc::new(Bytes)
+    }
+
     fn asks(task: &str, text: &str) -> ModelRequest {
         let messages = vec![PromptMessage::text(Role::User, text)];
         ModelRequest { task: task.into(), messages, max_tokens: Some(10), temperature: None, schema: None }
@@ -199,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn a_grant_for_some_tasks_denies_others() {
         let granted = Llm { tasks: Some(vec!["compression".into()]), budget: None };
-        let models = Allowance::of(Arc::new(Bytes), "mine", Some(&granted));
+        let models = Allowance::of(&bytes(), "mine", Some(&granted));
         assert!(models.resolve("compression").is_ok() && models.complete(asks("compression", "a")).await.is_ok());
         for fault in [models.resolve("memory").unwrap_err(), models.complete(asks("memory", "a")).await.unwrap_err()] {
             assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Denied, "task"));
@@ -209,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_budget_pays_for_answered_calls_and_not_for_failed_ones() {
-        let models = Allowance::of(Arc::new(Bytes), "mine", Some(&Llm { tasks: None, budget: Some(40) }));
+        let models = Allowance::of(&bytes(), "mine", Some(&Llm { tasks: None, budget: Some(40) }));
         for text in ["fail", "12345", "fail", "1234567890"] {
             let _ = models.complete(asks("any", text)).await;
         }
@@ -219,7 +224,7 @@ mod tests {
     }
     #[tokio::test]
     async fn an_endless_reply_ends_with_the_budget() {
-        let models = Allowance::of(Arc::new(Bytes), "mine", Some(&Llm { tasks: None, budget: Some(100) }));
+        let models = Allowance::of(&bytes(), "mine", Some(&Llm { tasks: None, budget: Some(100) }));
         let pieces = Pieces::kept();
         let fault = models.stream(asks("any", "endless"), &pieces).await.unwrap_err();
         assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::Exhausted, "budget"));
@@ -229,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_is_dropped_half_way_is_paid() {
-        let models = Allowance::of(Arc::new(Bytes), "mine", Some(&Llm { tasks: None, budget: Some(100) }));
+        let models = Allowance::of(&bytes(), "mine", Some(&Llm { tasks: None, budget: Some(100) }));
         let pieces = Pieces::kept();
         {
             let mut running = models.stream(asks("any", "endless"), &pieces);

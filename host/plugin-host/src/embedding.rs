@@ -22,7 +22,7 @@ impl SelectedEmbedder {
     /// The embeddings that a plugin of the session gets.
     pub(crate) fn for_plugin(&self, plugin: &str, outside: &Arc<dyn Embeddings>) -> Arc<dyn Embeddings> {
         match &self.name {
-            None => Arc::clone(outside),
+            None => outside.of_plugin(plugin).unwrap_or_else(|| Arc::clone(outside)),
             Some(name) if name == plugin => Arc::new(OfTheEmbedder),
             Some(name) => Arc::new(ByPlugin { name: name.clone(), plugin: Arc::clone(&self.plugin) }),
         }

@@ -159,7 +159,7 @@ impl Selected {
             reporter: web::redacting((around.reporters)(&manifest.name), &http),
             clock: around.clock.clone(),
             random: around.random.clone(),
-            models: allowance::Allowance::of(around.models.clone(), &manifest.name, permissions.llm.as_ref()),
+            models: allowance::Allowance::of(&around.models, &manifest.name, permissions.llm.as_ref()),
             // Selecting a plugin as engine or memory provider is consent to share the conversation with it.
             may_ask: permissions.llm.is_some() || serves_the_session,
             embeddings: embedder.for_plugin(&manifest.name, &around.embeddings),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PromptNumber;
 
-/// A request that was sent.
+/// A request that was sent. Its row is written before: a process that dies meanwhile leaves it without a report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Counted from 1 in each session; assigned by the store.
@@ -53,6 +53,29 @@ pub struct RequestRecord {
     /// Payloads that it left out: another model wrote them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub payloads_dropped: u32,
+}
+
+/// A request beside the conversation: of a plugin, or of one of the host's own tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuxiliaryRecord {
+    /// Assigned by the store.
+    pub number: u64,
+    /// The plugin; `hermes` for the host.
+    pub plugin: String,
+    /// The task, such as `compression`.
+    pub task: String,
+    /// Unix time in milliseconds.
+    pub sent_at: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The model that was asked.
+    pub model: String,
+    /// The model that answered, if the reply names another one.
+    pub answered_by: Option<String>,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
+    /// Cost in US dollars, if the price is known.
+    pub cost: Option<f64>,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -9,8 +9,8 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery, PromptNumber,
-    QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView, ViewRecord,
+    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery,
+    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView, ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -152,6 +152,22 @@ pub trait SessionStore: Send + Sync {
 
     /// Adds a request to the ledger and to the session's totals, and returns its number. The given number is ignored.
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError>;
+
+    /// Adds to a recorded request what came of it, by its number: cause, model, usage and costs. Its usage and cost are added to
+    /// the session's totals. A request is completed at most once.
+    async fn complete_request(&self, id: &SessionId, request: &RequestRecord) -> Result<(), StoreError>;
+
+    /// Removes a recorded request that no provider took.
+    async fn withdraw_request(&self, id: &SessionId, number: u64) -> Result<(), StoreError>;
+
+    /// Adds a request beside the conversation, and returns its number. It is no part of the session's totals.
+    async fn record_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<u64, StoreError>;
+
+    /// Adds to such a request what came of it, by its number: model, usage and cost.
+    async fn complete_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<(), StoreError>;
+
+    /// Removes such a request that no provider took.
+    async fn withdraw_auxiliary(&self, id: &SessionId, number: u64) -> Result<(), StoreError>;
 
     /// All requests of a session, oldest first, without those of a parent.
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError>;

@@ -62,6 +62,7 @@ mod stats;
 mod testing;
 mod title;
 mod transfer;
+mod usage;
 mod view;
 
 pub use blobs::MAX_STORE_BYTES;
@@ -73,9 +74,9 @@ pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
-    Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, PromptNumber,
-    QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, SessionSummary, StoredView, Totals,
-    ViewRecord,
+    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind,
+    Passage, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, SessionSummary,
+    StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
@@ -85,3 +86,4 @@ pub use repair::{Outcome, Repair, repair};
 pub use search::{Fragment, Hit, Matching, Neighbour, SearchQuery, Sort};
 pub use stats::{Messages, Sizes, Stats};
 pub use transfer::{Exported, Imported, Layout, OfFile, Trust};
+pub use usage::UsageRow;

@@ -9,12 +9,22 @@ use rusqlite::Connection;
 const BEFORE_PARTS: u32 = 5;
 
 /// The older schemas that can be read without a migration.
-pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=7;
+pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=8;
+/// The last schema without the model that answered.
+const BEFORE_ANSWERED_BY: u32 = 7;
 /// The last schema without an outbox.
 const BEFORE_OUTBOX: u32 = 6;
 
 /// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
-/// the temporary schema first. This one adds the column that every older version lacks.
+/// the temporary schema first. This one creates the table that every older version lacks.
+const WITHOUT_AUXILIARY_REQUESTS: &str = "
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE auxiliary_requests (id INTEGER PRIMARY KEY, session_id TEXT, plugin TEXT, task TEXT, sent_at INTEGER, \
+provider TEXT, model TEXT, answered_by TEXT, input_tokens INTEGER, output_tokens INTEGER, cache_read_tokens INTEGER, \
+cache_write_tokens INTEGER, cost REAL);
+";
+
+/// Adds the column that version 7 lacks.
 const WITHOUT_ANSWERED_BY: &str = "
 CREATE TEMP VIEW requests AS SELECT *, NULL AS answered_by FROM main.requests;
 ";
@@ -35,11 +45,15 @@ CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
 
 /// Adapts the tables of an older version to the queries of this version. The file is not changed.
 pub(crate) fn adapt(connection: &Connection, version: u32) -> rusqlite::Result<()> {
-    connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
+    connection.execute_batch(WITHOUT_AUXILIARY_REQUESTS)?;
     if version <= BEFORE_OUTBOX {
         connection.execute_batch(WITHOUT_OUTBOX)?;
     }
-    connection.execute_batch(if version <= BEFORE_PARTS { WITHOUT_PARTS } else { WITHOUT_ANSWERED_BY })
+    match version {
+        ..=BEFORE_PARTS => connection.execute_batch(WITHOUT_PARTS),
+        ..=BEFORE_ANSWERED_BY => connection.execute_batch(WITHOUT_ANSWERED_BY),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +136,7 @@ mod tests {
             assert_eq!(store.conversation(&id).unwrap().len(), 2);
             let requests = store.requests(&id).unwrap();
             assert_eq!((requests.len(), requests[0].answered_by.as_deref()), (1, None), "{version}");
+            assert_eq!(store.usage(0, None).unwrap().len(), 1, "{version}");
         }
     }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery,
-    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
+    AdapterError, AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage,
+    PassageQuery, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
     StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
@@ -235,6 +235,31 @@ impl SessionStore for SqliteSessions {
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, PortError> {
         let (id, request) = (id.clone(), request.clone());
         self.run(move |store| store.record_request(&id, &request)).await
+    }
+
+    async fn complete_request(&self, id: &SessionId, request: &RequestRecord) -> Result<(), PortError> {
+        let (id, request) = (id.clone(), request.clone());
+        self.run(move |store| store.complete_request(&id, &request)).await
+    }
+
+    async fn withdraw_request(&self, id: &SessionId, number: u64) -> Result<(), PortError> {
+        let id = id.clone();
+        self.run(move |store| store.withdraw_request(&id, number)).await
+    }
+
+    async fn record_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<u64, PortError> {
+        let (id, request) = (id.clone(), request.clone());
+        self.run(move |store| store.record_auxiliary(&id, &request)).await
+    }
+
+    async fn complete_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<(), PortError> {
+        let (id, request) = (id.clone(), request.clone());
+        self.run(move |store| store.complete_auxiliary(&id, &request)).await
+    }
+
+    async fn withdraw_auxiliary(&self, id: &SessionId, number: u64) -> Result<(), PortError> {
+        let id = id.clone();
+        self.run(move |store| store.withdraw_auxiliary(&id, number)).await
     }
 
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, PortError> {

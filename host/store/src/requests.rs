@@ -20,12 +20,52 @@ impl Store {
     /// Adds a request to the ledger and to the session's totals. Returns its number; the given number is ignored.
     pub fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError> {
         self.write_unsynced(|connection| {
-            count(connection, id, request)?;
+            count(connection, id, request, 1)?;
             let number: i64 = connection
                 .prepare_cached("SELECT coalesce(max(number), 0) + 1 FROM requests WHERE session_id = ?1")?
                 .query_row([id.as_str()], |row| row.get(0))?;
             put(connection, id, number, request)?;
             Ok(number.cast_unsigned())
+        })
+    }
+
+    /// Adds what came of a recorded request, and its usage and cost to the session's totals. A second completion changes nothing.
+    pub fn complete_request(&self, id: &SessionId, request: &RequestRecord) -> Result<(), StoreError> {
+        let usage = request.usage;
+        self.write_unsynced(|connection| {
+            exists(connection, id)?;
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE requests SET cause = ?3, culprit = ?4, input_tokens = ?5, output_tokens = ?6, \
+                     cache_read_tokens = ?7, cache_write_tokens = ?8, cost = ?9, saved = ?10, lost = ?11, answered_by = ?12 \
+                     WHERE session_id = ?1 AND number = ?2 AND input_tokens IS NULL",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    request.number.cast_signed(),
+                    request.cause,
+                    request.culprit,
+                    usage.map(|usage| usage.input),
+                    usage.map(|usage| usage.output),
+                    usage.map(|usage| usage.cache_read),
+                    usage.map(|usage| usage.cache_write),
+                    request.cost,
+                    request.saved,
+                    request.lost,
+                    request.answered_by,
+                ])?;
+            if changed > 0 { count(connection, id, request, 0) } else { Ok(()) }
+        })
+    }
+
+    /// Removes a recorded request that no provider took. One with a report stays.
+    pub fn withdraw_request(&self, id: &SessionId, number: u64) -> Result<(), StoreError> {
+        self.write_unsynced(|connection| {
+            exists(connection, id)?;
+            let changed = connection
+                .prepare_cached("DELETE FROM requests WHERE session_id = ?1 AND number = ?2 AND input_tokens IS NULL")?
+                .execute(params![id.as_str(), number.cast_signed()])?;
+            if changed > 0 { count(connection, id, &RequestRecord::default(), -1) } else { Ok(()) }
         })
     }
 
@@ -97,13 +137,14 @@ pub(crate) fn each(
     Ok(())
 }
 
-fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Result<(), Fault> {
+/// Adds usage and cost of a request, and so many requests, to the session's totals.
+fn count(connection: &Connection, id: &SessionId, request: &RequestRecord, requests: i64) -> Result<(), Fault> {
     let usage = request.usage.unwrap_or_default();
     let changed = connection
         .prepare_cached(
             "UPDATE sessions SET input_tokens = input_tokens + ?2, output_tokens = output_tokens + ?3, \
              cache_read_tokens = cache_read_tokens + ?4, cache_write_tokens = cache_write_tokens + ?5, \
-             reasoning_tokens = reasoning_tokens + ?6, request_count = request_count + 1, cost = cost + ?7 WHERE id = ?1",
+             reasoning_tokens = reasoning_tokens + ?6, request_count = request_count + ?8, cost = cost + ?7 WHERE id = ?1",
         )?
         .execute(params![
             id.as_str(),
@@ -112,7 +153,8 @@ fn count(connection: &Connection, id: &SessionId, request: &RequestRecord) -> Re
             usage.cache_read,
             usage.cache_write,
             usage.reasoning,
-            request.cost.unwrap_or(0.0)
+            request.cost.unwrap_or(0.0),
+            requests
         ])?;
     known(changed, id)
 }

@@ -16,9 +16,9 @@ use hermes_conversation::{
     BlobId, Draft, Item, Message, MessageId, Model, Role, SessionId, Summary, Usage, View, ViewId,
 };
 use hermes_session_store::{
-    Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent, ParentKind, Passage, PassageQuery,
-    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore, SessionSummary,
-    StoreError, StoredView, Totals, ViewRecord, Words, title,
+    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent, ParentKind, Passage,
+    PassageQuery, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore,
+    SessionSummary, StoreError, StoredView, Totals, ViewRecord, Words, title,
 };
 
 use self::lineage::Lineage;
@@ -58,6 +58,7 @@ struct Entry {
     summaries: Vec<KeptSummary>,
     prompts: Vec<Frozen>,
     requests: Vec<RequestRecord>,
+    auxiliary: Vec<AuxiliaryRecord>,
     faults: BTreeMap<String, EngineFaults>,
 }
 
@@ -210,6 +211,18 @@ impl Entry {
         Session { frozen: self.prompts.last().cloned(), ..self.session.clone() }
     }
 
+    /// Adds usage and cost of a request to the totals.
+    fn count(&mut self, request: &RequestRecord) {
+        let usage = request.usage.unwrap_or_default();
+        let totals = &mut self.session.totals;
+        totals.input += u64::from(usage.input);
+        totals.output += u64::from(usage.output);
+        totals.cache_read += u64::from(usage.cache_read);
+        totals.cache_write += u64::from(usage.cache_write);
+        totals.reasoning += u64::from(usage.reasoning);
+        totals.cost += request.cost.unwrap_or(0.0);
+    }
+
     fn recount(&mut self) {
         let hidden: HashSet<MessageId> = self.rewound.iter().map(|rewound| rewound.message).collect();
         self.session.message_count =
@@ -312,6 +325,7 @@ impl SessionStore for MemoryStore {
             summaries: Vec::new(),
             prompts: Vec::new(),
             requests: Vec::new(),
+            auxiliary: Vec::new(),
             faults: BTreeMap::new(),
         };
         if let Some(frozen) = frozen {
@@ -562,18 +576,58 @@ impl SessionStore for MemoryStore {
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError> {
         let mut state = self.state();
         let entry = state.entry_mut(id)?;
-        let number = entry.requests.len() as u64 + 1;
-        let usage = request.usage.unwrap_or_default();
-        let totals = &mut entry.session.totals;
-        totals.input += u64::from(usage.input);
-        totals.output += u64::from(usage.output);
-        totals.cache_read += u64::from(usage.cache_read);
-        totals.cache_write += u64::from(usage.cache_write);
-        totals.reasoning += u64::from(usage.reasoning);
-        totals.requests += 1;
-        totals.cost += request.cost.unwrap_or(0.0);
+        let number = entry.requests.last().map_or(1, |row| row.number + 1);
+        entry.count(request);
+        entry.session.totals.requests += 1;
         entry.requests.push(RequestRecord { number, ..request.clone() });
         Ok(number)
+    }
+
+    async fn complete_request(&self, id: &SessionId, request: &RequestRecord) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let entry = state.entry_mut(id)?;
+        let open = |row: &&mut RequestRecord| row.number == request.number && row.usage.is_none();
+        if let Some(row) = entry.requests.iter_mut().find(open) {
+            row.cause.clone_from(&request.cause);
+            row.culprit.clone_from(&request.culprit);
+            row.answered_by.clone_from(&request.answered_by);
+            (row.usage, row.cost, row.saved, row.lost) = (request.usage, request.cost, request.saved, request.lost);
+            entry.count(request);
+        }
+        Ok(())
+    }
+
+    async fn withdraw_request(&self, id: &SessionId, number: u64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let entry = state.entry_mut(id)?;
+        let before = entry.requests.len();
+        entry.requests.retain(|row| row.number != number || row.usage.is_some());
+        entry.session.totals.requests -= (before - entry.requests.len()) as u64;
+        Ok(())
+    }
+
+    async fn record_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        let entry = state.entry_mut(id)?;
+        let number = entry.auxiliary.last().map_or(1, |row| row.number + 1);
+        entry.auxiliary.push(AuxiliaryRecord { number, ..request.clone() });
+        Ok(number)
+    }
+
+    async fn complete_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let rows = &mut state.entry_mut(id)?.auxiliary;
+        if let Some(row) = rows.iter_mut().find(|row| row.number == request.number && row.usage.is_none()) {
+            row.answered_by.clone_from(&request.answered_by);
+            (row.usage, row.cost) = (request.usage, request.cost);
+        }
+        Ok(())
+    }
+
+    async fn withdraw_auxiliary(&self, id: &SessionId, number: u64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.entry_mut(id)?.auxiliary.retain(|row| row.number != number || row.usage.is_some());
+        Ok(())
     }
 
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError> {

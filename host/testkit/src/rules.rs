@@ -55,6 +55,7 @@ macro_rules! session_store_rules {
             parent_and_branch_rewind_independently
             frozen_prompts_are_numbered_and_inherited
             requests_are_numbered_and_summed_up
+            a_request_is_recorded_before_its_reply_and_completed_once
             the_last_request_and_usage_are_found_by_message_and_route
             titles_are_cleaned_and_unique
             titles_are_numbered_in_a_branch_and_move_to_a_continuation

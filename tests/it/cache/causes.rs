@@ -138,3 +138,27 @@ fn a_request_whose_reply_broke_off_has_its_row() {
     assert_eq!(reported, [true, false, true], "{:?}", ledger.requests);
     assert!(ledger.requests[1]["usage"].is_null() && ledger.requests[1]["cost"].is_null());
 }
+
+#[test]
+fn a_request_whose_process_died_has_its_row_and_a_refused_one_has_none() {
+    let server = Server::scripted([
+        Reply::text("This reply is never told to its end.").hang_after(3),
+        Reply::error(400, "no such setting"),
+        Reply::text("Done."),
+    ]);
+    let home = Home::with(&server);
+    let running = home.hermes(&["-z", "One."]).spawn();
+    server.wait_for_faults(1);
+    running.kill();
+    let ledger = Ledger::of(&home);
+    assert_eq!(ledger.causes(), [FIRST]);
+    assert!(ledger.requests[0]["usage"].is_null() && ledger.requests[0]["bytes"].as_u64() > Some(0));
+
+    home.hermes(&["-z", "Two.", "--continue"]).run().exits(4);
+    assert_eq!(Ledger::of(&home).requests.len(), 1);
+    home.hermes(&["-z", "Three.", "--continue"]).run().success();
+    let ledger = Ledger::of(&home);
+    assert_eq!(ledger.causes(), [FIRST, None], "{:?}", ledger.requests);
+    assert_eq!(ledger.requests[1]["prefix_bytes"], ledger.requests[0]["bytes"]);
+    assert!(ledger.requests[1]["usage"].is_object());
+}

@@ -38,6 +38,14 @@ impl Failure {
         matches!(self, Failure::TimedOut(_) | Failure::Model(ModelError::Stalled { .. }))
     }
 
+    /// Whether the provider read the request, so that it charges for it although there is no usable reply.
+    pub(crate) fn is_charged(&self) -> bool {
+        match self {
+            Failure::Model(error) => matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }),
+            Failure::TimedOut(_) | Failure::Empty => true,
+        }
+    }
+
     /// Whether the request itself is at fault, so that other models are not tried.
     pub(crate) fn is_final(&self) -> bool {
         let Failure::Model(error) = self else { return false };

@@ -12,7 +12,7 @@ use hermes_prompt::files::repository;
 use hermes_session_store::{ParentKind, Session};
 
 use crate::approval::{Gate, PluginGate};
-use crate::auxiliary::Auxiliary;
+use crate::auxiliary::{Auxiliary, AuxiliaryLedger};
 use crate::breaker::{Breakers, UnlessOpen};
 use crate::clash::Owners;
 use crate::delivery::{Deliverer, Deliveries, backlog};
@@ -95,7 +95,7 @@ impl RunningPlugins {
                 return search;
             }
             search.with_assistant(Assistant {
-                models: models(host, &notices),
+                models: models(host, &notices, session),
                 summaries: settings.summaries,
                 expansion: settings.expansion,
                 patience: Assistant::PATIENCE,
@@ -225,8 +225,8 @@ pub(crate) fn surroundings(
         clock: Arc::new(host.settings.clock),
         random: Arc::new(SystemRandom),
         limits: LimitSet::default(),
-        models: models(host, notices),
-        embeddings: host.settings.embeddings.service(),
+        models: models(host, notices, session),
+        embeddings: host.settings.embeddings.recorded_in(ledger(host, session)),
         history,
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
         approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
@@ -235,7 +235,13 @@ pub(crate) fn surroundings(
 }
 
 /// The user's models, for tasks beside the conversation.
-fn models(host: &Host, notices: &NoticeSender) -> Arc<dyn Models> {
+fn models(host: &Host, notices: &NoticeSender, session: &Session) -> Arc<dyn Models> {
     let models = host.settings.auxiliary_models.clone();
-    Arc::new(Auxiliary::new(Arc::clone(&host.chain), models, notices.clone()))
+    let models = Auxiliary::new(Arc::clone(&host.chain), models, notices.clone());
+    Arc::new(models.recorded_in(ledger(host, session)))
+}
+
+/// The ledger's rows of a session's requests beside the conversation.
+fn ledger(host: &Host, session: &Session) -> AuxiliaryLedger {
+    AuxiliaryLedger { store: Arc::clone(&host.store), session: session.id.clone(), clock: host.settings.clock }
 }

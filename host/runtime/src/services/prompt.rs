@@ -175,6 +175,10 @@ pub trait Models: Send + Sync {
     async fn complete(&self, request: ModelRequest) -> Result<ModelReply, Fault> {
         self.stream(request, &Pieces::ignored()).await
     }
+    /// The same models for one plugin, if it matters who asks.
+    fn of_plugin(&self, _plugin: &str) -> Option<Arc<dyn Models>> {
+        None
+    }
     /// Estimates the tokens of a text for the session's model.
     fn count_tokens(&self, text: &str) -> u32;
 }

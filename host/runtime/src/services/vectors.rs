@@ -1,5 +1,7 @@
 //! Vectors of texts for plugins, and what the contract promises of them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use hermes_capabilities::{Fault, FaultKind};
 use hermes_conversation::Usage;
@@ -60,6 +62,10 @@ pub trait Embeddings: Send + Sync {
     async fn resolve(&self) -> Result<EmbeddingModel, Fault>;
     /// The vectors of texts that keep the limits. The future is dropped when the plugin's time is up.
     async fn embed(&self, request: EmbeddingRequest) -> Result<Vectors, Fault>;
+    /// The same model for one plugin, if it matters who asks.
+    fn of_plugin(&self, _plugin: &str) -> Option<Arc<dyn Embeddings>> {
+        None
+    }
 }
 
 impl EmbeddingRequest {

@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::{Store, StoreError, blobs};
 
 /// Tables to which others refer come first.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "sessions",
     "messages",
     "blobs",
@@ -25,6 +25,7 @@ const TABLES: [&str; 14] = [
     "view_items",
     "ephemeral_layers",
     "requests",
+    "auxiliary_requests",
     "rewound",
     "state_meta",
     "engine_faults",

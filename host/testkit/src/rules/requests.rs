@@ -1,7 +1,7 @@
 //! The ledger.
 
 use hermes_conversation::{MessageId, Usage, ViewId};
-use hermes_session_store::{PromptNumber, RequestRecord, SessionStore};
+use hermes_session_store::{AuxiliaryRecord, PromptNumber, RequestRecord, SessionStore};
 
 use super::{created, say};
 
@@ -47,6 +47,38 @@ pub async fn requests_are_numbered_and_summed_up(store: &dyn SessionStore) {
     assert_eq!((totals.cache_read, totals.cache_write, totals.requests), (6, 8, 3));
     assert!((totals.cost - 0.75).abs() < 1e-9);
     assert_eq!(store.requests(&created(store).await.id).await.unwrap(), []);
+}
+
+pub async fn a_request_is_recorded_before_its_reply_and_completed_once(store: &dyn SessionStore) {
+    let session = created(store).await;
+    let open = RequestRecord { cost: None, saved: None, answered_by: None, cause: None, ..request("m", None, None) };
+    let number = store.record_request(&session.id, &open).await.unwrap();
+    let totals = store.session(&session.id).await.unwrap().totals;
+    assert_eq!((totals.requests, totals.input), (1, 0));
+    // A process that dies now leaves the row without a report.
+    assert_eq!(store.requests(&session.id).await.unwrap(), [RequestRecord { number, ..open.clone() }]);
+    let usage = Some(Usage { input: 5, output: 2, ..Usage::default() });
+    let done = RequestRecord { number, ..request("m", None, usage) };
+    store.complete_request(&session.id, &done).await.unwrap();
+    let again = RequestRecord { usage: Some(Usage { input: 99, ..Usage::default() }), ..done.clone() };
+    store.complete_request(&session.id, &again).await.unwrap();
+    store.withdraw_request(&session.id, number).await.unwrap();
+    assert_eq!(store.requests(&session.id).await.unwrap(), [done]);
+    let totals = store.session(&session.id).await.unwrap().totals;
+    assert_eq!((totals.requests, totals.input, totals.output), (1, 5, 2));
+    assert!((totals.cost - 0.25).abs() < 1e-9);
+
+    let refused = store.record_request(&session.id, &open).await.unwrap();
+    store.withdraw_request(&session.id, refused).await.unwrap();
+    assert_eq!(store.requests(&session.id).await.unwrap().len(), 1);
+    assert_eq!(store.session(&session.id).await.unwrap().totals.requests, 1);
+    let asked = AuxiliaryRecord { plugin: "p".into(), task: "t".into(), ..AuxiliaryRecord::default() };
+    let number = store.record_auxiliary(&session.id, &asked).await.unwrap();
+    assert_ne!(store.record_auxiliary(&session.id, &asked).await.unwrap(), number);
+    store.complete_auxiliary(&session.id, &AuxiliaryRecord { number, usage, ..asked }).await.unwrap();
+    store.withdraw_auxiliary(&session.id, number).await.unwrap();
+    // They are no part of the session's totals.
+    assert_eq!(store.session(&session.id).await.unwrap().totals.requests, 1);
 }
 
 pub async fn the_last_request_and_usage_are_found_by_message_and_route(store: &dyn SessionStore) {

@@ -2,8 +2,8 @@
 
 use hermes_conversation::{Draft, Model, View};
 use hermes_session_store::{
-    EngineFaults, Frozen, NewSession, Parent, ParentKind, PassageQuery, PromptNumber, RequestRecord, SessionError,
-    SessionStore, Words,
+    AuxiliaryRecord, EngineFaults, Frozen, NewSession, Parent, ParentKind, PassageQuery, PromptNumber, RequestRecord,
+    SessionError, SessionStore, Words,
 };
 
 use super::{created, new_session, nobody, refused};
@@ -40,7 +40,7 @@ pub async fn a_model_and_an_engine_are_replaced(store: &dyn SessionStore) {
 pub async fn calls_about_an_unknown_session_name_it(store: &dyn SessionStore) {
     let id = nobody();
     let parent = Some(Parent { id: id.clone(), kind: ParentKind::Branch, through: None });
-    let request = RequestRecord::default();
+    let (request, auxiliary) = (RequestRecord::default(), AuxiliaryRecord::default());
     let faults = EngineFaults { engine: "e@1".into(), in_a_row: 1, cause: String::new() };
     let query = PassageQuery {
         text: "word".into(),
@@ -75,6 +75,11 @@ pub async fn calls_about_an_unknown_session_name_it(store: &dyn SessionStore) {
         refused(store.freeze(&id, &Frozen::default(), 1).await),
         refused(store.frozen(&id, PromptNumber(1)).await),
         refused(store.record_request(&id, &request).await),
+        refused(store.complete_request(&id, &request).await),
+        refused(store.withdraw_request(&id, 1).await),
+        refused(store.record_auxiliary(&id, &auxiliary).await),
+        refused(store.complete_auxiliary(&id, &auxiliary).await),
+        refused(store.withdraw_auxiliary(&id, 1).await),
         refused(store.requests(&id).await),
         refused(store.last_request(&id, None).await),
         refused(store.last_usage(&id, &request).await),

@@ -1,0 +1,192 @@
+//! Usage: the requests beside the conversation, and what all requests used.
+
+use hermes_conversation::{SessionId, Usage};
+use rusqlite::{Row, params};
+
+use crate::session::exists;
+use crate::{AuxiliaryRecord, Store, StoreError};
+
+/// What one request used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageRow {
+    /// The session.
+    pub session: SessionId,
+    /// The plugin that asked; `None` for a request of the conversation.
+    pub plugin: Option<String>,
+    /// The plugin's task.
+    pub task: Option<String>,
+    /// Unix time in milliseconds.
+    pub sent_at: u64,
+    /// The provider's name.
+    pub provider: String,
+    /// The model that answered, or else the one that was asked.
+    pub model: String,
+    /// What the provider reported; `None` if it reported nothing, or if the process ended before.
+    pub usage: Option<Usage>,
+    /// Cost in US dollars, if the price is known.
+    pub cost: Option<f64>,
+}
+
+impl Store {
+    /// Adds a request beside the conversation. Returns its number; the given number is ignored.
+    pub fn record_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<u64, StoreError> {
+        let usage = request.usage;
+        self.write_unsynced(|connection| {
+            exists(connection, id)?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO auxiliary_requests (session_id, plugin, task, sent_at, provider, model, answered_by, \
+                     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    request.plugin,
+                    request.task,
+                    request.sent_at.cast_signed(),
+                    request.provider,
+                    request.model,
+                    request.answered_by,
+                    usage.map(|usage| usage.input),
+                    usage.map(|usage| usage.output),
+                    usage.map(|usage| usage.cache_read),
+                    usage.map(|usage| usage.cache_write),
+                    request.cost,
+                ])?;
+            Ok(connection.last_insert_rowid().cast_unsigned())
+        })
+    }
+
+    /// Adds what came of such a request. A second completion changes nothing.
+    pub fn complete_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<(), StoreError> {
+        let usage = request.usage;
+        self.write_unsynced(|connection| {
+            exists(connection, id)?;
+            connection
+                .prepare_cached(
+                    "UPDATE auxiliary_requests SET answered_by = ?3, input_tokens = ?4, output_tokens = ?5, \
+                     cache_read_tokens = ?6, cache_write_tokens = ?7, cost = ?8 \
+                     WHERE session_id = ?1 AND id = ?2 AND input_tokens IS NULL",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    request.number.cast_signed(),
+                    request.answered_by,
+                    usage.map(|usage| usage.input),
+                    usage.map(|usage| usage.output),
+                    usage.map(|usage| usage.cache_read),
+                    usage.map(|usage| usage.cache_write),
+                    request.cost,
+                ])?;
+            Ok(())
+        })
+    }
+
+    /// Removes such a request that no provider took. One with a report stays.
+    pub fn withdraw_auxiliary(&self, id: &SessionId, number: u64) -> Result<(), StoreError> {
+        self.write_unsynced(|connection| {
+            exists(connection, id)?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM auxiliary_requests WHERE session_id = ?1 AND id = ?2 AND input_tokens IS NULL",
+                )?
+                .execute(params![id.as_str(), number.cast_signed()])?;
+            Ok(())
+        })
+    }
+
+    /// What requests used since a moment, oldest first: those of one session, or of all.
+    pub fn usage(&self, since: u64, session: Option<&SessionId>) -> Result<Vec<UsageRow>, StoreError> {
+        let session = session.map(SessionId::as_str);
+        self.read(|connection| {
+            let sql = "SELECT session_id, NULL AS plugin, NULL AS task, sent_at, provider, coalesce(answered_by, model), \
+                       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost FROM requests \
+                       WHERE sent_at >= ?1 AND (?2 IS NULL OR session_id = ?2) \
+                       UNION ALL \
+                       SELECT session_id, plugin, task, sent_at, provider, coalesce(answered_by, model), \
+                       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost FROM auxiliary_requests \
+                       WHERE sent_at >= ?1 AND (?2 IS NULL OR session_id = ?2) ORDER BY sent_at";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![since.cast_signed(), session], from_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
+    let usage = match row.get::<_, Option<u32>>(6)? {
+        None => None,
+        Some(input) => Some(Usage {
+            input,
+            output: row.get(7)?,
+            cache_read: row.get(8)?,
+            cache_write: row.get(9)?,
+            ..Usage::default()
+        }),
+    };
+    Ok(UsageRow {
+        session: SessionId(row.get(0)?),
+        plugin: row.get(1)?,
+        task: row.get(2)?,
+        sent_at: row.get::<_, i64>(3)?.cast_unsigned(),
+        provider: row.get(4)?,
+        model: row.get(5)?,
+        usage,
+        cost: row.get(10)?,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::RequestRecord;
+    use crate::testing::{new_session, store};
+
+    fn usage(input: u32) -> Option<Usage> {
+        Some(Usage { input, output: 1, ..Usage::default() })
+    }
+
+    #[test]
+    fn requests_of_conversations_and_of_plugins_are_listed_by_time_and_session() {
+        let (_home, store) = store();
+        let [one, two] = [(); 2].map(|()| store.create_session(new_session()).unwrap().id);
+        let said = |sent_at, answered_by: Option<&str>| RequestRecord {
+            sent_at,
+            provider: "p".into(),
+            model: "m".into(),
+            answered_by: answered_by.map(str::to_owned),
+            usage: usage(10),
+            cost: Some(0.5),
+            ..RequestRecord::default()
+        };
+        let asked = AuxiliaryRecord {
+            plugin: "compressor".into(),
+            task: "compression".into(),
+            sent_at: 6,
+            provider: "q".into(),
+            model: "small".into(),
+            ..AuxiliaryRecord::default()
+        };
+        store.record_request(&one, &said(5, None)).unwrap();
+        let number = store.record_auxiliary(&one, &asked).unwrap();
+        store.record_request(&two, &said(7, Some("other"))).unwrap();
+        let rows = store.usage(0, None).unwrap();
+        let shown: Vec<_> = rows.iter().map(|row| (row.sent_at, row.plugin.as_deref(), row.model.as_str())).collect();
+        assert_eq!(shown, [(5, None, "m"), (6, Some("compressor"), "small"), (7, None, "other")]);
+        assert_eq!((rows[1].usage, rows[1].cost), (None, None));
+        assert_eq!(store.usage(6, None).unwrap().len(), 2);
+        assert_eq!(store.usage(0, Some(&two)).unwrap(), rows[2..]);
+
+        let done = AuxiliaryRecord { number, usage: usage(3), cost: Some(0.1), ..asked.clone() };
+        store.complete_auxiliary(&one, &done).unwrap();
+        store.complete_auxiliary(&one, &AuxiliaryRecord { usage: usage(4), ..done }).unwrap();
+        store.withdraw_auxiliary(&one, number).unwrap();
+        let refused = store.record_auxiliary(&one, &asked).unwrap();
+        store.withdraw_auxiliary(&one, refused).unwrap();
+        let rows = store.usage(0, Some(&one)).unwrap();
+        assert_eq!((rows.len(), rows[1].usage, rows[1].cost), (2, usage(3), Some(0.1)));
+        store.delete(&[one], false).unwrap();
+        assert_eq!(store.usage(0, None).unwrap().len(), 1);
+    }
+}
