@@ -8,5 +8,6 @@ mod interrupt;
 mod models;
 mod settings;
 mod tables;
+mod usage;
 #[cfg(unix)]
 mod while_busy;

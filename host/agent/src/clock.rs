@@ -27,7 +27,7 @@ impl Clock {
     }
 
     /// The current time in the user's time zone.
-    pub(crate) fn local(self) -> Zoned {
+    pub fn local(self) -> Zoned {
         self.timestamp().to_zoned(TimeZone::system())
     }
 }

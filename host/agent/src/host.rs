@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_conversation::Model;
-use hermes_models::{Effort, Ttl};
+use hermes_models::{Effort, Prices, Ttl};
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -40,6 +40,8 @@ pub struct Settings {
     pub ephemeral: Ephemeral,
     /// The requested lifetime of cached prefixes.
     pub cache_ttl: Ttl,
+    /// The list prices of models.
+    pub prices: Prices,
     /// The clock.
     pub clock: Clock,
     /// The plugin that serves a tool which several plugins offer, by tool.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId, one_line_within};
-use hermes_models::{Breakpoints, Prefix, Price, Rendered, Style, Ttl};
+use hermes_models::{Breakpoints, Prefix, Price, Prices, Rendered, Style, Ttl};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore};
@@ -33,6 +33,8 @@ pub(crate) struct RequestSettings {
     pub(crate) ephemeral: Ephemeral,
     /// The requested lifetime of cached prefixes.
     pub(crate) ttl: Ttl,
+    /// The list prices.
+    pub(crate) prices: Prices,
 }
 
 impl RequestSettings {
@@ -44,6 +46,7 @@ impl RequestSettings {
             model: model.clone(),
             ephemeral: host.settings.ephemeral.clone(),
             ttl: host.settings.cache_ttl,
+            prices: host.settings.prices.clone(),
         }
     }
 
@@ -336,7 +339,7 @@ impl Outgoing {
 
     /// The price of a request to this model that another one may have answered.
     fn price(&self, answered_by: Option<&str>) -> Option<Price> {
-        hermes_models::price_of_reply(&self.terms.model.provider, &self.terms.model.name, answered_by)
+        self.terms.prices.of_reply(&self.terms.model.provider, &self.terms.model.name, answered_by)
     }
 
     /// Behind one alias, another model than before has no cache of the conversation.

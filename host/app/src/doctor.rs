@@ -104,6 +104,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     let setup = Setup { home: home.clone(), environment, config, compiler, logins };
     checks.extend(models(&setup, choice));
     checks.extend(logins::examine(&setup));
+    checks.extend(prices(&setup));
     checks.push(store(home));
     (checks, Some(setup))
 }
@@ -299,6 +300,15 @@ fn described(route: &Route) -> String {
         "{name} of {provider} at {url} (from {}), {key}, window of {window} tokens, {}",
         route.source, route.window_source
     )
+}
+
+/// The user's own prices, if there are any.
+fn prices(setup: &Setup) -> Option<Check> {
+    const SUBJECT: &str = "prices";
+    match setup.prices() {
+        (_, Some(Notice { text, fix })) => Some(Check::warn(SUBJECT, text, fix)),
+        (prices, None) => prices.own_as_of().map(|day| Check::ok(SUBJECT, format!("prices.json of {day}"))),
+    }
 }
 
 fn store(home: &Home) -> Check {

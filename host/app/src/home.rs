@@ -49,6 +49,11 @@ impl Home {
         self.0.join("auth.json")
     }
 
+    /// `prices.json`: list prices of the user, which take precedence over the built-in ones.
+    pub fn prices(&self) -> PathBuf {
+        self.0.join("prices.json")
+    }
+
     /// The folder of installed plugins.
     pub fn plugins(&self) -> PathBuf {
         self.0.join("plugins")

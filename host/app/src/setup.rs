@@ -1,5 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,14 @@ use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
 use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, Settings, TaskModels};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment};
-use hermes_diagnostic::Diagnose;
+use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
-use hermes_models::{Credential, Effort, Logins, ReadKey, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, Ttl, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
 use hermes_store::Store;
+use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
@@ -234,6 +236,7 @@ impl Setup {
             },
             ephemeral: ephemeral::read(&self.config, &self.environment)?,
             cache_ttl: self.cache_ttl()?,
+            prices: self.prices().0,
             clock: self.clock()?,
             tool_owners: settings.plugins.tools.clone(),
             session_search: SearchSettings {
@@ -312,6 +315,35 @@ impl Setup {
         let further = &self.config.settings().approvals.protect;
         let listed = Listed::new(further, std::env::home_dir().as_deref());
         listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })
+    }
+
+    /// The list prices in use, and why those of the user's file are not, if they cannot be read.
+    pub fn prices(&self) -> (Prices, Option<Notice>) {
+        let file = self.home.prices();
+        let read = match hermes_private_files::read_text(&file, Prices::LARGEST) {
+            Ok(text) => Prices::of_file(&text).map_err(|flaw| flaw.to_string()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return (Prices::built_in(), None);
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok(prices) => (prices, None),
+            Err(why) => {
+                let text = format!("{} is not used, so the built-in prices count: {why}", file.display());
+                let fix = Fix::words("replace it with `hermes usage prices FILE`").or("remove it");
+                (Prices::built_in(), Some(Notice::new(text, fix)))
+            }
+        }
+    }
+
+    /// The current time in the user's time zone.
+    ///
+    /// # Errors
+    ///
+    /// When `HERMES_CLOCK` is not a moment.
+    pub fn now(&self) -> Result<Zoned, AppError> {
+        Ok(self.clock()?.local())
     }
 
     fn cache_ttl(&self) -> Result<Ttl, AppError> {

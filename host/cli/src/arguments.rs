@@ -18,6 +18,7 @@ use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
 use crate::sessions::transfer::ExportArguments;
+use crate::spending::UsageArguments;
 
 /// Run a language-model agent whose tools, memory, skills and context engine are WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -118,6 +119,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show tokens and cost by day, session, model and plugin
+    Usage(UsageArguments),
     /// Compare context engines on recorded conversations, without a model
     Lab {
         #[command(subcommand)]
@@ -515,6 +518,7 @@ impl Command {
             Self::Sessions { .. } => "sessions",
             Self::Prompt(_) => "prompt",
             Self::Cache { .. } => "cache",
+            Self::Usage(_) => "usage",
             Self::Lab { .. } => "lab",
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use hermes_agent::Ephemeral;
 use hermes_conversation::tokens;
+use hermes_models::Prices;
 use hermes_prompt::ledger::Cause;
 use hermes_store::{RequestRecord, Session, SessionError, Store, StoreError};
 use serde_json::{Value, json};
@@ -22,8 +23,9 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
     let setup = launch::read()?;
     let (store, session) = find(&setup, id)?;
     let requests = store.requests(&session.id)?;
+    let prices = setup.prices().0;
     if json {
-        print(&text::json(&as_json(&session, &requests)))?;
+        print(&text::json(&as_json(&session, &requests, &prices)))?;
         return Ok(ExitCode::SUCCESS);
     }
     if requests.is_empty() {
@@ -31,7 +33,7 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
         console.note(&format!("session {id} has sent no requests yet; `hermes cache ID` shows another session"));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&table(&session, &requests, console))?;
+    print(&table(&session, &requests, &prices, console))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -76,10 +78,10 @@ fn ephemeral_tokens(layers: &str) -> u32 {
 
 /// The cost of these layers: the price of cached input if the cache was read and nothing before them changed, else the
 /// full price.
-fn ephemeral_cost(request: &RequestRecord) -> Option<f64> {
+fn ephemeral_cost(request: &RequestRecord, prices: &Prices) -> Option<f64> {
     let tokens = ephemeral_tokens(request.ephemeral.as_ref()?);
     let answered_by = request.answered_by.as_deref();
-    let price = hermes_models::price_of_reply(&request.provider, &request.model, answered_by)?;
+    let price = prices.of_reply(&request.provider, &request.model, answered_by)?;
     let read = request.usage.is_some_and(|usage| usage.cache_read > 0);
     let stayed = matches!(request.cause.as_deref().map(Cause::parse), None | Some(Some(Cause::Compaction)));
     let each = if read && stayed { price.cache_read } else { price.input };
@@ -91,7 +93,7 @@ fn is_break(request: &RequestRecord) -> bool {
     request.cause.as_deref().is_some_and(|cause| cause != Cause::FirstRequest.as_str())
 }
 
-fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
+fn as_json(session: &Session, requests: &[RequestRecord], prices: &Prices) -> Value {
     let rows: Vec<Value> = requests
         .iter()
         .map(|request| {
@@ -109,7 +111,7 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
                 "cause": request.cause,
                 "culprit": request.culprit,
                 "ephemeral": request.ephemeral.as_ref().map(|layers| {
-                    json!({"tokens": ephemeral_tokens(layers), "cost": ephemeral_cost(request)})
+                    json!({"tokens": ephemeral_tokens(layers), "cost": ephemeral_cost(request, prices)})
                 }),
                 "usage": request.usage.map(|usage| json!({
                     "input": usage.input,
@@ -129,11 +131,11 @@ fn as_json(session: &Session, requests: &[RequestRecord]) -> Value {
         "cost": sum(requests, |request| request.cost),
         "saved": sum(requests, |request| request.saved),
         "lost": sum(requests, |request| request.lost),
-        "prices_as_of": hermes_models::prices_as_of(),
+        "prices_as_of": prices.as_of(),
     })
 }
 
-fn table(session: &Session, requests: &[RequestRecord], console: Console) -> String {
+fn table(session: &Session, requests: &[RequestRecord], prices: &Prices, console: Console) -> String {
     let mut out = format!("session {}\n\n", session.id);
     let head = format!(
         "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
@@ -141,16 +143,16 @@ fn table(session: &Session, requests: &[RequestRecord], console: Console) -> Str
     );
     out.push_str(&console.paint(Tone::Faint, &head));
     for request in requests {
-        out.push_str(&row(request, console));
+        out.push_str(&row(request, prices, console));
     }
     out.push('\n');
-    out.push_str(&totals(requests));
+    out.push_str(&totals(requests, &prices.as_of()));
     out.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
     out.push_str("bytes: size of tools and messages; read: tokens that the provider read from its cache\n");
     out
 }
 
-fn row(request: &RequestRecord, console: Console) -> String {
+fn row(request: &RequestRecord, prices: &Prices, console: Console) -> String {
     let share = if request.bytes == 0 { 0.0 } else { request.prefix_bytes as f64 / request.bytes as f64 };
     let read = request.usage.map_or_else(|| "-".to_owned(), |usage| grouped(u64::from(usage.cache_read)));
     let why = match (&request.cause, &request.culprit) {
@@ -160,7 +162,7 @@ fn row(request: &RequestRecord, console: Console) -> String {
     };
     let tone = if is_break(request) { Tone::Warning } else { Tone::Good };
     let ephemeral = request.ephemeral.as_ref().map_or_else(String::new, |layers| {
-        let cost = ephemeral_cost(request).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+        let cost = ephemeral_cost(request, prices).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
         format!("  (ephemeral text: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
     });
     format!(
@@ -175,7 +177,7 @@ fn row(request: &RequestRecord, console: Console) -> String {
     )
 }
 
-fn totals(requests: &[RequestRecord]) -> String {
+fn totals(requests: &[RequestRecord], as_of: &str) -> String {
     let sum_of = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
     let (sent, kept) = (sum_of(|request| request.bytes), sum_of(|request| request.prefix_bytes));
     let breaks = requests.iter().filter(|request| is_break(request)).count();
@@ -202,7 +204,7 @@ fn totals(requests: &[RequestRecord]) -> String {
                 dollars(cost),
                 dollars(saved),
                 dollars(lost),
-                hermes_models::prices_as_of()
+                as_of
             ));
             let unpriced = requests.iter().filter(|request| request.cost.is_none()).count() as u64;
             if unpriced > 0 {
@@ -247,7 +249,7 @@ mod tests {
             cost: Some(0.0123),
             ..request(7, 20_000, 5_000, Some("compaction"))
         };
-        let row = row(&broken, Console::plain(false));
+        let row = row(&broken, &Prices::built_in(), Console::plain(false));
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[0], "7");
         assert_eq!(&words[2..], ["25.0%", "20,000", "1,024", "$0.0123", "compaction:", "compressor"]);
@@ -265,16 +267,17 @@ mod tests {
             usage: Some(Usage { input: 3_000, cache_read: 1_024, ..Usage::default() }),
             ..request(2, 100, 50, cause)
         };
-        let (moved, kept) = (ephemeral_cost(&sent(Some("ephemeral-layer"))), ephemeral_cost(&sent(None)));
+        let cost = |request: &RequestRecord| ephemeral_cost(request, &Prices::built_in());
+        let (moved, kept) = (cost(&sent(Some("ephemeral-layer"))), cost(&sent(None)));
         let (Some(moved), Some(kept)) = (moved, kept) else { panic!("the price is known") };
         assert!(moved > 5.0 * kept && kept > 0.0, "{moved} {kept}");
-        assert_eq!(ephemeral_cost(&request(2, 100, 50, None)), None);
+        assert_eq!(cost(&request(2, 100, 50, None)), None);
     }
 
     #[test]
     fn totals_count_breaks_and_report_unknown_costs() {
         let requests = [request(1, 100, 0, Some("first-request")), request(2, 100, 100, None)];
-        let totals = totals(&requests);
+        let totals = totals(&requests, "2026-01-31");
         assert!(totals.starts_with("2 requests, 0 breaks; 50.0%"), "{totals}");
         assert!(totals.contains("cost unknown"), "{totals}");
         assert!(!totals.contains("answered by"), "{totals}");
@@ -283,7 +286,8 @@ mod tests {
     #[test]
     fn totals_name_the_models_behind_an_alias() {
         let by = |name: &str| RequestRecord { answered_by: Some(name.into()), ..request(1, 100, 0, None) };
-        let totals = totals(&[by("b/two"), by("a/one\u{1b}[2J"), by("b/two"), request(4, 100, 100, None)]);
+        let totals =
+            totals(&[by("b/two"), by("a/one\u{1b}[2J"), by("b/two"), request(4, 100, 100, None)], "2026-01-31");
         assert!(totals.contains("\nanswered by a/one"), "{totals}");
         assert!(totals.contains("b/two (2 requests)\n") && !totals.contains('\u{1b}'), "{totals:?}");
     }

@@ -19,7 +19,7 @@ use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash, Think};
 use crate::typed::Typed;
-use crate::{approval, context, imported, oneshot, status, text};
+use crate::{approval, context, imported, oneshot, spending, status, text};
 
 /// Whether the chat continues after an input.
 enum Next {
@@ -193,6 +193,7 @@ impl Chat {
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
             Some(Slash::Think(think)) => self.think(think).await,
             Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
+            Some(Slash::Usage) => self.show_usage().await,
             Some(Slash::Misused { usage }) => {
                 self.console.warning(&format!("wrong arguments; usage: {usage}"));
             }
@@ -370,6 +371,23 @@ impl Chat {
     async fn show_status(&mut self) {
         if let Ok(status) = self.front.session().status().await {
             self.screen.line(Tone::Faint, &status::line(&status));
+        }
+    }
+
+    async fn show_usage(&mut self) {
+        let Some(session) = self.front.session().session() else {
+            self.screen.line(Tone::Faint, "the conversation is empty, so it has used nothing");
+            return;
+        };
+        let launcher = Arc::clone(&self.launcher);
+        let read = tokio::task::spawn_blocking(move || launcher.store().usage(0, Some(&session)));
+        match read.await {
+            Ok(Ok(rows)) => {
+                let shown = spending::of_session(&rows, &self.launcher.setup().prices().0.as_of(), self.console);
+                self.screen.line(Tone::Plain, shown.trim_end());
+            }
+            Ok(Err(error)) => self.fail(&error.into()),
+            Err(_) => {}
         }
     }
 

@@ -35,6 +35,7 @@ mod settings;
 mod setup;
 mod signals;
 mod slash;
+mod spending;
 mod sql;
 mod status;
 mod supervise;
@@ -86,6 +87,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Sessions { command }) => sessions::run(&command, console),
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
+        Some(Command::Usage(arguments)) => spending::run(&arguments, console),
         Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Context { id, json }) => wait(context::run(id.as_deref(), json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),

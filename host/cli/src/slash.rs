@@ -18,6 +18,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
     ),
     ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
+    ("/usage", "show what this conversation used, by plugin and model"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
 
@@ -55,6 +56,8 @@ pub(crate) enum Slash {
     Think(Think),
     /// Without a name, show the engine.
     Engine(Option<String>),
+    /// Show tokens and cost.
+    Usage,
     Exit,
     /// A command with wrong arguments.
     Misused {
@@ -110,6 +113,8 @@ impl Slash {
                 (_, None) => Self::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" },
             },
             "engine" => Self::Engine((!rest.is_empty()).then(|| rest.to_owned())),
+            "usage" if rest.is_empty() => Self::Usage,
+            "usage" => Self::Misused { usage: "/usage" },
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
@@ -159,6 +164,8 @@ mod tests {
                 Some(Slash::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" }),
             ),
             ("/engine lossless", Some(Slash::Engine(Some("lossless".to_owned())))),
+            ("/usage", Some(Slash::Usage)),
+            ("/usage today", Some(Slash::Misused { usage: "/usage" })),
             ("/rewnd", unknown("/rewnd", Some("/rewind"))),
             ("/zzz", unknown("/zzz", None)),
             ("/dance", unknown("/dance", None)),

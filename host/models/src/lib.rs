@@ -78,7 +78,7 @@ pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
 pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
-pub use price::{Price, cost, price, price_of_reply, prices_as_of, saved};
+pub use price::{Price, PriceFlaw, PriceRow, Prices, cost, prices_as_of, saved};
 pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::{Echo, Effort, Thinking};
 pub use route::{

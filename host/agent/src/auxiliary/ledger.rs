@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::{Model, SessionId, Usage, one_line_within};
-use hermes_models::Ttl;
+use hermes_models::{Prices, Ttl};
 use hermes_session_store::{AuxiliaryRecord, SessionStore};
 
 use crate::clock::Clock;
@@ -17,6 +17,7 @@ pub(crate) struct AuxiliaryLedger {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) session: SessionId,
     pub(crate) clock: Clock,
+    pub(crate) prices: Prices,
 }
 
 impl AuxiliaryLedger {
@@ -41,7 +42,7 @@ impl AuxiliaryLedger {
     pub(crate) async fn complete(&self, mut record: AuxiliaryRecord, usage: Option<Usage>, answered: &str) {
         let answered = Some(one_line_within(answered, LONGEST_NAME));
         record.answered_by = answered.filter(|name| !name.is_empty() && *name != record.model);
-        let price = hermes_models::price_of_reply(&record.provider, &record.model, record.answered_by.as_deref());
+        let price = self.prices.of_reply(&record.provider, &record.model, record.answered_by.as_deref());
         // Requests beside the conversation have no cache marks.
         record.cost = usage.zip(price).map(|(usage, price)| hermes_models::cost(&usage, &price, Ttl::FiveMinutes));
         record.usage = usage;

@@ -243,5 +243,6 @@ fn models(host: &Host, notices: &NoticeSender, session: &Session) -> Arc<dyn Mod
 
 /// The ledger's rows of a session's requests beside the conversation.
 fn ledger(host: &Host, session: &Session) -> AuxiliaryLedger {
-    AuxiliaryLedger { store: Arc::clone(&host.store), session: session.id.clone(), clock: host.settings.clock }
+    let (store, session) = (Arc::clone(&host.store), session.id.clone());
+    AuxiliaryLedger { store, session, clock: host.settings.clock, prices: host.settings.prices.clone() }
 }

@@ -110,7 +110,13 @@ impl Recorded<'_> {
         for style in terms.style.candidates(mode) {
             let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
             let same_model = model == terms.model;
-            let then = RequestSettings { style, model, ephemeral: ephemeral.clone(), ttl: terms.ttl };
+            let then = RequestSettings {
+                style,
+                model,
+                ephemeral: ephemeral.clone(),
+                ttl: terms.ttl,
+                prices: terms.prices.clone(),
+            };
             // Rendered messages can be reused only within the same style.
             let mut others = HashMap::new();
             let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };

@@ -419,6 +419,7 @@ impl HostSource for Process {
                 prompt: PromptSettings::default(),
                 ephemeral: Ephemeral::default(),
                 cache_ttl: Ttl::default(),
+                prices: Prices::built_in(),
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
             },

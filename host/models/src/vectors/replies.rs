@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{differs, run};
 use crate::{
-    Finish, Ttl,
+    Finish, Prices, Ttl,
     assembly::{Assemble, messages::Assembly},
-    cost, price, usage,
+    cost, usage,
 };
 
 #[test]
@@ -123,7 +123,7 @@ fn costs() {
             json!({"amount_usd": null, "prices": null}),
         )],
         |input| {
-            let price = price(input["provider"].as_str().unwrap(), input["model"].as_str().unwrap());
+            let price = Prices::built_in().of(input["provider"].as_str().unwrap(), input["model"].as_str().unwrap());
             let count = |key: &str| input["usage"][key].as_u64().unwrap_or(0) as u32;
             let (cache_read, cache_write) = (count("cache_read_tokens"), count("cache_write_tokens"));
             let input = count("input_tokens") + cache_read + cache_write;

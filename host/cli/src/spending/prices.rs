@@ -1,0 +1,143 @@
+//! `hermes usage prices`: shows the list prices in use, and replaces them by those of a file. Nothing is fetched.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use hermes_models::Prices;
+use serde_json::{Value, json};
+
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch::Setup;
+use crate::table::{Align, Table};
+use crate::text::{self, counted, line};
+
+/// Which prices to use.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct PricesArguments {
+    /// A JSON file with prices to use from now on [default: show the prices in use]
+    file: Option<PathBuf>,
+    /// Use only the built-in prices again
+    #[arg(long, conflicts_with = "file")]
+    built_in: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["file", "built_in"])]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &PricesArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    match (&arguments.file, arguments.built_in) {
+        (Some(file), _) => keep(file, setup, console),
+        (None, true) => forget(setup, console),
+        (None, false) => show(arguments.json, setup, console),
+    }
+}
+
+/// Keeps the prices of a file in the home.
+fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let refused = |why: String, fix: &str| Failure::new(Kind::General, "the prices were not replaced", why, fix);
+    let text = hermes_private_files::read_text(file, Prices::LARGEST)
+        .map_err(|error| refused(format!("{} cannot be read: {error}", file.display()), "give a file of prices"))?;
+    let prices = Prices::of_file(&text).map_err(|flaw| {
+        refused(format!("{}: {flaw}", file.display()), "correct the file; docs/usage.md describes its form")
+    })?;
+    setup.own()?;
+    let kept = setup.home.prices();
+    hermes_private_files::write_whole(&kept, text.as_bytes()).map_err(|error| {
+        refused(format!("{} cannot be written: {error}", kept.display()), "make room, or check who owns the folder")
+    })?;
+    let own = prices.rows().filter(|row| row.is_own).count() as u64;
+    let built_in = prices.rows().filter(|row| !row.is_own).count() as u64;
+    console.note(&format!(
+        "{} of {} from now on, in {}; {} more built in; costs in the ledger stay as they are",
+        counted(own, "price"),
+        prices.own_as_of().unwrap_or_default(),
+        kept.display(),
+        counted(built_in, "price"),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn forget(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let kept = setup.home.prices();
+    match std::fs::remove_file(&kept) {
+        Ok(()) => console.note(&format!("the built-in prices of {} from now on", Prices::built_in().as_of())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            console.note(&format!("the built-in prices of {} are in use already", Prices::built_in().as_of()));
+        }
+        Err(error) => {
+            let why = format!("{} cannot be removed: {error}", kept.display());
+            return Err(Failure::new(Kind::General, "the prices were not replaced", why, "remove the file"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let (prices, flaw) = setup.prices();
+    if let Some(flaw) = flaw {
+        console.warning(&flaw.to_string());
+    }
+    if json {
+        print(&text::json(&as_json(&prices)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&[
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+    ]);
+    table.head(["provider", "model", "input", "output", "cache read", "write 5m", "write 1h", "from"]);
+    for row in prices.rows() {
+        let price = row.price;
+        let [input, output, read, write, longer] =
+            [price.input, price.output, price.cache_read, price.cache_write, price.cache_write_1h].map(dollars);
+        let from = if row.is_own { "prices.json" } else { "built in" };
+        let cells = [line(row.vendor), line(row.model), input, output, read, write, longer, from.to_owned()];
+        table.row(cells.map(|cell| (Tone::Plain, cell)));
+    }
+    print(&format!("{}US dollars per million tokens, list prices of {}\n", table.text(console), prices.as_of()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// At most three decimals, without zeros at the end.
+fn dollars(price: f64) -> String {
+    let text = format!("{price:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn as_json(prices: &Prices) -> Value {
+    let rows = prices.rows().map(|row| {
+        json!({
+            "vendor": row.vendor,
+            "model": row.model,
+            "input": row.price.input,
+            "output": row.price.output,
+            "cache_read": row.price.cache_read,
+            "cache_write": row.price.cache_write,
+            "cache_write_1h": row.price.cache_write_1h,
+            "built_in": !row.is_own,
+        })
+    });
+    json!({"as_of": prices.as_of(), "models": rows.collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_shown_without_needless_zeros() {
+        for (price, shown) in
+            [(3.0, "3"), (0.25, "0.25"), (12.5, "12.5"), (0.0, "0"), (100.0, "100"), (0.0034, "0.003")]
+        {
+            assert_eq!(dollars(price), shown);
+        }
+    }
+}
