@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
 use hermes_app::{AppError, ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ListedModel, ModelError, Price, ResolveError, Route, Source, list_models, prices_as_of};
+use hermes_models::{ListedModel, ModelError, Price, Prices, ResolveError, Route, Source, list_models};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -101,9 +101,10 @@ async fn list(
     }
     let listed = offered(setup, &route).await?;
     let provider = &route.model.provider;
+    let prices = setup.prices().0;
     let found: Vec<&ListedModel> = listed.iter().filter(|model| choice::fits(&model.name, words)).collect();
     if json {
-        let rows: Vec<_> = found.iter().map(|model| as_json(model, provider)).collect();
+        let rows: Vec<_> = found.iter().map(|model| as_json(model, &prices, provider)).collect();
         print(&text::json(&json!(rows)))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -112,7 +113,7 @@ async fn list(
         console.note(&format!("{provider} offers {count}; none has all the words {}", words.join(", ")));
         return Ok(Kind::General.into());
     }
-    print(&table(&found, &route, console))?;
+    print(&table(&found, &route, &prices, console))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -134,8 +135,8 @@ pub(crate) async fn offered(setup: &Setup, route: &Route) -> Result<Vec<ListedMo
     }
 }
 
-fn as_json(model: &ListedModel, provider: &str) -> serde_json::Value {
-    let price = model.known_price(provider).map(|price| {
+fn as_json(model: &ListedModel, prices: &Prices, provider: &str) -> serde_json::Value {
+    let price = model.known_price(prices, provider).map(|price| {
         json!({
             "input": price.input, "output": price.output, "cache_read": price.cache_read,
             "cache_write": price.cache_write, "cache_write_1h": price.cache_write_1h,
@@ -145,12 +146,12 @@ fn as_json(model: &ListedModel, provider: &str) -> serde_json::Value {
 }
 
 /// The table of models. The present one is marked.
-fn table(models: &[&ListedModel], route: &Route, console: Console) -> String {
+fn table(models: &[&ListedModel], route: &Route, prices: &Prices, console: Console) -> String {
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
     table.head(["", "MODEL", "WINDOW", "INPUT", "OUTPUT", "CACHED"]);
     for model in models {
         let is_present = model.name == route.model.name;
-        let price = model.known_price(&route.model.provider);
+        let price = model.known_price(prices, &route.model.provider);
         let dollars = |of: fn(&Price) -> f64| price.as_ref().map_or_else(String::new, |price| amount(of(price)));
         let tone = if is_present { Tone::Good } else { Tone::Plain };
         table.row([
@@ -162,7 +163,7 @@ fn table(models: &[&ListedModel], route: &Route, console: Console) -> String {
             (Tone::Plain, dollars(|price| price.cache_read)),
         ]);
     }
-    let (provider, date) = (&route.model.provider, prices_as_of());
+    let (provider, date) = (&route.model.provider, prices.as_of());
     let legend = format!(
         "Windows in tokens; US dollars per million tokens. What {provider} does not say comes from the tables of Hermes (prices of {date})."
     );
@@ -182,7 +183,7 @@ async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
         return Ok(Kind::General.into());
     }
     let listed = offered(setup, &route).await?;
-    match choice::choose(&listed, &route, console)? {
+    match choice::choose(&listed, &route, &setup.prices().0, console)? {
         Some(model) => switch(setup, &model, None, console),
         None => {
             console.note("nothing was changed");

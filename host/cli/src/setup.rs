@@ -227,7 +227,7 @@ async fn model(
     let wanted = wanted(setup, chosen, key, &unlisted(default.unwrap_or_default()))?.setup;
     let route = route_to(&wanted, &ModelChoice::default())?;
     match offered(&wanted, &route).await {
-        Ok(listed) if is_asking => choice::choose(&listed, &route, console)?.ok_or_else(cancelled),
+        Ok(listed) if is_asking => choice::choose(&listed, &route, &wanted.prices().0, console)?.ok_or_else(cancelled),
         Ok(listed) => match &listed[..] {
             [only] => Ok(choice::chosen_of(only)),
             several => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::assembly::Unread;
 use crate::assembly::answer::Slot;
 use crate::endpoint::{Endpoint, Patience, Persistence};
-use crate::price::{Price, price};
+use crate::price::{Price, Prices};
 use crate::window::{LEAST_WINDOW, family_window};
 use crate::{Logins, ModelError, Route};
 
@@ -31,9 +31,9 @@ impl ListedModel {
         self.window.filter(|window| family_window(&self.name) != Some(*window))
     }
 
-    /// The price: of the list, else of the built-in table.
-    pub fn known_price(&self, provider: &str) -> Option<Price> {
-        self.price.or_else(|| price(provider, &self.name))
+    /// The price: of the list, else of the table.
+    pub fn known_price(&self, prices: &Prices, provider: &str) -> Option<Price> {
+        self.price.or_else(|| prices.of(provider, &self.name))
     }
 }
 
@@ -142,11 +142,14 @@ mod tests {
     fn what_a_list_leaves_out_comes_from_the_tables() {
         let bare = |name: &str| ListedModel { name: name.to_owned(), window: None, price: None };
         assert_eq!(bare("claude-sonnet-4-5").known_window(), Some(200_000));
-        assert_eq!(bare("claude-sonnet-4-5").known_price("anthropic").unwrap().input, 3.0);
+        assert_eq!(bare("claude-sonnet-4-5").known_price(&Prices::built_in(), "anthropic").unwrap().input, 3.0);
         let listed = |name: &str, tokens| ListedModel { window: Some(tokens), ..bare(name) };
         assert_eq!(listed("claude-sonnet-4-5", 200_000).unknown_window(), None);
         assert_eq!(listed("claude-sonnet-4-5", 64_000).unknown_window(), Some(64_000));
         assert_eq!(bare("mine").unknown_window(), None);
-        assert!(bare("claude-sonnet-4-5").known_price("ollama").is_none() && bare("mine").known_window().is_none());
+        assert!(
+            bare("claude-sonnet-4-5").known_price(&Prices::built_in(), "ollama").is_none()
+                && bare("mine").known_window().is_none()
+        );
     }
 }

@@ -49,11 +49,13 @@ pub(crate) fn adapt(connection: &Connection, version: u32) -> rusqlite::Result<(
     if version <= BEFORE_OUTBOX {
         connection.execute_batch(WITHOUT_OUTBOX)?;
     }
-    match version {
-        ..=BEFORE_PARTS => connection.execute_batch(WITHOUT_PARTS),
-        ..=BEFORE_ANSWERED_BY => connection.execute_batch(WITHOUT_ANSWERED_BY),
-        _ => Ok(()),
+    if version <= BEFORE_PARTS {
+        return connection.execute_batch(WITHOUT_PARTS);
     }
+    if version <= BEFORE_ANSWERED_BY {
+        return connection.execute_batch(WITHOUT_ANSWERED_BY);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -291,10 +291,11 @@ impl Core {
         if messages == 0 {
             return None;
         }
-        let price = hermes_models::price(&self.host.model.provider, &model);
+        let prices = &self.host.settings.prices;
+        let price = prices.of(&self.host.model.provider, &model);
         let cost = price.map(|price| f64::from(prompt_tokens) * price.cache_write / 1e6);
         let cost = cost.map_or_else(String::new, |dollars| {
-            format!(": about ${dollars:.2} at the list price of {}", hermes_models::prices_as_of())
+            format!(": about ${dollars:.2} at the list price of {}", prices.as_of())
         });
         let tokens = hermes_diagnostic::grouped(u64::from(prompt_tokens));
         Some(format!("the next request writes about {tokens} tokens to the cache of {model}{cost}"))

@@ -12,7 +12,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
-use hermes_models::{Delta, Finish, ModelError, Provider, Reply, Request, Style, ToolChoice, Ttl, WindowSource};
+use hermes_models::{
+    Delta, Finish, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, Ttl, WindowSource,
+};
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
     OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, Write as _};
 
 use dialoguer::Select;
 use hermes_app::operations::ChosenModel;
-use hermes_models::{ListedModel, Route};
+use hermes_models::{ListedModel, Prices, Route};
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -21,7 +21,12 @@ pub(crate) fn fits(name: &str, words: &[String]) -> bool {
 }
 
 /// Asks for one of the models. A long list is searched first. None if the user cancels.
-pub(crate) fn choose(listed: &[ListedModel], route: &Route, console: Console) -> Result<Option<ChosenModel>, Failure> {
+pub(crate) fn choose(
+    listed: &[ListedModel],
+    route: &Route,
+    prices: &Prices,
+    console: Console,
+) -> Result<Option<ChosenModel>, Failure> {
     let mut words = Vec::new();
     loop {
         if listed.len() > ROWS {
@@ -34,7 +39,7 @@ pub(crate) fn choose(listed: &[ListedModel], route: &Route, console: Console) ->
             continue;
         }
         let present = found.iter().position(|model| model.name == route.model.name).unwrap_or(0);
-        let items: Vec<String> = found.iter().map(|model| row(model, &route.model.provider)).collect();
+        let items: Vec<String> = found.iter().map(|model| row(model, prices, &route.model.provider)).collect();
         let select = Select::new().with_prompt("Model (Esc cancels)").items(&items).default(present).max_length(ROWS);
         let chosen = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?;
         return Ok(chosen.map(|at| chosen_of(found[at])));
@@ -55,10 +60,11 @@ pub(crate) fn typed(question: &str) -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-fn row(model: &ListedModel, provider: &str) -> String {
+fn row(model: &ListedModel, prices: &Prices, provider: &str) -> String {
     let window = model.known_window().map(|tokens| format!("{} tokens", text::grouped(tokens.into())));
-    let price =
-        model.known_price(provider).map(|price| format!("{} in, {} out", amount(price.input), amount(price.output)));
+    let price = model
+        .known_price(prices, provider)
+        .map(|price| format!("{} in, {} out", amount(price.input), amount(price.output)));
     let rest: Vec<String> = [window, price].into_iter().flatten().collect();
     format!("{:<40} {}", text::line(&model.name), rest.join(" · ")).trim_end().to_owned()
 }
@@ -78,8 +84,8 @@ mod tests {
     #[test]
     fn a_row_shows_what_is_known() {
         let model = |name: &str| ListedModel { name: name.to_owned(), window: None, price: None };
-        assert_eq!(row(&model("mine"), "ollama"), "mine");
-        let shown = row(&model("claude-sonnet-4-5"), "anthropic");
+        assert_eq!(row(&model("mine"), &Prices::built_in(), "ollama"), "mine");
+        let shown = row(&model("claude-sonnet-4-5"), &Prices::built_in(), "anthropic");
         assert!(shown.ends_with("200,000 tokens · $3.00 in, $15.00 out"), "{shown}");
     }
 }
