@@ -203,7 +203,7 @@ fn a_tool_with_an_incomplete_schema_does_not_make_the_provider_refuse_every_requ
         }
         keep(&home, "beast", &shell.build());
         let output = home.hermes(&["-z", "Go."]).run().success();
-        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("Done.\n", ""), "{mode}");
+        assert_eq!(output.stdout, "Done.\n", "{mode}");
         home.hermes(&["-z", "Again.", "--continue"]).run().success();
         let turns = server.turns();
         assert_eq!(turns.len(), 4, "{mode}");

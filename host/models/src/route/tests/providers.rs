@@ -143,9 +143,14 @@ fn a_row_of_the_user_brings_address_key_format_model_and_window() {
 #[test]
 fn the_key_of_a_row_reaches_no_other_host() {
     let env: Pairs = &[("WORK_KEY", "w")];
-    let elsewhere = in_brief(&[("provider", "work"), ("base_url", "https://llm.work.test.evil.test/v1")], env, CLEAR);
+    let elsewhere = in_brief(
+        &[("provider", "work"), ("base_url", "https://llm.work.test.evil.test/v1"), ("model", "m")],
+        env,
+        CLEAR,
+    );
     assert!(elsewhere.contains("from nowhere"), "{elsewhere}");
-    let in_clear = in_brief(&[("provider", "work"), ("base_url", "http://llm.work.test/v1")], env, CLEAR);
+    let in_clear =
+        in_brief(&[("provider", "work"), ("base_url", "http://llm.work.test/v1"), ("model", "m")], env, CLEAR);
     assert!(in_clear.contains("from nowhere"), "{in_clear}");
     // The same place under another name.
     let here = in_brief(&[("base_url", "https://llm.work.test/v1"), ("model", "m")], env, CLEAR);
