@@ -194,7 +194,7 @@ fn a_tool_with_an_incomplete_schema_does_not_make_the_provider_refuse_every_requ
         .body("tools/call", &format!("(i32.const {answer})"));
     let complete = json!({"type": "object", "properties": {}});
     for mode in ["chat_completions", "anthropic_messages"] {
-        let call = |name| Reply::calls([Call::new("call_1", name, &json!({}))]);
+        let call = |name: &str| Reply::calls([Call::new(&format!("call_{name}"), name, &json!({}))]);
         let server = Server::scripted([call("empty"), call("bare"), Reply::text("Done."), Reply::text("Done again.")]);
         let home = Home::with(&server);
         if mode == "anthropic_messages" {
