@@ -8,6 +8,8 @@ mod damaged;
 mod fallback;
 mod known_providers;
 mod login;
+mod login_browser;
+mod login_lifetime;
 mod logins;
 mod modes;
 mod pictures;

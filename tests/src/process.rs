@@ -162,6 +162,11 @@ impl Running {
         self.stderr.wait_for(text, 1, self.deadline);
     }
 
+    /// Its standard output so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// Kills it, like `kill -9`.
     #[track_caller]
     pub fn kill(mut self) -> Output {

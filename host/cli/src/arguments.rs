@@ -148,6 +148,8 @@ pub(crate) enum Command {
     },
     /// Log in to a provider that gives tokens instead of a key
     Login(crate::login::LoginArguments),
+    /// Log out: revoke the tokens of a login and remove it
+    Logout(crate::login::LogoutArguments),
     /// Show and change the configuration
     Config {
         #[command(subcommand)]
@@ -524,6 +526,7 @@ impl Command {
             Self::Plugins { .. } => "plugins",
             Self::Memory { .. } => "memory",
             Self::Login(_) => "login",
+            Self::Logout(_) => "logout",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",

@@ -96,6 +96,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
+        Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),
         Some(Command::Config { command }) => settings::run(&command, console),
         Some(Command::Setup(arguments)) => wait(setup::run(&arguments, console)),
         Some(Command::Model { command }) => wait(model::run(command.as_ref(), console)),

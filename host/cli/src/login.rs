@@ -1,11 +1,13 @@
-//! `hermes login`: logs in to a provider, and lists the logins.
+//! `hermes login` and `hermes logout`: logs in to a provider, lists the logins, and ends one.
+
+mod browser;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use hermes_app::KnownLogin;
-use hermes_models::{LoginClient, LoginState, LoginStep};
+use hermes_models::{LoggedOut, LoginClient, LoginState, LoginStep};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -20,6 +22,9 @@ pub(crate) struct LoginArguments {
     /// The login's name: a section below `logins` in config.yaml
     #[arg(required_unless_present = "list")]
     name: Option<String>,
+    /// Open the page of the provider in a browser: the program in $BROWSER, or the system's
+    #[arg(long, conflicts_with = "list")]
+    browser: bool,
     /// List the logins that can be made, and those that exist
     #[arg(long, conflicts_with = "name")]
     list: bool,
@@ -28,13 +33,23 @@ pub(crate) struct LoginArguments {
     json: bool,
 }
 
+/// What to log out of.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct LogoutArguments {
+    /// The login's name
+    name: String,
+    /// Only remove the login from this machine; its tokens stay valid until they expire
+    #[arg(long)]
+    local: bool,
+}
+
 pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     let Some(name) = &arguments.name else { return list(&setup, arguments.json, console) };
     let client = setup.login_client(name)?;
     setup.own()?;
     tokio::select! {
-        done = log_in(&setup, &client, console) => done,
+        done = log_in(&setup, &client, arguments.browser, console) => done,
         _ = tokio::signal::ctrl_c() => {
             let fix = format!("run `hermes login {name}` again");
             Err(Failure::new(Kind::Interrupted, "nothing was stored", "you pressed ctrl-c", fix))
@@ -42,11 +57,16 @@ pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<
     }
 }
 
-async fn log_in(setup: &Setup, client: &LoginClient, console: Console) -> Result<ExitCode, Failure> {
+async fn log_in(setup: &Setup, client: &LoginClient, browser: bool, console: Console) -> Result<ExitCode, Failure> {
     let mut broken = None;
     let mut show = |step: LoginStep<'_>| {
         if let Err(failure) = shown(&step, console) {
             broken.get_or_insert(failure);
+        }
+        if let Some(page) = page(&step).filter(|_| browser)
+            && let Err(why) = browser::open(page)
+        {
+            console.note(&format!("no browser can be started: {why}; open the address yourself"));
         }
     };
     let logged_in = setup.logins.log_in(client, &mut show).await?;
@@ -66,6 +86,15 @@ async fn log_in(setup: &Setup, client: &LoginClient, console: Console) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
+/// The page that a step wants to be opened.
+fn page<'a>(step: &LoginStep<'a>) -> Option<&'a str> {
+    match *step {
+        LoginStep::EnterCode { page, page_with_code, .. } => Some(page_with_code.unwrap_or(page).as_str()),
+        LoginStep::Open { page, .. } => Some(page.as_str()),
+        LoginStep::Waiting { .. } => None,
+    }
+}
+
 /// Shows a step. Addresses are those of parsed URLs, which hold no control character.
 fn shown(step: &LoginStep<'_>, console: Console) -> Result<(), Failure> {
     match *step {
@@ -78,11 +107,29 @@ fn shown(step: &LoginStep<'_>, console: Console) -> Result<(), Failure> {
             lines.push_str(&format!("waiting for you; the code is valid for {} (ctrl-c stops)\n", span(valid)));
             print(&lines)
         }
+        LoginStep::Open { page, redirect, valid } => print(&format!(
+            "open this address in a browser on this machine\n\n    {page}\n\n\
+             waiting for you for {} (ctrl-c stops); the browser is sent back to {redirect}\n",
+            span(valid)
+        )),
         LoginStep::Waiting { why } => {
             console.note(&format!("{why}; trying again"));
             Ok(())
         }
     }
+}
+
+pub(crate) async fn log_out(arguments: &LogoutArguments, console: Console) -> Result<ExitCode, Failure> {
+    let setup = launch::setup(console)?;
+    let LogoutArguments { name, local } = arguments;
+    let done = setup.logins.log_out(name, *local).await?;
+    let fate = match done {
+        LoggedOut::Revoked => "its tokens are revoked",
+        LoggedOut::Removed if *local => "its tokens stay valid until they expire",
+        LoggedOut::Removed => "it has no revoke_url, so its tokens stay valid until they expire",
+    };
+    print(&format!("logged out of `{}`; {fate}\n", text::line(name)))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {

@@ -69,6 +69,10 @@ fn action(action: &Action) -> String {
         Action::Compress => "try again with `/compress`".to_owned(),
         Action::RebuildPrompt { session } => format!("update it with `hermes prompt --rebuild {session}`"),
         Action::LogIn { login } => format!("log in with `hermes login {login}`"),
+        Action::ListLogins => "`hermes login --list` shows all logins".to_owned(),
+        Action::RemoveLogin { login } => {
+            format!("remove it from this machine only with `hermes logout {login} --local`")
+        }
         Action::ChooseEngine => "choose another engine with --engine or context.engine".to_owned(),
     }
 }

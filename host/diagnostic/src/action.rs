@@ -110,6 +110,13 @@ pub enum Action {
         /// The name of the login.
         login: String,
     },
+    /// List the logins.
+    ListLogins,
+    /// Remove a login from this machine, without revoking its tokens.
+    RemoveLogin {
+        /// The name of the login.
+        login: String,
+    },
     /// Choose another context engine.
     ChooseEngine,
     /// Ask the context engine again to compress the conversation.
@@ -160,6 +167,8 @@ impl fmt::Display for Action {
             Self::ChooseAnotherModel => f.write_str("choose another model"),
             Self::ChooseAddress => f.write_str("set the address of the API"),
             Self::LogIn { login } => write!(f, "log in to `{login}`"),
+            Self::ListLogins => f.write_str("list the logins"),
+            Self::RemoveLogin { login } => write!(f, "remove the login `{login}` from this machine only"),
             Self::ChooseEngine => f.write_str("choose another context engine"),
             Self::Compress => f.write_str("compress the conversation"),
             Self::RebuildPrompt { .. } => f.write_str("rebuild the system prompt"),

@@ -7,7 +7,10 @@ mod device;
 mod file;
 mod fixed;
 mod login;
+mod pkce;
+mod redirect;
 mod refresh;
+mod revoke;
 mod server;
 mod token;
 
@@ -21,6 +24,7 @@ use crate::{Credential, ModelError, Route, Secret};
 #[cfg(test)]
 pub(crate) use fixed::cooldown;
 pub use login::{Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginStep, OnStep};
+pub use revoke::LoggedOut;
 pub use token::{LoginState, Logins};
 
 /// The headers of one request that carry its credential.

@@ -33,6 +33,8 @@ hermes_diagnostic::codes! {
         LOGIN_LATE = "login.late", Category::Model, "nobody approved the login in time";
         LOGIN_REFUSED = "login.refused", Category::Model, "the server does not accept the login";
         LOGIN_SERVER = "login.server", Category::Model, "the server of a login does not answer as it should";
+        LOGIN_ABSENT = "login.absent", Category::General, "there is no login of that name";
+        LOGIN_NOT_REVOKED = "login.not-revoked", Category::Model, "the server did not revoke the tokens of a login";
         LOGIN_FILE = "login.file", Category::Configuration, "`auth.json` cannot be used";
         CHOICE = "model.choice", Category::Configuration, "the model settings cannot be used";
         AUXILIARY = "model.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
@@ -127,9 +129,18 @@ impl Diagnose for LoginError {
                 let check = format!("check the addresses in `logins.{login}`");
                 (codes::LOGIN_SERVER, Fix::words("try again later").or(check))
             }
+            Self::Absent { .. } => (codes::LOGIN_ABSENT, Action::ListLogins.into()),
+            Self::NotRevoked { login, .. } => {
+                let remove = Action::RemoveLogin { login: login.clone() };
+                (codes::LOGIN_NOT_REVOKED, Fix::words("try again later").or(remove))
+            }
             Self::File { fix, .. } => (codes::LOGIN_FILE, Fix::words(fix.clone())),
         };
-        (code, "the login failed".into(), fix)
+        let what = match self {
+            Self::Absent { .. } | Self::NotRevoked { .. } => "the logout failed",
+            _ => "the login failed",
+        };
+        (code, what.into(), fix)
     }
 }
 
@@ -269,8 +280,10 @@ mod tests {
             LoginError::Setting { login: login(), key: "token_url", flaw: "is not a URL".to_owned() },
             LoginError::Denied { login: login(), host: text() },
             LoginError::Late { login: login(), after: std::time::Duration::from_secs(900) },
-            LoginError::Refused { login: login(), host: text(), status: 400, message: text() },
+            LoginError::Refused { login: login(), host: text(), message: text() },
             LoginError::Server { login: login(), why: text() },
+            LoginError::Absent { login: login() },
+            LoginError::NotRevoked { login: login(), why: text() },
             LoginError::File { why: text(), fix: text() },
         ]
     }

@@ -70,7 +70,7 @@ use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
 
 pub use auth::{
-    Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins, OnStep, ReadKey,
+    Flow, LoggedIn, LoggedOut, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins, OnStep, ReadKey,
 };
 pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;

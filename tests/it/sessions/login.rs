@@ -205,8 +205,7 @@ fn a_hostile_answer_neither_fills_the_memory_nor_reaches_the_terminal() {
 
     // The redirect of a token server is not followed: the form would go along.
     let elsewhere = Identity::start();
-    let target: &'static str = Box::leak(format!("{}/device", elsewhere.service().url()).into_boxed_str());
-    identity.begin_with(Answer::With(307, ("location", target), json!({})));
+    identity.begin_with(Answer::Moved(format!("{}/device", elsewhere.service().url())));
     let output = home.hermes(&["login", "work"]).run().exits(4);
     assert!(
         output.stderr.contains("redirects to another address") && elsewhere.service().asked().is_empty(),

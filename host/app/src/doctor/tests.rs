@@ -60,6 +60,23 @@ fn keys_and_tokens_that_others_can_read_are_reported() {
 }
 
 #[test]
+fn sections_that_nobody_can_log_in_with_are_reported() {
+    let root = tempfile::tempdir().unwrap();
+    let good = "flow: device, client_id: a, token_url: 'https://id.test/token'";
+    let text = format!(
+        "logins:\n  good: {{{good}, device_url: 'https://id.test/device'}}\n  plain: {{{good}, device_url: \
+         'http://id.test/device'}}\n  empty:\n"
+    );
+    std::fs::write(root.path().join("config.yaml"), text).unwrap();
+    let found: Vec<String> = checks(root.path())
+        .iter()
+        .filter(|check| check.found.contains("logins."))
+        .map(|check| check.found.clone())
+        .collect();
+    assert_eq!(found, ["`logins.empty.flow` is not set", "`logins.plain.device_url` does not begin with https://"]);
+}
+
+#[test]
 fn logins_that_give_no_token_are_reported_without_their_tokens() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("auth.json");
@@ -80,6 +97,9 @@ fn logins_that_give_no_token_are_reported_without_their_tokens() {
     let expected = [Outcome::Warn, Outcome::Warn, Outcome::Ok, Outcome::Warn, Outcome::Ok];
     assert_eq!(outcomes(&found, "auth.json"), expected, "{found:?}");
     assert!(!format!("{found:?}").contains("secret-"), "{found:?}");
+    let fixes: Vec<String> =
+        found.iter().filter(|check| check.subject == "auth.json").map(|check| check.fix.to_string()).collect();
+    assert!(fixes[0].starts_with("log in to `absent`") && fixes[1] == "log in to `expired`", "{fixes:?}");
     hermes_private_files::write_atomically(&file, b"{\"logins\": {\"a\": secret-x}}").unwrap();
     let found = checks(root.path());
     assert_eq!(outcomes(&found, "auth.json"), [Outcome::Warn]);

@@ -60,6 +60,7 @@ fn the_schema_and_the_reader_agree() {
             "logins: {work: {flow: device, client_id: a, client_secret: '${SECRET}', parameters: {audience: b}}, other: }\n",
             true,
         ),
+        ("logins: {work: {flow: pkce, authorize_url: a, redirect_url: b}}\n", true),
         ("logins: {work: {flow: password}}\n", false),
         ("logins: {work: {client_id: 5}}\n", false),
         ("logins: {work: {parameters: {audience: 5}}}\n", false),

@@ -12,7 +12,7 @@ use serde::ser::{Serialize, Serializer};
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LoginSection {
-    /// How you log in. `device`: you enter a code on a page of the provider, in any browser.
+    /// How you log in. `device`: you enter a code on a page of the provider, in any browser. `pkce`: you log in with a browser on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<LoginFlow>,
     /// The name of this program at the provider, which you get when you register it there.
@@ -24,10 +24,16 @@ pub struct LoginSection {
     /// The address that issues codes for `flow: device`. All addresses begin with https://, or are on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_url: Option<String>,
+    /// The page on which you log in, for `flow: pkce`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorize_url: Option<String>,
+    /// Where the provider sends the browser back to, if it is registered otherwise than `http://127.0.0.1/callback` with any port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_url: Option<String>,
     /// The address that issues and refreshes tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_url: Option<String>,
-    /// The address that revokes tokens.
+    /// The address that revokes tokens, for `hermes logout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoke_url: Option<String>,
     /// What the tokens shall allow, as the provider names it.
@@ -41,10 +47,19 @@ pub struct LoginSection {
 impl LoginSection {
     /// The section as the type of the models.
     pub fn settings(&self) -> LoginSettings {
-        let Self { flow, client_id, client_secret, device_url, token_url, revoke_url, scope, parameters } =
-            self.clone();
-        let flow = flow.map(|LoginFlow(flow)| flow);
-        LoginSettings { flow, client_id, client_secret, device_url, token_url, revoke_url, scope, parameters }
+        let own = self.clone();
+        LoginSettings {
+            flow: own.flow.map(|LoginFlow(flow)| flow),
+            client_id: own.client_id,
+            client_secret: own.client_secret,
+            device_url: own.device_url,
+            authorize_url: own.authorize_url,
+            redirect_url: own.redirect_url,
+            token_url: own.token_url,
+            revoke_url: own.revoke_url,
+            scope: own.scope,
+            parameters: own.parameters,
+        }
     }
 }
 

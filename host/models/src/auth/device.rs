@@ -88,8 +88,8 @@ pub(super) async fn log_in(client: &LoginClient, url: &Url, on_step: OnStep<'_>)
                 pause = after;
                 on_step(LoginStep::Waiting { why: &unsaid.scrub(&why) });
             }
-            Next::End(LoginError::Refused { login, host, status, message }) => {
-                return Err(LoginError::Refused { login, host, status, message: unsaid.scrub(&message) });
+            Next::End(LoginError::Refused { login, host, message }) => {
+                return Err(LoginError::Refused { login, host, message: unsaid.scrub(&message) });
             }
             Next::End(error) => return Err(error),
         }
@@ -169,8 +169,9 @@ fn next(
     }
 }
 
-fn refused(client: &LoginClient, answer: &Answer, message: String) -> LoginError {
-    LoginError::Refused { login: client.name().to_owned(), host: answer.host.clone(), status: answer.status, message }
+fn refused(client: &LoginClient, answer: &Answer, words: String) -> LoginError {
+    let message = format!("{words} (status {})", answer.status);
+    LoginError::Refused { login: client.name().to_owned(), host: answer.host.clone(), message }
 }
 
 #[cfg(test)]

@@ -157,6 +157,21 @@ impl AuthFile {
         self.existing().map(drop)
     }
 
+    /// Checks that there is a login of this name, whatever it says.
+    pub(super) fn check_has(&self, name: &str) -> Result<(), FileError> {
+        match self.document()?.logins.contains_key(name) {
+            true => Ok(()),
+            false => Err(FileError::NoLogin(self.path.clone())),
+        }
+    }
+
+    /// Removes a login and keeps the rest of the file.
+    pub(super) fn remove(&self, _lock: &Lock, name: &str) -> Result<(), FileError> {
+        let mut document = self.document()?;
+        document.logins.remove(name).ok_or_else(|| FileError::NoLogin(self.path.clone()))?;
+        self.save(&document)
+    }
+
     /// Adds a login or replaces it, and keeps the rest of the file. A missing file is created.
     pub(super) fn write(&self, _lock: &Lock, name: &str, login: &Login) -> Result<(), FileError> {
         let mut document = self.existing()?;
@@ -168,7 +183,11 @@ impl AuthFile {
             }
         }
         document.logins.insert(name.to_owned(), value);
-        let text = serde_json::to_vec_pretty(&document).map_err(|error| self.io(error.into()))?;
+        self.save(&document)
+    }
+
+    fn save(&self, document: &Document) -> Result<(), FileError> {
+        let text = serde_json::to_vec_pretty(document).map_err(|error| self.io(error.into()))?;
         self.replace(&text).map_err(|why| self.io(why))
     }
 

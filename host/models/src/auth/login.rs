@@ -7,21 +7,24 @@ use url::Url;
 use super::{
     device,
     file::{AuthFile, FileError, Login},
+    pkce::{self, Browser},
     server::{self, Tokens},
     token::{LONGEST_LOCK, Logins},
 };
-use crate::Secret;
+use crate::{Secret, providers};
 
 /// How the user proves to a server who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The user enters a code on a page of the server, in any browser (RFC 8628).
     Device,
+    /// The user logs in with a browser on this machine, which the server sends back to a port (RFC 7636, RFC 8252).
+    Pkce,
 }
 
 impl Flow {
     /// The flows by their names in the configuration.
-    pub const NAMES: &[(&str, Self)] = &[("device", Self::Device)];
+    pub const NAMES: &[(&str, Self)] = &[("device", Self::Device), ("pkce", Self::Pkce)];
 
     /// The name in the configuration.
     pub fn name(self) -> &'static str {
@@ -40,6 +43,10 @@ pub struct LoginSettings {
     pub client_secret: Option<String>,
     /// Where a device asks for a code.
     pub device_url: Option<String>,
+    /// The page on which the user logs in with a browser.
+    pub authorize_url: Option<String>,
+    /// Where the server sends the browser back to: an `http` address of this machine.
+    pub redirect_url: Option<String>,
     /// Where tokens are issued and refreshed.
     pub token_url: Option<String>,
     /// Where tokens are revoked.
@@ -79,6 +86,8 @@ pub struct LoginClient {
 pub(super) enum Start {
     /// At the address that issues codes.
     Device(Url),
+    /// In a browser.
+    Browser(Browser),
 }
 
 impl LoginClient {
@@ -97,6 +106,15 @@ impl LoginClient {
         let required = |key, text: &Option<String>| address(key, &said(text).ok_or_else(|| lacks(key))?);
         let start = match settings.flow.ok_or_else(|| lacks("flow"))? {
             Flow::Device => Start::Device(required("device_url", &settings.device_url)?),
+            Flow::Pkce => Start::Browser(Browser {
+                authorize_url: required("authorize_url", &settings.authorize_url)?,
+                redirect_url: redirect(said(&settings.redirect_url).as_deref().unwrap_or(REDIRECT)).ok_or_else(
+                    || {
+                        let flaw = "is not an http:// address of this machine without a query".to_owned();
+                        LoginError::Setting { login: name.to_owned(), key: "redirect_url", flaw }
+                    },
+                )?,
+            }),
         };
         Ok(Self {
             start,
@@ -143,6 +161,16 @@ impl LoginClient {
     }
 }
 
+/// Where a browser is sent back to, unless the configuration says otherwise: a free port, as RFC 8252 recommends.
+const REDIRECT: &str = "http://127.0.0.1/callback";
+
+/// An address to which a browser can be sent back.
+fn redirect(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    (url.scheme() == "http" && providers::is_loopback(&url) && is_plain).then_some(url)
+}
+
 /// What the user has to do or should know while a login goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginStep<'a> {
@@ -155,6 +183,15 @@ pub enum LoginStep<'a> {
         /// The code, on one line without control characters.
         code: &'a str,
         /// How long the code is valid.
+        valid: Duration,
+    },
+    /// Open the page in a browser on this machine.
+    Open {
+        /// The page.
+        page: &'a Url,
+        /// Where the browser is sent back to.
+        redirect: &'a Url,
+        /// How long Hermes waits for that.
         valid: Duration,
     },
     /// The server does not answer at the moment; the login goes on.
@@ -222,15 +259,13 @@ pub enum LoginError {
         after: Duration,
     },
     /// The server does not accept the login as it is configured.
-    #[error("{host} does not accept the login (status {status}): {message}")]
+    #[error("{host} does not accept the login: {message}")]
     Refused {
         /// The login.
         login: String,
         /// Who refused.
         host: String,
-        /// Its status.
-        status: u16,
-        /// What it says.
+        /// What it says, and its status if it has one.
         message: String,
     },
     /// The server does not answer, or not as it should.
@@ -239,6 +274,20 @@ pub enum LoginError {
         /// The login.
         login: String,
         /// What is wrong.
+        why: String,
+    },
+    /// There is no such login to log out of.
+    #[error("there is no login `{login}` in auth.json")]
+    Absent {
+        /// What was asked for.
+        login: String,
+    },
+    /// The server did not revoke the tokens; the login stays.
+    #[error("the login `{login}` stays, because its tokens are still valid: {why}")]
+    NotRevoked {
+        /// The login.
+        login: String,
+        /// What failed.
         why: String,
     },
     /// `auth.json` cannot be used.
@@ -303,6 +352,7 @@ impl Logins {
         file.check().map_err(|error| unusable(&error))?;
         let tokens = match &client.start {
             Start::Device(url) => device::log_in(client, url, on_step).await?,
+            Start::Browser(browser) => pkce::log_in(client, browser, pkce::PATIENCE, on_step).await?,
         };
         let logged_in = LoggedIn { expires_in: tokens.expires_in, is_refreshable: tokens.refresh.is_some() };
         let login = client.login(tokens, self.seconds());

@@ -100,9 +100,8 @@ fn each_answer_to_a_question_has_one_consequence() {
     let seconds = Duration::from_secs;
     let late = || Next::End(LoginError::Late { login: login(), after: seconds(600) });
     let denied = || Next::End(LoginError::Denied { login: login(), host: host() });
-    let refused = |status, message: &str| {
-        Next::End(LoginError::Refused { login: login(), host: host(), status, message: message.to_owned() })
-    };
+    let refused =
+        |message: &str| Next::End(LoginError::Refused { login: login(), host: host(), message: message.to_owned() });
     let pause =
         |status: u16, words: &str| Next::Pause(seconds(6), format!("id.test failed (status {status}): {words}"));
     let granted = Tokens { access: "a".to_owned(), refresh: None, expires_in: None, scope: None };
@@ -116,8 +115,8 @@ fn each_answer_to_a_question_has_one_consequence() {
         (400, error("access_denied"), denied()),
         (403, error("access_denied"), denied()),
         (400, error("expired_token"), late()),
-        (400, error("invalid_client"), refused(400, "invalid_client: because")),
-        (401, json!({}), refused(401, "not authorised")),
+        (400, error("invalid_client"), refused("invalid_client: because (status 400)")),
+        (401, json!({}), refused("not authorised (status 401)")),
         (429, json!({}), pause(429, "too many requests")),
         (500, json!({}), pause(500, "an error of the server")),
         (503, error("temporarily_unavailable"), pause(503, "temporarily_unavailable: because")),

@@ -1,0 +1,141 @@
+//! Logging in with a browser on this machine: the authorization code grant with a proof key (RFC 7636) and a redirect to a
+//! port of this machine (RFC 8252).
+//!
+//! The proof key ties the code to this process: a program that steals the code from the browser cannot use it.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::{
+    login::{LoginClient, LoginError, LoginStep, OnStep, Unsaid},
+    redirect::{Outcome, Redirect},
+    server::{self, Answer, Tokens},
+};
+use crate::{Secret, failure, providers};
+
+/// How long the user has for the browser.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// Where a login begins and where the browser is sent back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Browser {
+    pub(super) authorize_url: Url,
+    /// On this machine. Without a port, any free one is taken.
+    pub(super) redirect_url: Url,
+}
+
+/// The values that are made for one login.
+struct Proof {
+    /// Ties the redirect to this login.
+    state: String,
+    /// Ties the code to this process. Only its hash goes through the browser.
+    verifier: String,
+}
+
+impl Proof {
+    fn new() -> Result<Self, getrandom::Error> {
+        Ok(Self { state: random()?, verifier: random()? })
+    }
+
+    /// The method S256 of RFC 7636, section 4.2.
+    fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(Sha256::digest(&self.verifier))
+    }
+}
+
+/// 32 random bytes as 43 characters.
+fn random() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// From the address for the browser to tokens.
+pub(super) async fn log_in(
+    client: &LoginClient,
+    browser: &Browser,
+    patience: Duration,
+    on_step: OnStep<'_>,
+) -> Result<Tokens, LoginError> {
+    let proof = Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))?;
+    let redirect = Redirect::listen(&browser.redirect_url).await.map_err(|why| LoginError::Setting {
+        login: client.name().to_owned(),
+        key: "redirect_url",
+        flaw: format!("cannot be used: {why}"),
+    })?;
+    let url = redirect.url().clone();
+    let page = page(client, &browser.authorize_url, &url, &proof);
+    on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
+    let late = |_| LoginError::Late { login: client.name().to_owned(), after: patience };
+    let outcome = tokio::time::timeout(patience, redirect.wait(&proof.state)).await.map_err(late)?;
+    let mut unsaid = Unsaid::of(client);
+    unsaid.add(&proof.verifier);
+    unsaid.add(&proof.state);
+    let host = providers::host(&browser.authorize_url).unwrap_or_default();
+    let code = match outcome {
+        Outcome::Code(code) => code,
+        Outcome::Error(word, _) if word == "access_denied" => {
+            return Err(LoginError::Denied { login: client.name().to_owned(), host });
+        }
+        Outcome::Error(word, description) => {
+            let words: Vec<String> =
+                [Some(word), description].into_iter().flatten().map(|word| failure::one_line(&word)).collect();
+            let (message, login) = (unsaid.scrub(&words.join(": ")), client.name().to_owned());
+            return Err(LoginError::Refused { login, host, message });
+        }
+    };
+    unsaid.add(code.expose());
+    exchange(client, &url, &proof, &code, &unsaid).await
+}
+
+/// The page that the user opens.
+fn page(client: &LoginClient, authorize_url: &Url, redirect: &Url, proof: &Proof) -> Url {
+    let challenge = proof.challenge();
+    let own = [
+        ("response_type", Some("code")),
+        ("redirect_uri", Some(redirect.as_str())),
+        ("state", Some(&proof.state)),
+        ("code_challenge", Some(&challenge)),
+        ("code_challenge_method", Some("S256")),
+    ];
+    let mut page = authorize_url.clone();
+    let fields = client.asked().chain(own).filter_map(|(name, value)| Some((name, value?)));
+    page.query_pairs_mut().extend_pairs(fields);
+    page
+}
+
+/// A code goes in, tokens come out (RFC 6749, section 4.1.3). A code is worth one try, so a failure is final.
+async fn exchange(
+    client: &LoginClient,
+    redirect: &Url,
+    proof: &Proof,
+    code: &Secret,
+    unsaid: &Unsaid,
+) -> Result<Tokens, LoginError> {
+    let form = server::form([
+        ("grant_type", Some("authorization_code")),
+        ("code", Some(code.expose())),
+        ("redirect_uri", Some(redirect.as_str())),
+        ("client_id", Some(client.client_id.as_str())),
+        ("client_secret", client.client_secret.as_ref().map(Secret::expose)),
+        ("code_verifier", Some(&proof.verifier)),
+    ]);
+    let failed = |why: &str| client.failed(unsaid.scrub(why));
+    let answer = server::post(&client.token_url, form).await.map_err(|no_answer| failed(&no_answer.into_why()))?;
+    if answer.is_success() {
+        return answer.tokens().map_err(|why| failed(&why));
+    }
+    let Answer { host, status, .. } = &answer;
+    let message = unsaid.scrub(&format!("{} (status {status})", answer.words()));
+    Err(match answer.is_final() {
+        true => LoginError::Refused { login: client.name().to_owned(), host: host.clone(), message },
+        false => client.failed(format!("the token server {host} failed: {message}")),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
