@@ -5,7 +5,6 @@ mod logins;
 mod plugins;
 
 use std::path::Path;
-use std::time::Duration;
 
 use hermes_config::{Config, Embeddings, Environment, Fallback, redacted_text};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted, grouped};
@@ -68,9 +67,6 @@ impl Check {
         Self { outcome: Outcome::Fail, subject, found: format!("{what}: {why}"), fix }
     }
 }
-
-/// How long the model may take to answer the one small request. A model on this machine may have to be loaded first.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks a home with everything in it. Plugins are compiled if they are not yet, which takes a while. With `asks_model`, one
 /// small request is sent to the session's model.
@@ -180,7 +176,7 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
     /// Columns of the text that is shown.
     const SHOWN: usize = 40;
     let route = setup.route(choice).ok().filter(|route| !route.is_offline())?;
-    let trial = match try_route(&route, &setup.logins, PATIENCE).await {
+    let trial = match try_route(&route, &setup.logins).await {
         Ok(trial) => trial,
         Err(error) => return Some(Check::fail(SUBJECT, error)),
     };

@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use dialoguer::Select;
@@ -17,8 +16,6 @@ use crate::model::{choice, offered, report, route_to};
 use crate::plugins::variables::read_value;
 use crate::{launch, settings, text};
 
-/// How long the model may take to answer. A model on this machine may have to be loaded first.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The variable for the key of a server that is no known provider.
 const OWN_KEY: &str = "HERMES_CUSTOM_API_KEY";
 /// What failed, if nothing was stored.
@@ -257,7 +254,7 @@ async fn test(wanted: &Setup, route: &Route, is_asking: bool, console: Console) 
         return Ok(());
     }
     console.note(&format!("asking {} of {} for one word", route.model.name, route.model.provider));
-    match try_route(route, &wanted.logins, PATIENCE).await {
+    match try_route(route, &wanted.logins).await {
         Ok(trial) => {
             let said = text::shortened(&text::line(&trial.text), 40);
             console.note(&format!("{} answered \"{said}\" after {} ms", trial.model, trial.took.as_millis()));

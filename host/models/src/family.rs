@@ -33,7 +33,7 @@ const ADAPTIVE: Dial = Dial {
 };
 /// The same for models without the effort `xhigh`.
 const ADAPTIVE_TO_MAX: Dial = Dial { ladder: Ladder(["low", "low", "medium", "high", "max", "max"]), ..ADAPTIVE };
-/// The same for models that think unless they are told not to.
+/// The same for models that always think by default: switching off has to be requested.
 const ADAPTIVE_BY_DEFAULT: Dial = Dial { off: DISABLED, ..ADAPTIVE };
 const SWITCHED: Dial = Dial {
     on: &[("thinking", r#"{"type":"enabled"}"#), ("output_config", r#"{"effort":"$"}"#)],

@@ -8,6 +8,8 @@ use crate::{Breakpoints, Logins, ModelError, Prefix, Request, Route, System, con
 
 /// Words that every model can answer shortly.
 const QUESTION: &str = "Reply with the word OK.";
+/// How long the model may take. A model on this machine may have to be loaded first.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The cap on the reply: room for a short thought before the word.
 const MOST_TOKENS: u32 = 256;
 
@@ -28,8 +30,8 @@ pub struct Trial {
 ///
 /// # Errors
 ///
-/// Every [`ModelError`]; [`ModelError::Stalled`] if there is no whole answer within `patience`.
-pub async fn try_route(route: &Route, logins: &Logins, patience: Duration) -> Result<Trial, ModelError> {
+/// Every [`ModelError`]; [`ModelError::Stalled`] if there is no whole answer within a minute.
+pub async fn try_route(route: &Route, logins: &Logins) -> Result<Trial, ModelError> {
     let provider = connect(route, logins)?;
     let style = provider.style();
     let prefix = Prefix::new(style, "[]", System::plain("You answer in one word."));
@@ -47,10 +49,10 @@ pub async fn try_route(route: &Route, logins: &Logins, patience: Duration) -> Re
     };
     let begun = Instant::now();
     let mut unseen = |_: crate::Delta<'_>| {};
-    let answered = tokio::time::timeout(patience, provider.attempt(&request, &mut unseen)).await;
+    let answered = tokio::time::timeout(PATIENCE, provider.attempt(&request, &mut unseen)).await;
     let reply = answered.map_err(|_| ModelError::Stalled {
         host: route.base_url.as_ref().and_then(providers::host).unwrap_or_default(),
-        seconds: patience.as_secs(),
+        seconds: PATIENCE.as_secs(),
     })??;
     Ok(Trial { text: reply.text, model: reply.model, usage: reply.usage, took: begun.elapsed() })
 }

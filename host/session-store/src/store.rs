@@ -160,7 +160,7 @@ pub trait SessionStore: Send + Sync {
     /// Removes a recorded request that no provider took.
     async fn withdraw_request(&self, id: &SessionId, number: u64) -> Result<(), StoreError>;
 
-    /// Adds a request beside the conversation, and returns its number. It is no part of the session's totals.
+    /// Adds a request beside the conversation, and returns its number. The session's totals do not count it.
     async fn record_auxiliary(&self, id: &SessionId, request: &AuxiliaryRecord) -> Result<u64, StoreError>;
 
     /// Adds to such a request what came of it, by its number: model, usage and cost.

@@ -40,7 +40,7 @@ pub(super) struct Core {
     state: State,
     /// The value from when the session was last awake.
     prompt_tokens: u32,
-    /// The model and the effort of which the user knows what the model cannot do.
+    /// The model and the effort that the last line to the user was about.
     told_effort: Option<(Model, Effort)>,
 }
 

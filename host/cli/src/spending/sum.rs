@@ -54,7 +54,7 @@ impl Sum {
         (self.priced > 0).then_some(self.cost)
     }
 
-    /// For sorting: by cost, then by tokens, of which no number outweighs a cost.
+    /// For sorting: by cost, then by tokens. The tokens are scaled down so far that they only decide between equal costs.
     pub(super) fn weight(&self) -> f64 {
         self.cost + self.tokens() as f64 / 1e15
     }

@@ -195,7 +195,7 @@ fn responses_request() {
             }
             body
         },
-        // The time that a client waits is no member of the body, and an empty list asks for nothing.
+        // `timeout` is for the client and is not sent. An empty list means the same as no list.
         |expected| {
             let is_sent = |(key, value): &(&String, &Value)| *key != "timeout" && **value != json!([]);
             let members = expected.as_object().unwrap().iter().filter(is_sent);
