@@ -13,7 +13,7 @@ const SERVES: &str = "HERMES_TEST_SQL_WORKER";
 /// The time of each statement.
 const TIME: Duration = Duration::from_secs(1);
 /// How long a call with that time may take on a busy machine. What is attacked here would take minutes to hours.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 const MEMORY: u64 = 64 << 20;
 
 /// This test program as a worker.
@@ -194,11 +194,11 @@ fn statements() -> Vec<(&'static str, Statement)> {
     ]
 }
 
-/// The most memory that a process has had, in bytes.
-fn peak(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+/// The most memory that a process has had, in bytes. `None` if it has ended.
+fn peak(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10)
 }
 
 #[test]
@@ -213,16 +213,18 @@ fn no_statement_outlives_its_deadline_and_the_next_one_works_at_once() {
         println!("{name}: {taken:?}, {:?}", done.as_ref().err().map(ToString::to_string));
         assert!(taken < PATIENCE, "{name}: {taken:?}");
         if let Err(error) = done {
-            assert!(matches!(error.code(), "quota" | "sql"), "{name}: {error:?}");
+            // `busy`: the worker ended of the statement.
+            assert!(matches!(error.code(), "quota" | "sql" | "busy"), "{name}: {error:?}");
         }
-        if let Some(process) = database.remote.as_ref().unwrap().process() {
-            highest = highest.max(peak(process));
+        if let Some(peak) = database.remote.as_ref().unwrap().process().and_then(peak) {
+            highest = highest.max(peak);
         }
         let begun = Instant::now();
-        let next = database.query(&one, &Budget::of(PATIENCE)).unwrap();
-        assert_eq!(next.rows, [[text("one")]], "{name}");
+        let next = database.query(&one, &Budget::of(PATIENCE));
+        assert_eq!(next.unwrap_or_else(|error| panic!("{name}: {error}")).rows, [[text("one")]], "{name}");
         assert!(begun.elapsed() < PATIENCE / 2, "{name}: the next call waited for {:?}", begun.elapsed());
     }
+    assert!(highest > 0, "no worker was measured");
     // The statements themselves, their results and the program come on top.
     assert!(highest < MEMORY + (96 << 20), "{} MiB", highest >> 20);
 }
@@ -296,7 +298,8 @@ fn a_database_in_memory_is_limited_as_a_whole() {
         assert_eq!((error.kind(), error.code()), (FaultKind::Exhausted, "quota"), "{error}");
     }
     let process = database.remote.as_ref().unwrap().process().expect("a limit does not end the worker");
-    assert!(peak(process) < MEMORY + (96 << 20), "{} MiB", peak(process) >> 20);
+    let peak = peak(process).unwrap();
+    assert!(peak < MEMORY + (96 << 20), "{} MiB", peak >> 20);
     run("INSERT INTO kept VALUES (1)").unwrap();
 }
 
