@@ -4,6 +4,7 @@
 //! runs, and changes of files that start programs or were not read. The configuration decides first, then earlier answers, then the user. The user gets one question at a time: an
 //! event asks it, and a command answers it. Any failure on the way denies the call.
 
+mod beside;
 mod gate;
 mod kept;
 pub(crate) mod question;

@@ -9,6 +9,8 @@ mod attack;
 #[cfg(test)]
 mod budget_tests;
 #[cfg(test)]
+mod calls_tests;
+#[cfg(test)]
 mod contract_tests;
 mod core;
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The tools of a session, and the way of a call from its arguments to a stored result.
 
+mod schedule;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{
     Draft, Media, MessageId, Part, ToolCall, ToolResult, ToolSchema, fence, one_line_within, tokens,
 };
@@ -19,6 +21,7 @@ use crate::memory_extras::Mirrors;
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
 use crate::skills::{self, SkillCatalog};
+use crate::toolbox::schedule::Nature;
 
 /// The most bytes of a tool's name in an error: a model can write any name.
 const SHOWN_NAME: usize = 64;
@@ -170,32 +173,47 @@ impl Toolbox {
         &self.own.skills
     }
 
-    /// Splits calls into runs. Adjacent parallel calls form one run; every other call is a run of its own.
+    /// Splits calls into runs. Adjacent calls that may run beside each other form one run; every other call is a run of its own.
     pub(crate) fn runs<'c>(&self, calls: &'c [ToolCall]) -> Vec<&'c [ToolCall]> {
-        runs(calls, |name| self.is_parallel(name))
+        schedule::runs(calls, |name| self.nature(name).parallel)
     }
 
-    fn is_parallel(&self, name: &str) -> bool {
+    /// For each call, the earlier one whose answer it shares, if there is one.
+    pub(crate) fn originals(&self, calls: &[ToolCall]) -> Vec<Option<usize>> {
+        schedule::originals(calls, |name| self.nature(name))
+    }
+
+    fn nature(&self, name: &str) -> Nature {
         match self.offered.get(name) {
-            Some(offered) => offered.tool.parallel,
-            None => OwnTools::NAMES.contains(&name),
+            Some(offered) => Nature::of(&offered.tool),
+            // The host's own tools only read.
+            None if OwnTools::NAMES.contains(&name) => Nature { parallel: true, reads: true, repeatable: true },
+            None => Nature { parallel: false, reads: true, repeatable: false },
         }
     }
 
-    /// Starts the calls of a run together and returns the answers in the order of the calls. The run belongs to this reply, where
-    /// `earlier` calls precede it.
+    /// Starts the calls of a run together and returns the answers in the order of the calls; none for a call that shares the answer
+    /// of an earlier one. The run belongs to this reply, where `earlier` calls precede it. A call that asks the user runs alone.
     pub(crate) fn start<'a>(
         &'a self,
         run: &'a [ToolCall],
         reply: MessageId,
         earlier: usize,
-    ) -> impl futures_util::Stream<Item = (&'a ToolCall, Answer)> + 'a {
+        originals: &'a [Option<usize>],
+    ) -> impl Stream<Item = (&'a ToolCall, Option<Answer>)> + 'a {
         // More calls at once would only compete for the processor.
         const MAX_PARALLEL: usize = 8;
-        // Some models use the ids of calls again, so plugins get ids of the host.
-        let calls = run.iter().zip(earlier..);
-        let calls = calls.map(move |(call, at)| async move { (call, self.call(call, format!("{reply}.{at}")).await) });
-        futures_util::stream::iter(calls).buffered(MAX_PARALLEL)
+        self.gate.running().run_begins();
+        let calls = run.iter().zip(originals.iter().skip(earlier)).zip(earlier..);
+        let started = calls.map(move |((call, original), at)| async move {
+            if original.is_some() {
+                return (call, None);
+            }
+            let _running = self.gate.running().begin().await;
+            // Some models use the ids of calls again, so plugins get ids of the host.
+            (call, Some(self.call(call, format!("{reply}.{at}")).await))
+        });
+        stream::iter(started).buffered(MAX_PARALLEL)
     }
 
     /// The plugin that a tool belongs to. The host's own tools and unknown names belong to `hermes`.
@@ -240,10 +258,6 @@ impl Toolbox {
         self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))
     }
-}
-
-fn runs(calls: &[ToolCall], is_parallel: impl Fn(&str) -> bool) -> Vec<&[ToolCall]> {
-    calls.chunk_by(|a, b| is_parallel(&a.name) && is_parallel(&b.name)).collect()
 }
 
 /// What a tool returned.
@@ -402,14 +416,6 @@ mod tests {
 
     fn hinted() -> Additions {
         Additions { host: Some("[hint]".to_owned()), user: None }
-    }
-
-    #[test]
-    fn a_tool_that_is_not_parallel_runs_alone() {
-        let call = |name: &str| ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
-        let calls = ["read", "read", "ask", "read", "ask", "ask"].map(call);
-        let runs = runs(&calls, |name| name == "read");
-        assert_eq!(runs.iter().map(|run| run.len()).collect::<Vec<_>>(), [2, 1, 1, 1, 1]);
     }
 
     #[test]

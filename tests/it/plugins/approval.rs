@@ -352,6 +352,63 @@ fn a_hook_asks_with_its_reason_for_any_tool() {
 }
 
 #[test]
+fn a_question_waits_until_the_calls_beside_it_have_ended() {
+    let server = model_that_calls(vec![run(&[shell("sleep 0.5; touch ended")]), ("look", json!({}))]);
+    let home = home_with_runner(&server, json!({ "ask": ["look"] }));
+    home.set("approvals.allow", json!(["runner/process:sh"]));
+    let mut terminal = chat(&home);
+    terminal.wait_for(READY, 1);
+    assert!(home.workspace().join("ended").exists(), "the program runs while the user is asked");
+    terminal.press("o");
+    leave(terminal, 1);
+    assert_eq!(results(&server)[1], "seen");
+}
+
+#[test]
+fn of_two_calls_that_ask_the_second_begins_when_the_first_has_ended() {
+    let script = |name: &str| shell(&format!("touch {name}; sleep 0.5; touch {name}.ended"));
+    let server = model_that_calls(vec![run(&[script("one")]), run(&[script("two")])]);
+    let home = home_with_runner(&server, json!({}));
+    let mut terminal = chat(&home);
+    let made = || ["one", "one.ended", "two", "two.ended"].map(|name| home.workspace().join(name).exists());
+    terminal.wait_for(READY, 1);
+    assert_eq!(made(), [false; 4]);
+    terminal.press("o");
+    terminal.wait_for(READY, 2);
+    let [one, one_ended, two, two_ended] = made();
+    assert!((one && one_ended) != (two && two_ended) && one != two, "{:?}", made());
+    terminal.press("o");
+    leave(terminal, 1);
+    assert_eq!(made(), [true; 4]);
+}
+
+#[test]
+fn of_identical_calls_that_only_read_one_runs_and_each_has_the_result() {
+    let read = |path: &str| ("read_file", json!({ "path": path, "limit": 5 }));
+    let swapped = ("read_file", json!({ "limit": 5, "path": "a.txt" }));
+    let write = ("write_file", json!({ "path": "a.txt", "content": "second\n" }));
+    let server =
+        model_that_calls(vec![read("a.txt"), read("b.txt"), swapped, write, read("a.txt"), ("look", json!({}))]);
+    let home = home_with_runner(&server, json!({ "ask": ["read_file"] }));
+    home.write_workspace("a.txt", "first\n");
+    home.write_workspace("b.txt", "other\n");
+    let mut terminal = chat(&home);
+    for question in 1..=3 {
+        terminal.wait_for(READY, question);
+        terminal.press("o");
+    }
+    let shown = leave(terminal, 1);
+    assert_eq!(shown.matches(READY).count(), 3, "{shown}");
+    let request = server.last_turn();
+    let results = request.trailing_results();
+    let ids: Vec<&str> = results.iter().map(|(id, _)| &id[id.len() - 2..]).collect();
+    assert_eq!(ids, ["_0", "_1", "_2", "_3", "_4", "_5"]);
+    let text = |at: usize| results[at].1;
+    assert!(text(0).contains("first") && text(1).contains("other") && text(4).contains("second"), "{results:?}");
+    assert_eq!((text(2), text(5)), (text(0), "seen"));
+}
+
+#[test]
 fn background_work_never_asks() {
     let server = Server::answering(|_, _| Reply::text("Done."));
     let home = home_with_runner(&server, json!({ "sync": "touch synced" }));

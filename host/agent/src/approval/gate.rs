@@ -12,6 +12,7 @@ use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 
+use super::beside::RunningCalls;
 use super::kept::Kept;
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
@@ -49,6 +50,7 @@ pub(crate) struct Gate {
     identities: Mutex<HashMap<String, Identity>>,
     /// Held while the user is asked.
     asking: tokio::sync::Mutex<()>,
+    running: RunningCalls,
     pub(super) can_ask: bool,
     files: Guard,
     notices: NoticeSender,
@@ -108,6 +110,7 @@ impl Gate {
             for_session,
             identities: Mutex::new(by_name(identities)),
             asking: tokio::sync::Mutex::default(),
+            running: RunningCalls::new(),
             can_ask: approvals.can_ask,
             files: Guard::new(Arc::clone(&approvals.listed), seen),
             notices,
@@ -179,6 +182,11 @@ impl Gate {
         self.pass(question, rights, attended).await
     }
 
+    /// The calls that run at the moment.
+    pub(crate) fn running(&self) -> &RunningCalls {
+        &self.running
+    }
+
     /// The rules for changes of files in this session.
     pub(crate) fn files(&self) -> &Guard {
         &self.files
@@ -234,6 +242,8 @@ impl Gate {
         if !self.can_ask || !attended {
             return Err(self.unattended(&question, &rights));
         }
+        // First, because a call that holds the lock would wait for another that waits for the lock.
+        self.running.alone().await;
         let _one_at_a_time = self.asking.lock().await;
         // The answer to the previous question may cover this one too.
         let rights = missing(rights);

@@ -43,7 +43,8 @@ pub(super) use memory::ScriptedMemory;
 ///
 /// `hang` streams a word and never ends; `call NAME` calls a tool once and answers after its result; `fail` gives an error
 /// of the provider; `decline` and `decline silently` give refusals; `slow` streams ten words with pauses; `toil` calls a
-/// tool as long as it may, and then does what the rest of the message says; every other message is answered with `done`.
+/// tool as long as it may, and then does what the rest of the message says; `calls: NAME N, NAME N` makes these calls in one
+/// reply, each with its number; every other message is answered with `done`.
 pub(super) struct ScriptedModel {
     /// The shared prefixes of all requests.
     pub(super) requests: Mutex<Vec<String>>,
@@ -76,6 +77,12 @@ fn reply(text: &str, calls: Vec<ToolCall>) -> Reply {
     }
 }
 
+/// A call such as `note 7`.
+fn numbered_call((at, wanted): (usize, &str)) -> ToolCall {
+    let (name, number) = wanted.split_once(' ').unwrap_or((wanted, "0"));
+    ToolCall { id: format!("call-{at}"), name: name.to_owned(), arguments: format!("{{\"n\":{number}}}") }
+}
+
 #[async_trait]
 impl Provider for ScriptedModel {
     fn style(&self) -> Style {
@@ -102,6 +109,11 @@ impl Provider for ScriptedModel {
         if word("toil") && (request.tool_choice == ToolChoice::Auto || word("stubborn")) {
             let call = ToolCall { id: "call-1".to_owned(), name: "note".to_owned(), arguments: "{}".to_owned() };
             return Ok(reply("", vec![call]));
+        }
+        if let Some((_, wanted)) = said.split_once("calls: ").filter(|_| !answered) {
+            let wanted = wanted.split('"').next().unwrap_or_default();
+            let calls: Vec<ToolCall> = wanted.split(", ").enumerate().map(numbered_call).collect();
+            return Ok(reply("", calls));
         }
         if word("fail") {
             return Err(ModelError::Unreachable { url: "http://nowhere".to_owned(), why: "scripted".to_owned() });
@@ -141,7 +153,8 @@ impl Drop for StreamGuard<'_> {
     }
 }
 
-/// An engine without plans, and the tools `note` (writes), `wipe` (dangerous) and `stuck` (runs into its deadline).
+/// An engine without plans, and the tools `note` (writes), `wipe` (dangerous), `stuck` (runs into its deadline) and `look` (only
+/// reads, beside other calls).
 struct ScriptedPlugin {
     name: String,
     models: Arc<Mutex<Vec<String>>>,
@@ -159,6 +172,15 @@ pub(super) struct Seen {
     pub(super) sessions: Mutex<Vec<(SessionInfo, Start)>>,
     /// The ids of tool calls.
     pub(super) invocations: Mutex<Vec<String>>,
+    /// When calls with a number begin and end.
+    pub(super) calls: Mutex<Vec<String>>,
+}
+
+impl Seen {
+    /// Returns the beginnings and ends so far, and forgets them.
+    pub(super) fn take_calls(&self) -> Vec<String> {
+        std::mem::take(&mut self.calls.lock().unwrap())
+    }
 }
 
 impl ScriptedPlugin {
@@ -226,13 +248,18 @@ impl Tools for ScriptedPlugin {
             title: None,
             output_schema: None,
             toolset: "scripted".to_owned(),
-            parallel: false,
+            parallel: effect == Effect::Reads,
             effect,
-            idempotent: false,
+            idempotent: effect == Effect::Reads,
             open_world: false,
             extra: Vec::new(),
         };
-        Ok(vec![tool("note", Effect::Writes), tool("wipe", Effect::Dangerous), tool("stuck", Effect::Writes)])
+        Ok(vec![
+            tool("note", Effect::Writes),
+            tool("wipe", Effect::Dangerous),
+            tool("stuck", Effect::Writes),
+            tool("look", Effect::Reads),
+        ])
     }
 
     async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
@@ -241,6 +268,15 @@ impl Tools for ScriptedPlugin {
             // The runtime ends a call at its deadline.
             tokio::time::sleep(DEADLINE).await;
             return Err(self.deadline());
+        }
+        let number = invocation.arguments.trim_matches(|c: char| !c.is_ascii_digit());
+        if !number.is_empty() {
+            let call = format!("{} {number}", invocation.name);
+            self.seen.calls.lock().unwrap().push(format!("begin {call}"));
+            // Long enough for the calls beside this one to begin.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            self.seen.calls.lock().unwrap().push(format!("end {call}"));
+            return Ok(Output { content: format!("{call} did it"), ..Output::default() });
         }
         let content = format!("{} did it", invocation.name);
         Ok(Output { content, ..Output::default() })

@@ -1,5 +1,7 @@
 //! The calls of a reply: they run, and each result is stored in the order of the calls.
 
+use std::collections::HashMap;
+
 use futures_util::StreamExt;
 use hermes_conversation::{MessageId, ToolCall};
 use hermes_plugin_host::{AssistDraft, CalledTool, ToolResult};
@@ -31,13 +33,16 @@ pub(super) async fn run(
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugins.toolbox;
+    let originals = toolbox.originals(calls);
+    // The answers that later calls share.
+    let mut shared: HashMap<usize, Answer> = HashMap::new();
     let (mut started, mut stored_results) = (0, 0);
     for run in toolbox.runs(calls) {
         for call in run {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
             front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
         }
-        let mut answers = std::pin::pin!(toolbox.start(run, reply, started));
+        let mut answers = std::pin::pin!(toolbox.start(run, reply, started, &originals));
         started += run.len();
         loop {
             let next = tokio::select! {
@@ -46,6 +51,12 @@ pub(super) async fn run(
                 next = answers.next() => next,
             };
             let Some((call, answer)) = next else { break };
+            let at = stored_results;
+            let original = || originals[at].and_then(|first| shared.get(&first)).map(Answer::copy);
+            let answer = answer.or_else(original).expect("the answers come in the order of the calls");
+            if originals.contains(&Some(at)) {
+                shared.insert(at, answer.copy());
+            }
             let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
             for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
                 plugins.notices.notice(notice.to_string());

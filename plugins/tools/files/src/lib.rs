@@ -27,9 +27,9 @@ impl Plugin for Files {
 impl Tools for Files {
     fn catalog(&self) -> Result<Vec<Tool>, Error> {
         Ok(vec![
-            tool("read_file", &read::description(), read::parameters()).effect(Effect::Reads).parallel(true),
+            reader("read_file", &read::description(), read::parameters()),
             tool("write_file", write::DESCRIPTION, write::parameters()).effect(Effect::Writes),
-            tool("search_files", search::DESCRIPTION, search::parameters()).effect(Effect::Reads).parallel(true),
+            reader("search_files", search::DESCRIPTION, search::parameters()),
         ])
     }
 
@@ -48,6 +48,10 @@ hermes_plugin::export!(Files: Tools);
 
 fn tool(name: &str, description: &str, parameters: Value) -> Tool {
     Tool::new(name, description, parameters).toolset("file")
+}
+
+fn reader(name: &str, description: &str, parameters: Value) -> Tool {
+    tool(name, description, parameters).effect(Effect::Reads).parallel(true).idempotent(true)
 }
 
 fn parameters(properties: Value, required: &[&str]) -> Value {
@@ -93,16 +97,18 @@ mod tests {
     }
 
     #[test]
-    fn only_write_file_has_effects_and_runs_alone() {
+    fn only_write_file_has_effects_and_runs_alone_each_time() {
         let catalog = Files.catalog().unwrap();
-        let traits: Vec<_> =
-            catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect, tool.parallel)).collect();
+        let traits: Vec<_> = catalog
+            .iter()
+            .map(|tool| (tool.schema.name.as_str(), tool.effect, tool.parallel, tool.idempotent))
+            .collect();
         assert_eq!(
             traits,
             [
-                ("read_file", Effect::Reads, true),
-                ("write_file", Effect::Writes, false),
-                ("search_files", Effect::Reads, true),
+                ("read_file", Effect::Reads, true, true),
+                ("write_file", Effect::Writes, false, false),
+                ("search_files", Effect::Reads, true, true),
             ]
         );
     }
