@@ -263,7 +263,7 @@ fn route(route: &Route) -> Vec<Check> {
         Source::Nothing => Check::warn(
             "model",
             found,
-            "set model.provider and model.default, or the key of a provider, to talk to a model",
+            Fix::from(Action::SetUpModel).or("set the key of a provider, such as OPENROUTER_API_KEY"),
         ),
         _ if route.window_source == WindowSource::Assumed => {
             Check::warn("model", found, "set model.context_length: the model is in no table")

@@ -118,8 +118,8 @@ impl Launcher {
         // A refused setting makes this note useless, so the settings are read first.
         if is_offline_unasked {
             reporter.note(
-                "no model is configured, so the built-in `offline` model is used, which only follows simple commands; set \
-                 model.provider and model.default, or the key of a provider",
+                "no model is configured, so the built-in `offline` model is used, which only follows simple commands; \
+                 `hermes setup` sets up a model",
             );
         }
         let cooldown = Duration::from_secs(setup.config.settings().model.cooldown.get().into());

@@ -61,6 +61,7 @@ fn action(action: &Action) -> String {
         Action::DeleteWithChildren => "add --with-children to delete all of them".to_owned(),
         Action::CheckStore => "run `hermes sessions check` to see what is wrong".to_owned(),
         Action::RepairStore => "run `hermes sessions repair`, which makes a backup first".to_owned(),
+        Action::SetUpModel => "run `hermes setup`, which asks for a provider, its key and a model".to_owned(),
         Action::ChooseProvider => "choose a provider with --provider or model.provider".to_owned(),
         Action::ChooseModel => "choose a model with --model or model.default".to_owned(),
         Action::ChooseAnotherProvider => "choose another provider with --provider or model.provider".to_owned(),

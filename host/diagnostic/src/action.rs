@@ -95,6 +95,8 @@ pub enum Action {
     CheckStore,
     /// Repair the database of conversations; a copy is made first.
     RepairStore,
+    /// Set up a model: its provider, its key, and its name.
+    SetUpModel,
     /// Choose a provider for the session.
     ChooseProvider,
     /// Choose a model for the session.
@@ -161,6 +163,7 @@ impl fmt::Display for Action {
             Self::DeleteWithChildren => f.write_str("delete the sessions that came from it too"),
             Self::CheckStore => f.write_str("check the database"),
             Self::RepairStore => f.write_str("repair the database, which makes a copy first"),
+            Self::SetUpModel => f.write_str("set up a model"),
             Self::ChooseProvider => f.write_str("choose a provider"),
             Self::ChooseModel => f.write_str("choose a model"),
             Self::ChooseAnotherProvider => f.write_str("choose another provider"),

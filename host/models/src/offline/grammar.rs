@@ -116,9 +116,10 @@ pub(super) fn help() -> String {
         text.push_str(&format!("  {command:<18} {meaning}\n"));
     }
     text.push_str(
-        "\nFor a real model, set a provider's key, such as OPENROUTER_API_KEY or OPENAI_API_KEY; or write \
-         `model.provider` and `model.default` into config.yaml in the home folder. For a server of your own, write \
-         `model.base_url`, such as http://127.0.0.1:11434/v1, and `model.default`.",
+        "\nFor a real model, run `hermes setup`: it asks for a provider, its key and a model, and tries them. For a \
+         server of your own, run it with the address, such as `hermes setup --base-url http://127.0.0.1:11434/v1`. \
+         Without it, set a provider's key, such as OPENROUTER_API_KEY, or `model.provider` and `model.default` in \
+         config.yaml.",
     );
     text
 }

@@ -88,7 +88,7 @@ async fn anything_else_is_answered_with_what_it_is() {
     for text in ["hello", "help", ""] {
         let reply = reply(&[user(text)]).await;
         assert!(reply.text.starts_with("I am the offline partner built into Hermes: no model is configured"), "{text}");
-        assert!(reply.text.contains("call TOOL {JSON}") && reply.text.contains("config.yaml"));
+        assert!(reply.text.contains("call TOOL {JSON}") && reply.text.contains("run `hermes setup`"));
     }
 }
 
