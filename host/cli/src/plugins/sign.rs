@@ -86,9 +86,10 @@ fn password(file: &Path) -> Result<String, Failure> {
     let mut line = String::new();
     if interactive {
         let mut err = io::stderr();
+        // Before the question, as in `variables::read_value`.
+        let echo_off = EchoOff::new()?;
         write!(err, "password of {} (hidden): ", text::exact(&file.display().to_string()))
             .and_then(|()| err.flush())?;
-        let echo_off = EchoOff::new()?;
         io::stdin().lock().read_line(&mut line)?;
         writeln!(err)?;
         drop(echo_off);

@@ -37,8 +37,9 @@ pub(crate) fn read(wanted: &RequiredVariable) -> Result<String, Failure> {
 /// Asks for the value of the variable `name`; empty if the user skips it. A hidden value is not shown while it is typed.
 pub(crate) fn read_value(question: &str, name: &str, is_hidden: bool) -> Result<String, Failure> {
     let mut err = io::stderr();
-    write!(err, "{} ", text::exact(question)).and_then(|()| err.flush())?;
+    // Before the question: an answer that comes at once would be shown, and then dropped with the typed-ahead input.
     let echo_off = is_hidden.then(EchoOff::new).transpose()?;
+    write!(err, "{} ", text::exact(question)).and_then(|()| err.flush())?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     if echo_off.is_some() {
