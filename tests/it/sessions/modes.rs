@@ -1,11 +1,12 @@
 //! One conversation of twelve turns in each wire format, before a server that refuses whatever the types of the official SDKs, or
-//! the rules of the services, refuse. In the middle, another provider with another wire format stands in for two turns.
+//! the rules of the services, refuse. In the middle, the model's server is overloaded for two turns, and a model of
+//! `fallback_providers` with another wire format answers them.
 
 use std::path::PathBuf;
 
 use hermes_tests::oracle::{assert_extends, check_anthropic_request, check_reasoning_request, check_responses_request};
 use hermes_tests::wire::Wire;
-use hermes_tests::{Call, Home, Reply, Request, SdkTypes, Server};
+use hermes_tests::{Call, Home, Output, Reply, Request, SdkTypes, Server};
 use serde_json::{Value, json};
 
 use crate::fixtures::journal::texts;
@@ -33,12 +34,23 @@ struct Provider {
 }
 
 impl Provider {
+    fn url(self, server: &Server) -> String {
+        if self.wire == Wire::AnthropicMessages { server.anthropic_url() } else { server.url() }
+    }
+
+    /// Makes it the provider of the session's model.
     fn select(self, home: &Home, server: &Server) {
-        let url = if self.wire == Wire::AnthropicMessages { server.anthropic_url() } else { server.url() };
         home.set("model.provider", json!(self.name));
         home.set("model.default", json!(self.model));
         home.set("model.api_mode", json!(self.wire.name()));
-        home.set("model.base_url", json!(url));
+        home.set("model.base_url", json!(self.url(server)));
+    }
+
+    /// Lets it answer while the session's model fails.
+    fn stand_by(self, home: &Home, server: &Server) {
+        let entry = json!({"provider": self.name, "model": self.model, "api_mode": self.wire.name(),
+            "base_url": self.url(server)});
+        home.set("fallback_providers", json!([entry]));
     }
 
     /// Reasoning in the form that it wants back. Its number is in the part that nobody else may get.
@@ -91,7 +103,15 @@ fn blink(id: &str) -> Call {
     Call::new(id, "blink", &json!({}))
 }
 
-/// The turns before the other provider stands in.
+/// How often a request is sent to the overloaded server before the fallback answers.
+const TRIES: usize = 3;
+
+/// What the overloaded server says to each try.
+fn overloaded() -> impl Iterator<Item = Reply> {
+    std::iter::repeat_n(Reply::error(529, "overloaded").header("retry-after-ms", "1"), TRIES)
+}
+
+/// The turns before the fallback answers.
 fn first_half(own: Provider) -> Vec<Turn> {
     let missing = [read("c4", "missing.txt"), read("c5", "notes.txt")];
     vec![
@@ -115,21 +135,17 @@ fn first_half(own: Provider) -> Vec<Turn> {
     ]
 }
 
-fn turns_of_the_other(other: Provider) -> Vec<Turn> {
+/// The turns in which the first provider fails. Within a turn, it is not asked again: it rests.
+fn turns_of_the_fallback(other: Provider) -> Vec<Turn> {
+    let calls = Reply::calls([read("c6", "notes.txt"), snap("c7")]).thinking(other.thought(5));
+    let still = Reply::text("Still here.").thinking(other.thought(6));
     vec![
-        turn(
-            "Who are you?",
-            [
-                Reply::calls([read("c6", "notes.txt"), snap("c7")]).thinking(other.thought(5)),
-                Reply::text("A stand-in."),
-            ],
-            "A stand-in.\n",
-        ),
-        turn("Still here?", [Reply::text("Still here.").thinking(other.thought(6))], "Still here.\n"),
+        turn("Who are you?", overloaded().chain([calls, Reply::text("A stand-in.")]), "A stand-in.\n"),
+        turn("Still here?", overloaded().chain([still]), "Still here.\n"),
     ]
 }
 
-/// The turns after it. The third of the replies breaks off.
+/// The turns after them. The third of the replies breaks off.
 fn second_half(own: Provider) -> Vec<Turn> {
     let wrong = [Call::new("c11", "read_file", &json!("notes.txt")), Call::new("c12", "no_such_tool", &json!({}))];
     let many = (0..20).map(|number| read(&format!("d{number}"), "notes.txt"));
@@ -150,25 +166,28 @@ fn second_half(own: Provider) -> Vec<Turn> {
 }
 
 /// Says each turn in a process of its own.
-fn say(home: &Home, turns: &[Turn]) {
-    for turn in turns {
+fn say(home: &Home, turns: &[Turn]) -> Vec<Output> {
+    let say_one = |turn: &Turn| {
         let begins = home.sessions_json().is_empty();
         let more = if begins { &["--image", "chart.gif"][..] } else { &["--continue"] };
         let output = home.hermes(&[&["-z", turn.said], more].concat()).run();
         if turn.shown.is_empty() {
             let refused = output.refused();
             assert!(refused.stderr.contains("model.cut"), "{refused}");
-        } else {
-            assert_eq!(output.success().stdout, turn.shown, "{}", turn.said);
+            return refused;
         }
-    }
+        let output = output.success();
+        assert_eq!(output.stdout, turn.shown, "{}", turn.said);
+        output
+    };
+    turns.iter().map(say_one).collect()
 }
 
 fn converse(own: Wire, other: Wire) {
     let Some(python) = python() else { return };
     let own = Provider { name: "alpha", model: "gpt-5.4", wire: own };
     let other = Provider { name: "beta", model: "grok-4", wire: other };
-    let [first, middle, last] = [first_half(own), turns_of_the_other(other), second_half(own)];
+    let [first, middle, last] = [first_half(own), turns_of_the_fallback(other), second_half(own)];
     let said: Vec<&str> = first.iter().chain(&middle).chain(&last).map(|turn| turn.said).collect();
     let replies = || first.iter().chain(&middle).chain(&last).flat_map(|turn| turn.replies.clone());
     let types = SdkTypes::start(&python);
@@ -178,21 +197,21 @@ fn converse(own: Wire, other: Wire) {
     home.set("plugins.enabled", json!(["camera"]));
     home.write_workspace("notes.txt", "The harbour office closes at five.\n");
     home.write_workspace("chart.gif", b"GIF89a\x01\0\x01\0\0\0\0");
+    own.select(&home, &server);
+    other.stand_by(&home, &server);
 
-    own.select(&home, &server);
-    say(&home, &first);
-    other.select(&home, &server);
-    say(&home, &middle);
-    own.select(&home, &server);
-    say(&home, &last);
+    for (turns, falls_back) in [(&first, false), (&middle, true), (&last, false)] {
+        for output in say(&home, turns) {
+            let told = output.stderr.matches("`grok-4` of beta answers in place of `gpt-5.4` of alpha").count();
+            assert_eq!(told, usize::from(falls_back), "{output}");
+        }
+    }
 
     // Not one refusal: each request took a reply of the script.
     let requests = server.turns();
     assert_eq!(requests.len(), replies().count());
-    let count = |turns: &[Turn]| turns.iter().map(|turn| turn.replies.len()).sum::<usize>();
-    let (begins, ends) = (count(&first), count(&first) + count(&middle));
-    let others = &requests[begins..ends];
-    let owns: Vec<&Request> = requests[..begins].iter().chain(&requests[ends..]).collect();
+    let (owns, others): (Vec<&Request>, Vec<&Request>) = requests.iter().partition(|request| request.wire == own.wire);
+    assert_eq!(others.len(), 3, "the fallback answered other requests than those of its two turns");
     others.iter().for_each(|request| other.assert_valid(request));
     owns.iter().for_each(|request| own.assert_valid(request));
     owns.windows(2).for_each(|pair| assert_extends(&pair[0].body, &pair[1].body));
