@@ -45,6 +45,7 @@ mod failure;
 mod family;
 #[doc(hidden)]
 pub mod invariants;
+mod lifetime;
 mod list;
 mod offline;
 mod prefix;
@@ -76,6 +77,7 @@ pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
+pub use lifetime::{Asked, Lifetimes};
 pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, PriceFlaw, PriceRow, Prices, cost, prices_as_of, saved};
