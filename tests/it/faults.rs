@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request, assert_valid_responses_request};
@@ -16,8 +15,10 @@ use serde_json::{Value, json};
 
 /// Text of a reply that must not be stored.
 const HALF: &str = "Half an answer";
-/// Longer than any of these failures may take.
-const BOUND: Duration = Duration::from_secs(60);
+/// What a start of Hermes and a busy machine may add to the time of a failure.
+const SLACK: Duration = Duration::from_secs(20);
+/// `model.silence_timeout` of the silent servers, in seconds.
+const SILENCE: u64 = 2;
 
 /// A wire format: its name, how to select it, and events for a text and for the start of a call.
 struct Mode {
@@ -131,8 +132,68 @@ fn responses_error() -> String {
     event("response.failed", &json!({"type": "response.failed", "response": response}))
 }
 
-/// Bytes that are sent for a request; the connection is closed behind them.
+/// Bytes that are sent for a request. The connection is closed behind them, unless the server is silent from then on.
 type Answer = Vec<u8>;
+
+/// How long it takes until the user reads the error, from the first request on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    AtOnce,
+    /// The waits that the server asks for: here, next to nothing.
+    AsAsked,
+    /// The waits that Hermes chooses: 2 s and 4 s, each with up to half of that on top.
+    Chosen,
+    /// A second try to connect.
+    Reconnect,
+    Silence,
+}
+
+impl Time {
+    /// What the table says.
+    fn words(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at once",
+            Self::AsAsked => "2 waits, each as asked",
+            Self::Chosen => "2 waits, 9 s at most",
+            Self::Reconnect => "1 wait, 0.3 s",
+            Self::Silence => "`model.silence_timeout`",
+        }
+    }
+
+    /// The shortest and the longest time that these words allow.
+    fn bounds(self) -> (Duration, Duration) {
+        let (least, most) = match self {
+            Self::AtOnce | Self::AsAsked => (0, 0),
+            Self::Chosen => (6_000, 9_000),
+            Self::Reconnect => (300, 300),
+            Self::Silence => (SILENCE * 1_000, SILENCE * 1_000),
+        };
+        (Duration::from_millis(least), Duration::from_millis(most))
+    }
+
+    /// How many waits the user reads of, and their seconds at most, together.
+    fn announced(self) -> (usize, u32) {
+        match self {
+            // The same line is shown once.
+            Self::AsAsked => (1, 0),
+            Self::Chosen => (2, 9),
+            Self::AtOnce | Self::Reconnect | Self::Silence => (0, 0),
+        }
+    }
+
+    #[track_caller]
+    fn assert_kept(self, fault: &str, took: Duration, stderr: &str) {
+        let (least, most) = self.bounds();
+        assert!(took >= least && took <= most + SLACK, "{fault}: took {took:?}, not {}", self.words());
+        let waits: Vec<u32> = stderr
+            .lines()
+            .filter_map(|line| line.split_once("trying again in ")?.1.split_once(": "))
+            .map(|(wait, _)| wait.trim_end_matches(" s").parse().unwrap_or(0))
+            .collect();
+        let (count, seconds) = self.announced();
+        assert!(waits.len() == count && waits.iter().sum::<u32>() <= seconds, "{fault}: {waits:?} in {stderr}");
+    }
+}
 
 fn answer(status: &str, headers: &str, body: &[u8]) -> Answer {
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n", body.len());
@@ -158,55 +219,69 @@ fn stream(body: &[u8]) -> Answer {
 }
 
 /// The failures in the order of the table.
-fn faults(mode: &Mode) -> Vec<(&'static str, Answer)> {
+fn faults(mode: &Mode) -> Vec<(&'static str, Time, Answer)> {
+    use Time::{AsAsked, AtOnce, Chosen, Silence};
     let half = (mode.half)();
     let too_many: String = (0..300).map(mode.call).collect();
     let page = b"<!doctype html><title>It works!</title>".as_slice();
     let html = "content-type: text/html\r\n";
     vec![
-        ("401", refused("401 Unauthorized", "", "who are you")),
-        ("402", refused("402 Payment Required", "", "your balance is empty")),
-        ("403 for the key", refused("403 Forbidden", "", "this key may not use the model")),
-        ("403 for the region", refused("403 Forbidden", "unsupported_country_region_territory", "not here")),
-        ("403 for credit", refused("403 Forbidden", "", "Insufficient credits")),
-        ("404", refused("404 Not Found", "", "no such model")),
-        ("408", shortly("408 Request Timeout", "too slow")),
-        ("413", refused("413 Content Too Large", "", "request entity too large")),
-        ("429 with `Retry-After`", shortly("429 Too Many Requests", "slow down")),
-        ("429 without `Retry-After`", refused("429 Too Many Requests", "", "slow down")),
-        ("500", shortly("500 Internal Server Error", "something broke")),
-        ("501", shortly("501 Not Implemented", "not now")),
-        ("520", answer("520 Unknown", "content-type: text/html\r\nretry-after-ms: 1\r\n", page)),
-        ("529", shortly("529 Overloaded", "overloaded")),
-        ("error inside a stream", stream(format!("{half}{}", (mode.error)()).as_bytes())),
-        ("cut stream", stream(half.as_bytes())),
-        ("garbage event", stream(format!("{half}data: {{\"nonsense\n\ndata: {{}}\n\n").as_bytes())),
-        ("oversized line", stream(&[b"data: ".as_slice(), &vec![b'x'; 17 << 20]].concat())),
+        ("401", AtOnce, refused("401 Unauthorized", "", "who are you")),
+        ("402", AtOnce, refused("402 Payment Required", "", "your balance is empty")),
+        ("403 for the key", AtOnce, refused("403 Forbidden", "", "this key may not use the model")),
+        ("403 for the region", AtOnce, refused("403 Forbidden", "unsupported_country_region_territory", "not here")),
+        ("403 for credit", AtOnce, refused("403 Forbidden", "", "Insufficient credits")),
+        ("404", AtOnce, refused("404 Not Found", "", "no such model")),
+        ("408", AsAsked, shortly("408 Request Timeout", "too slow")),
+        ("413", AtOnce, refused("413 Content Too Large", "", "request entity too large")),
+        ("429 with `Retry-After`", AsAsked, shortly("429 Too Many Requests", "slow down")),
+        ("429 without `Retry-After`", Chosen, refused("429 Too Many Requests", "", "slow down")),
+        ("500", AsAsked, shortly("500 Internal Server Error", "something broke")),
+        ("501", AsAsked, shortly("501 Not Implemented", "not now")),
+        ("520", AsAsked, answer("520 Unknown", "content-type: text/html\r\nretry-after-ms: 1\r\n", page)),
+        ("529", AsAsked, shortly("529 Overloaded", "overloaded")),
+        ("silence before a stream", Silence, Vec::new()),
+        ("silence inside a stream", Silence, stream(half.as_bytes())),
+        ("error inside a stream", AtOnce, stream(format!("{half}{}", (mode.error)()).as_bytes())),
+        ("cut stream", AtOnce, stream(half.as_bytes())),
+        ("garbage event", AtOnce, stream(format!("{half}data: {{\"nonsense\n\ndata: {{}}\n\n").as_bytes())),
+        ("oversized line", AtOnce, stream(&[b"data: ".as_slice(), &vec![b'x'; 17 << 20]].concat())),
         // The five bytes are the beginning of a file of gzip.
-        ("gzip", answer("200 OK", "content-type: application/json\r\ncontent-encoding: gzip\r\n", &[31, 139, 8, 0, 0])),
-        ("redirect", answer("307 Temporary Redirect", "location: http://127.0.0.1:9/elsewhere\r\n", b"")),
-        ("wrong content type", answer("200 OK", "content-type: image/png\r\n", b"\x89PNG and more")),
-        ("web page with 200", answer("200 OK", html, page)),
-        ("more calls than a turn can run", stream(format!("{half}{too_many}").as_bytes())),
+        (
+            "gzip",
+            AtOnce,
+            answer("200 OK", "content-type: application/json\r\ncontent-encoding: gzip\r\n", &[31, 139, 8, 0, 0]),
+        ),
+        ("redirect", AtOnce, answer("307 Temporary Redirect", "location: http://127.0.0.1:9/elsewhere\r\n", b"")),
+        ("wrong content type", AtOnce, answer("200 OK", "content-type: image/png\r\n", b"\x89PNG and more")),
+        ("web page with 200", AtOnce, answer("200 OK", html, page)),
+        ("more calls than a turn can run", AtOnce, stream(format!("{half}{too_many}").as_bytes())),
     ]
 }
 
-/// A server that answers every request with the same bytes, and counts the requests.
-fn serve(bytes: Answer) -> (String, Arc<AtomicUsize>) {
+/// When each request came.
+type Arrivals = Arc<Mutex<Vec<Instant>>>;
+
+/// A server that answers every request with the same bytes.
+fn serve(bytes: Answer, is_silent: bool) -> (String, Arrivals) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&count);
+    let arrivals = Arrivals::default();
+    let arrived = Arc::clone(&arrivals);
     std::thread::spawn(move || {
+        let mut held = Vec::new();
         for mut connection in listener.incoming().flatten() {
             if read_request(&mut connection) {
-                counted.fetch_add(1, Ordering::Relaxed);
+                arrived.lock().unwrap().push(Instant::now());
                 // The client may hang up before it has everything.
                 let _ = connection.write_all(&bytes);
+                if is_silent {
+                    held.push(connection);
+                }
             }
         }
     });
-    (address, count)
+    (address, arrivals)
 }
 
 /// The https address of a server that answers without TLS.
@@ -249,18 +324,24 @@ fn outcome(stderr: &str) -> (String, String) {
     (code, why.replace('|', "\\|"))
 }
 
-/// Sends a message to a failing server, then one to a working server in the same session.
-fn tried(mode: &Mode, fault: &str, address: &str) -> (String, String) {
+/// Sends a message to a failing server, then one to a working server in the same session. Gives what the user reads.
+fn tried(mode: &Mode, fault: &str, time: Time, address: &str, arrivals: &Arrivals) -> (String, String) {
     let works = Server::answering(|_, _| Reply::text("I am back."));
     let home = if mode.base.is_empty() { Home::with_anthropic(&works) } else { Home::with(&works) };
     home.set("model.api_mode", json!(mode.name));
     let working = if mode.base.is_empty() { works.anthropic_url() } else { works.url() };
     home.set("model.base_url", json!(address));
-    let begun = Instant::now();
+    if time == Time::Silence {
+        home.set("model.silence_timeout", json!(SILENCE));
+    }
+    let started = Instant::now();
     let failed = home.hermes(&["-z", "first"]).run().refused();
-    assert!(begun.elapsed() < BOUND, "{fault}: took {:?}", begun.elapsed());
+    let begun = arrivals.lock().unwrap().first().copied().unwrap_or(started);
+    time.assert_kept(fault, begun.elapsed(), &failed.stderr);
+    assert_eq!(time == Time::Silence, failed.stderr.contains("model.silence_timeout"), "{failed}");
     let result = outcome(&failed.stderr);
     home.set("model.base_url", json!(working));
+    home.set("model.silence_timeout", Value::Null);
     let next = home.hermes(&["-z", "second", "--continue"]).run().success();
     assert!(next.stdout.contains("I am back."), "{fault}: {next}");
     let request = works.last_turn();
@@ -277,22 +358,25 @@ fn rows(mode: &Mode) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = std::thread::scope(|scope| {
         let running: Vec<_> = faults(mode)
             .into_iter()
-            .map(|(fault, bytes)| {
+            .map(|(fault, time, bytes)| {
                 scope.spawn(move || {
-                    let (address, count) = serve(bytes);
-                    let (code, why) = tried(mode, fault, &format!("{address}{}", mode.base));
-                    let times = count.load(Ordering::Relaxed);
-                    (fault.to_owned(), format!("{times} | `{code}` | {why}"))
+                    let (address, arrivals) = serve(bytes, time == Time::Silence);
+                    let (code, why) = tried(mode, fault, time, &format!("{address}{}", mode.base), &arrivals);
+                    let times = arrivals.lock().unwrap().len();
+                    (fault.to_owned(), format!("{times} | {} | `{code}` | {why}", time.words()))
                 })
             })
             .collect();
         running.into_iter().map(|row| row.join().unwrap()).collect()
     });
     let dead = dead_endpoint();
-    let (code, why) = tried(mode, "refused connection", &format!("{}{}", dead.trim_end_matches("/v1"), mode.base));
-    rows.push(("refused connection".to_owned(), format!("0 | `{code}` | {why}")));
-    let (code, why) = tried(mode, "no TLS behind https", &format!("{}{}", without_tls(), mode.base));
-    rows.push(("no TLS behind `https`".to_owned(), format!("0 | `{code}` | {why}")));
+    for (fault, address) in
+        [("refused connection", dead.trim_end_matches("/v1")), ("no TLS behind `https`", &without_tls())]
+    {
+        let time = Time::Reconnect;
+        let (code, why) = tried(mode, fault, time, &format!("{address}{}", mode.base), &Arrivals::default());
+        rows.push((fault.to_owned(), format!("0 | {} | `{code}` | {why}", time.words())));
+    }
     rows
 }
 
@@ -310,7 +394,8 @@ fn every_failure_of_a_server_has_its_message_and_the_session_goes_on() {
             table[at].1.entry(row).or_default().push(mode.name);
         }
     }
-    let mut text = "| the server | modes | sent | code | what the user reads |\n|---|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| the server | modes | sent | time | code | what the user reads |\n|---|---|---|---|---|---|\n".to_owned();
     for (fault, outcomes) in table {
         for (row, modes) in outcomes {
             let modes = if modes.len() == MODES.len() { "all".to_owned() } else { modes.join(", ") };

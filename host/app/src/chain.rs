@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
 use hermes_diagnostic::{Fix, Notice};
-use hermes_models::{Credential, ReadKey, Route};
+use hermes_models::{Credential, ReadKey, Route, Waits};
 use hermes_store::Store;
 
 use crate::{AppError, ModelChoice, Setup, learned};
@@ -59,7 +59,9 @@ impl Setup {
     }
 
     fn served(&self, route: &Route, keep_trying: Duration, read_key: ReadKey) -> Result<ServedModel, AppError> {
-        let provider = hermes_models::connect_patiently(route, &self.logins, keep_trying, Some(read_key))?;
+        let silence = self.config.settings().model.silence_timeout;
+        let waits = Waits { keep_trying, silence: silence.map(|seconds| Duration::from_secs(seconds.get().into())) };
+        let provider = hermes_models::connect_patiently(route, &self.logins, waits, Some(read_key))?;
         Ok(ServedModel {
             provider,
             model: route.model.clone(),

@@ -83,7 +83,10 @@ impl Diagnose for ModelError {
                     "if you trust it, set model.base_url to the new address without /chat/completions or /messages",
                 ),
             ),
-            Self::Stalled { .. } => (codes::STALLED, Fix::words("try again").or("check the server")),
+            Self::Stalled { .. } => (
+                codes::STALLED,
+                Fix::words("try again").or("check the server").or("allow a longer silence with model.silence_timeout"),
+            ),
             Self::Cut { .. } => (codes::CUT, Fix::words("try again")),
             Self::TooManyCalls { .. } => {
                 (codes::TOO_MANY_CALLS, Fix::words("ask for the work in smaller steps").or(Action::ChooseAnotherModel))

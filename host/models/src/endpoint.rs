@@ -27,7 +27,7 @@ use url::Url;
 pub(crate) use self::persistence::Persistence;
 
 use crate::{
-    ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route,
+    ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route, Waits,
     assembly::{Assemble, Broken, MOST_CALLS, Progress, Unread},
     auth::{self, Authentication, Authorized, ReadKey},
     client,
@@ -63,6 +63,12 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
+    /// The limits of [`Patience::for_route`], except for those that the caller chooses.
+    pub(crate) fn chosen(route: &Route, waits: Waits) -> Self {
+        let usual = Self::for_route(route);
+        Self { silence: waits.silence.unwrap_or(usual.silence), keep_trying: waits.keep_trying, ..usual }
+    }
+
     /// Limits for an endpoint. A model on this machine may read a long prompt for minutes before its first token, and some
     /// models think for minutes.
     pub(crate) fn for_route(route: &Route) -> Self {

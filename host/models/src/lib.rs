@@ -245,11 +245,21 @@ pub trait Provider: Send + Sync {
 ///
 /// [`ModelError::BadRequest`] if the route names no endpoint, or if its key has characters that a header cannot carry.
 pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, ModelError> {
-    connect_patiently(route, logins, Duration::ZERO, None)
+    connect_patiently(route, logins, Waits::default(), None)
 }
 
-/// Like [`connect`]; [`Provider::complete`] tries again for `keep_trying` after the three tries that every request gets, and
-/// sends a request once more with the key that `read_key` gives after the server refused the key with 401.
+/// How long a provider is waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How long [`Provider::complete`] tries again after the three tries that every request gets.
+    pub keep_trying: Duration,
+    /// How long the server may send nothing. None for the default: three minutes, fifteen for a server on this machine, and
+    /// up to ten for models that are known to think for minutes.
+    pub silence: Option<Duration>,
+}
+
+/// Like [`connect`], with waits of the caller's choice. A request is sent once more with the key that `read_key` gives after
+/// the server refused the key with 401.
 ///
 /// # Errors
 ///
@@ -257,14 +267,13 @@ pub fn connect(route: &Route, logins: &Logins) -> Result<Arc<dyn Provider>, Mode
 pub fn connect_patiently(
     route: &Route,
     logins: &Logins,
-    keep_trying: Duration,
+    waits: Waits,
     read_key: Option<ReadKey>,
 ) -> Result<Arc<dyn Provider>, ModelError> {
     if route.is_offline() {
         return Ok(Arc::new(offline::Offline::new(&route.model)));
     }
-    let patience = endpoint::Patience { keep_trying, ..endpoint::Patience::for_route(route) };
-    let remote = remote::Remote::new(route, logins, patience)?;
+    let remote = remote::Remote::new(route, logins, endpoint::Patience::chosen(route, waits))?;
     Ok(match read_key {
         Some(read) => Arc::new(remote.rereading(route, logins, read)?),
         None => Arc::new(remote),
