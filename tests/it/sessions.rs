@@ -18,6 +18,7 @@ mod reasoning;
 mod recall;
 mod released;
 mod responses;
+mod results;
 mod thinking;
 mod turns;
 mod windows;

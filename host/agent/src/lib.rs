@@ -35,6 +35,7 @@ mod imported;
 #[doc(hidden)]
 pub mod invariants;
 mod journal;
+mod kept_results;
 mod learned;
 mod live;
 mod log_file;
@@ -84,6 +85,7 @@ pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
 pub use imported::{AcceptedParts, suspicions};
 
 pub use clash::{Owners, clash};
+pub use kept_results::remove_kept_results;
 pub use learned::LearnedWindow;
 pub use log_file::older_log;
 pub use memory::budget as recall_budget;

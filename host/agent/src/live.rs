@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hermes_conversation::MessageId;
 use hermes_diagnostic::{Action, Notice};
-use hermes_session_store::Session;
+use hermes_session_store::{ParentKind, Session};
 
 use crate::compaction::Compactor;
 use crate::error::AgentError;
@@ -20,7 +20,7 @@ use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::RunningPlugins;
 use crate::live::prefix::SessionPrefix;
-use crate::memory_extras;
+use crate::{kept_results, memory_extras};
 
 /// How long plugins may take to finish background work.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,6 +64,11 @@ impl Live {
         fresh: bool,
         front: &Front,
     ) -> Result<(RunningPlugins, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
+        if let Some(parent) = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate)
+            && let Err(error) = kept_results::inherit(&host.home, &parent.id, &session.id)
+        {
+            tracing::warn!(%error, "a branch has not all kept results of its parent");
+        }
         let mut plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front).await?;
         let prefix = SessionPrefix::open(host, session, log, &plugins).await?;
         if session.model != host.model {

@@ -78,7 +78,7 @@ pub use permission::{
     Access, Address, EnvironmentName, Http, Llm, Permissions, Program, Resolved, Right, Root, Secret, Template,
 };
 pub use reload::{Change, Generations, Taken};
-pub use selected::{Identity, IdleHooks};
+pub use selected::{Identity, IdleHooks, results_folder, session_results};
 pub use selection::{Compiling, QUIETLY, Selection};
 pub use session::{Approvals, MemoryExtras, Plugins, Reporters, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};

@@ -280,7 +280,12 @@ impl Selected {
                 // An empty folder shows the user where skills belong.
                 let _ = std::fs::create_dir_all(&path);
             }
-            let root = OpenRoot::open(&asked.root, &path, asked.access == Access::Write, denied).map_err(|error| {
+            if asked.root == RESULTS && hermes_private_files::create_folder(&path).is_err() {
+                // Nothing can be kept in it either.
+                continue;
+            }
+            let is_writable = asked.access == Access::Write && asked.root != RESULTS;
+            let root = OpenRoot::open(&asked.root, &path, is_writable, denied).map_err(|error| {
                 PluginsError::Folder { name: self.name().to_owned(), root: asked.root.clone(), why: error.to_string() }
             })?;
             roots.push(root);
@@ -290,11 +295,29 @@ impl Selected {
 }
 
 const WORKSPACE: &str = "workspace";
+/// The root of the session's long results.
+const RESULTS: &str = "results";
+
+/// The folder with a folder for each session.
+pub fn results_folder(home: &Path) -> PathBuf {
+    home.join(RESULTS)
+}
+
+/// The folder where the host keeps the results of a session that are too long for the model.
+pub fn session_results(home: &Path, session: &str) -> Option<PathBuf> {
+    // Another id could lead out of the folder.
+    let is_plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    (is_plain && !session.is_empty()).then(|| results_folder(home).join(session))
+}
 
 /// The folder of a root, and the folders below it that stay closed.
 fn place(root: &str, around: &Surroundings) -> (PathBuf, Vec<PathBuf>) {
     match root {
         SKILLS => (around.home.join("skills"), Vec::new()),
+        RESULTS => {
+            let own = session_results(&around.home, &around.session.id);
+            (own.unwrap_or_else(|| results_folder(&around.home).join("none")), Vec::new())
+        }
         _ => (around.workspace.clone(), vec![around.home.clone()]),
     }
 }

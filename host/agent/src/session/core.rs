@@ -23,7 +23,7 @@ use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::{delivery, rebuild, reload, room, thinking, turn};
+use crate::{delivery, kept_results, rebuild, reload, room, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -177,7 +177,11 @@ impl Core {
     pub(super) async fn make_idle(&mut self, patience: Duration) {
         self.prompt_tokens = self.status().prompt_tokens;
         self.state = match std::mem::replace(&mut self.state, State::New) {
-            State::Awake(live) => State::Idle(Box::new(live.retire(patience).await)),
+            State::Awake(live) => {
+                let log = live.retire(patience).await;
+                kept_results::tidy(&self.host.home, &log.session);
+                State::Idle(Box::new(log))
+            }
             other => other,
         };
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::StreamExt;
-use hermes_conversation::{MessageId, ToolCall};
+use hermes_conversation::{MessageId, ToolCall, tokens};
 use hermes_plugin_host::{AssistDraft, CalledTool, ToolResult};
 use hermes_prompt::hints::SubdirectoryHints;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +15,8 @@ use crate::feed::About;
 use crate::host::Host;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
-use crate::toolbox::Additions;
-use crate::{assist, steering, toolbox};
+use crate::toolbox::result::{self, Additions, Budgets};
+use crate::{assist, steering};
 
 /// Runs the calls of a reply and stores the results in the order of the calls. The last result ends with `closing`. Returns
 /// false if the user stopped them.
@@ -33,6 +33,7 @@ pub(super) async fn run(
     let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugins.toolbox;
+    let mut budgets = Budgets::new(window, calls.len());
     let originals = toolbox.originals(calls);
     // The answers that later calls share.
     let mut shared: HashMap<usize, Answer> = HashMap::new();
@@ -73,9 +74,16 @@ pub(super) async fn run(
             let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
             let appended =
                 [hint, block, closing].into_iter().flatten().reduce(|text, next| format!("{text}\n\n{next}"));
-            let steered = front.steering.waiting(toolbox::result_limits(window).0);
+            let room = budgets.next();
+            let size = tokens::of_text(&answer.content);
+            budgets.spend(size.min(room));
+            let kept = match size > room {
+                true => toolbox.keep(&host.home, &log.session, call, &answer.content).await,
+                false => None,
+            };
+            let steered = front.steering.waiting(result::result_limits(window).0);
             let additions = Additions { host: appended, user: steering::block(&steered) };
-            let result = toolbox::result(call, &answer, calls.len(), window, additions, clock.now());
+            let result = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
             let stored = journal.append(&[result]).await?[0].id;
             front.steering.delivered(steered.len());
             let about = About { message: Some(stored), ..About::call(&call.id) };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_conversation::{MessageId, SessionId};
-use hermes_store::{Deletion, Kept, PruneFilter, Pruning, Store};
+use hermes_store::{Deletion, Kept, PruneFilter, Pruning, SessionError, Store, StoreError};
 use jiff::civil;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -107,8 +107,26 @@ pub(super) fn delete(
     if !consent.dry_run && !agreed(consent, &format!("permanently delete {count}?"))? {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.delete_planned(&planned).map_err(failed)? };
+    let done = match consent.dry_run {
+        true => planned,
+        false => {
+            let done = store.delete_planned(&planned).map_err(failed)?;
+            remove_results(&store, setup, console);
+            done
+        }
+    };
     deleted(&done, consent, console)
+}
+
+/// Removes the kept results of sessions that are deleted, also of delegates and of deletions that were interrupted.
+fn remove_results(store: &Store, setup: &Setup, console: Console) {
+    let is_gone = |session: &SessionId| {
+        matches!(store.session(session), Err(StoreError::Session(SessionError::UnknownSession(_))))
+    };
+    if let Err(error) = hermes_agent::remove_kept_results(setup.home.path(), is_gone) {
+        let folder = setup.home.path().join("results");
+        console.note(&format!("long results of deleted sessions are left in {}: {error}", folder.display()));
+    }
 }
 
 fn deleted(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {
@@ -139,7 +157,14 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     if !consent.dry_run && !agreed(consent, &format!("permanently delete {count} with their delegated tasks?"))? {
         return Ok(refused(console));
     }
-    let done = if consent.dry_run { planned } else { store.prune(&filter, &ids).map_err(failed)? };
+    let done = match consent.dry_run {
+        true => planned,
+        false => {
+            let done = store.prune(&filter, &ids).map_err(failed)?;
+            remove_results(&store, setup, console);
+            done
+        }
+    };
     pruned(&done, consent, console)
 }
 

@@ -147,7 +147,9 @@ pub(super) fn root<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
         return Ok(root);
     }
     let root = root.escape_debug();
-    Err(de::Error::custom(format!("`{root}` is not a folder that a plugin can request: use `workspace` or `skills`")))
+    Err(de::Error::custom(format!(
+        "`{root}` is not a folder that a plugin can request: use `workspace`, `skills` or `results`"
+    )))
 }
 
 pub(super) fn get() -> Vec<String> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Access, Address, Http, Llm, Permissions};
 
 /// The folders that a plugin can request.
-pub(super) const ROOTS: &[&str] = &["workspace", "skills"];
+pub(super) const ROOTS: &[&str] = &["workspace", "skills", "results"];
 
 /// A right that a manifest can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +96,7 @@ impl Right {
             Self::Files => (
                 "files",
                 "work in this folder",
-                "`read` or `write` in `workspace`, the folder where the session began, or in `skills`",
+                "`read` or `write` in `workspace`, the folder where the session began, or in `skills`; `read` in `results`, the session's results that are too long for the model",
                 "files: [{root: workspace, access: read}]",
             ),
             Self::Http => (
@@ -188,6 +188,7 @@ impl Right {
                     let deed = if root.access == Access::Write { "read and change" } else { "read" };
                     match root.root.as_str() {
                         "workspace" => format!("{deed} files in the folder where a session is started"),
+                        "results" => "read the long results of tools in its session".to_owned(),
                         other => format!("{deed} files in your folder {other}"),
                     }
                 };

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 /// The root that this plugin requests in its manifest.
 const ROOT: &str = "workspace";
+/// The root with the session's results that are too long for the model; it is read only.
+const RESULTS: &str = "results";
 
 struct Files;
 

@@ -1,8 +1,30 @@
-//! Converts a path written by the model to a path relative to the workspace.
+//! Converts a path written by the model to a path relative to a root.
 
 use hermes_plugin::{Error, files};
 
-use crate::ROOT;
+use crate::{RESULTS, ROOT};
+
+/// The root and the relative path of what a tool reads: in the workspace, or a result of the session that the host has kept.
+pub(crate) fn locate_readable(path: &str) -> Result<(&'static str, String), Error> {
+    // The host names a kept result by its whole path.
+    let kept = path.trim().starts_with('/').then(|| files::root(RESULTS).ok()).flatten();
+    match kept.and_then(|folder| kept_result(path.trim(), &folder.path)) {
+        Some(name) => Ok((RESULTS, name)),
+        None => Ok((ROOT, locate(path)?)),
+    }
+}
+
+/// The name of a kept result. A branch has copies of the results of its parent, and knows them by the paths of the parent: the folder
+/// of every session leads to the own one.
+fn kept_result(path: &str, folder: &str) -> Option<String> {
+    let (results, _) = folder.trim_end_matches('/').rsplit_once('/')?;
+    let (session, name) = below(path, results)?.strip_prefix('/')?.split_once('/')?;
+    let is_plain = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    };
+    let is_name = |part: &str| is_plain(part) && !part.starts_with('.');
+    (is_name(session) && is_name(name)).then(|| name.to_owned())
+}
 
 /// The path relative to the workspace; empty for the workspace itself.
 pub(crate) fn locate(path: &str) -> Result<String, Error> {
@@ -69,6 +91,21 @@ mod tests {
             assert_eq!(relative(path, "/home/ada/project/").as_deref(), Ok(expected), "{path}");
         }
         assert_eq!(relative("/etc/hosts", "/").as_deref(), Ok("etc/hosts"));
+    }
+
+    #[test]
+    fn a_kept_result_is_found_by_its_whole_path_alone() {
+        let results = "/home/ada/.hermes/results";
+        let found = |path: &str| kept_result(path, &format!("{results}/20260102_030405_aaaaaa"));
+        for session in ["20260102_030405_aaaaaa", "20260101_030405_bbbbbb"] {
+            assert_eq!(found(&format!("{results}/{session}/0a1b.txt")).as_deref(), Some("0a1b.txt"));
+        }
+        for other in ["", "/", "/s", "/s/", "/s/*", "/s/..", "/s/../t", "/../state.db", "/s/t/0a1b.txt", "/s/.."] {
+            assert_eq!(found(&format!("{results}{other}")), None, "{other}");
+        }
+        for other in ["0a1b.txt", "/home/ada/.hermes/.env", "/home/ada/.hermes/results2/s/0a1b.txt"] {
+            assert_eq!(found(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use hermes_plugin::{Error, files};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{ROOT, count, number, parameters as schema, path};
+use crate::{count, number, parameters as schema, path};
 
 const LINES: u64 = 500;
 const MOST_LINES: u64 = 2_000;
@@ -45,12 +45,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
-    let path = path::locate(&arguments.path)?;
+    let (root, path) = path::locate_readable(&arguments.path)?;
     let mut page = Page::new(arguments.offset, arguments.limit);
     let mut offset = 0;
     let mut version = None;
     loop {
-        let slice = files::read(ROOT, &path, offset, SLICE)?;
+        let slice = files::read(root, &path, offset, SLICE)?;
         if version.get_or_insert_with(|| slice.version.clone()) != &slice.version {
             return Err(Error::conflict(format!("{path} changed while it was read: read it again")));
         }

@@ -62,11 +62,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
         return Err(Error::invalid("pattern is empty: give what to search for"));
     }
     let target = arguments.target.unwrap_or_default();
+    let mut root = ROOT;
     let within = match arguments.path.as_deref() {
         None | Some("") => Within::Folder(String::new()),
-        Some(path) => {
-            let path = path::locate(path)?;
-            match files::stat(ROOT, &path)?.kind {
+        Some(written) => {
+            let path;
+            (root, path) = path::locate_readable(written)?;
+            match files::stat(root, &path)?.kind {
                 Kind::Directory => Within::Folder(path),
                 _ => Within::File(path),
             }
@@ -80,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
         .then(|| Pattern { regex: arguments.pattern.clone(), ignore_case: arguments.ignore_case.unwrap_or_default() });
     let limit = arguments.limit.unwrap_or(RESULTS).clamp(1, MOST_RESULTS) as u32;
     let offset = u32::try_from(arguments.offset.unwrap_or(0)).unwrap_or(u32::MAX);
-    let findings = files::search(ROOT, &glob, pattern.as_ref(), offset, limit)?;
+    let findings = files::search(root, &glob, pattern.as_ref(), offset, limit)?;
     Ok(show(&findings, target, &glob, offset))
 }
 
