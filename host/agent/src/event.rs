@@ -3,7 +3,7 @@
 //! Events own their data and can be serialised, so that a front end may live in another process. Each has a sequence
 //! number within an [`crate::Epoch`]; a front end that reconnects names the last [`Position`] it has seen.
 
-use hermes_conversation::{MessageId, Model, SessionId};
+use hermes_conversation::{MessageId, Model, SessionId, Usage};
 use hermes_diagnostic::Fix;
 use hermes_models::Effort;
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,15 @@ pub enum EventKind {
     },
     /// The user's message is stored, and a turn begins.
     TurnStarted,
+    /// The turn needs a reply of the model: room is made for the request, which is then sent.
+    StepStarted {
+        /// The number of the request in this turn, from 1.
+        step: u32,
+        /// The most requests with tools of the turn. The one after them asks for a summary.
+        limit: u32,
+    },
+    /// A request was sent, and nothing of the reply has arrived. Sent again after a reply that was empty or refused as too long.
+    Thinking,
     /// A piece of the answer.
     Text {
         /// The piece.
@@ -61,6 +70,25 @@ pub enum EventKind {
     Reasoning {
         /// The piece.
         text: String,
+    },
+    /// The model writes a call; [`EventKind::ToolStarted`] has its arguments.
+    CallForming {
+        /// The tool.
+        name: String,
+    },
+    /// A reply is complete, and the provider has counted its tokens.
+    Used {
+        /// The model that answered, as the provider names it.
+        model: String,
+        /// The tokens.
+        usage: Usage,
+        /// The time from the request to the end of the reply in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// The numbers of the status line have changed during a turn.
+    StatusChanged {
+        /// The session now.
+        status: Status,
     },
     /// A reply of the model is complete and stored; tool calls may follow.
     ReplyDone,

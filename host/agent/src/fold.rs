@@ -47,6 +47,11 @@ impl Snapshot {
             EventKind::Closed { question, .. } => self.questions.retain(|open| open.question != *question),
             EventKind::Ended => self.ended = true,
             EventKind::Snapshot(_)
+            | EventKind::StepStarted { .. }
+            | EventKind::Thinking
+            | EventKind::CallForming { .. }
+            | EventKind::Used { .. }
+            | EventKind::StatusChanged { .. }
             | EventKind::Compacted { .. }
             | EventKind::Steered { .. }
             | EventKind::CompressionStarted

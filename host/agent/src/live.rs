@@ -13,6 +13,7 @@ use hermes_session_store::{ParentKind, Session};
 
 use crate::compaction::Compactor;
 use crate::error::AgentError;
+use crate::event::Status;
 use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;
@@ -115,6 +116,18 @@ impl Live {
         self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
         self.plugins.mirrors.stop(SETTLE_TIMEOUT).await;
         self.log
+    }
+
+    /// The numbers of the status line.
+    pub(crate) fn status(&self, host: &Host) -> Status {
+        Status {
+            model: host.chain.now().model.name.clone(),
+            engine: host.engine.clone(),
+            prompt_tokens: self.next_request(),
+            context_length: host.chain.window(),
+            effort: host.effort,
+            messages: self.log.journal.conversation().messages().len(),
+        }
     }
 
     /// Whether a plugin does background work.

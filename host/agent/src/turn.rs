@@ -176,6 +176,7 @@ async fn answer(
     let mut moment = Moment::TurnStart;
     let budget = Budget::of(host, live);
     for step in 1..=budget.steps {
+        live.front.feed.publish(EventKind::StepStarted { step, limit: budget.steps });
         let replied = reply(host, live, moment, ToolChoice::Auto, stop).await?;
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
@@ -195,6 +196,7 @@ async fn answer(
         if calls.is_empty() {
             return Ok(TurnEnd::Answered { text });
         }
+        live.front.feed.publish(EventKind::StatusChanged { status: live.status(host) });
         let closing = (step == budget.steps).then(|| budget.last_results());
         if !calls::run(host, live, &calls, stored[0].id, closing.as_deref(), stop).await? {
             let drafts = closing::close(&live.log.journal.conversation(), live.log.clock.now());
@@ -384,6 +386,7 @@ async fn ask(
         effort: host.effort,
     };
     live.plugins.dispatcher.before_model(&model.name);
+    live.front.feed.publish(EventKind::Thinking);
     let begun = Instant::now();
     let (mut partial, feed) = (String::new(), &live.front.feed);
     let mut scrubber = Scrubber::default();
@@ -402,6 +405,7 @@ async fn ask(
                 shown = true;
                 feed.publish(EventKind::Reasoning { text: text.to_owned() });
             }
+            Delta::Call(name) => feed.publish(EventKind::CallForming { name: name.to_owned() }),
             Delta::Notice(text) => feed.notice(text),
         };
         let answer = match attempts.has_another(&host.chain) {
@@ -441,6 +445,10 @@ async fn ask(
     complete_request(host, live, pending, reply.usage, Some(&reply.model)).await;
     serving::answered(host);
     learned::accepted(host, reply.usage).await;
+    if let Some(usage) = reply.usage {
+        let model = reply.model.clone();
+        live.front.feed.publish(EventKind::Used { model, usage, elapsed_ms: elapsed });
+    }
     Ok(Replied::Whole(Box::new(reply)))
 }
 

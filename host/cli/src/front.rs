@@ -136,7 +136,9 @@ impl FrontEnd {
             };
             match &event.kind {
                 // The user does not wait for the rest of a text that arrived before the stop.
-                EventKind::Text { .. } | EventKind::Reasoning { .. } if stopped => continue,
+                EventKind::Text { .. } | EventKind::Reasoning { .. } | EventKind::CallForming { .. } if stopped => {
+                    continue;
+                }
                 _ => screen.event(&event),
             }
             match &event.kind {

@@ -236,6 +236,8 @@ impl<W: Write + Send> Screen<W> {
                 self.end_line();
                 self.reply.clear();
             }
+            // Arguments such as the content of a file can take a while.
+            EventKind::CallForming { name } => self.temporary_line(&format!("· {} …", text::line(name))),
             EventKind::ToolStarted { name, arguments } => {
                 self.running.push((event.call.clone(), arguments.clone()));
                 self.temporary_line(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
@@ -266,6 +268,10 @@ impl<W: Write + Send> Screen<W> {
             EventKind::Snapshot(snapshot) => self.catch_up(snapshot),
             EventKind::Opened { .. }
             | EventKind::TurnStarted
+            | EventKind::StepStarted { .. }
+            | EventKind::Thinking
+            | EventKind::Used { .. }
+            | EventKind::StatusChanged { .. }
             | EventKind::PromptRebuilt { .. }
             | EventKind::Switched { .. }
             | EventKind::Rewound { .. }

@@ -426,7 +426,8 @@ impl Endpoint {
             let mut shown = false;
             let result = {
                 let mut watch = |delta: Delta<'_>| {
-                    shown = true;
+                    // A call that never came to its end is not shown as one.
+                    shown |= !matches!(delta, Delta::Call(_));
                     on_delta(delta);
                 };
                 self.once(&body, &authorized, model, assembly(), &mut watch).await

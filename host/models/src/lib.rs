@@ -144,6 +144,8 @@ pub enum Delta<'a> {
     Text(&'a str),
     /// More of the reasoning.
     Reasoning(&'a str),
+    /// The model begins to write a call of the tool with this name; the arguments follow.
+    Call(&'a str),
     /// Not from the model: a message of the host, for example about a delay before another try.
     Notice(&'a str),
 }

@@ -30,7 +30,7 @@ impl<'a> Shown<'a> {
         let piece = match delta {
             Delta::Text(text) => Piece::Text(text.to_owned()),
             Delta::Reasoning(text) => Piece::Reasoning(text.to_owned()),
-            Delta::Notice(_) => return,
+            Delta::Call(_) | Delta::Notice(_) => return,
         };
         self.anything.store(true, Ordering::Relaxed);
         self.pieces.push(piece);

@@ -384,14 +384,13 @@ impl Core {
 
     /// The numbers of the status line.
     pub(super) fn status(&self) -> Status {
-        let model = &self.host.chain.now().model;
+        if let State::Awake(live) = &self.state {
+            return live.status(&self.host);
+        }
         Status {
-            model: model.name.clone(),
+            model: self.host.chain.now().model.name.clone(),
             engine: self.host.engine.clone(),
-            prompt_tokens: match &self.state {
-                State::Awake(live) => live.next_request(),
-                State::New | State::Idle(_) => self.prompt_tokens,
-            },
+            prompt_tokens: self.prompt_tokens,
             context_length: self.host.chain.window(),
             effort: self.host.effort,
             messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),

@@ -113,6 +113,7 @@ impl Provider for ScriptedModel {
         if let Some((_, wanted)) = said.split_once("calls: ").filter(|_| !answered) {
             let wanted = wanted.split('"').next().unwrap_or_default();
             let calls: Vec<ToolCall> = wanted.split(", ").enumerate().map(numbered_call).collect();
+            calls.iter().for_each(|call| on_delta(Delta::Call(&call.name)));
             return Ok(reply("", calls));
         }
         if word("fail") {

@@ -67,6 +67,52 @@ async fn the_events_of_a_turn_come_in_order_with_the_ids_of_stored_messages() {
 }
 
 #[tokio::test]
+async fn the_events_tell_each_stage_of_a_turn() {
+    let process = Process::new();
+    let session = process.open(Begin::New, RULES).await;
+    let mut events = session.subscribe(Some(&session.beginning()));
+    session.send(command("calls: look 1, note 2")).await.unwrap();
+    turn_end(&mut events).await;
+    let mut events = session.subscribe(Some(&session.beginning()));
+    let mut stages = Vec::new();
+    while let Some(event) = events.try_next() {
+        stages.push(match &event.kind {
+            EventKind::StepStarted { step, limit } => format!("step {step} of {limit}"),
+            EventKind::CallForming { name } => format!("writes {name}"),
+            EventKind::ToolStarted { name, arguments } => format!("begins {name} {arguments}"),
+            EventKind::ToolFinished { name, failed: false, .. } => format!("ends {name}"),
+            EventKind::Used { model, usage, .. } => format!("{model} used {} and {}", usage.input, usage.output),
+            EventKind::StatusChanged { status } => format!("{} messages", status.messages),
+            kind => serde_json::to_value(kind).unwrap()["event"].as_str().unwrap().to_owned(),
+        });
+    }
+    assert_eq!(
+        stages,
+        [
+            "opened",
+            "turn-started",
+            "step 1 of 8",
+            "thinking",
+            "writes look",
+            "writes note",
+            "scripted used 100 and 5",
+            "reply-done",
+            "2 messages",
+            "begins look {\"n\":1}",
+            "ends look",
+            "begins note {\"n\":2}",
+            "ends note",
+            "step 2 of 8",
+            "thinking",
+            "text",
+            "scripted used 100 and 5",
+            "reply-done",
+            "turn-ended",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn each_request_extends_the_previous_one_even_after_idling_and_a_restart() {
     let process = Process::new();
     let rules = SessionRules { idle_after: Duration::from_millis(30), ..RULES };

@@ -52,6 +52,7 @@ impl Budget {
         let text =
             format!("the turn has made {steps} requests, the limit of {setting}; asking the model for a summary");
         live.front.feed.notice_again(text);
+        live.front.feed.publish(EventKind::StepStarted { step: steps + 1, limit: *steps });
         let replied = match reply(host, live, Moment::MidTurn, ToolChoice::None, stop).await {
             Ok(Replied::Stopped(partial)) => return stopped(live, first, &partial).await,
             Ok(Replied::Whole(mut reply)) => {

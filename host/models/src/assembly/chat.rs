@@ -245,11 +245,11 @@ impl Assembly {
             }
             // A whole message numbers its calls by their places.
             let index = if whole { position as u64 } else { call.get("index").and_then(Value::as_u64).unwrap_or(0) };
-            self.take_call(index, call);
+            self.take_call(index, call, on_delta);
         }
     }
 
-    fn take_call(&mut self, index: u64, call: &Value) {
+    fn take_call(&mut self, index: u64, call: &Value, on_delta: OnDelta<'_>) {
         let id = match call.get("id") {
             Some(Value::String(id)) => id.clone(),
             Some(Value::Number(id)) => id.to_string(),
@@ -285,6 +285,9 @@ impl Assembly {
             slot.id = id;
         }
         if !name.is_empty() {
+            if slot.name.is_empty() {
+                on_delta(Delta::Call(name));
+            }
             // Some repeat the name in every chunk.
             name.clone_into(&mut slot.name);
         }

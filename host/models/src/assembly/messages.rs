@@ -100,6 +100,9 @@ impl Assembly {
                 let arguments = input.map(Value::to_string).unwrap_or_default();
                 let slot = Slot { id: word("id").to_owned(), name: word("name").to_owned(), ..Slot::default() };
                 self.calls += 1;
+                if !self.formed && !slot.name.is_empty() {
+                    on_delta(Delta::Call(&slot.name));
+                }
                 self.blocks.insert(index, Block::Call(slot));
                 self.input(index, &arguments, on_delta);
             }

@@ -145,12 +145,12 @@ impl Assembly {
         &mut self.items[at]
     }
 
-    fn added(&mut self, index: Option<u64>, item: &Value) {
+    fn added(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
         let Some(kind) = Kind::of(item) else { return };
         match &mut self.item(kind, index, word(item, "id")).content {
             Content::Message(message) => message.phase = phase(item),
             Content::Reasoning(_) => {}
-            Content::Call(slot) => take_members(slot, item),
+            Content::Call(slot) => take_members(slot, item, on_delta),
         }
     }
 
@@ -175,7 +175,7 @@ impl Assembly {
             }
             Kind::Call => {
                 let Content::Call(slot) = &mut self.item(kind, index, id).content else { return };
-                take_members(slot, item);
+                take_members(slot, item, on_delta);
                 slot.whole = !["in_progress", "incomplete"].contains(&word(item, "status"));
             }
         }
@@ -279,7 +279,10 @@ fn phase(item: &Value) -> Option<String> {
 }
 
 /// Takes name, id and arguments of a call, as far as they are there.
-fn take_members(slot: &mut Slot, item: &Value) {
+fn take_members(slot: &mut Slot, item: &Value, on_delta: OnDelta<'_>) {
+    if slot.name.is_empty() && !word(item, "name").is_empty() {
+        on_delta(Delta::Call(word(item, "name")));
+    }
     for (target, key) in [(&mut slot.id, "call_id"), (&mut slot.name, "name"), (&mut slot.arguments, "arguments")] {
         let value = word(item, key);
         if !value.is_empty() {
@@ -325,7 +328,7 @@ impl Assemble for Assembly {
         let response = event.get("response").unwrap_or(&Value::Null);
         match word(event, "type") {
             "response.created" | "response.in_progress" => self.served(response),
-            "response.output_item.added" => self.added(index, &event["item"]),
+            "response.output_item.added" => self.added(index, &event["item"], on_delta),
             "response.output_text.delta" => self.say(index, id, delta, false, on_delta),
             "response.refusal.delta" => self.say(index, id, delta, true, on_delta),
             "response.reasoning_summary_text.delta" => self.think(index, id, number("summary_index"), delta, on_delta),
@@ -338,7 +341,7 @@ impl Assemble for Assembly {
             "response.function_call_arguments.done" => {
                 let open = self.open(Kind::Call, index, id).map(|at| &mut self.items[at].content);
                 if let Some(Content::Call(slot)) = open {
-                    take_members(slot, event);
+                    take_members(slot, event, on_delta);
                     slot.whole = true;
                 }
             }

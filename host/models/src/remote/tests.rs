@@ -173,6 +173,7 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
             shown.push(match delta {
                 Delta::Text(text) => text.to_owned(),
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
+                Delta::Call(name) => format!("call:{name}"),
                 Delta::Notice(text) => format!("notice:{text}"),
             });
         })

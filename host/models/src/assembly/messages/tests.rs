@@ -19,6 +19,7 @@ fn told(delta: Delta<'_>) -> String {
     match delta {
         Delta::Text(text) => format!("text:{text}"),
         Delta::Reasoning(text) => format!("reasoning:{text}"),
+        Delta::Call(name) => format!("call:{name}"),
         Delta::Notice(text) => format!("notice:{text}"),
     }
 }
@@ -96,7 +97,7 @@ fn blocks_become_text_reasoning_and_calls() {
     assert_eq!(reply.finish, Finish::ToolCalls);
     let usage = reply.usage.unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.cache_write, usage.output), (130, 100, 20, 9));
-    assert_eq!(shown, ["reasoning:hm", "text:Hel", "text:lo"]);
+    assert_eq!(shown, ["reasoning:hm", "text:Hel", "text:lo", "call:ls", "call:pwd"]);
 }
 
 #[test]

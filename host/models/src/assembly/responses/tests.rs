@@ -16,6 +16,7 @@ fn told(delta: Delta<'_>) -> String {
     match delta {
         Delta::Text(text) => format!("text:{text}"),
         Delta::Reasoning(text) => format!("reasoning:{text}"),
+        Delta::Call(name) => format!("call:{name}"),
         Delta::Notice(text) => format!("notice:{text}"),
     }
 }
@@ -95,7 +96,8 @@ fn items_become_text_reasoning_and_calls_in_their_order() {
     assert_eq!(reply.finish, Finish::ToolCalls);
     let usage = reply.usage.unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning), (130, 100, 20, 9, 5));
-    assert_eq!(shown, ["reasoning:First", "reasoning:.", "reasoning:\n\n", "reasoning:Then.", "text:Hel", "text:lo"]);
+    assert_eq!(shown[..4], ["reasoning:First", "reasoning:.", "reasoning:\n\n", "reasoning:Then."]);
+    assert_eq!(shown[4..], ["text:Hel", "text:lo", "call:ls", "call:pwd"]);
     let [Part::Reasoning { text, payload: Some(payload) }, Part::Text { .. }, Part::ToolCall(_), Part::ToolCall(last)] =
         &reply.parts[..]
     else {
@@ -233,14 +235,14 @@ fn servers_of_other_makers_are_understood() {
     let (reply, shown) = assemble(&events);
     let reply = reply.unwrap();
     assert_eq!((&*reply.text, calls(&reply).len(), reply.finish), ("words", 2, Finish::ToolCalls));
-    assert_eq!(shown, ["text:wor", "text:ds"]);
+    assert_eq!(shown, ["text:wor", "text:ds", "call:ls", "call:ls"]);
     // Everything in the only event.
     let mut all = completed();
     all["response"]["output"] = json!([message("one"), message("two"), call("c", "ls", "{}")]);
     let (reply, shown) = assemble(&[all]);
     let reply = reply.unwrap();
     assert_eq!((&*reply.text, calls(&reply)), ("one\n\ntwo", vec![("c", "ls", "{}")]));
-    assert_eq!(shown, ["text:one", "text:\n\n", "text:two"]);
+    assert_eq!(shown, ["text:one", "text:\n\n", "text:two", "call:ls"]);
 }
 
 #[test]

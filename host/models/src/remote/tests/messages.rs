@@ -95,7 +95,7 @@ async fn a_reply_needs_no_end_of_the_connection_and_may_come_in_one_piece() {
     let (reply, shown) = ask(&provider(&server)).await;
     let reply = reply.unwrap();
     assert_eq!((reply.finish, &*reply.tool_calls[0].arguments), (Finish::ToolCalls, r#"{"p":1}"#));
-    assert_eq!(shown, ["so"]);
+    assert_eq!(shown, ["so", "call:ls"]);
 }
 
 #[tokio::test]
