@@ -73,6 +73,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "hermes-test-data",
             "hermes-agent",
+            "hermes-models",
             "hermes-plugin-host",
             "hermes-store",
             "hermes-testkit",

@@ -1,5 +1,6 @@
-//! `hermes lab`: compares engines on recorded conversations and tests them on generated ones; compares memories.
+//! `hermes lab`: compares engines on recorded conversations and tests them on generated ones; compares memories and cache lifetimes.
 
+mod cache;
 mod choice;
 mod recall;
 mod verify;
@@ -20,6 +21,7 @@ use hermes_lab::report::{self, Compared};
 use hermes_lab::{Contestant, Engine, FaultMode, Prices, Recording, Report, StandIn, Terms, plot, trace};
 use hermes_plugin_host::Plugins;
 
+use self::cache::CacheArguments;
 use self::choice::EngineChoice;
 use self::recall::RecallArguments;
 use self::verify::VerifyArguments;
@@ -39,6 +41,8 @@ pub(crate) enum LabCommand {
     Verify(VerifyArguments),
     /// Compare which memories find the messages that answer a question, without a model
     Recall(RecallArguments),
+    /// Simulate weeks of use of a recorded conversation, and compare what each cache lifetime costs
+    Cache(CacheArguments),
 }
 
 /// The recordings and the engines to replay.
@@ -111,6 +115,7 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
         LabCommand::Replay(arguments) => replay(arguments, console),
         LabCommand::Verify(arguments) => verify::run(arguments, console),
         LabCommand::Recall(arguments) => recall::run(arguments, console),
+        LabCommand::Cache(arguments) => cache::run(arguments, console),
     }
 }
 

@@ -27,6 +27,7 @@ pub mod session;
 pub mod terms;
 pub mod trace;
 pub mod verify;
+pub mod week;
 
 pub use context::{Block, Context, Publication};
 pub use diagnosis::codes;

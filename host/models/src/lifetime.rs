@@ -111,7 +111,9 @@ impl Lifetimes {
             self.learn(asked, &last, now);
         }
         let ttl = match last {
-            Some(last) if last.ttl == Ttl::FiveMinutes && is_warm(&last, now) && asked.tokens >= last.tokens => {
+            Some(last)
+                if last.ttl == Ttl::FiveMinutes && within(&last, now, last.ttl) && !is_compacted(asked, &last) =>
+            {
                 last.ttl
             }
             _ => self.best(asked.tokens),
@@ -119,6 +121,11 @@ impl Lifetimes {
         self.last.insert(asked.session.to_owned(), Last { at_ms: now, tokens: asked.tokens, ttl });
         self.open.insert(asked.session.to_owned());
         ttl
+    }
+
+    /// The lifetime that was chosen for the last request of a conversation.
+    pub fn last(&self, session: &str) -> Option<Ttl> {
+        self.last.get(session).map(|last| last.ttl)
     }
 
     /// Conversations without a request for an hour have lost what was cached for them.
@@ -137,12 +144,11 @@ impl Lifetimes {
         if self.open.contains(asked.session) && !within(last, now, Ttl::FiveMinutes) {
             self.habits.pauses += 1.0;
         }
-        if asked.tokens >= last.tokens {
-            self.habits.grown += asked.tokens - last.tokens;
-        } else if asked.tokens < last.tokens * 0.75 {
-            // A smaller loss is an edit or a rewind, or a difference between estimates.
+        if is_compacted(asked, last) {
             self.habits.compactions += 1.0;
             self.habits.full += last.tokens;
+        } else {
+            self.habits.grown += (asked.tokens - last.tokens).max(0.0);
         }
     }
 
@@ -157,8 +163,9 @@ impl Lifetimes {
     }
 }
 
-fn is_warm(last: &Last, now: u64) -> bool {
-    within(last, now, last.ttl)
+/// Whether most of a conversation is new. A smaller loss is an edit or a rewind, or a difference between estimates.
+fn is_compacted(asked: &Asked<'_>, last: &Last) -> bool {
+    asked.tokens < last.tokens * 0.75
 }
 
 fn within(last: &Last, now: u64, ttl: Ttl) -> bool {
