@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_conversation::Model;
-use hermes_models::{Effort, Prices, Ttl};
+use hermes_models::{Effort, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Text that is sent but never stored.
     pub ephemeral: Ephemeral,
     /// The requested lifetime of cached prefixes.
-    pub cache_ttl: Ttl,
+    pub cache_ttl: TtlChoice,
     /// The list prices of models.
     pub prices: Prices,
     /// The clock.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId, one_line_within};
-use hermes_models::{Breakpoints, Prefix, Price, Prices, Rendered, Style, Ttl};
+use hermes_models::{Asked, Breakpoints, Lifetimes, Marks, Prefix, Price, Prices, Rendered, Style, Ttl, TtlChoice};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore};
@@ -25,14 +25,26 @@ use crate::host::Host;
 use crate::journal::Journal;
 use crate::serving::ServedModel;
 
+/// Pauses of the last sixty days decide the lifetime of what is cached, of at most this many requests.
+const HABITS_MS: u64 = 60 * 86_400_000;
+const MOST_HABITS: u32 = 5_000;
+/// The usual size of a token, where the provider has counted nothing.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// The settings of a request that do not depend on its messages.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestSettings {
     pub(crate) style: Style,
     pub(crate) model: Model,
     pub(crate) ephemeral: Ephemeral,
-    /// The requested lifetime of cached prefixes.
+    /// Which lifetime of cached prefixes the user wants.
+    pub(crate) choice: TtlChoice,
+    /// The lifetime of the current request.
     pub(crate) ttl: Ttl,
+    /// The model's window in tokens.
+    pub(crate) window: u32,
+    /// Unix time in milliseconds, from which on past requests tell the user's habits.
+    pub(crate) since: u64,
     /// The list prices.
     pub(crate) prices: Prices,
 }
@@ -45,7 +57,13 @@ impl RequestSettings {
             style: provider.style(),
             model: model.clone(),
             ephemeral: host.settings.ephemeral.clone(),
-            ttl: host.settings.cache_ttl,
+            choice: host.settings.cache_ttl,
+            ttl: match host.settings.cache_ttl {
+                TtlChoice::Always(ttl) => ttl,
+                TtlChoice::Auto => Ttl::FiveMinutes,
+            },
+            window: host.chain.window(),
+            since: host.settings.clock.now().saturating_sub(HABITS_MS),
             prices: host.settings.prices.clone(),
         }
     }
@@ -73,6 +91,23 @@ impl RequestSettings {
     fn lifetime(&self) -> Duration {
         self.ttl.duration()
     }
+
+    /// Learns from the requests of all sessions to the same model. `None` if there is nothing to choose: the user wants one
+    /// lifetime, the route takes no marks, or the prices do not say that an hour costs more.
+    async fn lifetimes(&self, store: &dyn SessionStore) -> Result<Option<Lifetimes>, AgentError> {
+        let price = self.prices.of(&self.model.provider, &self.model.name);
+        let is_dearer = price.is_some_and(|price| price.cache_write_1h > price.cache_write);
+        if self.choice != TtlChoice::Auto || self.style.marks == Marks::None || !is_dearer {
+            return Ok(None);
+        }
+        let mut lifetimes = Lifetimes::new(price, self.window);
+        for passed in store.requests_since(&self.record(), self.since, MOST_HABITS).await? {
+            let estimate = passed.bytes as f64 / BYTES_PER_TOKEN as f64;
+            let tokens = passed.input.filter(|input| *input > 0).map_or(estimate, f64::from);
+            lifetimes.choose(&Asked { session: passed.session.as_str(), at_ms: passed.sent_at, tokens });
+        }
+        Ok(Some(lifetimes))
+    }
 }
 
 fn identity(provider: &str, model: &str, api_mode: &str) -> String {
@@ -88,6 +123,8 @@ struct PreviousRequest {
     view: ViewId,
     ephemeral: Option<String>,
     sent_at: u64,
+    /// The lifetime of what it wrote to the cache.
+    ttl: Ttl,
     /// The model that answered, if the reply named another one than was asked.
     answered_by: Option<String>,
     usage: Option<Usage>,
@@ -112,7 +149,10 @@ pub(crate) struct PendingRequest {
 
 /// The requests of a session.
 pub(crate) struct Outgoing {
+    session: SessionId,
     terms: RequestSettings,
+    /// Chooses the lifetime of each request, if there is a choice.
+    lifetimes: Option<Lifetimes>,
     built: Built,
     /// Rendered messages; each is rendered once.
     rendered: HashMap<MessageId, Rendered>,
@@ -128,10 +168,14 @@ impl Outgoing {
     pub(crate) async fn begin(
         store: &dyn SessionStore,
         session: &Session,
-        terms: RequestSettings,
+        mut terms: RequestSettings,
         frozen: &Frozen,
         journal: &Journal,
     ) -> Result<Self, AgentError> {
+        let lifetimes = terms.lifetimes(store).await?;
+        if let Some(last) = lifetimes.as_ref().and_then(|lifetimes| lifetimes.last(session.id.as_str())) {
+            terms.ttl = last;
+        }
         let mut rendered = HashMap::new();
         let view = journal.stored_view();
         let shown = ShownLog::of(&journal.conversation(), &view.view);
@@ -152,7 +196,8 @@ impl Outgoing {
         // The previous request already contained these repairs.
         let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Prefix { .. }));
         let known_repairs = if sent { built.rendering.repairs() } else { Repairs::default() };
-        Ok(Self { terms, built, rendered, before, reports_cache, known_repairs })
+        let session = session.id.clone();
+        Ok(Self { session, terms, lifetimes, built, rendered, before, reports_cache, known_repairs })
     }
 
     /// Adds new messages, or rebuilds everything after a change of view or prompt.
@@ -191,6 +236,7 @@ impl Outgoing {
         let shown = ShownLog::of(&journal.conversation(), &view.view);
         let mut rendered = HashMap::new();
         let anew = Built::new(store, &terms, frozen, shown, view, &mut rendered).await?;
+        self.lifetimes = terms.lifetimes(store).await?;
         self.replace(anew);
         (self.terms, self.rendered, self.reports_cache) = (terms, rendered, reports_cache);
         Ok(())
@@ -231,8 +277,22 @@ impl Outgoing {
         Breakpoints { ttl: self.terms.ttl, summaries: self.built.summaries, previous }
     }
 
+    /// Chooses how long the provider should keep what the next request writes to its cache.
+    fn choose_lifetime(&mut self, now: u64) {
+        let bytes = self.built.prefix.bytes().len() as f64;
+        // By the provider's count of the previous request.
+        let counted = self.before.as_ref().and_then(|before| Some((before.length(), before.usage?.input)));
+        let counted = counted.filter(|(length, input)| *length > 0 && *input > 0);
+        let per_byte = counted.map_or(1.0 / BYTES_PER_TOKEN as f64, |(length, input)| f64::from(input) / length as f64);
+        if let Some(lifetimes) = &mut self.lifetimes {
+            let asked = Asked { session: self.session.as_str(), at_ms: now, tokens: bytes * per_byte };
+            self.terms.ttl = lifetimes.choose(&asked);
+        }
+    }
+
     /// Compares the next request with the previous one, and begins its ledger entry.
     pub(crate) fn begin_request(&mut self, frozen: &Frozen, journal: &Journal, now: u64) -> PendingRequest {
+        self.choose_lifetime(now);
         let fingerprint = self.built.fingerprint.of(self.built.prefix.bytes());
         let (identity, ephemeral) = (self.terms.identity(), self.terms.ephemeral.as_text());
         let sent = self.built.sent(self.built.prefix.bytes(), &identity, ephemeral.as_deref());
@@ -299,10 +359,11 @@ impl Outgoing {
         let answered = answered.map(|name| one_line_within(name, LONGEST_NAME));
         record.answered_by = answered.filter(|name| !name.is_empty() && *name != record.model);
         let before = self.before.as_ref().and_then(|before| before.usage);
+        let kept = self.before.as_ref().map_or(self.terms.ttl, |before| before.ttl).duration();
         let same = self.before.as_ref().is_some_and(|before| before.identity == self.terms.identity());
         if let Some(usage) = &usage {
             if let (None, Some(before)) = (&record.cause, &before) {
-                let keeping = Keeping { ttl: self.terms.lifetime(), reports: self.reports_cache };
+                let keeping = Keeping { ttl: kept, reports: self.reports_cache };
                 if let Some((cause, culprit)) = ledger::missed(before, usage, elapsed, keeping) {
                     record.cause = Some(cause.as_str().to_owned());
                     record.culprit = culprit;
@@ -315,7 +376,7 @@ impl Outgoing {
             self.reports_cache |= has_cache_use(usage);
             if let Some(price) = self.price(record.answered_by.as_deref()) {
                 // A change of the prefix costs nothing after the cache has expired.
-                let cold = elapsed > self.terms.lifetime() && !expired(&record);
+                let cold = elapsed > kept && !expired(&record);
                 let broke = record.cause.is_some() && !cold;
                 let lost = before.filter(|_| broke).map_or(0, |before| ledger::lost_tokens(&before, usage));
                 self.bill(&mut record, usage, lost, &price);
@@ -330,6 +391,7 @@ impl Outgoing {
             view: self.built.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            ttl: self.terms.ttl,
             answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: usage.or(before.filter(|_| same)),
@@ -386,14 +448,17 @@ impl Outgoing {
 impl PreviousRequest {
     /// The provider's count, or an estimate by the usual size of a token.
     fn tokens(&self) -> u32 {
-        const BYTES_PER_TOKEN: usize = 4;
-        let bytes = match &self.bytes {
+        let estimate = u32::try_from(self.length() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+        self.usage.map(|usage| usage.input).filter(|input| *input > 0).unwrap_or(estimate)
+    }
+
+    /// Its bytes.
+    fn length(&self) -> usize {
+        match &self.bytes {
             Bytes::Prefix { length, .. } => *length,
             Bytes::Separate(bytes) => bytes.len(),
             Bytes::Unavailable => 0,
-        };
-        let estimate = u32::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
-        self.usage.map(|usage| usage.input).filter(|input| *input > 0).unwrap_or(estimate)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Wh
 use hermes_config::{Auxiliary, Config, Edit, Environment};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
-use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, Ttl, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -346,7 +346,7 @@ impl Setup {
         Ok(self.clock()?.local())
     }
 
-    fn cache_ttl(&self) -> Result<Ttl, AppError> {
+    fn cache_ttl(&self) -> Result<TtlChoice, AppError> {
         let given = &self.config.settings().prompt_caching.cache_ttl;
         given.parse().map_err(|source: UnknownTtl| AppError::CacheTtl { file: self.config.file().to_owned(), source })
     }

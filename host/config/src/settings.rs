@@ -252,13 +252,14 @@ impl Default for PromptSection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PromptCachingSection {
-    /// How long providers should cache a prefix: `5m` or `1h`.
+    /// How long providers should cache a prefix: `5m`, `1h`, or `auto`, which chooses before each request by your pauses so
+    /// far and by the prices.
     pub cache_ttl: String,
 }
 
 impl Default for PromptCachingSection {
     fn default() -> Self {
-        Self { cache_ttl: "5m".to_owned() }
+        Self { cache_ttl: "auto".to_owned() }
     }
 }
 

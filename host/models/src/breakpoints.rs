@@ -43,6 +43,24 @@ impl Ttl {
     }
 }
 
+/// Which lifetime the user wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TtlChoice {
+    /// Before each request, the one that pauses and prices of the past favour ([`crate::Lifetimes`]).
+    #[default]
+    Auto,
+    /// Always this one.
+    Always(Ttl),
+}
+
+impl FromStr for TtlChoice {
+    type Err = UnknownTtl;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTtl> {
+        if text.trim() == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Always) }
+    }
+}
+
 /// A lifetime that no provider offers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a cache lifetime of `{given}` is not offered")]

@@ -218,7 +218,7 @@ impl Diagnose for AuxiliaryError {
 
 impl Diagnose for UnknownTtl {
     fn parts(&self) -> Parts {
-        (codes::CACHE_TTL, "the prompt cache cannot be used".into(), Fix::words("choose `5m` or `1h`"))
+        (codes::CACHE_TTL, "the prompt cache cannot be used".into(), Fix::words("choose `auto`, `5m` or `1h`"))
     }
 }
 

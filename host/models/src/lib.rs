@@ -73,7 +73,7 @@ use hermes_conversation::{Part, ToolCall, Usage};
 pub use auth::{
     Flow, LoggedIn, LoggedOut, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins, OnStep, ReadKey,
 };
-pub use breakpoints::{Breakpoints, Ttl, UnknownTtl};
+pub use breakpoints::{Breakpoints, Ttl, TtlChoice, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;

@@ -26,7 +26,7 @@ pub use lease::Lease;
 pub use outbox::{Delivery, QueueState, QueuedTurn};
 pub use prompt::{Frozen, PromptNumber};
 pub use recall::{Finding, Neighbour, Reading, RecallOrder, RecallQuery};
-pub use request::{AuxiliaryRecord, RequestRecord};
+pub use request::{AuxiliaryRecord, Passed, RequestRecord};
 pub use search::{Passage, PassageQuery, Words};
 pub use session::{Deletion, EngineFaults, NewSession, Parent, ParentKind, Session, SessionSummary, Totals};
 pub use store::{MOST_IN_A_MESSAGE, SessionStore};

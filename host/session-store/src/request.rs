@@ -1,6 +1,6 @@
 //! The rows of the ledger: one for each request, with its prefix and the provider's report.
 
-use hermes_conversation::{MessageId, Usage, ViewId};
+use hermes_conversation::{MessageId, SessionId, Usage, ViewId};
 use serde::{Deserialize, Serialize};
 
 use crate::PromptNumber;
@@ -53,6 +53,19 @@ pub struct RequestRecord {
     /// Payloads that it left out: another model wrote them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub payloads_dropped: u32,
+}
+
+/// A past request, as far as the choice of a cache lifetime needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The session.
+    pub session: SessionId,
+    /// Unix time in milliseconds.
+    pub sent_at: u64,
+    /// Tokens of the whole prompt, as the provider reported; `None` if it reported nothing.
+    pub input: Option<u32>,
+    /// Bytes of the prompt, without cache marks.
+    pub bytes: u64,
 }
 
 /// A request beside the conversation: of a plugin, or of one of the host's own tools.

@@ -10,7 +10,8 @@ use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, S
 
 use crate::{
     AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery,
-    PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView, ViewRecord,
+    Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView,
+    ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -186,6 +187,10 @@ pub trait SessionStore: Send + Sync {
     /// Whether the provider ever reported cache use for a request of this session with the same provider, model and wire
     /// format as `like`.
     async fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, StoreError>;
+
+    /// The requests of all sessions with the same provider, model and wire format as `like` since a moment, oldest first: at
+    /// most the newest `most`.
+    async fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, StoreError>;
 
     /// The consecutive failures of all engines in a session, ordered by engine.
     async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError>;

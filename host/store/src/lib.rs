@@ -75,8 +75,8 @@ pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
     AuxiliaryRecord, Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind,
-    Passage, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore, SessionSummary,
-    StoredView, Totals, ViewRecord,
+    Passage, Passed, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore,
+    SessionSummary, StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

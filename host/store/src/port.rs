@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
     AdapterError, AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage,
-    PassageQuery, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
+    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
     StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
@@ -284,6 +284,11 @@ impl SessionStore for SqliteSessions {
     async fn cache_was_reported(&self, id: &SessionId, like: &RequestRecord) -> Result<bool, PortError> {
         let (id, like) = (id.clone(), like.clone());
         self.glance(move |store| store.cache_was_reported(&id, &like)).await
+    }
+
+    async fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, PortError> {
+        let like = like.clone();
+        self.glance(move |store| store.requests_since(&like, since, most)).await
     }
 
     async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, PortError> {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
-use crate::{PromptNumber, RequestRecord, Store, StoreError};
+use crate::{Passed, PromptNumber, RequestRecord, Store, StoreError};
 
 /// The columns for writing. Reading replaces the number of the ephemeral layers by their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
@@ -105,6 +105,28 @@ impl Store {
             let route = params![id.as_str(), like.provider, like.model, like.api_mode];
             let found = connection.prepare_cached(&sql)?.query_row(route, from_row).optional()?;
             Ok(found.and_then(|request| request.usage))
+        })
+    }
+
+    /// The requests of all sessions to the same model since a moment, oldest first: at most the newest `most`.
+    pub fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT session_id, sent_at, input_tokens, bytes FROM requests INDEXED BY requests_by_time \
+                       WHERE sent_at >= ?1 AND provider = ?2 AND model = ?3 AND api_mode = ?4 \
+                       ORDER BY sent_at DESC LIMIT ?5";
+            let mut statement = connection.prepare_cached(sql)?;
+            let given = params![since.cast_signed(), like.provider, like.model, like.api_mode, most];
+            let rows = statement.query_map(given, |row| {
+                Ok(Passed {
+                    session: SessionId(row.get(0)?),
+                    sent_at: row.get::<_, i64>(1)?.cast_unsigned(),
+                    input: row.get(2)?,
+                    bytes: row.get::<_, i64>(3)?.cast_unsigned(),
+                })
+            })?;
+            let mut passed = rows.collect::<Result<Vec<_>, _>>()?;
+            passed.reverse();
+            Ok(passed)
         })
     }
 

@@ -17,7 +17,7 @@ use hermes_conversation::{
 };
 use hermes_session_store::{
     AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent, ParentKind, Passage,
-    PassageQuery, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore,
+    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore,
     SessionSummary, StoreError, StoredView, Totals, ViewRecord, Words, title,
 };
 
@@ -655,6 +655,23 @@ impl SessionStore for MemoryStore {
         let state = self.state();
         let mut requests = state.entry(id)?.requests.iter().filter(|request| same_route(request, like));
         Ok(requests.any(|request| request.usage.is_some_and(|usage| usage.cache_read > 0 || usage.cache_write > 0)))
+    }
+
+    async fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, StoreError> {
+        let state = self.state();
+        let mut passed: Vec<Passed> = Vec::new();
+        for entry in &state.sessions {
+            let requests = entry.requests.iter().filter(|row| same_route(row, like) && row.sent_at >= since);
+            passed.extend(requests.map(|row| Passed {
+                session: entry.session.id.clone(),
+                sent_at: row.sent_at,
+                input: row.usage.map(|usage| usage.input),
+                bytes: row.bytes,
+            }));
+        }
+        passed.sort_by_key(|row| row.sent_at);
+        let surplus = passed.len().saturating_sub(most as usize);
+        Ok(passed.split_off(surplus))
     }
 
     async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError> {

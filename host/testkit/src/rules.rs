@@ -57,6 +57,7 @@ macro_rules! session_store_rules {
             requests_are_numbered_and_summed_up
             a_request_is_recorded_before_its_reply_and_completed_once
             the_last_request_and_usage_are_found_by_message_and_route
+            past_requests_of_all_sessions_are_found_by_route_and_time
             titles_are_cleaned_and_unique
             titles_are_numbered_in_a_branch_and_move_to_a_continuation
             a_deletion_takes_delegates_and_spares_inherited_messages

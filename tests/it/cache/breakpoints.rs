@@ -153,3 +153,34 @@ fn a_compaction_still_reads_tools_and_system_prompt() {
     assert_eq!(turns[compacted].body["tools"], turns[0].body["tools"]);
     assert_eq!(Ledger::of(&home).causes()[compacted], Some("compaction"));
 }
+
+#[test]
+fn the_lifetime_follows_the_pauses_and_every_process_continues_the_choice() {
+    let server = server();
+    let home = home(&server);
+    let row = r#"{"vendor": "custom", "model": "scripted-model", "input": 4, "output": 20, "cache_read": 0.4, "cache_write": 5, "cache_write_1h": 8}"#;
+    home.write_workspace("prices.json", format!(r#"{{"as_of": "2026-11-20", "models": [{row}]}}"#));
+    home.hermes(&["usage", "prices", "prices.json"]).run().success();
+    let mut minute = 0;
+    // Each turn is a process of its own and sends two requests.
+    for pause in [0, 2, 20, 2, 40] {
+        minute += pause;
+        server.advance(Duration::from_secs(60 * pause as u64));
+        workday::turn(&home, minute, &[]).run().success();
+    }
+    let turns = server.turns();
+    assert_eq!(turns.len(), 10);
+    turns.iter().for_each(|request| assert_valid_anthropic_request(&request.body));
+    let hour: Vec<bool> = turns.iter().map(|request| request.body.to_string().contains(r#""ttl":"1h""#)).collect();
+    // The pause of 20 minutes leads to an hour, so that of 40 minutes finds the prefix.
+    assert_eq!(hour, [false, false, false, false, true, true, true, true, true, true]);
+    assert!(turns[4].billed().written_for_an_hour > turns[4].billed().read, "{:?}", turns[4].billed());
+    assert!(turns[8].billed().read > 0, "{:?}", turns[8].billed());
+    assert_eq!(
+        Ledger::of(&home).causes(),
+        [Some("first-request"), None, None, None, Some("expired"), None, None, None, None, None]
+    );
+    let cost = Ledger::of(&home).requests[4]["cost"].as_f64().unwrap();
+    let usage = &Ledger::of(&home).requests[4]["usage"];
+    assert!(cost > usage["cache_write"].as_f64().unwrap() * 8.0 / 1e6, "charged for an hour: {cost} {usage}");
+}

@@ -60,6 +60,7 @@ impl Recorded<'_> {
             view: record.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            ttl: self.terms.ttl,
             answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: match record.usage {
@@ -110,13 +111,7 @@ impl Recorded<'_> {
         for style in terms.style.candidates(mode) {
             let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
             let same_model = model == terms.model;
-            let then = RequestSettings {
-                style,
-                model,
-                ephemeral: ephemeral.clone(),
-                ttl: terms.ttl,
-                prices: terms.prices.clone(),
-            };
+            let then = RequestSettings { style, model, ephemeral: ephemeral.clone(), ..(*terms).clone() };
             // Rendered messages can be reused only within the same style.
             let mut others = HashMap::new();
             let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{
-    Delta, Finish, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, Ttl, WindowSource,
+    Delta, Finish, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, TtlChoice, WindowSource,
 };
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
@@ -457,7 +457,7 @@ impl HostSource for Process {
                 embeddings: EmbeddingSource::none("no embedding model is configured"),
                 prompt: PromptSettings::default(),
                 ephemeral: Ephemeral::default(),
-                cache_ttl: Ttl::default(),
+                cache_ttl: TtlChoice::default(),
                 prices: Prices::built_in(),
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },

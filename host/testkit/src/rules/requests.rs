@@ -105,3 +105,29 @@ pub async fn the_last_request_and_usage_are_found_by_message_and_route(store: &d
     assert!(store.cache_was_reported(&session.id, &like("large")).await.unwrap());
     assert!(!store.cache_was_reported(&session.id, &like("small")).await.unwrap());
 }
+
+pub async fn past_requests_of_all_sessions_are_found_by_route_and_time(store: &dyn SessionStore) {
+    let (one, two) = (created(store).await, created(store).await);
+    let usage = |input| Some(Usage { input, ..Usage::default() });
+    for (session, model, sent_at, usage) in [
+        (&one, "m", 30, usage(3)),
+        (&two, "m", 20, usage(2)),
+        (&two, "other", 25, usage(9)),
+        (&one, "m", 10, usage(1)),
+        (&two, "m", 40, None),
+    ] {
+        let sent = RequestRecord { sent_at, ..request(model, None, usage) };
+        store.record_request(&session.id, &sent).await.unwrap();
+    }
+    let like = request("m", None, None);
+    let found = async |since, most| {
+        let rows = store.requests_since(&like, since, most).await.unwrap();
+        rows.into_iter().map(|row| (row.session, row.sent_at, row.input)).collect::<Vec<_>>()
+    };
+    let (a, b) = (one.id.clone(), two.id.clone());
+    let expected = [(b.clone(), 20, Some(2)), (a, 30, Some(3)), (b, 40, None)];
+    assert_eq!(found(15, 10).await, expected);
+    assert_eq!(found(0, 2).await, expected[1..]);
+    assert_eq!(found(41, 10).await, []);
+    assert_eq!(store.requests_since(&like, 40, 1).await.unwrap()[0].bytes, like.bytes);
+}
