@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Model, tokens};
 use hermes_diagnostic::Notice;
-use hermes_models::{Finish, ModelError, Provider, Reply, sees_images};
+use hermes_models::{Effort, Finish, ModelError, Provider, Reply, sees_images};
 use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models, Pieces};
 use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
@@ -53,6 +53,8 @@ pub struct TaskModels {
     pub candidates: Vec<Candidate>,
     /// The timeout of one attempt.
     pub timeout: Duration,
+    /// How much they think; none for the provider's default.
+    pub effort: Option<Effort>,
     /// Why the configured model is unavailable, and what to do. Reported when another model serves.
     pub missing: Option<String>,
 }
@@ -162,19 +164,24 @@ impl Auxiliary {
     /// The models that can serve a task, in the order in which they are tried.
     fn routes(&self, task: &str) -> Vec<Route> {
         let ServedModel { provider, model, .. } = self.chain.now();
+        let effort = self.models.tasks.get(task).and_then(|models| models.effort);
         let sessions = |context_length: u32| Route {
             provider: Arc::clone(provider),
             model: Model { context_length: context_length.min(model.context_length), ..model.clone() },
             section: None,
+            effort,
         };
         let all = match self.models.tasks.get(task) {
             None => vec![sessions(u32::MAX)],
             Some(models) => {
                 let routes = models.candidates.iter().map(|candidate| match candidate {
                     Candidate::Session { context_length } => sessions(*context_length),
-                    Candidate::Other { provider, model, section } => {
-                        Route { provider: Arc::clone(provider), model: model.clone(), section: Some(section.clone()) }
-                    }
+                    Candidate::Other { provider, model, section } => Route {
+                        provider: Arc::clone(provider),
+                        model: model.clone(),
+                        section: Some(section.clone()),
+                        effort,
+                    },
                 });
                 routes.collect()
             }

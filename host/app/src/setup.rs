@@ -386,8 +386,8 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
                 },
             });
         }
-        let served =
-            TaskModels { candidates, timeout: task.timeout, missing: task.missing.as_ref().map(Diagnose::sentence) };
+        let missing = task.missing.as_ref().map(Diagnose::sentence);
+        let served = TaskModels { candidates, timeout: task.timeout, effort: task.effort, missing };
         models.set(&task.name, served);
     }
     Ok(models)

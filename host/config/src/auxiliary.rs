@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use hermes_models::{Auxiliary as Section, AuxiliaryError, Route, Wanted, resolve_auxiliary, resolve_embeddings};
+use hermes_models::{
+    Auxiliary as Section, AuxiliaryError, Effort, Route, Wanted, resolve_auxiliary, resolve_embeddings,
+};
 
 use crate::settings::{EmbeddingsSection, FallbackSection, TaskSection, Whole};
 use crate::{Config, codes};
@@ -43,6 +45,8 @@ pub struct Task {
     pub name: String,
     /// The time limit of one attempt.
     pub timeout: Duration,
+    /// How much they think; none for the provider's default.
+    pub effort: Option<Effort>,
     /// The models, in the order of attempts.
     pub candidates: Vec<Candidate>,
     /// Why the model that the section itself names is not among them.
@@ -135,6 +139,7 @@ impl Task {
         let section = format!("auxiliary.{name}");
         let mut task = Self {
             timeout: Duration::from_secs(given.timeout.get().into()),
+            effort: given.reasoning_effort.map(|effort| effort.0),
             candidates: Vec::new(),
             missing: None,
             name: name.to_owned(),
@@ -287,6 +292,15 @@ mod tests {
         ] {
             assert_eq!(names(&format!("{GATE}auxiliary: {{compression: {section}}}\n")), expected, "{section}");
         }
+    }
+
+    #[test]
+    fn a_section_may_say_how_much_its_models_think() {
+        let effort = |section: &str| {
+            read(&format!("{GATE}auxiliary: {{compression: {section}}}\n")).unwrap().tasks.remove(0).effort
+        };
+        assert_eq!(effort("{model: small, reasoning_effort: low}"), Some(Effort::Low));
+        assert_eq!(effort("{model: small}"), None);
     }
 
     #[test]

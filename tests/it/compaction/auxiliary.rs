@@ -93,6 +93,26 @@ fn summaries_use_their_own_model_and_key() {
 }
 
 #[test]
+fn a_task_has_its_own_effort() {
+    let (session, own) = (partner("session"), partner("own"));
+    let section = json!({"base_url": own.url(), "model": "gpt-5.4", "reasoning_effort": "low"});
+    let home = home(&session, section.clone());
+    home.set("model.reasoning_effort", json!("high"));
+    converse(&home, 1);
+    let efforts = |requests: Vec<Request>| -> Vec<Value> {
+        requests.into_iter().map(|request| request.body["reasoning_effort"].clone()).collect()
+    };
+    let of_summaries = efforts(summaries(&own));
+    assert!(!of_summaries.is_empty() && of_summaries.iter().all(|effort| effort == "low"), "{of_summaries:?}");
+    // The session's model is not known to think.
+    assert!(efforts(session.requests()).iter().all(Value::is_null));
+
+    home.set("auxiliary.compression", json!({"reasoning_effort": "much"}));
+    let refused = home.hermes(&["-z", "hello"]).run().refused().exits(CONFIGURATION);
+    refused.says(&["auxiliary.compression.reasoning_effort", "minimal"]);
+}
+
+#[test]
 fn the_sessions_key_goes_to_no_other_address() {
     let (session, own) = (partner("session"), partner("own"));
     let home = home(&session, json!({"base_url": own.url(), "model": "small"}));

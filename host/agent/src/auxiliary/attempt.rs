@@ -56,7 +56,7 @@ pub(super) async fn attempt(
         temperature: request.temperature,
         schema: request.schema.as_deref(),
         tool_choice: ToolChoice::Auto,
-        effort: None,
+        effort: who.effort,
     };
     let mut on_delta = |delta: Delta<'_>| shown.push(delta);
     let answer = async {

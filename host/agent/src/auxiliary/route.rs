@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hermes_conversation::Model;
 use hermes_diagnostic::{Action, Fix};
-use hermes_models::Provider;
+use hermes_models::{Effort, Provider};
 
 /// Section, provider and model.
 pub(super) type Identity = (String, String, String);
@@ -15,6 +15,8 @@ pub(super) struct Route {
     pub(super) model: Model,
     /// The configuration key that names the model; `None` for the session's model.
     pub(super) section: Option<String>,
+    /// How much it thinks; none for the provider's default.
+    pub(super) effort: Option<Effort>,
 }
 
 impl Route {

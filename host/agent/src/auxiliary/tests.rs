@@ -112,7 +112,7 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     candidates.push(Candidate::Session { context_length: 90_000 });
     let mut models = AuxiliaryModels::new(2);
     let missing = missing.map(str::to_owned);
-    models.set(task, TaskModels { candidates, timeout: Duration::from_secs(100), missing });
+    models.set(task, TaskModels { candidates, timeout: Duration::from_secs(100), effort: None, missing });
     let feed = Feed::new(FeedLimits::SHARED);
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);

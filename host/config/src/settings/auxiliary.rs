@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::Whole;
+use super::{ReasoningEffort, Whole};
 
 /// The task that every session has.
 const COMPRESSION: &str = "compression";
@@ -54,9 +54,8 @@ pub struct TaskSection {
     /// Additional members of the request body.
     #[schemars(extend("x-no-effect" = true))]
     pub extra_body: Option<Value>,
-    /// The model's reasoning effort.
-    #[schemars(extend("x-no-effect" = true))]
-    pub reasoning_effort: Option<Value>,
+    /// How much the model thinks for the task, like `model.reasoning_effort`. The default is the provider's.
+    pub reasoning_effort: Option<ReasoningEffort>,
 }
 
 /// `auxiliary.embeddings`.
