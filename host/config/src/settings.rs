@@ -252,8 +252,7 @@ impl Default for PromptSection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PromptCachingSection {
-    /// How long providers should cache a prefix: `5m`, `1h`, or `auto`, which chooses before each request by your pauses so
-    /// far and by the prices.
+    /// How long providers cache a prefix: `5m`, `1h`, or `auto`: by your pauses so far and by the prices.
     pub cache_ttl: String,
 }
 
