@@ -184,6 +184,7 @@ async fn answer(
             Replied::Failed { error, .. } => return Err(error.into()),
         };
         show_silent_refusal(live, &mut reply);
+        drop_cut_calls(live, &mut reply);
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
         let stored = if calls.is_empty() {
@@ -216,6 +217,21 @@ fn show_silent_refusal(live: &Live, reply: &mut Reply) {
     }
 }
 
+/// Removes the calls of a reply that reached the output limit, and says so: the last one may be cut within its arguments.
+fn drop_cut_calls(live: &Live, reply: &mut Reply) {
+    if reply.finish != Finish::Length || reply.tool_calls.is_empty() {
+        return;
+    }
+    reply.tool_calls.clear();
+    reply.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
+    if !reply.parts.is_empty() {
+        reply.parts.push(Part::text(CUT_CALLS));
+    }
+    let text = if reply.text.is_empty() { CUT_CALLS.to_owned() } else { format!("\n\n{CUT_CALLS}") };
+    reply.text.push_str(&text);
+    live.front.feed.publish(EventKind::Text { text });
+}
+
 /// Whether a reply is empty, so that a second request may help.
 fn is_empty(reply: &Reply) -> bool {
     reply.text.trim().is_empty() && reply.tool_calls.is_empty() && reply.finish != Finish::Refused
@@ -231,7 +247,7 @@ async fn stopped(live: &Live, first: MessageId, partial: &str) -> Result<TurnEnd
 }
 
 fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
-    let Reply { mut text, reasoning, mut tool_calls, finish, mut parts, .. } = reply;
+    let Reply { text, reasoning, tool_calls, finish, mut parts, .. } = reply;
     let ServedModel { provider, model, .. } = host.chain.now();
     parts.iter_mut().filter_map(Part::payload_mut).for_each(|payload| {
         payload.provider.clone_from(&model.provider);
@@ -244,15 +260,6 @@ fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCal
             parts.push(Part::Reasoning { text, payload: None });
         }
         parts.push(Part::Refusal { text: text.clone() });
-    }
-    if finish == Finish::Length && !tool_calls.is_empty() {
-        // The last call may be cut within its arguments, so no call is run.
-        tool_calls.clear();
-        parts.retain(|part| !matches!(part, Part::ToolCall(_)));
-        if !parts.is_empty() {
-            parts.push(Part::text(CUT_CALLS));
-        }
-        text = if text.is_empty() { CUT_CALLS.to_owned() } else { format!("{text}\n\n{CUT_CALLS}") };
     }
     let mut draft = Draft::assistant(text, tool_calls.clone(), now);
     draft.reasoning = reasoning;

@@ -236,3 +236,25 @@ fn without_configuration_the_offline_model_answers_and_introduces_itself() {
     assert!(format!("{}{}", output.stdout, output.stderr).to_lowercase().contains("offline"), "{output}");
     assert_eq!(home.messages().len(), 2);
 }
+
+#[test]
+fn calls_that_are_cut_off_are_neither_completed_nor_run_and_the_user_sees_it() {
+    let half = |id: &str, finish: &str| {
+        let function = json!({"name": "write_file", "arguments": "{\"path\":\"half.txt\",\"content\":\"begun"});
+        let call = json!({"index": 0, "id": id, "type": "function", "function": function});
+        let event = json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": finish}]});
+        Reply::raw(200, "text/event-stream", format!("data: {event}\n\ndata: [DONE]\n\n"))
+    };
+    let server =
+        Server::scripted([half("call_cut", "length"), half("call_wrong", "tool_calls"), Reply::text("Sorry.")]);
+    let home = Home::with(&server);
+    let output = home.hermes(&["-z", "Write it."]).run().success();
+    assert!(output.stdout.contains("the model's output limit before its tool calls were complete"), "{output}");
+    let output = home.hermes(&["--continue", "-z", "Again."]).run().success();
+    assert_eq!(output.stdout, "Sorry.\n");
+    let log = home.messages();
+    let [refused] = texts(&log, "tool")[..] else { panic!("{log:?}") };
+    assert!(refused.contains("was not run, because its arguments are not a JSON object"), "{refused}");
+    assert!(!home.workspace().join("half.txt").exists());
+    server.turns().iter().for_each(|request| assert_valid_request(&request.body));
+}
