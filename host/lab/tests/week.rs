@@ -42,7 +42,7 @@ fn on_twenty_unseen_weeks_the_policy_is_never_two_percent_dearer_than_the_better
 
 /// Prints the distribution over the weeks for tuning.
 #[test]
-#[ignore = "for tuning"]
+#[ignore = "prints figures for tuning the policy"]
 fn weeks_for_tuning() {
     let Some(path) = recorded("data/coding-session.jsonl") else { return };
     let recording = Recording::read(&path).unwrap().remove(0);

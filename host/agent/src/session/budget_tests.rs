@@ -46,7 +46,7 @@ async fn a_turn_that_has_made_its_requests_ends_with_a_summary() {
     }
     let told = |request: &String| request.matches("calls in that reply are not run").count();
     assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 0, 0, 1]);
-    // The note stands beside the result in the request. The log has only the result.
+    // The request has the note after the result. The log has the result alone.
     assert!(process.log(&session).iter().all(|line| !line.contains("not run")));
 
     // The limit holds for each turn, and each such turn says so.

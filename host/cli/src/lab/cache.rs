@@ -146,7 +146,8 @@ fn as_table(name: &str, simulated: &[Simulated], model: &str, console: Console) 
 }
 
 fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 100.0)
+    // The sum turns −0.0 into 0.0.
+    format!("{:+.1} %", (share * 1_000.0).round() / 10.0 + 0.0)
 }
 
 fn as_json(name: &str, simulated: &[Simulated]) -> Value {

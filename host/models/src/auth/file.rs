@@ -157,7 +157,7 @@ impl AuthFile {
         self.existing().map(drop)
     }
 
-    /// Checks that there is a login of this name. It may lack fields.
+    /// Checks that a login with this name exists. Its fields may be incomplete.
     pub(super) fn check_has(&self, name: &str) -> Result<(), FileError> {
         match self.document()?.logins.contains_key(name) {
             true => Ok(()),
