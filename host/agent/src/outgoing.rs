@@ -6,13 +6,12 @@
 mod built;
 mod recorded;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{MessageId, Model, SessionId, Usage, ViewId, one_line_within};
-use hermes_models::{Asked, Breakpoints, Lifetimes, Marks, Prefix, Price, Prices, Rendered, Style, Ttl, TtlChoice};
+use hermes_conversation::{Model, SessionId, Usage, ViewId, one_line_within};
+use hermes_models::{Asked, Breakpoints, Lifetimes, Marks, Prefix, Price, Prices, Style, Ttl, TtlChoice};
 use hermes_plugin_host::CacheState;
 use hermes_prompt::ledger::{self, Cause, Finding, Keeping, Sent, Suspects};
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore};
@@ -154,8 +153,6 @@ pub(crate) struct Outgoing {
     /// Chooses the lifetime of each request, if there is a choice.
     lifetimes: Option<Lifetimes>,
     built: Built,
-    /// Rendered messages; each is rendered once.
-    rendered: HashMap<MessageId, Rendered>,
     before: Option<PreviousRequest>,
     /// Whether the provider ever reported cache use.
     reports_cache: bool,
@@ -176,15 +173,14 @@ impl Outgoing {
         if let Some(last) = lifetimes.as_ref().and_then(|lifetimes| lifetimes.last(session.id.as_str())) {
             terms.ttl = last;
         }
-        let mut rendered = HashMap::new();
         let view = journal.stored_view();
         let shown = ShownLog::of(&journal.conversation(), &view.view);
-        let built = Built::new(store, &terms, frozen, shown, view, &mut rendered).await?;
+        let built = Built::new(store, &terms, frozen, shown, view).await?;
         let last = last_request(store, session).await?;
         let before = match &last {
             Some((owner, record)) => {
                 let recorded = Recorded { owner, record, terms: &terms, built: &built, journal };
-                Some(recorded.recall(store, &mut rendered).await?)
+                Some(recorded.recall(store).await?)
             }
             None => None,
         };
@@ -197,7 +193,7 @@ impl Outgoing {
         let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Prefix { .. }));
         let known_repairs = if sent { built.rendering.repairs() } else { Repairs::default() };
         let session = session.id.clone();
-        Ok(Self { session, terms, lifetimes, built, rendered, before, reports_cache, known_repairs })
+        Ok(Self { session, terms, lifetimes, built, before, reports_cache, known_repairs })
     }
 
     /// Adds new messages, or rebuilds everything after a change of view or prompt.
@@ -206,7 +202,7 @@ impl Outgoing {
         let view = journal.stored_view();
         if view.id != self.built.view || frozen.number != self.built.prompt {
             let shown = ShownLog::of(&journal.conversation(), &view.view);
-            let anew = Built::new(store, &self.terms, frozen, shown, view, &mut self.rendered).await?;
+            let anew = Built::new(store, &self.terms, frozen, shown, view).await?;
             self.replace(anew);
         }
         let new = {
@@ -216,8 +212,7 @@ impl Outgoing {
             new
         };
         for message in new {
-            let id = message.id;
-            self.built.add(store, &self.terms, message, id, &mut self.rendered).await?;
+            self.built.add(store, &self.terms, message).await?;
         }
         Ok(())
     }
@@ -234,11 +229,10 @@ impl Outgoing {
         let reports_cache = store.cache_was_reported(session, &terms.record()).await?;
         let view = journal.stored_view();
         let shown = ShownLog::of(&journal.conversation(), &view.view);
-        let mut rendered = HashMap::new();
-        let anew = Built::new(store, &terms, frozen, shown, view, &mut rendered).await?;
+        let anew = Built::new(store, &terms, frozen, shown, view).await?;
         self.lifetimes = terms.lifetimes(store).await?;
         self.replace(anew);
-        (self.terms, self.rendered, self.reports_cache) = (terms, rendered, reports_cache);
+        (self.terms, self.reports_cache) = (terms, reports_cache);
         Ok(())
     }
 

@@ -7,6 +7,9 @@ use crate::{Header, Item, Message, MessageId, MessageRange, Role, View, tokens};
 pub struct Conversation {
     messages: Vec<Message>,
     headers: Vec<Header>,
+    /// For each message, the token estimates of all messages up to it: the size of a range is asked for several times in a
+    /// turn.
+    tokens_up_to: Vec<u64>,
 }
 
 impl Conversation {
@@ -29,13 +32,15 @@ impl Conversation {
             _ => message.id.0,
         };
         let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+        let tokens = tokens::of_message(&message);
+        self.tokens_up_to.push(self.tokens_up_to.last().unwrap_or(&0) + u64::from(tokens));
         self.headers.push(Header {
             id: message.id,
             role: message.role,
             turn,
             group,
             tool_name: message.tool_name.clone(),
-            tokens: tokens::of_message(&message),
+            tokens,
             bytes: u32::try_from(message.text_sent().len() + arguments).unwrap_or(u32::MAX),
             images: message.images(),
             created_at: message.created_at,
@@ -151,12 +156,16 @@ impl Conversation {
     /// Estimate for one item.
     pub fn item_tokens(&self, item: &Item) -> u32 {
         match item {
-            Item::Messages(range) => {
-                self.headers[self.span(*range)].iter().map(|header| header.tokens).fold(0, u32::saturating_add)
-            }
+            Item::Messages(range) => self.tokens_in(self.span(*range)),
             Item::Excerpt(excerpt) => self.get(excerpt.id).map_or(0, |message| tokens::of_excerpt(message, excerpt)),
             Item::Summary(summary) => tokens::of_summary(summary),
         }
+    }
+
+    /// Estimate for the messages at some positions.
+    fn tokens_in(&self, span: std::ops::Range<usize>) -> u32 {
+        let up_to = |position: usize| position.checked_sub(1).map_or(0, |last| self.tokens_up_to[last]);
+        u32::try_from(up_to(span.end) - up_to(span.start)).unwrap_or(u32::MAX)
     }
 }
 
@@ -202,6 +211,19 @@ mod tests {
         assert_eq!(seen, [(3, 1, 3), (5, 1, 5), (7, 1, 5), (9, 1, 5), (11, 1, 11), (13, 2, 13)]);
         assert_eq!((headers[1].bytes, headers[2].bytes), (14, 5));
         assert_eq!(headers[2].tool_name.as_deref(), Some("read"));
+    }
+
+    #[test]
+    fn a_range_costs_what_its_messages_cost() {
+        let texts = ["a", "some more words", "", "the last of them"];
+        let messages =
+            texts.iter().zip((3..).step_by(2)).map(|(text, id)| Draft::user(*text, 1).numbered(MessageId(id)));
+        let conversation = Conversation::new(messages);
+        for (first, last) in (0..12).flat_map(|first| (first..12).map(move |last| (first, last))) {
+            let range = MessageRange::new(MessageId(first), MessageId(last));
+            let sum: u32 = conversation.headers_in(range).iter().map(|header| header.tokens).sum();
+            assert_eq!(conversation.item_tokens(&Item::Messages(range)), sum, "{first} to {last}");
+        }
     }
 
     #[test]

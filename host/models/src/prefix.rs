@@ -3,17 +3,15 @@
 //! A provider reads a request in this order, whatever the order of its keys. So the common bytes of two requests are what its
 //! cache can reuse. The bytes only grow; the closing brackets are added when a body is written.
 
-use std::sync::Arc;
-
 use hermes_conversation::{Role, Shown};
 
 use crate::{Breakpoints, Marks, ModelError, Style};
 
-/// A message in the bytes of its wire format, rendered by [`Style::render`]. Cloning it copies no bytes.
+/// A message in the bytes of its wire format, rendered by [`Style::render`].
 #[derive(Debug, Clone)]
 pub struct Rendered {
     style: Style,
-    bytes: Arc<[u8]>,
+    bytes: Vec<u8>,
     /// Where a mark can be inserted.
     mark: Option<usize>,
     /// The role that owns the blocks, where the format has blocks. Neighbours with the same owner form one message.
@@ -38,12 +36,12 @@ pub(crate) enum Step {
 impl Rendered {
     /// A complete message.
     pub(crate) fn message(style: Style, bytes: Vec<u8>, mark: Option<usize>) -> Self {
-        Self { style, bytes: bytes.into(), mark, side: None, step: Step::Other }
+        Self { style, bytes, mark, side: None, step: Step::Other }
     }
 
     /// Blocks of a message of one role.
     pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role, step: Step) -> Self {
-        Self { style, bytes: bytes.into(), mark, side: Some(side), step }
+        Self { style, bytes, mark, side: Some(side), step }
     }
 
     /// The style in which it is rendered.

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// The time between a reply with a call and the request with its result.
@@ -57,6 +59,13 @@ impl Model {
     }
 }
 
+/// What the model reads of a request. A whole document of a long conversation takes milliseconds to drop, and these would
+/// count as the host's.
+#[derive(Deserialize)]
+struct Asked {
+    tools: Option<Vec<IgnoredAny>>,
+}
+
 /// Answers the requests of one connection.
 fn serve(stream: TcpStream, state: &Mutex<State>, trips: usize) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
@@ -69,18 +78,20 @@ fn serve(stream: TcpStream, state: &Mutex<State>, trips: usize) -> std::io::Resu
         let begun = Instant::now();
         let body = read_request(&mut reader)?;
         let ended = Instant::now();
-        let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let offers_tools = serde_json::from_slice::<Asked>(&body).is_ok_and(|asked| asked.tools.is_some());
+        drop(body);
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(replied) = state.replied.take() {
             let trip = Trip { to_first_byte: begun - replied, to_last_byte: ended - replied };
             state.trips.push(trip);
         }
-        let calls = request["tools"].is_array() && state.trips.len() < trips;
+        let calls = offers_tools && state.trips.len() < trips;
         let content = if calls { call(state.trips.len()) } else { chunk(&json!({"content": "Done."}), "stop") };
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length";
+        // Taken before the reply is written: this thread may have to wait for a processor after it.
+        state.replied = calls.then(Instant::now);
         write!(writer, "{head}: {}\r\n\r\n{content}", content.len())?;
         writer.flush()?;
-        state.replied = calls.then(Instant::now);
     }
 }
 

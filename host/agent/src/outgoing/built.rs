@@ -1,10 +1,8 @@
 //! The bytes of one view under one prompt, built message by message.
 
-use std::collections::{HashMap, HashSet};
-
 use hermes_conversation::part::Payloads;
 use hermes_conversation::render::Rendering;
-use hermes_conversation::{Conversation, Item, MessageId, Shown, View, ViewId};
+use hermes_conversation::{Conversation, MessageId, Shown, View, ViewId};
 use hermes_models::{ModelError, Prefix, Rendered, System};
 use hermes_prompt::ledger::{Fingerprint, Sent};
 use hermes_session_store::{Frozen, PromptNumber, SessionStore, StoreError, StoredView};
@@ -52,7 +50,6 @@ impl Built {
         frozen: &Frozen,
         shown: ShownLog,
         stored: &StoredView,
-        rendered: &mut HashMap<MessageId, Rendered>,
     ) -> Result<Self, AgentError> {
         let ShownLog { rendering, shown, taken } = shown;
         let system = System {
@@ -72,31 +69,22 @@ impl Built {
             payloads: Payloads::default(),
         };
         for message in terms.ephemeral.shown() {
-            built.push(&message, terms.style.render(&message));
+            built.push(&message, &terms.style.render(&message));
         }
-        let excerpts: HashSet<MessageId> = stored
-            .view
-            .items
-            .iter()
-            .filter_map(|item| if let Item::Excerpt(excerpt) = item { Some(excerpt.id) } else { None })
-            .collect();
         let summaries = shown.iter().take_while(|shown| shown.id.is_none()).count();
         for message in shown {
-            let id = message.id.filter(|id| !excerpts.contains(id));
-            built.add(store, terms, message, id, rendered).await?;
+            built.add(store, terms, message).await?;
         }
         built.summaries = (summaries > 0).then(|| terms.ephemeral.prefill.len() + summaries - 1);
         Ok(built)
     }
 
-    /// Adds a message. Renders it unless its bytes are known.
+    /// Renders a message and adds it.
     pub(super) async fn add(
         &mut self,
         store: &dyn SessionStore,
         terms: &RequestSettings,
         mut message: Shown,
-        id: Option<MessageId>,
-        rendered: &mut HashMap<MessageId, Rendered>,
     ) -> Result<(), StoreError> {
         if !terms.style.takes(&message) {
             return Ok(());
@@ -104,23 +92,14 @@ impl Built {
         if !message.parts.is_empty() {
             self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
         }
-        let bytes = match id.and_then(|id| rendered.get(&id)) {
-            Some(bytes) => bytes.clone(),
-            None => {
-                fill(store, terms, &mut message).await?;
-                let bytes = terms.style.render(&message);
-                if let Some(id) = id {
-                    rendered.insert(id, bytes.clone());
-                }
-                bytes
-            }
-        };
-        self.push(&message, bytes);
+        fill(store, terms, &mut message).await?;
+        let bytes = terms.style.render(&message);
+        self.push(&message, &bytes);
         Ok(())
     }
 
-    fn push(&mut self, message: &Shown, bytes: Rendered) {
-        self.prefix.push(&bytes);
+    fn push(&mut self, message: &Shown, bytes: &Rendered) {
+        self.prefix.push(bytes);
         self.ids.push(message.id);
     }
 

@@ -1,9 +1,7 @@
 //! Finds an earlier request in the ledger and rebuilds its bytes, for the comparison with the next request.
 
-use std::collections::HashMap;
-
 use hermes_conversation::{Conversation, MessageId, Model, SessionId};
-use hermes_models::{ApiMode, Rendered};
+use hermes_models::ApiMode;
 use hermes_prompt::ledger::Fingerprint;
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore, StoreError, StoredView};
 
@@ -46,11 +44,7 @@ pub(super) struct Recorded<'a> {
 
 impl Recorded<'_> {
     /// Rebuilds the request from the log and its ledger entry.
-    pub(super) async fn recall(
-        &self,
-        store: &dyn SessionStore,
-        rendered: &mut HashMap<MessageId, Rendered>,
-    ) -> Result<PreviousRequest, AgentError> {
+    pub(super) async fn recall(&self, store: &dyn SessionStore) -> Result<PreviousRequest, AgentError> {
         let Self { owner, record, built, .. } = *self;
         let mut before = PreviousRequest {
             bytes: Bytes::Unavailable,
@@ -79,7 +73,7 @@ impl Recorded<'_> {
         let (frozen, view) = (store.frozen(owner, record.prompt).await?, store.view(record.view).await?);
         if let (Some(frozen), Some(view)) = (frozen, view) {
             let view = StoredView { id: record.view, engine: String::new(), view };
-            if let Some(old) = self.rebuild(store, &frozen, &view, rendered).await? {
+            if let Some(old) = self.rebuild(store, &frozen, &view).await? {
                 (before.tools, before.system) = (old.prefix.tools_len(), old.prefix.ephemeral_start());
                 before.bytes = Bytes::Separate(old.prefix.bytes().to_vec());
             }
@@ -93,7 +87,6 @@ impl Recorded<'_> {
         store: &dyn SessionStore,
         frozen: &Frozen,
         view: &StoredView,
-        rendered: &mut HashMap<MessageId, Rendered>,
     ) -> Result<Option<Built>, AgentError> {
         let Self { record, terms, journal, .. } = *self;
         let ephemeral = match record.ephemeral.as_deref().map(serde_json::from_str) {
@@ -110,13 +103,9 @@ impl Recorded<'_> {
         // The ledger does not record where marks went and which reasoning. At most one style gives the recorded fingerprint.
         for style in terms.style.candidates(mode) {
             let model = Model { provider: record.provider.clone(), name: record.model.clone(), ..terms.model.clone() };
-            let same_model = model == terms.model;
             let then = RequestSettings { style, model, ephemeral: ephemeral.clone(), ..(*terms).clone() };
-            // Rendered messages can be reused only within the same style.
-            let mut others = HashMap::new();
-            let known = if same_model && then.style == terms.style { &mut *rendered } else { &mut others };
             let shown = ShownLog::of(&seen, &view.view);
-            let old = Built::new(store, &then, frozen, shown, view, known).await?;
+            let old = Built::new(store, &then, frozen, shown, view).await?;
             if Fingerprint::default().of(old.prefix.bytes()) == record.fingerprint {
                 return Ok(Some(old));
             }
