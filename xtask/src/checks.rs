@@ -145,6 +145,15 @@ fn has_nextest(repository: &Repository) -> bool {
     succeeds(nextest)
 }
 
+/// How many tests nextest runs at once.
+const TEST_THREADS: &str = "NEXTEST_TEST_THREADS";
+
+/// How many tests run at once unless the user says so. End-to-end tests mostly wait for a server, a clock or a disk: one for
+/// each processor leaves half of the processors' time unused.
+fn threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     print!("{}", guests::build(repository)?);
@@ -155,6 +164,9 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     let mut host = repository.cargo();
     if nextest {
         host.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        if std::env::var_os(TEST_THREADS).is_none() {
+            host.env(TEST_THREADS, threads().to_string());
+        }
     } else {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
