@@ -103,10 +103,16 @@ impl RequestSettings {
         for passed in store.requests_since(&self.record(), self.since, MOST_HABITS).await? {
             let estimate = passed.bytes as f64 / BYTES_PER_TOKEN as f64;
             let tokens = passed.input.filter(|input| *input > 0).map_or(estimate, f64::from);
-            lifetimes.choose(&Asked { session: passed.session.as_str(), at_ms: passed.sent_at, tokens });
+            let asked = Asked { session: passed.session.as_str(), at_ms: passed.sent_at, tokens };
+            lifetimes.passed(&asked, known_ttl(passed.cache_ttl.as_deref()));
         }
         Ok(Some(lifetimes))
     }
+}
+
+/// The lifetime that a row of the ledger names.
+fn known_ttl(recorded: Option<&str>) -> Option<Ttl> {
+    recorded?.parse().ok()
 }
 
 fn identity(provider: &str, model: &str, api_mode: &str) -> String {
@@ -332,6 +338,7 @@ impl Outgoing {
             prefix_bytes: finding.prefix as u64,
             cause: finding.cause.map(|cause| cause.as_str().to_owned()),
             culprit: finding.culprit,
+            cache_ttl: (self.terms.style.marks != Marks::None).then(|| self.terms.ttl.as_str().to_owned()),
             ephemeral,
             payloads_replayed: self.built.payloads.replayed,
             payloads_dropped: self.built.payloads.dropped,

@@ -110,6 +110,7 @@ fn as_json(session: &Session, requests: &[RequestRecord], prices: &Prices) -> Va
                 "prefix_bytes": request.prefix_bytes,
                 "cause": request.cause,
                 "culprit": request.culprit,
+                "cache_ttl": request.cache_ttl,
                 "ephemeral": request.ephemeral.as_ref().map(|layers| {
                     json!({"tokens": ephemeral_tokens(layers), "cost": ephemeral_cost(request, prices)})
                 }),

@@ -69,7 +69,8 @@ struct Last {
 
 /// Chooses lifetimes for the requests to one model, and learns from each.
 ///
-/// The choices depend only on the requests so far, so that another process with the same ledger continues them.
+/// The choices depend only on the requests so far, so that another process with the same ledger continues them. The ledger has the
+/// lifetime of each, so that another choice of earlier requests, or a limit on their number, does not change what is known to be cached.
 ///
 /// ```
 /// use hermes_models::{Asked, Lifetimes, Prices, Ttl};
@@ -99,6 +100,15 @@ impl Lifetimes {
 
     /// Chooses the lifetime for the marks of a request, then counts the request to the past.
     pub fn choose(&mut self, asked: &Asked<'_>) -> Ttl {
+        self.count(asked, None)
+    }
+
+    /// Counts a request to the past that was sent with this lifetime. An unknown one is chosen again from what preceded it.
+    pub fn passed(&mut self, asked: &Asked<'_>, ttl: Option<Ttl>) {
+        self.count(asked, ttl);
+    }
+
+    fn count(&mut self, asked: &Asked<'_>, known: Option<Ttl>) -> Ttl {
         // Clocks of several processes may differ a little.
         let now = asked.at_ms.max(self.now_ms);
         if self.now_ms > 0 {
@@ -110,8 +120,9 @@ impl Lifetimes {
         if let Some(last) = last {
             self.learn(asked, &last, now);
         }
-        let ttl = match last {
-            Some(last)
+        let ttl = match (known, last) {
+            (Some(known), _) => known,
+            (None, Some(last))
                 if last.ttl == Ttl::FiveMinutes && within(&last, now, last.ttl) && !is_compacted(asked, &last) =>
             {
                 last.ttl
@@ -230,6 +241,25 @@ mod tests {
         assert_eq!(ask(40, 195_000.0), Ttl::FiveMinutes);
         // The compaction happened at 195,000 tokens; a short conversation has room again.
         assert_eq!(ask(60, 30_000.0), Ttl::OneHour);
+    }
+
+    #[test]
+    fn a_known_lifetime_of_the_past_is_not_chosen_again() {
+        let ask = |lifetimes: &mut Lifetimes, minute: u64, known: Option<Ttl>| {
+            let asked = Asked { session: "s", at_ms: minute * 60_000, tokens: 20_000.0 };
+            lifetimes.passed(&asked, known);
+            lifetimes.last("s")
+        };
+        for (known, next) in [
+            // The user wanted an hour then: nothing is kept for five minutes, so the pauses so far decide.
+            (Some(Ttl::OneHour), Some(Ttl::OneHour)),
+            (Some(Ttl::FiveMinutes), Some(Ttl::FiveMinutes)),
+        ] {
+            let mut lifetimes = Lifetimes::new(Some(PRICE), 200_000);
+            assert_eq!(ask(&mut lifetimes, 1, None), Some(Ttl::FiveMinutes));
+            assert_eq!(ask(&mut lifetimes, 21, known), known);
+            assert_eq!(ask(&mut lifetimes, 22, None), next);
+        }
     }
 
     #[test]

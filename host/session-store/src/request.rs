@@ -37,6 +37,10 @@ pub struct RequestRecord {
     pub cause: Option<String>,
     /// What caused that: a plugin, a layer of the prompt, a setting.
     pub culprit: Option<String>,
+    /// How long the provider keeps what it wrote to the cache, `5m` or `1h`; `None` if it had no cache marks, or if an earlier version
+    /// recorded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ttl: Option<String>,
     /// Layers of this call alone, as JSON text.
     pub ephemeral: Option<String>,
     /// What the provider reported.
@@ -66,6 +70,8 @@ pub struct Passed {
     pub input: Option<u32>,
     /// Bytes of the prompt, without cache marks.
     pub bytes: u64,
+    /// How long the provider keeps what it wrote, as in [`RequestRecord::cache_ttl`].
+    pub cache_ttl: Option<String>,
 }
 
 /// A request beside the conversation: of a plugin, or of one of the host's own tools.

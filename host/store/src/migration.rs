@@ -4,7 +4,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 9;
+pub const SCHEMA_VERSION: u32 = 10;
 
 /// A step; its number is the resulting schema version.
 pub(crate) struct Migration {
@@ -23,6 +23,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 7, sql: include_str!("../schema/0007.sql") },
     Migration { number: 8, sql: include_str!("../schema/0008.sql") },
     Migration { number: 9, sql: include_str!("../schema/0009.sql") },
+    Migration { number: 10, sql: include_str!("../schema/0010.sql") },
 ];
 
 /// The schema version of a database, including its write-ahead log.

@@ -9,24 +9,32 @@ use rusqlite::Connection;
 const BEFORE_PARTS: u32 = 5;
 
 /// The older schemas that can be read without a migration.
-pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=8;
+pub(crate) const READABLE: RangeInclusive<u32> = BEFORE_PARTS..=9;
+/// The last schema without the lifetime of what a request cached.
+const BEFORE_CACHE_TTL: u32 = 9;
+/// The last schema without requests beside the conversation.
+const BEFORE_AUXILIARY_REQUESTS: u32 = 8;
 /// The last schema without the model that answered.
 const BEFORE_ANSWERED_BY: u32 = 7;
 /// The last schema without an outbox.
 const BEFORE_OUTBOX: u32 = 6;
 
 /// Temporary views and tables of this connection. They hide the stored tables of the same names, because SQLite searches
-/// the temporary schema first. This one creates the table that every older version lacks.
+/// the temporary schema first. This one adds the column that version 9 lacks.
+const WITHOUT_CACHE_TTL: &str = "
+CREATE TEMP VIEW requests AS SELECT *, NULL AS cache_ttl FROM main.requests;
+";
+
+/// Creates the table that version 8 lacks.
 const WITHOUT_AUXILIARY_REQUESTS: &str = "
-PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE auxiliary_requests (id INTEGER PRIMARY KEY, session_id TEXT, plugin TEXT, task TEXT, sent_at INTEGER, \
 provider TEXT, model TEXT, answered_by TEXT, input_tokens INTEGER, output_tokens INTEGER, cache_read_tokens INTEGER, \
 cache_write_tokens INTEGER, cost REAL);
 ";
 
-/// Adds the column that version 7 lacks.
+/// Adds the columns that version 7 lacks.
 const WITHOUT_ANSWERED_BY: &str = "
-CREATE TEMP VIEW requests AS SELECT *, NULL AS answered_by FROM main.requests;
+CREATE TEMP VIEW requests AS SELECT *, NULL AS answered_by, NULL AS cache_ttl FROM main.requests;
 ";
 
 /// Creates the table that version 6 lacks.
@@ -38,22 +46,30 @@ attempts INTEGER, error TEXT, due_at INTEGER);
 /// Creates what version 5 lacks in addition.
 const WITHOUT_PARTS: &str = "
 CREATE TEMP VIEW messages AS SELECT *, NULL AS parts, NULL AS author FROM main.messages;
-CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped, NULL AS answered_by FROM main.requests;
+CREATE TEMP VIEW requests AS SELECT *, 0 AS payloads_replayed, 0 AS payloads_dropped, NULL AS answered_by, NULL AS cache_ttl \
+FROM main.requests;
 CREATE TEMP TABLE blobs (hash TEXT PRIMARY KEY, media_type TEXT, size INTEGER, bytes BLOB);
 CREATE TEMP TABLE message_blobs (message_id INTEGER, hash TEXT);
 ";
 
 /// Adapts the tables of an older version to the queries of this version. The file is not changed.
 pub(crate) fn adapt(connection: &Connection, version: u32) -> rusqlite::Result<()> {
-    connection.execute_batch(WITHOUT_AUXILIARY_REQUESTS)?;
+    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
+    if version <= BEFORE_AUXILIARY_REQUESTS {
+        connection.execute_batch(WITHOUT_AUXILIARY_REQUESTS)?;
+    }
     if version <= BEFORE_OUTBOX {
         connection.execute_batch(WITHOUT_OUTBOX)?;
     }
+    // One view has all columns of the requests that a version lacks.
     if version <= BEFORE_PARTS {
         return connection.execute_batch(WITHOUT_PARTS);
     }
     if version <= BEFORE_ANSWERED_BY {
         return connection.execute_batch(WITHOUT_ANSWERED_BY);
+    }
+    if version <= BEFORE_CACHE_TTL {
+        return connection.execute_batch(WITHOUT_CACHE_TTL);
     }
     Ok(())
 }
@@ -137,7 +153,8 @@ mod tests {
             let id = SessionId("old".into());
             assert_eq!(store.conversation(&id).unwrap().len(), 2);
             let requests = store.requests(&id).unwrap();
-            assert_eq!((requests.len(), requests[0].answered_by.as_deref()), (1, None), "{version}");
+            let known = (requests[0].answered_by.as_deref(), requests[0].cache_ttl.as_deref());
+            assert_eq!((requests.len(), known), (1, (None, None)), "{version}");
             assert_eq!(store.usage(0, None).unwrap().len(), 1, "{version}");
         }
     }

@@ -10,11 +10,11 @@ use crate::{Passed, PromptNumber, RequestRecord, Store, StoreError};
 /// The columns for writing. Reading replaces the number of the ephemeral layers by their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
      cause, culprit, ephemeral, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
-     payloads_replayed, payloads_dropped, answered_by";
+     payloads_replayed, payloads_dropped, answered_by, cache_ttl";
 
 const READ: &str = "SELECT number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, cause, \
      culprit, layers, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, saved, lost, \
-     payloads_replayed, payloads_dropped, answered_by FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
+     payloads_replayed, payloads_dropped, answered_by, cache_ttl FROM requests LEFT JOIN ephemeral_layers ON ephemeral_layers.id = requests.ephemeral WHERE requests.session_id = ?1";
 
 impl Store {
     /// Adds a request to the ledger and to the session's totals. Returns its number; the given number is ignored.
@@ -111,7 +111,7 @@ impl Store {
     /// The requests of all sessions to the same model since a moment, oldest first: at most the newest `most`.
     pub fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, StoreError> {
         self.read(|connection| {
-            let sql = "SELECT session_id, sent_at, input_tokens, bytes FROM requests INDEXED BY requests_by_time \
+            let sql = "SELECT session_id, sent_at, input_tokens, bytes, cache_ttl FROM requests INDEXED BY requests_by_time \
                        WHERE sent_at >= ?1 AND provider = ?2 AND model = ?3 AND api_mode = ?4 \
                        ORDER BY sent_at DESC LIMIT ?5";
             let mut statement = connection.prepare_cached(sql)?;
@@ -122,6 +122,7 @@ impl Store {
                     sent_at: row.get::<_, i64>(1)?.cast_unsigned(),
                     input: row.get(2)?,
                     bytes: row.get::<_, i64>(3)?.cast_unsigned(),
+                    cache_ttl: row.get(4)?,
                 })
             })?;
             let mut passed = rows.collect::<Result<Vec<_>, _>>()?;
@@ -187,7 +188,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
     connection
         .prepare_cached(&format!(
             "INSERT INTO requests (session_id, {COLUMNS}) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"
         ))?
         .execute(params![
             id.as_str(),
@@ -215,6 +216,7 @@ pub(crate) fn put(connection: &Connection, id: &SessionId, number: i64, request:
             request.payloads_replayed,
             request.payloads_dropped,
             request.answered_by,
+            request.cache_ttl,
         ])?;
     Ok(())
 }
@@ -262,6 +264,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         payloads_replayed: row.get(21)?,
         payloads_dropped: row.get(22)?,
         answered_by: row.get(23)?,
+        cache_ttl: row.get(24)?,
     })
 }
 
@@ -296,6 +299,7 @@ mod tests {
             cost: Some(0.5),
             saved: Some(0.25),
             lost: Some(0.125),
+            cache_ttl: Some("1h".into()),
             ..RequestRecord::default()
         };
         assert_eq!(store.record_request(&id, &priced).unwrap(), 1);

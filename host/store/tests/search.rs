@@ -608,7 +608,7 @@ fn messages_older_than_the_search_are_indexed() {
              DROP TABLE engine_faults; DROP TABLE outbox; DROP TABLE message_blobs; DROP TABLE blobs; \
              ALTER TABLE messages DROP COLUMN parts; ALTER TABLE messages DROP COLUMN author; \
              ALTER TABLE requests DROP COLUMN payloads_replayed; ALTER TABLE requests DROP COLUMN payloads_dropped; \
-             ALTER TABLE requests DROP COLUMN answered_by; DROP TABLE auxiliary_requests; DROP INDEX requests_by_time;",
+             ALTER TABLE requests DROP COLUMN answered_by; ALTER TABLE requests DROP COLUMN cache_ttl; DROP TABLE auxiliary_requests; DROP INDEX requests_by_time;",
         )
         .unwrap();
     // The fourth migration adds the search; it and the later ones run again.

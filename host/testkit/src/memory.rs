@@ -667,6 +667,7 @@ impl SessionStore for MemoryStore {
                 sent_at: row.sent_at,
                 input: row.usage.map(|usage| usage.input),
                 bytes: row.bytes,
+                cache_ttl: row.cache_ttl.clone(),
             }));
         }
         passed.sort_by_key(|row| row.sent_at);

@@ -180,6 +180,8 @@ fn the_lifetime_follows_the_pauses_and_every_process_continues_the_choice() {
         Ledger::of(&home).causes(),
         [Some("first-request"), None, None, None, Some("expired"), None, None, None, None, None]
     );
+    let recorded: Vec<bool> = Ledger::of(&home).requests.iter().map(|request| request["cache_ttl"] == "1h").collect();
+    assert_eq!(recorded, hour);
     let cost = Ledger::of(&home).requests[4]["cost"].as_f64().unwrap();
     let usage = &Ledger::of(&home).requests[4]["usage"];
     assert!(cost > usage["cache_write"].as_f64().unwrap() * 8.0 / 1e6, "charged for an hour: {cost} {usage}");

@@ -6,7 +6,7 @@ use hermes_prompt::ledger::Fingerprint;
 use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore, StoreError, StoredView};
 
 use super::built::{Built, ShownLog};
-use super::{Bytes, PreviousRequest, RequestSettings, identity};
+use super::{Bytes, PreviousRequest, RequestSettings, identity, known_ttl};
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::journal::Journal;
@@ -54,7 +54,7 @@ impl Recorded<'_> {
             view: record.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
-            ttl: self.terms.ttl,
+            ttl: known_ttl(record.cache_ttl.as_deref()).unwrap_or(self.terms.ttl),
             answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
             usage: match record.usage {

@@ -21,6 +21,7 @@ fn request(model: &str, through: Option<MessageId>, usage: Option<Usage>) -> Req
         prefix_bytes: 10,
         cause: Some("first request".into()),
         culprit: Some("nobody".into()),
+        cache_ttl: Some("1h".into()),
         ephemeral: Some("{}".into()),
         usage,
         cost: Some(0.25),
@@ -129,5 +130,6 @@ pub async fn past_requests_of_all_sessions_are_found_by_route_and_time(store: &d
     assert_eq!(found(15, 10).await, expected);
     assert_eq!(found(0, 2).await, expected[1..]);
     assert_eq!(found(41, 10).await, []);
-    assert_eq!(store.requests_since(&like, 40, 1).await.unwrap()[0].bytes, like.bytes);
+    let last = &store.requests_since(&like, 40, 1).await.unwrap()[0];
+    assert_eq!((last.bytes, &last.cache_ttl), (like.bytes, &like.cache_ttl));
 }
