@@ -8,6 +8,7 @@ mod attempt;
 mod failure;
 mod ledger;
 mod route;
+mod windows;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,17 +18,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_conversation::{Model, tokens};
 use hermes_diagnostic::Notice;
-use hermes_models::{Effort, Finish, ModelError, Provider, Reply, sees_images};
+use hermes_models::{Effort, Finish, ModelError, Reply, sees_images};
 use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models, Pieces};
 use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
+use crate::learned::{self, LearnedWindow};
 use crate::report::NoticeSender;
 use crate::serving::{ModelChain, ServedModel};
 use attempt::{Shown, attempt};
 use failure::Failure;
 pub(crate) use ledger::AuxiliaryLedger;
 use route::{Identity, Route};
+use windows::NamedWindows;
 
 /// How long a model is skipped after its provider demanded payment.
 const UNPAID: Duration = Duration::from_secs(600);
@@ -69,10 +72,8 @@ pub enum Candidate {
     },
     /// Another model.
     Other {
-        /// The provider.
-        provider: Arc<dyn Provider>,
-        /// The model, and its window.
-        model: Model,
+        /// The model with its provider.
+        served: ServedModel,
         /// The configuration key that names the model, for error messages.
         section: String,
     },
@@ -88,6 +89,15 @@ impl AuxiliaryModels {
     pub fn set(&mut self, task: &str, models: TaskModels) {
         self.tasks.insert(task.to_owned(), models);
     }
+
+    /// The models of all tasks other than the session's own.
+    pub fn others_mut(&mut self) -> impl Iterator<Item = &mut ServedModel> {
+        let candidates = self.tasks.values_mut().flat_map(|models| &mut models.candidates);
+        candidates.filter_map(|candidate| match candidate {
+            Candidate::Session { .. } => None,
+            Candidate::Other { served, .. } => Some(served),
+        })
+    }
 }
 
 impl fmt::Debug for AuxiliaryModels {
@@ -101,7 +111,7 @@ impl fmt::Debug for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Candidate::Session { context_length } => f.debug_tuple("Session").field(context_length).finish(),
-            Candidate::Other { model, section, .. } => f.debug_tuple("Other").field(model).field(section).finish(),
+            Candidate::Other { served, section } => f.debug_tuple("Other").field(&served.model).field(section).finish(),
         }
     }
 }
@@ -136,6 +146,8 @@ pub(crate) struct Auxiliary {
     notices: NoticeSender,
     /// Tasks whose substitute model was already reported.
     reported: Arc<Mutex<HashSet<String>>>,
+    /// The windows that providers named in this session.
+    named: NamedWindows,
     /// Who asks.
     plugin: String,
     /// Where requests are recorded; nowhere in tests.
@@ -153,7 +165,15 @@ struct RetryRules {
 
 impl Auxiliary {
     pub(crate) fn new(chain: Arc<ModelChain>, models: AuxiliaryModels, notices: NoticeSender) -> Self {
-        Self { chain, models, notices, reported: Arc::default(), plugin: HOST.to_owned(), ledger: None }
+        Self {
+            chain,
+            models,
+            notices,
+            reported: Arc::default(),
+            named: NamedWindows::default(),
+            plugin: HOST.to_owned(),
+            ledger: None,
+        }
     }
 
     /// Records every request.
@@ -163,30 +183,25 @@ impl Auxiliary {
 
     /// The models that can serve a task, in the order in which they are tried.
     fn routes(&self, task: &str) -> Vec<Route> {
-        let ServedModel { provider, model, .. } = self.chain.now();
         let effort = self.models.tasks.get(task).and_then(|models| models.effort);
-        let sessions = |context_length: u32| Route {
-            provider: Arc::clone(provider),
-            model: Model { context_length: context_length.min(model.context_length), ..model.clone() },
-            section: None,
-            effort,
+        let route = |served: &ServedModel, window: u32, section: Option<&String>| {
+            let mut served = served.clone();
+            self.named.apply(&mut served);
+            served.model.context_length = served.model.context_length.min(window);
+            Route { served, section: section.cloned(), effort }
         };
+        let sessions = |window: u32| route(self.chain.now(), window.min(self.chain.window()), None);
         let all = match self.models.tasks.get(task) {
             None => vec![sessions(u32::MAX)],
             Some(models) => {
                 let routes = models.candidates.iter().map(|candidate| match candidate {
                     Candidate::Session { context_length } => sessions(*context_length),
-                    Candidate::Other { provider, model, section } => Route {
-                        provider: Arc::clone(provider),
-                        model: model.clone(),
-                        section: Some(section.clone()),
-                        effort,
-                    },
+                    Candidate::Other { served, section } => route(served, u32::MAX, Some(section)),
                 });
                 routes.collect()
             }
         };
-        all.into_iter().filter(|routes| !routes.provider.is_offline()).collect()
+        all.into_iter().filter(|route| !route.served.provider.is_offline()).collect()
     }
 
     fn rules(&self, task: &str) -> RetryRules {
@@ -234,7 +249,7 @@ impl Auxiliary {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
-            tracing::debug!(task = request.task, model = who.model.name, failure = %failure.cause(who), "an attempt failed");
+            tracing::debug!(task = request.task, model = who.served.model.name, failure = %failure.cause(who), "an attempt failed");
             let limited = matches!(failure, Failure::Model(ModelError::RateLimited { .. }));
             let again = failure.is_transient() && (rules.after_timeout || !failure.is_timeout());
             if shown.anything() || tries >= rules.retries || !(again || limited && only) {
@@ -259,15 +274,35 @@ impl Auxiliary {
         shown: &Shown<'_>,
     ) -> Result<Reply, Failure> {
         let Some(ledger) = &self.ledger else { return attempt(who, request, timeout, patient, shown).await };
-        let row = ledger.begin(&self.plugin, &request.task, &who.model).await;
+        let row = ledger.begin(&self.plugin, &request.task, &who.served.model).await;
         let replied = attempt(who, request, timeout, patient, shown).await;
         match &replied {
-            Ok(reply) => ledger.complete(row, reply.usage, &reply.model).await,
+            Ok(reply) => {
+                ledger.complete(row, reply.usage, &reply.model).await;
+                let served = &who.served;
+                learned::accepted(ledger.store.as_ref(), served, served.window_source, reply.usage).await;
+            }
             // The provider read the request and charges for it.
             Err(failure) if failure.is_charged() => {}
             Err(_) => ledger.withdraw(&row).await,
         }
         replied
+    }
+
+    /// Keeps to a window that the provider named, if it is smaller than the known one, stores it and tells the user. A
+    /// configured window is replaced for this session only.
+    async fn learn(&self, who: &Route, tokens: u32, task: &str, failure: &Failure) {
+        if !self.named.keep(&who.served, tokens) {
+            return;
+        }
+        if let Some(AuxiliaryLedger { store, clock, .. }) = &self.ledger {
+            let learned = LearnedWindow { tokens, at: clock.now() };
+            learned::store(store.as_ref(), &who.served, Some(learned)).await;
+        }
+        let (cause, label) = (failure.cause(who), who.label());
+        self.notices.notice(Notice::from(format!(
+            "{cause}; for the task `{task}`, Hermes keeps to {tokens} tokens for {label}"
+        )));
     }
 
     /// Reports once per session and task that another model served than the configured one.
@@ -287,10 +322,10 @@ impl Models for Auxiliary {
     fn resolve(&self, task: &str) -> Result<Model, Fault> {
         let routes = self.routes(task);
         // The prompt of the plugin must fit every model that may have to read it.
-        let least = routes.iter().map(|one| one.model.context_length).min();
+        let least = routes.iter().map(|one| one.served.model.context_length).min();
         let first = routes.iter().find(|one| self.models.unpaid.left(one).is_none());
         match (first, least) {
-            (Some(first), Some(least)) => Ok(Model { context_length: least, ..first.model.clone() }),
+            (Some(first), Some(least)) => Ok(Model { context_length: least, ..first.served.model.clone() }),
             _ => Err(self.all_unpaid(task, &routes)),
         }
     }
@@ -306,7 +341,12 @@ impl Models for Auxiliary {
         let mut cause = self.missing(task).map(Notice::from);
         let mut first_fault = None;
         let mut attempts = 0;
+        // The window of a model that refused the request as too long.
+        let mut too_small = 0;
         for (at, who) in routes.iter().enumerate() {
+            if who.served.model.context_length <= too_small {
+                continue;
+            }
             if let Some(left) = self.models.unpaid.left(who) {
                 cause.get_or_insert_with(|| Failure::unpaid(&who.label(), left));
                 continue;
@@ -328,9 +368,16 @@ impl Models for Auxiliary {
             if matches!(failure, Failure::Model(ModelError::Billing { .. })) {
                 self.models.unpaid.mark(who);
             }
+            if let Some(limit) = failure.window() {
+                too_small = limit;
+                self.learn(who, limit, task, &failure).await;
+            }
             cause.get_or_insert_with(|| failure.notice(who));
+            // A request that is too long for this model may fit another one.
+            let fits_another = || routes[at + 1..].iter().any(|other| other.served.model.context_length > too_small);
+            let is_final = failure.is_final() && !(failure.window().is_some() && fits_another());
             // A plugin that has read the beginning of a reply gets no other reply.
-            let is_final = failure.is_final() || shown.anything();
+            let is_final = is_final || shown.anything();
             first_fault.get_or_insert_with(|| failure.into_fault(who));
             if is_final {
                 break;
@@ -350,7 +397,7 @@ impl Models for Auxiliary {
 
 /// The models that read pictures, or that may.
 fn with_vision(task: &str, routes: Vec<Route>) -> Result<Vec<Route>, Fault> {
-    let sees = |route: &Route| sees_images(&route.model.provider, &route.model.name) != Some(false);
+    let sees = |route: &Route| sees_images(&route.served.model.provider, &route.served.model.name) != Some(false);
     let label = routes.first().map(Route::label);
     let seeing: Vec<Route> = routes.into_iter().filter(sees).collect();
     match label {

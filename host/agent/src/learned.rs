@@ -2,6 +2,7 @@
 
 use hermes_conversation::Usage;
 use hermes_models::{LEAST_WINDOW, WindowSource};
+use hermes_session_store::SessionStore;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -29,10 +30,6 @@ impl LearnedWindow {
     }
 }
 
-fn note(model: &ServedModel) -> String {
-    LearnedWindow::note(&model.address, &model.model.name)
-}
-
 /// Keeps to a window that the provider named, if it is smaller than the known one, and stores it. A configured window is
 /// replaced for this session only. Returns whether the window changed.
 pub(crate) async fn learn(host: &Host, live: &mut Live, tokens: u32) -> bool {
@@ -43,22 +40,29 @@ pub(crate) async fn learn(host: &Host, live: &mut Live, tokens: u32) -> bool {
     chain.keep_to(tokens);
     let ruler = *live.compaction.compactor.ruler();
     live.compaction.compactor.measure_by(tokens, ruler);
-    let learned = LearnedWindow { tokens, at: live.log.clock.now() };
-    store(host, serde_json::to_string(&learned).ok().as_deref()).await;
+    store(host.store.as_ref(), chain.now(), Some(LearnedWindow { tokens, at: live.log.clock.now() })).await;
     true
 }
 
-/// Forgets a window that the configuration overrides once the provider has accepted a longer request.
-pub(crate) async fn accepted(host: &Host, usage: Option<Usage>) {
-    let serving = host.chain.now();
-    let overridden = serving.overridden.filter(|_| host.chain.window_source() == WindowSource::Configured);
+/// Forgets a window that the configuration overrides once the provider has accepted a longer request. `source` is where the
+/// window of that request came from.
+pub(crate) async fn accepted(
+    sessions: &dyn SessionStore,
+    served: &ServedModel,
+    source: WindowSource,
+    usage: Option<Usage>,
+) {
+    let overridden = served.overridden.filter(|_| source == WindowSource::Configured);
     if overridden.is_some_and(|tokens| usage.is_some_and(|usage| usage.input > tokens)) {
-        store(host, None).await;
+        store(sessions, served, None).await;
     }
 }
 
-async fn store(host: &Host, value: Option<&str>) {
-    if let Err(error) = host.store.set_note(&note(host.chain.now()), value).await {
+/// Stores the window of a model for later sessions, or forgets it.
+pub(crate) async fn store(sessions: &dyn SessionStore, model: &ServedModel, learned: Option<LearnedWindow>) {
+    let name = LearnedWindow::note(&model.address, &model.model.name);
+    let value = learned.and_then(|learned| serde_json::to_string(&learned).ok());
+    if let Err(error) = sessions.set_note(&name, value.as_deref()).await {
         // The provider will name it again.
         tracing::warn!(%error, "the window of a model was not stored");
     }

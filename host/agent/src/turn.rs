@@ -451,7 +451,7 @@ async fn ask(
     room::counted(host, live, estimate, reply.usage).await;
     complete_request(host, live, pending, reply.usage, Some(&reply.model)).await;
     serving::answered(host);
-    learned::accepted(host, reply.usage).await;
+    learned::accepted(host.store.as_ref(), host.chain.now(), host.chain.window_source(), reply.usage).await;
     if let Some(usage) = reply.usage {
         let model = reply.model.clone();
         live.front.feed.publish(EventKind::Used { model, usage, elapsed_ms: elapsed });

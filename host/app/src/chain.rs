@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
-use hermes_diagnostic::{Fix, Notice};
+use hermes_diagnostic::Notice;
 use hermes_models::{Credential, ReadKey, Route, Waits};
 use hermes_store::Store;
 
@@ -42,8 +42,7 @@ impl Setup {
         let mut notices = Vec::new();
         let mut apply = |route: &mut Route, key: &str| {
             if let Some(named) = learned::apply(store, route) {
-                notices
-                    .push(Notice::new(learned::overridden(route, named, key), Fix::words(learned::remedy(named, key))));
+                notices.push(learned::notice(route, named, key));
             }
         };
         apply(&mut session, "model.context_length");

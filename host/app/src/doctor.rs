@@ -6,6 +6,7 @@ mod plugins;
 
 use std::path::Path;
 
+use hermes_agent::LearnedWindow;
 use hermes_config::{Config, Embeddings, Environment, Fallback, redacted_text};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted, grouped};
 use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource, try_route};
@@ -161,7 +162,11 @@ fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
         Ok(mut session) => {
             // A store that cannot be read has a check of its own.
             let store = Store::open_read_only(setup.home.path()).ok().flatten();
-            let others = fallbacks(setup, &session, store.as_ref()).into_iter().chain(auxiliary(setup, &session));
+            let others = fallbacks(setup, &session, store.as_ref()).into_iter().chain(auxiliary(
+                setup,
+                &session,
+                store.as_ref(),
+            ));
             let others: Vec<Check> = others.collect();
             let window = known_window(store.as_ref(), &mut session, "model.context_length");
             route(&session).into_iter().chain(window).chain(others).collect()
@@ -189,7 +194,12 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
 /// Gives a route the window that its provider named earlier, and checks a configured one against it.
 fn known_window(store: Option<&Store>, route: &mut Route, key: &str) -> Option<Check> {
     let named = learned::apply(store?, route)?;
-    Some(Check::warn("model", learned::overridden(route, named, key), learned::remedy(named, key)))
+    Some(over_named("model", route, named, key))
+}
+
+/// A window that is configured larger than the provider said.
+fn over_named(subject: &'static str, route: &Route, named: LearnedWindow, key: &str) -> Check {
+    Check::warn(subject, learned::overridden(route, named, key), learned::remedy(named, key))
 }
 
 /// The models that answer while the session's model fails.
@@ -214,13 +224,17 @@ fn fallbacks(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check
     usable.into_iter().chain(missing).chain(noted).collect()
 }
 
-fn auxiliary(setup: &Setup, session: &Route) -> Vec<Check> {
+fn auxiliary(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check> {
     const SUBJECT: &str = "auxiliary";
-    let auxiliary = match setup.auxiliary(session) {
+    let mut auxiliary = match setup.auxiliary(session) {
         Ok(auxiliary) => auxiliary,
         Err(failure) => return vec![Check::fail(SUBJECT, failure)],
     };
     let mut checks = Vec::new();
+    if let Some(store) = store {
+        let named = learned::apply_to_tasks(store, &mut auxiliary);
+        checks.extend(named.map(|(named, key, route)| over_named(SUBJECT, route, named, &key)));
+    }
     for task in &auxiliary.tasks {
         let served = task.candidates.iter().map(|candidate| match candidate.is_session {
             true => "the session's model".to_owned(),

@@ -92,7 +92,7 @@ impl Launcher {
         for note in &route.notes {
             reporter.note(note);
         }
-        let auxiliary = setup.auxiliary(&route)?;
+        let mut auxiliary = setup.auxiliary(&route)?;
         for notice in &auxiliary.notices {
             reporter.warning(notice);
         }
@@ -108,8 +108,10 @@ impl Launcher {
         // Opening the store detects a home of another program, so this comes before anything is created there.
         let store = Arc::new(Store::open(setup.home.path())?);
         let model = setup.connect(&store, (route, fallbacks), &launch.choice, keep_trying)?;
-        for notice in &model.notices {
-            reporter.warning(notice);
+        let of_tasks = learned::apply_to_tasks(&store, &mut auxiliary);
+        let of_tasks = of_tasks.map(|(named, key, route)| learned::notice(route, named, &key));
+        for notice in model.notices.iter().cloned().chain(of_tasks) {
+            reporter.warning(&notice);
         }
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
         let approvals =
@@ -198,8 +200,11 @@ impl Launcher {
 
     fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
         let effort = self.setup.effort_of(&chosen.served.model.name);
+        let mut settings = self.settings.clone();
         let compiling = |name: &str, elapsed| self.reporter.compiling(name, elapsed);
-        for served in chosen.fallbacks.iter_mut().chain([&mut chosen.served]) {
+        for served in
+            chosen.fallbacks.iter_mut().chain([&mut chosen.served]).chain(settings.auxiliary_models.others_mut())
+        {
             learned::refresh(&self.store, served);
         }
         self.setup.finish_interrupted_change();
@@ -223,7 +228,7 @@ impl Launcher {
             chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.rests))),
             effort,
             engine: selection.engine.clone(),
-            settings: self.settings.clone(),
+            settings,
             approvals: self.approvals.clone(),
         })
     }

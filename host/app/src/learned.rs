@@ -1,6 +1,8 @@
 //! Windows that providers named in earlier sessions, for routes whose window is not configured.
 
 use hermes_agent::{LearnedWindow, ServedModel};
+use hermes_config::Auxiliary;
+use hermes_diagnostic::{Fix, Notice};
 use hermes_models::{Route, WindowSource};
 use hermes_store::Store;
 use jiff::Timestamp;
@@ -19,6 +21,20 @@ pub(crate) fn apply(store: &Store, route: &mut Route) -> Option<LearnedWindow> {
     }
     (route.model.context_length, route.window_source) = (learned.tokens, WindowSource::Learned);
     None
+}
+
+/// Gives the models of plugins' tasks the windows that their providers named. What it returns are those that are configured
+/// larger, with the key of the setting and the model.
+pub(crate) fn apply_to_tasks<'a>(
+    store: &Store,
+    auxiliary: &'a mut Auxiliary,
+) -> impl Iterator<Item = (LearnedWindow, String, &'a Route)> {
+    let candidates = auxiliary.tasks.iter_mut().flat_map(|task| &mut task.candidates);
+    // The session's model has the window that it has in the session.
+    candidates.filter(|candidate| !candidate.is_session).filter_map(|candidate| {
+        let learned = apply(store, &mut candidate.route)?;
+        Some((learned, format!("{}.context_length", candidate.section), &candidate.route))
+    })
 }
 
 /// The same for a model whose provider named a window while this process runs.
@@ -41,6 +57,11 @@ pub(crate) fn overridden(route: &Route, learned: LearnedWindow, key: &str) -> St
         "`{key}` is {}, but the provider of `{}` said{when} that it takes {} tokens",
         route.model.context_length, route.model.name, learned.tokens
     )
+}
+
+/// Both for the user.
+pub(crate) fn notice(route: &Route, learned: LearnedWindow, key: &str) -> Notice {
+    Notice::new(overridden(route, learned, key), Fix::words(remedy(learned, key)))
 }
 
 /// What to do about that.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
-use hermes_agent::{AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, Settings, TaskModels};
+use hermes_agent::{
+    AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, ServedModel, Settings, TaskModels,
+};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
@@ -380,8 +382,13 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
             candidates.push(match candidate.is_session {
                 true => Candidate::Session { context_length: route.model.context_length },
                 false => Candidate::Other {
-                    provider: hermes_models::connect(route, logins)?,
-                    model: route.model.clone(),
+                    served: ServedModel {
+                        provider: hermes_models::connect(route, logins)?,
+                        model: route.model.clone(),
+                        address: route.address(),
+                        window_source: route.window_source,
+                        overridden: None,
+                    },
                     section: candidate.section.clone(),
                 },
             });

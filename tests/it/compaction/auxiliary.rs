@@ -301,3 +301,41 @@ fn a_notice_at_the_end_of_a_single_turn_is_shown() {
     assert!(!silent.requests().is_empty(), "nothing was prepared\n{output}");
     assert_eq!(notices(&output).len(), 1, "{output}");
 }
+
+#[test]
+fn a_window_that_a_summary_model_names_is_kept_for_later_sessions() {
+    const WINDOW: usize = 2_500;
+    let session = partner("session");
+    let narrow = Server::answering(|body, _| {
+        let tokens = body.to_string().len() / 4;
+        if tokens <= WINDOW {
+            return Reply::text(SUMMARY);
+        }
+        let message = format!("This model's maximum context length is {WINDOW} tokens, and you sent {tokens}.");
+        Reply::json(400, &json!({"error": {"message": message, "code": "context_length_exceeded"}}))
+    });
+    let refused = || narrow.requests().iter().filter(|sent| sent.body.to_string().len() / 4 > WINDOW).count();
+    let section = json!({"base_url": narrow.url(), "model": "small"});
+    let home = home(&session, section.clone());
+    let output = converse(&home, 1);
+    assert_eq!(refused(), 1, "{output}");
+    assert!(!summaries(&session).is_empty(), "the session's model takes more, and was not asked\n{output}");
+    output.says(&["for the task `compression`, Hermes keeps to 2500 tokens for small of custom"]);
+
+    // Another session keeps to it from the start.
+    converse(&home, 1);
+    assert_eq!(refused(), 1);
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(doctor.stdout.contains("window of 2,500 tokens, as the provider said; then"), "{doctor}");
+
+    // The configuration decides, and the difference is told once.
+    let mut wide = section;
+    wide["context_length"] = json!(50_000);
+    home.set("auxiliary.compression", wide);
+    let told = "`auxiliary.compression.context_length` is 50000, but the provider of `small` said on 20";
+    let output = home.hermes(&["-z", "hello"]).run().success();
+    assert_eq!(format!("{output}").matches(told).count(), 1, "{output}");
+    output.says(&["set `auxiliary.compression.context_length` to 2500, or remove it"]);
+    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    assert!(doctor.stdout.contains(told), "{doctor}");
+}

@@ -46,10 +46,10 @@ pub(super) async fn attempt(
     shown: &Shown<'_>,
 ) -> Result<Reply, Failure> {
     let (system, messages) = prompt(&request.messages);
-    let prefix = Prefix::of(who.provider.style(), System::plain(&system), &messages);
+    let prefix = Prefix::of(who.served.provider.style(), System::plain(&system), &messages);
     let prefix = prefix.map_err(|error| Failure::Model(error.into()))?;
     let sent = Request {
-        model: &who.model.name,
+        model: &who.served.model.name,
         prefix: &prefix,
         breakpoints: Breakpoints::default(),
         max_tokens: request.max_tokens,
@@ -61,8 +61,8 @@ pub(super) async fn attempt(
     let mut on_delta = |delta: Delta<'_>| shown.push(delta);
     let answer = async {
         match patient {
-            true => who.provider.complete(&sent, &mut on_delta).await,
-            false => who.provider.attempt(&sent, &mut on_delta).await,
+            true => who.served.provider.complete(&sent, &mut on_delta).await,
+            false => who.served.provider.attempt(&sent, &mut on_delta).await,
         }
     };
     match tokio::time::timeout(timeout, answer).await {

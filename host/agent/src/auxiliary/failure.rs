@@ -52,6 +52,11 @@ impl Failure {
         matches!(error, ModelError::BadRequest { .. } | ModelError::TooLong { .. } | ModelError::Refused { .. })
     }
 
+    /// The window that the provider named when it refused the request as too long.
+    pub(crate) fn window(&self) -> Option<u32> {
+        if let Failure::Model(ModelError::TooLong { limit, .. }) = self { *limit } else { None }
+    }
+
     /// What failed and why.
     pub(crate) fn cause(&self, who: &Route) -> String {
         match self {

@@ -1,18 +1,18 @@
 //! A model that may serve a task.
 
-use std::sync::Arc;
-
 use hermes_conversation::Model;
 use hermes_diagnostic::{Action, Fix};
-use hermes_models::{Effort, Provider};
+use hermes_models::Effort;
+
+use crate::serving::ServedModel;
 
 /// Section, provider and model.
 pub(super) type Identity = (String, String, String);
 
 /// A connected model that can serve a task.
 pub(super) struct Route {
-    pub(super) provider: Arc<dyn Provider>,
-    pub(super) model: Model,
+    /// The window is the smallest of those that count: configured, learned, and the one that the provider named in this session.
+    pub(super) served: ServedModel,
     /// The configuration key that names the model; `None` for the session's model.
     pub(super) section: Option<String>,
     /// How much it thinks; none for the provider's default.
@@ -21,12 +21,12 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn identity(&self) -> Identity {
-        let Model { provider, name, .. } = &self.model;
+        let Model { provider, name, .. } = &self.served.model;
         (self.section.clone().unwrap_or_default(), provider.clone(), name.clone())
     }
 
     pub(super) fn label(&self) -> String {
-        format!("{} of {}", self.model.name, self.model.provider)
+        format!("{} of {}", self.served.model.name, self.served.model.provider)
     }
 
     /// What to do when the model fails; `None` for the session's model.

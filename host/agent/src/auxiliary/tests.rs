@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use hermes_conversation::Role;
-use hermes_models::{Delta, Request, Style, WindowSource};
+use hermes_conversation::{Role, SessionId, Usage};
+use hermes_models::{Delta, Provider, Request, Style, WindowSource};
 use hermes_plugin_host::services::PromptMessage;
+use hermes_session_store::SessionStore;
 
 use super::*;
+use crate::clock::Clock;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
 use crate::serving::Rests;
@@ -104,8 +106,7 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let mut candidates: Vec<Candidate> = Vec::new();
     for (at, acts) in others.into_iter().enumerate() {
         candidates.push(Candidate::Other {
-            provider: provider(acts),
-            model: model(&format!("other-{at}"), 50_000 + u32::try_from(at).unwrap()),
+            served: served(provider(acts), model(&format!("other-{at}"), 50_000 + u32::try_from(at).unwrap())),
             section: format!("auxiliary.{task}[{at}]"),
         });
     }
@@ -116,16 +117,15 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let feed = Feed::new(FeedLimits::SHARED);
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
-    let chosen = ServedModel {
-        provider: provider(session),
-        model: model("big", 100_000),
-        address: String::new(),
-        window_source: WindowSource::Family,
-        overridden: None,
-    };
+    let chosen = served(provider(session), model("big", 100_000));
     let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(Rests::new(Duration::ZERO))));
     let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }
+}
+
+fn served(provider: Arc<dyn Provider>, model: Model) -> ServedModel {
+    let window_source = WindowSource::Family;
+    ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None }
 }
 
 fn model(name: &str, context_length: u32) -> Model {
@@ -293,4 +293,75 @@ async fn a_task_resolves_to_its_first_model_with_the_smallest_window() {
     assert_eq!(fixture.auxiliary.resolve("unknown").unwrap(), model("big", 100_000));
     let alone = self::fixture("memory", Vec::new(), vec![Say("c")]);
     assert_eq!(alone.auxiliary.resolve("memory").unwrap(), model("big", 90_000));
+}
+
+fn too_long(limit: u32) -> Act {
+    Fail(ModelError::TooLong { message: "long".to_owned(), limit: Some(limit) })
+}
+
+/// A fixture whose auxiliary models keep what they learn in a store.
+fn stored(others: Vec<Vec<Act>>, session: Vec<Act>) -> (Fixture, Arc<dyn SessionStore>, tempfile::TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Arc::new(hermes_store::Store::open(home.path()).unwrap());
+    let store: Arc<dyn SessionStore> = Arc::new(hermes_store::SqliteSessions::new(store));
+    let fixture = fixture("memory", others, session);
+    let auxiliary = fixture.auxiliary.clone().recorded_in(AuxiliaryLedger {
+        store: Arc::clone(&store),
+        session: SessionId("s".to_owned()),
+        clock: Clock::default(),
+        prices: hermes_models::Prices::built_in(),
+    });
+    (Fixture { auxiliary, ..fixture }, store, home)
+}
+
+async fn learned(store: &dyn SessionStore, model: &str) -> Option<u32> {
+    let note = store.note(&LearnedWindow::note("http://h/v1", model)).await.unwrap()?;
+    Some(LearnedWindow::parse(&note).unwrap().tokens)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_a_provider_names_is_kept_and_stored_and_a_larger_model_serves() {
+    let others = vec![vec![too_long(8_000)], vec![Say("next")]];
+    let (mut fixture, store, _home) = stored(others, vec![Say("session")]);
+    assert_eq!(fixture.ask("memory").await.unwrap(), "next");
+    assert_eq!(fixture.auxiliary.resolve("memory").unwrap(), model("other-0", 8_000));
+    assert_eq!(learned(store.as_ref(), "other-0").await, Some(8_000));
+    let told = "the request is longer than the model's window: long; for the task `memory`, Hermes keeps to 8000 tokens for \
+                other-0 of p";
+    assert_eq!(notices(&mut fixture)[0], told);
+    // What is known already is not told again.
+    fixture.ask("memory").await.unwrap();
+    assert_eq!(notices(&mut fixture), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_long_for_every_model_is_refused() {
+    let others = vec![vec![too_long(40_000)], vec![too_long(60_000)]];
+    let (fixture, store, _home) = stored(others, vec![too_long(30_000)]);
+    let fault = fixture.ask("memory").await.unwrap_err();
+    assert_eq!((fault.kind, fault.code.as_str()), (FaultKind::InvalidInput, "too-long"));
+    assert_eq!(fixture.attempts(), [[0], [0], [0]]);
+    assert_eq!(fixture.auxiliary.resolve("memory").unwrap().context_length, 30_000);
+    // 60,000 is more than is known of the second model.
+    assert_eq!(learned(store.as_ref(), "other-1").await, None);
+    assert_eq!(learned(store.as_ref(), "big").await, Some(30_000));
+    // No model takes more than the first one said.
+    let alone = vec![vec![too_long(95_000)], vec![Say("next")]];
+    let (fixture, ..) = stored(alone, vec![Say("session")]);
+    assert_eq!(fixture.ask("memory").await.unwrap_err().code, "too-long");
+    assert_eq!(fixture.attempts(), [&[0][..], &[], &[]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_window_that_the_configuration_overrides_is_forgotten_after_a_longer_request() {
+    let (fixture, store, _home) = stored(vec![vec![Say("a")]], vec![Say("session")]);
+    let mut served = fixture.auxiliary.routes("memory").remove(0).served;
+    let name = LearnedWindow::note(&served.address, &served.model.name);
+    (served.window_source, served.overridden) = (WindowSource::Configured, Some(8_000));
+    for (input, left) in [(8_000, Some(8_000)), (8_001, None)] {
+        store.set_note(&name, Some(r#"{"tokens":8000,"at":7}"#)).await.unwrap();
+        let usage = Some(Usage { input, ..Usage::default() });
+        learned::accepted(store.as_ref(), &served, served.window_source, usage).await;
+        assert_eq!(learned(store.as_ref(), "other-0").await, left);
+    }
 }
