@@ -95,7 +95,7 @@ pub use plugin_set::PluginSet;
 pub use problem::Problem;
 pub use query::{Query, QuestionEnd};
 pub use questions::Attendance;
-pub use serving::{ModelChain, Rests, ServedModel};
+pub use serving::{ModelChain, ModelRests, ServedModel};
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use snapshot::{OpenQuestion, RunningCall, Snapshot};

@@ -19,7 +19,7 @@ use crate::live::Live;
 use crate::outgoing::RequestSettings;
 
 pub use chain::{ModelChain, ServedModel};
-pub use rest::Rests;
+pub use rest::ModelRests;
 
 /// The models that did not answer one request.
 #[derive(Default)]
@@ -102,11 +102,11 @@ pub(crate) async fn turn_begins(host: &Host, live: &mut Live) -> Result<(), Agen
     let line = if best < serving {
         let failed = chain
             .rests()
-            .of(new)
+            .of(new, now)
             .map(|rest| format!(", which failed {} ago: {}", shown(rest.since(now)), rest.cause()));
         format!("asking {} again{}", new.label(), failed.unwrap_or_default())
     } else {
-        let rest = chain.rests().of(old).map(|rest| {
+        let rest = chain.rests().of(old, now).map(|rest| {
             format!("{} failed and is asked again in {}: {}; ", old.label(), shown(rest.left(now)), rest.cause())
         });
         format!("{}{} answers", rest.unwrap_or_default(), new.label())
@@ -117,7 +117,10 @@ pub(crate) async fn turn_begins(host: &Host, live: &mut Live) -> Result<(), Agen
 
 /// The model that serves has answered.
 pub(crate) fn answered(host: &Host) {
-    host.chain.rests().answered(host.chain.now());
+    // A single model never rests.
+    if !host.chain.is_single() {
+        host.chain.rests().answered(host.chain.now());
+    }
 }
 
 /// Makes another model of the chain the one that is asked.

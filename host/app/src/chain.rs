@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
 use hermes_diagnostic::Notice;
-use hermes_models::{Credential, ReadKey, Route, Waits};
+use hermes_models::{Credential, ReadKey, RestId, Route, Waits};
 use hermes_store::Store;
 
 use crate::{AppError, ModelChoice, Setup, learned};
@@ -67,6 +67,7 @@ impl Setup {
             address: route.address(),
             window_source: route.window_source,
             overridden: None,
+            rest: RestId::model(route),
         })
     }
 

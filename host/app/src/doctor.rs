@@ -4,6 +4,7 @@ mod finding;
 mod logins;
 mod plugins;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use hermes_agent::LearnedWindow;
@@ -169,10 +170,26 @@ fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
             ));
             let others: Vec<Check> = others.collect();
             let window = known_window(store.as_ref(), &mut session, "model.context_length");
-            route(&session).into_iter().chain(window).chain(others).collect()
+            let rests = rests(setup, &session, choice);
+            route(&session).into_iter().chain(window).chain(others).chain(rests).collect()
         }
         Err(failure) => vec![Check::fail("model", failure)],
     }
+}
+
+/// The keys and models that are left alone after they failed.
+fn rests(setup: &Setup, session: &Route, choice: &ModelChoice) -> Vec<Check> {
+    let fallbacks = setup.fallbacks(session).map(|fallbacks| fallbacks.routes).unwrap_or_default();
+    let tasks = setup.auxiliary(session).map(|auxiliary| auxiliary.tasks).unwrap_or_default();
+    let chain: Vec<&Route> = [session].into_iter().chain(fallbacks.iter().map(|fallback| &fallback.route)).collect();
+    let of_tasks = tasks.iter().flat_map(|task| &task.candidates).map(|candidate| &candidate.route);
+    let keys = chain.iter().copied().chain(of_tasks).flat_map(|route| setup.resting_keys(route));
+    let mut notices: Vec<Notice> =
+        chain.iter().filter_map(|route| setup.resting_model(route, choice)).chain(keys).collect();
+    // Several tasks can have the same keys.
+    let mut told = HashSet::new();
+    notices.retain(|notice| told.insert(notice.text.clone()));
+    notices.into_iter().map(|Notice { text, fix }| Check::warn("rest", text, fix)).collect()
 }
 
 /// Whether the session's model answers. Nothing is checked for a model that cannot be asked.

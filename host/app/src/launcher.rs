@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_agent::{
-    Approvals, Begin, Choice, Host, HostSource, ModelChain, Problem, Rests, SessionHandle, SessionRules, Settings,
+    Approvals, Begin, Choice, Host, HostSource, ModelChain, ModelRests, Problem, SessionHandle, SessionRules, Settings,
 };
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
 use hermes_models::Source;
@@ -66,8 +66,8 @@ pub struct Launcher {
     plugins: PluginHost,
     /// The model of the configuration, with its fallbacks.
     model: ChosenModel,
-    /// The models that failed.
-    rests: Arc<Rests>,
+    /// How long models that failed are left alone.
+    rests: Arc<ModelRests>,
     /// How long requests are tried again.
     keep_trying: Duration,
     /// The models that sessions chose, by the chosen name.
@@ -125,6 +125,7 @@ impl Launcher {
             );
         }
         let cooldown = Duration::from_secs(setup.config.settings().model.cooldown.get().into());
+        let rests = Arc::new(ModelRests::new(cooldown, setup.logins.rests().clone()));
         Ok(Self {
             selection: setup.selection(&launch.choice),
             settings,
@@ -137,7 +138,7 @@ impl Launcher {
             sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             model,
-            rests: Arc::new(Rests::new(cooldown)),
+            rests,
             keep_trying,
             chosen: Mutex::default(),
             reporter,

@@ -20,6 +20,7 @@ pub mod operations;
 mod plugins;
 mod probe;
 mod reporter;
+mod resting;
 mod setup;
 mod undelivered;
 

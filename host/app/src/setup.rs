@@ -12,7 +12,7 @@ use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Wh
 use hermes_config::{Auxiliary, Config, Edit, Environment};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
-use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, RestId, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -388,6 +388,7 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
                         address: route.address(),
                         window_source: route.window_source,
                         overridden: None,
+                        rest: RestId::model(route),
                     },
                     section: candidate.section.clone(),
                 },

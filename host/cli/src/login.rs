@@ -70,6 +70,7 @@ async fn log_in(setup: &Setup, client: &LoginClient, browser: bool, console: Con
         }
     };
     let logged_in = setup.logins.log_in(client, &mut show).await?;
+    setup.logins.rests().end_of_login(client.name());
     if let Some(failure) = broken {
         return Err(failure);
     }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
 use hermes_app::{AppError, ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ListedModel, ModelError, Price, Prices, ResolveError, Route, Source, list_models};
+use hermes_models::{ListedModel, ModelError, Price, Prices, ResolveError, RestId, Route, Source, list_models};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -114,6 +114,9 @@ async fn list(
         return Ok(Kind::General.into());
     }
     print(&table(&found, &route, &prices, console))?;
+    for rest in setup.resting_model(&route, choice).into_iter().chain(setup.resting_keys(&route)) {
+        console.note(&rest.to_string());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -227,6 +230,8 @@ fn switch(setup: &Setup, model: &ChosenModel, provider: Option<&str>, console: C
     let route = setup.with_changes(&edit, &[])?.route(&ModelChoice::default())?;
     setup.own()?;
     edit.save()?;
+    // Who chooses a model wants it to be asked.
+    setup.logins.rests().end(&RestId::model(&route));
     report(&route, before.default.as_deref(), &removed, console);
     Ok(ExitCode::SUCCESS)
 }

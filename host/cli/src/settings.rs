@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use hermes_app::operations::keep_variables;
 use hermes_app::{Home, Setup};
 use hermes_config::{Config, Edit, nearest};
+use hermes_models::Secret;
 use serde_json::Value;
 
 use crate::arguments::ConfigCommand;
@@ -28,8 +29,11 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
         ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
         ConfigCommand::Set { key, value } => {
             let mut edit = Edit::of(config.file())?;
-            edit.assign(key, &typed(value)?, &|name| setup.environment.var(name))?;
-            save(&setup, edit, key, console)
+            let value = typed(value)?;
+            edit.assign(key, &value, &|name| setup.environment.var(name))?;
+            save(&setup, edit, key, console)?;
+            end_rest(&setup, &value, console);
+            Ok(ExitCode::SUCCESS)
         }
         ConfigCommand::Unset { key } => {
             let mut edit = Edit::of(config.file())?;
@@ -93,11 +97,20 @@ fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> 
     }
     let home = Home::locate()?;
     // The home of another program is left alone, even with a broken configuration.
-    launch::setup(console)?.own()?;
+    let setup = launch::setup(console)?;
+    setup.own()?;
     keep_variables(&home.dotenv(), &[(name.to_owned(), value.to_owned())])?;
     console.note(&format!("{name} stored in {}, which only you can read", home.dotenv().display()));
+    end_rest(&setup, value, console);
     warn_of_environment(name, console);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lets a key be used at once that rests after the provider refused it: its account may have credit again.
+fn end_rest(setup: &Setup, value: &str, console: Console) {
+    if Secret::new(value).is_some_and(|key| setup.logins.rests().end_of_key(&key)) {
+        console.note("this key rested after its provider refused it; it is used again");
+    }
 }
 
 /// Warns if a stored variable has no effect.

@@ -53,6 +53,7 @@ mod price;
 mod providers;
 mod reasoning;
 mod remote;
+mod rests;
 mod route;
 mod secret;
 mod style;
@@ -83,6 +84,7 @@ pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
 pub use price::{Price, PriceFlaw, PriceRow, Prices, cost, prices_as_of, saved};
 pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::{Echo, Effort, Thinking};
+pub use rests::{Rest, RestId, Rests};
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
     resolve_auxiliary, resolve_embeddings,

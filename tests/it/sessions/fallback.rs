@@ -246,6 +246,83 @@ fn the_keys_of_a_provider_take_turns_before_a_fallback_answers() {
     }
 }
 
+/// What `hermes doctor` shows.
+fn doctor(home: &Home) -> String {
+    home.hermes(&["doctor", "--no-request"]).timeout(Duration::from_secs(120)).run().success().stdout
+}
+
+#[test]
+fn a_key_rests_in_later_processes_too_until_it_is_set_again() {
+    const KEYS: &str = "sk-empty-0123456789abcdef,sk-full-0123456789abcdefg";
+    let server = Server::answering(|_, number| match number {
+        0 => Reply::error(402, "your balance is empty"),
+        _ => Reply::text("First."),
+    });
+    let home = Home::with(&server);
+    home.write(".env", format!("HOUSE_KEYS={KEYS}\n"));
+    home.set("model.api_key", json!("${HOUSE_KEYS}"));
+    for _ in 0..2 {
+        home.hermes(&["-z", "hello"]).run().success();
+    }
+    let used = || -> Vec<bool> {
+        server.turns().iter().map(|turn| turn.header("authorization").unwrap_or_default().contains("empty")).collect()
+    };
+    assert_eq!(used(), [true, false, false], "the second process used the key that rests");
+    let file = home.read("rests.json");
+    assert!(file.contains("balance is empty") && !file.contains("0123456789"), "{file}");
+    let shown = doctor(&home);
+    for part in
+        ["key 1 of 2 (sk-emp...cdef) for custom", "rests until", "60 min more", "balance is empty", "rests.json"]
+    {
+        assert!(shown.contains(part), "`{part}` is not shown\n{shown}");
+    }
+    let set = home.hermes(&["config", "set", "HOUSE_KEYS", "-"]).stdin(KEYS).run().success();
+    set.says(&["it is used again"]);
+    assert!(!doctor(&home).contains("rests until"));
+    home.hermes(&["-z", "hello"]).run().success();
+    assert_eq!(used(), [true, false, false, true]);
+}
+
+#[test]
+fn a_model_rests_in_later_processes_too_until_it_is_chosen_again() {
+    let works = Arc::new(AtomicBool::new(false));
+    let (first, second) = (recovering(&works, Reply::error(402, "your balance is empty")), second());
+    let home = home(&first, &[&second]);
+    let ask = || home.hermes(&["-z", "hello"]).run().success();
+    assert_eq!(ask().stdout, "Second.\n");
+    works.store(true, Ordering::Relaxed);
+    let output = ask();
+    assert_eq!((output.stdout.as_str(), first.turns().len()), ("Second.\n", 1));
+    output.says(&["`scripted-model` of custom failed and is asked again in 5 min", "balance is empty"]);
+    assert!(doctor(&home).contains("`scripted-model` of custom rests until"));
+    home.hermes(&["model", "use", "scripted-model"]).run().success();
+    assert!(!doctor(&home).contains("rests until"));
+    assert_eq!(ask().stdout, "First.\n");
+    assert_eq!(first.turns().len(), 2);
+}
+
+#[test]
+fn a_damaged_or_future_list_of_rests_keeps_no_model_away() {
+    let (first, second) = (recovering(&Arc::default(), Reply::error(402, "your balance is empty")), second());
+    let home = home(&first, &[&second]);
+    let ask = || assert_eq!(home.hermes(&["-z", "hello"]).run().success().stdout, "Second.\n");
+    ask();
+    let mut file: Value = serde_json::from_str(&home.read("rests.json")).unwrap();
+    for rest in file["rests"].as_object_mut().unwrap().values_mut() {
+        // As if the clock had been a year ahead when it began.
+        for moment in ["began", "until"] {
+            rest[moment] = json!(rest[moment].as_u64().unwrap() + 365 * 24 * 3_600_000);
+        }
+    }
+    for (damaged, asked) in [(file.to_string(), 2), ("{".to_owned(), 3)] {
+        home.write("rests.json", damaged);
+        ask();
+        assert_eq!(first.turns().len(), asked);
+        ask();
+        assert_eq!(first.turns().len(), asked, "the new rest is not kept");
+    }
+}
+
 #[test]
 fn the_doctor_lists_each_fallback_and_a_mistake_is_refused() {
     let (first, second) = (second(), second());

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use hermes_conversation::{Role, SessionId, Usage};
-use hermes_models::{Delta, Provider, Request, Style, WindowSource};
+use hermes_models::{Delta, Provider, Request, RestId, Style, WindowSource};
 use hermes_plugin_host::services::PromptMessage;
 use hermes_session_store::SessionStore;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
-use crate::serving::Rests;
+use crate::serving::ModelRests;
 
 /// What a scripted model does in one attempt.
 #[derive(Clone)]
@@ -118,14 +118,16 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
     let chosen = served(provider(session), model("big", 100_000));
-    let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(Rests::new(Duration::ZERO))));
+    let rests = ModelRests::new(Duration::ZERO, hermes_models::Rests::new("/nonexistent/rests.json".into()));
+    let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(rests)));
     let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }
 }
 
 fn served(provider: Arc<dyn Provider>, model: Model) -> ServedModel {
     let window_source = WindowSource::Family;
-    ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None }
+    let rest = RestId::model(&hermes_models::Route::offline());
+    ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None, rest }
 }
 
 fn model(name: &str, context_length: u32) -> Model {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use hermes_conversation::Model;
-use hermes_models::{Provider, WindowSource};
+use hermes_models::{Provider, RestId, WindowSource};
 
-use super::rest::Rests;
+use super::rest::ModelRests;
 
 /// A model with the provider that serves it.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub struct ServedModel {
     pub window_source: WindowSource,
     /// A smaller window that the provider named earlier, if the configuration overrides it.
     pub overridden: Option<u32>,
+    /// Names it among the models that rest.
+    pub rest: RestId,
 }
 
 impl ServedModel {
@@ -38,12 +40,12 @@ pub struct ModelChain {
     /// The windows that the providers named in this session; 0 for none.
     named: Vec<AtomicU32>,
     serving: AtomicUsize,
-    rests: Arc<Rests>,
+    rests: Arc<ModelRests>,
 }
 
 impl ModelChain {
     /// The chosen model, then its fallbacks in order. Sessions that share `rests` do not repeat each other's failures.
-    pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, rests: Arc<Rests>) -> Self {
+    pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, rests: Arc<ModelRests>) -> Self {
         let all: Vec<ServedModel> = std::iter::once(chosen).chain(fallbacks).collect();
         let named = all.iter().map(|_| AtomicU32::new(0)).collect();
         Self { all, named, serving: AtomicUsize::new(0), rests }
@@ -57,7 +59,7 @@ impl ModelChain {
         self.all.len() == 1
     }
 
-    pub(crate) fn rests(&self) -> &Rests {
+    pub(crate) fn rests(&self) -> &ModelRests {
         &self.rests
     }
 
@@ -107,7 +109,7 @@ impl ModelChain {
     }
 
     fn is_ready(&self, model: usize, now: Instant) -> bool {
-        self.rests.of(&self.all[model]).is_none_or(|rest| rest.left(now).is_zero())
+        self.rests.of(&self.all[model], now).is_none_or(|rest| rest.left(now).is_zero())
     }
 }
 
@@ -126,13 +128,16 @@ mod tests {
     fn chain(names: &[&str]) -> ModelChain {
         let mut models: Vec<ServedModel> = names.iter().map(|name| served(name)).collect();
         let chosen = models.remove(0);
-        ModelChain::new(chosen, models, Arc::new(Rests::new(REST)))
+        let rests = hermes_models::Rests::new("/nonexistent/rests.json".into());
+        ModelChain::new(chosen, models, Arc::new(ModelRests::new(REST, rests)))
     }
 
     fn served(name: &str) -> ServedModel {
         let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into())).unwrap();
         let model = Model { provider: "p".to_owned(), name: name.to_owned(), context_length: 8_000 };
-        ServedModel { provider, model, address: String::new(), window_source: WindowSource::Offline, overridden: None }
+        let (address, window_source) = (String::new(), WindowSource::Offline);
+        let rest = RestId::model(&Route { model: model.clone(), ..Route::offline() });
+        ServedModel { provider, model, address, window_source, overridden: None, rest }
     }
 
     fn busy() -> ModelError {

@@ -1,10 +1,8 @@
 //! How long a model is left alone after it failed.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hermes_models::ModelError;
+use hermes_models::{ModelError, Rest, Rests};
 
 use super::chain::ServedModel;
 
@@ -13,66 +11,30 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// A refused key or an empty account is not repaired as soon as a server: its rest is so many times as long.
 const UNTIL_REPAIRED: u32 = 5;
 
-/// Address, provider and model.
-type Identity = (String, String, String);
-
-/// The models that failed, shared by the sessions of a process.
-pub struct Rests {
+/// The models that failed, shared by all sessions of a home.
+pub struct ModelRests {
     first: Duration,
-    of: Mutex<HashMap<Identity, Rest>>,
+    rests: Rests,
 }
 
-/// The rest of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rest {
-    began: Instant,
-    until: Instant,
-    /// Failures in a row.
-    failures: u32,
-    cause: String,
-}
-
-impl Rest {
-    /// How long ago the model failed.
-    pub(crate) fn since(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.began)
-    }
-
-    /// How long the model still rests.
-    pub(crate) fn left(&self, now: Instant) -> Duration {
-        self.until.saturating_duration_since(now)
-    }
-
-    /// Why it failed.
-    pub(crate) fn cause(&self) -> &str {
-        &self.cause
-    }
-}
-
-impl Rests {
+impl ModelRests {
     /// `first` is the rest after a first failure that may pass. Each further one in a row doubles it, up to an hour.
-    pub fn new(first: Duration) -> Self {
-        Self { first, of: Mutex::default() }
+    pub fn new(first: Duration, rests: Rests) -> Self {
+        Self { first, rests }
     }
 
-    pub(crate) fn of(&self, model: &ServedModel) -> Option<Rest> {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner).get(&identity(model)).cloned()
+    pub(crate) fn of(&self, model: &ServedModel, now: Instant) -> Option<Rest> {
+        self.rests.of(&model.rest, now)
     }
 
     pub(crate) fn failed(&self, model: &ServedModel, error: &ModelError, now: Instant) {
-        let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = all.get(&identity(model)).map_or(0, |rest| rest.failures).saturating_add(1);
-        let until = now + length(self.first, failures, error);
-        all.insert(identity(model), Rest { began: now, until, failures, cause: error.to_string() });
+        let failures = self.of(model, now).map_or(0, |rest| rest.failures()).saturating_add(1);
+        self.rests.begin(&model.rest, length(self.first, failures, error), failures, &error.to_string(), now);
     }
 
     pub(crate) fn answered(&self, model: &ServedModel) {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner).remove(&identity(model));
+        self.rests.end(&model.rest);
     }
-}
-
-fn identity(model: &ServedModel) -> Identity {
-    (model.address.clone(), model.model.provider.clone(), model.model.name.clone())
 }
 
 /// The rest after so many failures in a row.

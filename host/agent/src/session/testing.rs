@@ -34,7 +34,7 @@ use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
 use crate::problem::Problem;
-use crate::serving::{ModelChain, Rests, ServedModel};
+use crate::serving::{ModelChain, ModelRests, ServedModel};
 use crate::session::{Begin, SessionHandle, SessionRules};
 
 pub(super) use memory::ScriptedMemory;
@@ -439,9 +439,10 @@ impl HostSource for Process {
                     address: String::new(),
                     window_source: WindowSource::Family,
                     overridden: None,
+                    rest: hermes_models::RestId::model(&hermes_models::Route::offline()),
                 },
                 Vec::new(),
-                Arc::new(Rests::new(Duration::ZERO)),
+                Arc::new(ModelRests::new(Duration::ZERO, hermes_models::Rests::new("/nonexistent/rests.json".into()))),
             )),
             model,
             effort: choice.effort,

@@ -7,11 +7,13 @@ use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::{Authentication, Authorized, ReadKey};
-use crate::{ModelError, Route, Secret, providers::KeyHeader, providers::ProviderRow};
+use crate::{ModelError, RestId, Rests, Route, Secret, providers::KeyHeader, providers::ProviderRow};
 
 /// The keys of a route, in the headers that the provider reads; or no key at all.
 pub(super) struct FixedKeys {
     state: Mutex<Ring>,
+    /// Until when a key is not used, after the server refused it.
+    rests: Rests,
     route: Route,
     /// Reads the keys where they were configured.
     read: Option<ReadKey>,
@@ -28,22 +30,26 @@ struct Ring {
 
 struct Key {
     authorized: Authorized,
-    /// Until when it is not used, after the server refused it.
-    rests: Option<Instant>,
+    /// None if there is no key.
+    id: Option<RestId>,
 }
 
 impl Key {
-    fn is_ready(&self, now: Instant) -> bool {
-        self.rests.is_none_or(|until| until <= now)
+    /// How long it still rests.
+    fn left(&self, rests: &Rests, now: Instant) -> Duration {
+        self.id.as_ref().map(|id| rests.left(id, now)).unwrap_or_default()
     }
 }
 
 impl Ring {
     /// The key of the next request: the first that is ready, else the one that will be ready first.
-    fn current(&self, now: Instant) -> &Key {
-        let ready = self.keys.iter().find(|key| key.is_ready(now));
-        let soonest = || self.keys.iter().min_by_key(|key| key.rests);
-        ready.or_else(soonest).expect("a ring has a key")
+    fn current(&self, rests: &Rests, now: Instant) -> &Key {
+        // A single key is used whether it rests or not.
+        let [key] = self.keys.as_slice() else {
+            // Of several that are ready, this is the first.
+            return self.keys.iter().min_by_key(|key| key.left(rests, now)).expect("a ring has a key");
+        };
+        key
     }
 
     fn position(&self, authorized: &Authorized) -> Option<usize> {
@@ -60,11 +66,17 @@ impl Ring {
 }
 
 impl FixedKeys {
-    pub(super) fn new(route: &Route, given: Option<&Secret>, read: Option<ReadKey>) -> Result<Self, ModelError> {
+    pub(super) fn new(
+        route: &Route,
+        given: Option<&Secret>,
+        read: Option<ReadKey>,
+        rests: &Rests,
+    ) -> Result<Self, ModelError> {
         let secrets = given.map(Secret::parts).unwrap_or_default();
         let mut ring = Ring { keys: keys(route, &secrets)?, known: Vec::new() };
         ring.learn(&secrets);
-        Ok(Self { state: Mutex::new(ring), route: route.clone(), read, remedy: route.key_remedy() })
+        let (rests, remedy) = (rests.clone(), route.key_remedy());
+        Ok(Self { state: Mutex::new(ring), rests, route: route.clone(), read, remedy })
     }
 
     fn ring(&self) -> std::sync::MutexGuard<'_, Ring> {
@@ -73,7 +85,9 @@ impl FixedKeys {
 }
 
 fn keys(route: &Route, secrets: &[Secret]) -> Result<Vec<Key>, ModelError> {
-    let key = |secret| Ok(Key { authorized: authorized(route, secret)?, rests: None });
+    let address = route.address();
+    let id = |secret: Option<&Secret>| secret.map(|secret| RestId::key(secret, &address));
+    let key = |secret| Ok(Key { authorized: authorized(route, secret)?, id: id(secret) });
     if secrets.is_empty() {
         return Ok(vec![key(None)?]);
     }
@@ -132,17 +146,14 @@ fn rest_after(error: &ModelError) -> Option<Duration> {
 #[async_trait]
 impl Authentication for FixedKeys {
     async fn authorize(&self) -> Result<Authorized, ModelError> {
-        Ok(self.ring().current(Instant::now()).authorized.clone())
+        Ok(self.ring().current(&self.rests, Instant::now()).authorized.clone())
     }
 
     async fn refused(&self, authorized: &Authorized) -> Result<bool, ModelError> {
         let Some(read) = self.read.as_ref().and_then(|read| read()) else { return Ok(false) };
         let secrets = read.parts();
-        let mut renewed = keys(&self.route, &secrets)?;
+        let renewed = keys(&self.route, &secrets)?;
         let mut ring = self.ring();
-        for key in &mut renewed {
-            key.rests = ring.position(&key.authorized).and_then(|at| ring.keys[at].rests);
-        }
         ring.learn(&secrets);
         ring.keys = renewed;
         // If the refused key is still there, it rests before the others are used.
@@ -153,11 +164,11 @@ impl Authentication for FixedKeys {
         // A key that is used again at once would be refused again.
         let length = rest_after(error)?.max(LEAST_REST);
         let now = Instant::now();
-        let mut ring = self.ring();
+        let ring = self.ring();
         let count = ring.keys.len();
         let at = ring.position(authorized).filter(|_| count > 1)?;
-        ring.keys[at].rests = Some(now + length);
-        let next = ring.keys.iter().position(|key| key.is_ready(now))?;
+        self.rests.begin(ring.keys[at].id.as_ref()?, length, 1, &error.to_string(), now);
+        let next = ring.keys.iter().position(|key| key.left(&self.rests, now).is_zero())?;
         Some(format!("key {} of {count} rests for {}, and key {} is used", at + 1, in_words(length), next + 1))
     }
 

@@ -22,7 +22,7 @@ use super::{
     fixed,
     refresh::{self, Refusal},
 };
-use crate::{ModelError, Secret};
+use crate::{ModelError, Rests, Secret};
 
 /// A token is refreshed this many seconds before it expires, so that it does not expire on its way; at most a quarter of
 /// its life.
@@ -32,7 +32,7 @@ pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(60);
 /// How many former secrets are remembered to be scrubbed from texts.
 const MOST_SEEN: usize = 64;
 
-/// The logins of a home, by name. Clones share their tokens.
+/// The logins of a home, by name, and the rests of its keys. Clones share their tokens.
 #[derive(Clone)]
 pub struct Logins {
     shared: Arc<Shared>,
@@ -42,6 +42,7 @@ struct Shared {
     file: AuthFile,
     now: fn() -> SystemTime,
     tokens: Mutex<HashMap<String, Arc<Token>>>,
+    rests: Rests,
 }
 
 impl fmt::Debug for Logins {
@@ -53,8 +54,14 @@ impl fmt::Debug for Logins {
 impl Logins {
     /// The logins in a file, which is read when a request first needs one of them.
     pub fn new(file: PathBuf) -> Self {
-        let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default() };
+        let rests = Rests::new(file.with_file_name("rests.json"));
+        let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default(), rests };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The keys and models of the home that are left alone after they failed.
+    pub fn rests(&self) -> &Rests {
+        &self.shared.rests
     }
 
     /// The state of each login in the file, as far as it is known without the login's server. The file is only read.

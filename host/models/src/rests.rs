@@ -1,0 +1,490 @@
+//! How long keys and models are left alone after they failed, for all processes of a home.
+//!
+//! The file holds no key, only a digest of one. It is a hint: without it, or if it is damaged, a key or a model is asked again
+//! and refused again. A clock that is set back ends a rest instead of making it longer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hermes_private_files::{lock_within, open_file, read_regular, write_atomically};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::{Credential, Route, Secret, failure::one_line};
+
+/// The most bytes of the file.
+const LARGEST: u64 = 256 << 10;
+/// The most rests that are kept; those that ended first go first.
+const MOST: usize = 256;
+/// The most characters of a cause.
+const LONGEST_CAUSE: usize = 300;
+/// A shorter rest is over before another process would ask.
+const LEAST_KEPT: Duration = Duration::from_secs(5);
+/// How long failures in a row are remembered after a rest, in milliseconds.
+const REMEMBERED: u64 = 24 * 3600 * 1000;
+/// How long to wait for another process that writes the file.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Bytes of the digest of a key: enough to tell keys apart.
+const DIGEST: usize = 9;
+
+/// What rests: a key at an address, or a model.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RestId(String);
+
+impl RestId {
+    /// A key at an address.
+    pub fn key(key: &Secret, address: &str) -> Self {
+        Self(format!("key {} {address}", digest(key)))
+    }
+
+    /// The model of a route. With another key it is asked at once.
+    pub fn model(route: &Route) -> Self {
+        let keys = match &route.credential {
+            Some(Credential::Key(key)) => key.parts().iter().map(digest).collect::<Vec<_>>().join("+"),
+            Some(Credential::Login(name)) => format!("login:{name}"),
+            None => "none".to_owned(),
+        };
+        Self(format!("model {keys} {} {} {}", route.address(), route.model.provider, route.model.name))
+    }
+
+    /// Whether it is about one of these keys or a model that is asked with it.
+    fn has_key(&self, digests: &[String]) -> bool {
+        let mut keys = self.0.split(' ').nth(1).unwrap_or_default().split('+');
+        keys.any(|key| digests.iter().any(|digest| digest == key))
+    }
+}
+
+/// Tells keys apart without naming them.
+fn digest(key: &Secret) -> String {
+    let digest = Sha256::new().chain_update("hermes rest of a key\0").chain_update(key.expose()).finalize();
+    URL_SAFE_NO_PAD.encode(&digest[..DIGEST])
+}
+
+/// The rest of a key or a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    began: Instant,
+    until: Instant,
+    failures: u32,
+    cause: String,
+    /// As the file has it; none for a rest that only this process knows.
+    kept: Option<Entry>,
+}
+
+impl Rest {
+    /// How long ago it began.
+    pub fn since(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
+    }
+
+    /// How long it still lasts; zero if it is over.
+    pub fn left(&self, now: Instant) -> Duration {
+        self.until.saturating_duration_since(now)
+    }
+
+    /// How many failures in a row there were.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The last failure.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+}
+
+/// A rest in the file. Times are Unix times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    began: u64,
+    until: u64,
+    failures: u32,
+    cause: String,
+}
+
+impl Entry {
+    /// The rest at this moment; none if the clock was set back to before it began, or if it is long over.
+    fn rest(&self, wall: u64, now: Instant) -> Option<Rest> {
+        let since = Duration::from_millis(wall.checked_sub(self.began)?);
+        if self.until < self.began || self.is_forgotten(wall) {
+            return None;
+        }
+        let left = Duration::from_millis(self.until.saturating_sub(wall));
+        Some(Rest {
+            began: now.checked_sub(since).unwrap_or(now),
+            until: now.checked_add(left)?,
+            failures: self.failures,
+            cause: self.cause.clone(),
+            kept: Some(self.clone()),
+        })
+    }
+
+    fn is_forgotten(&self, wall: u64) -> bool {
+        self.began > wall || self.until.saturating_add(REMEMBERED) < wall
+    }
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Document {
+    rests: BTreeMap<RestId, Entry>,
+}
+
+/// The keys and models that rest. Clones share them, and processes with the same file do.
+#[derive(Debug, Clone)]
+pub struct Rests(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    file: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rests: HashMap<RestId, Rest>,
+    /// The file when it was last read or written.
+    seen: Option<Seen>,
+}
+
+/// Tells one version of the file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    changed: Option<SystemTime>,
+    length: u64,
+}
+
+impl Seen {
+    fn of(file: &Path) -> Option<Self> {
+        let found = fs::metadata(file).ok()?;
+        Some(Self { changed: found.modified().ok(), length: found.len() })
+    }
+}
+
+impl Rests {
+    /// The rests in a file, which is read when the first one is asked for, and again when it has changed.
+    pub fn new(file: PathBuf) -> Self {
+        Self(Arc::new(Inner { file, state: Mutex::default() }))
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.0.file
+    }
+
+    /// The last rest of a key or model, which may be over.
+    pub fn of(&self, id: &RestId, now: Instant) -> Option<Rest> {
+        self.current(now).rests.get(id).cloned()
+    }
+
+    /// How long a key or model still rests.
+    pub fn left(&self, id: &RestId, now: Instant) -> Duration {
+        self.of(id, now).map(|rest| rest.left(now)).unwrap_or_default()
+    }
+
+    /// Lets a key or model rest.
+    pub fn begin(&self, id: &RestId, length: Duration, failures: u32, cause: &str, now: Instant) {
+        let cause: String = one_line(cause).chars().take(LONGEST_CAUSE).collect();
+        let Some(until) = now.checked_add(length) else { return };
+        let wall = wall();
+        let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let entry = Entry { began: wall, until: wall.saturating_add(millis), failures, cause: cause.clone() };
+        let mut state = self.current(now);
+        let is_kept = length >= LEAST_KEPT
+            && self.change(&mut state, now, |rests| {
+                rests.insert(id.clone(), entry.clone());
+            });
+        let kept = is_kept.then_some(entry);
+        state.rests.insert(id.clone(), Rest { began: now, until, failures, cause, kept });
+    }
+
+    /// Ends the rest of a key or model, with its failures in a row.
+    pub fn end(&self, id: &RestId) {
+        self.end_all(|other| other == id);
+    }
+
+    /// Ends the rests of a key, or of several with commas between them, and of the models that are asked with it. Returns
+    /// whether one rested.
+    pub fn end_of_key(&self, key: &Secret) -> bool {
+        let digests: Vec<String> = key.parts().iter().map(digest).collect();
+        self.end_all(|id| id.has_key(&digests))
+    }
+
+    /// Ends the rests of the models that are asked with a login. Returns whether one rested.
+    pub fn end_of_login(&self, name: &str) -> bool {
+        self.end_all(|id| id.has_key(&[format!("login:{name}")]))
+    }
+
+    fn end_all(&self, ends: impl Fn(&RestId) -> bool) -> bool {
+        let now = Instant::now();
+        let mut state = self.current(now);
+        let ended: Vec<RestId> = state.rests.keys().filter(|id| ends(id)).cloned().collect();
+        let (mut rested, mut is_kept) = (false, false);
+        for id in &ended {
+            if let Some(rest) = state.rests.remove(id) {
+                rested |= !rest.left(now).is_zero();
+                is_kept |= rest.kept.is_some();
+            }
+        }
+        if is_kept {
+            self.change(&mut state, now, |rests| rests.retain(|id, _| !ended.contains(id)));
+        }
+        rested
+    }
+
+    /// The rests, with what other processes have written meanwhile.
+    fn current(&self, now: Instant) -> MutexGuard<'_, State> {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = Seen::of(&self.0.file);
+        if seen != state.seen {
+            state.seen = seen;
+            let document = if seen.is_some() { self.read() } else { Some(Document::default()) };
+            if let Some(document) = document {
+                take_over(&mut state.rests, &document, now);
+            }
+        }
+        state
+    }
+
+    /// The file; none if it cannot be used.
+    fn read(&self) -> Option<Document> {
+        let text = match read_regular(&self.0.file, LARGEST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(Document::default()),
+            Err(error) => {
+                tracing::warn!(path = %self.0.file.display(), %error, "the rests of keys and models cannot be read");
+                return None;
+            }
+        };
+        let read = serde_json::from_slice(&text);
+        read.inspect_err(|error| {
+            let path = self.0.file.display();
+            tracing::warn!(%path, %error, "the rests of keys and models are damaged, so none of them counts");
+        })
+        .ok()
+    }
+
+    /// Changes the file, one process at a time. Returns whether the change is in it. Without it, other processes ask a key or
+    /// model once more, which is worth no error.
+    fn change(&self, state: &mut State, now: Instant, change: impl FnOnce(&mut BTreeMap<RestId, Entry>)) -> bool {
+        let file = &self.0.file;
+        let changed = open_file(&file.with_extension("json.lock")).and_then(|lock| {
+            if !lock_within(&lock, PATIENCE)? {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let mut document = self.read().unwrap_or_default();
+            change(&mut document.rests);
+            prune(&mut document.rests, wall());
+            write_atomically(file, &serde_json::to_vec_pretty(&document)?)?;
+            state.seen = Seen::of(file);
+            take_over(&mut state.rests, &document, now);
+            Ok(())
+        });
+        changed
+            .inspect_err(|error| {
+                tracing::warn!(path = %file.display(), %error, "other processes do not know which keys and models rest");
+            })
+            .is_ok()
+    }
+}
+
+/// Adopts what the file says. Rests that this process has from the file keep their moments, whatever the clock says now.
+fn take_over(rests: &mut HashMap<RestId, Rest>, document: &Document, now: Instant) {
+    rests.retain(|id, rest| rest.kept.is_none() || rest.kept.as_ref() == document.rests.get(id));
+    let wall = wall();
+    for (id, entry) in &document.rests {
+        let known = rests.get(id).is_some_and(|rest| rest.kept.as_ref() == Some(entry));
+        if !known && let Some(rest) = entry.rest(wall, now) {
+            rests.insert(id.clone(), rest);
+        }
+    }
+}
+
+fn prune(rests: &mut BTreeMap<RestId, Entry>, wall: u64) {
+    rests.retain(|_, entry| !entry.is_forgotten(wall));
+    while rests.len() > MOST {
+        let first = rests.iter().min_by_key(|(_, entry)| entry.until).map(|(id, _)| id.clone());
+        first.and_then(|id| rests.remove(&id));
+    }
+}
+
+/// Milliseconds since 1970.
+fn wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn secret(text: &str) -> Secret {
+        Secret::new(text).unwrap()
+    }
+
+    fn id() -> RestId {
+        RestId::key(&secret("sk-0123456789abcdefgh"), "http://h/v1")
+    }
+
+    fn model(name: &str) -> RestId {
+        let mut route = Route::offline();
+        route.model.name = name.to_owned();
+        RestId::model(&route)
+    }
+
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("rests.json");
+        (home, file)
+    }
+
+    #[test]
+    fn a_rest_is_known_to_processes_that_start_later_and_to_those_that_run() {
+        let (_home, file) = home();
+        let (first, running) = (Rests::new(file.clone()), Rests::new(file.clone()));
+        let now = Instant::now();
+        assert_eq!(running.of(&id(), now), None);
+        first.begin(&id(), HOUR, 2, "refused\nagain", now);
+        for other in [running, Rests::new(file.clone())] {
+            let rest = other.of(&id(), Instant::now()).unwrap();
+            assert!(rest.left(now) > HOUR - Duration::from_secs(60) && rest.left(now) <= HOUR, "{rest:?}");
+            assert_eq!((rest.failures(), rest.cause()), (2, "refused again"));
+            assert!(other.left(&RestId::key(&secret("another"), "http://h/v1"), now).is_zero());
+        }
+        first.end(&id());
+        assert_eq!(Rests::new(file).of(&id(), now), None);
+    }
+
+    #[test]
+    fn the_file_is_private_and_holds_no_key() {
+        let (_home, file) = home();
+        Rests::new(file.clone()).begin(&id(), HOUR, 1, "no", Instant::now());
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains("0123456789") && text.contains("http://h/v1"), "{text}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_rest_longer() {
+        let entry = Entry { began: 10_000, until: 70_000, failures: 1, cause: String::new() };
+        let now = Instant::now();
+        let left = |wall| entry.rest(wall, now).map(|rest| rest.left(now).as_millis());
+        assert_eq!(left(10_000), Some(60_000));
+        assert_eq!(left(40_000), Some(30_000));
+        assert_eq!(left(70_000 + REMEMBERED), Some(0), "its failures count for a day");
+        assert_eq!(left(70_001 + REMEMBERED), None);
+        assert_eq!(left(9_999), None, "the clock was set back");
+        assert_eq!(left(0), None);
+        let odd = Entry { until: 5_000, ..entry };
+        assert_eq!(odd.rest(40_000, now), None);
+        let endless = Entry { began: 0, until: u64::MAX, failures: 1, cause: String::new() };
+        assert!(endless.rest(u64::MAX, now).is_some_and(|rest| rest.left(now).is_zero()));
+    }
+
+    #[test]
+    fn a_rest_that_runs_keeps_its_moment_when_the_file_changes() {
+        let (_home, file) = home();
+        let (rests, other) = (Rests::new(file.clone()), Rests::new(file));
+        let now = Instant::now();
+        rests.begin(&id(), HOUR, 1, "no", now);
+        let before = rests.of(&id(), now).unwrap();
+        other.begin(&model("m"), HOUR, 1, "no", now);
+        assert_eq!(rests.of(&id(), now + HOUR / 2).unwrap(), before);
+        assert!(rests.of(&model("m"), now).is_some());
+    }
+
+    #[test]
+    fn a_damaged_file_counts_as_none_and_the_next_rest_replaces_it() {
+        for damaged in ["", "{", "[]", r#"{"rests": {"key": 5}}"#, "\u{0}\u{0}"] {
+            let (_home, file) = home();
+            fs::write(&file, damaged).unwrap();
+            let rests = Rests::new(file.clone());
+            assert_eq!(rests.of(&id(), Instant::now()), None);
+            rests.begin(&id(), HOUR, 1, "no", Instant::now());
+            assert!(Rests::new(file).of(&id(), Instant::now()).is_some(), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_the_rest_to_this_process() {
+        let rests = Rests::new("/nonexistent/rests.json".into());
+        let now = Instant::now();
+        rests.begin(&id(), HOUR, 1, "no", now);
+        assert_eq!(rests.left(&id(), now), HOUR);
+        rests.end(&id());
+        assert!(rests.left(&id(), now).is_zero());
+    }
+
+    #[test]
+    fn a_short_rest_is_not_written() {
+        let (_home, file) = home();
+        let rests = Rests::new(file.clone());
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        rests.begin(&id(), second, 1, "no", now);
+        assert_eq!((rests.left(&id(), now), file.exists()), (second, false));
+    }
+
+    #[test]
+    fn another_key_or_the_same_key_set_again_or_no_file_ends_a_rest() {
+        let (_home, file) = home();
+        let rests = Rests::new(file.clone());
+        let now = Instant::now();
+        rests.begin(&id(), HOUR, 1, "no", now);
+        assert!(!rests.end_of_key(&secret("another")));
+        assert!(rests.end_of_key(&secret("another, sk-0123456789abcdefgh")));
+        assert!(rests.left(&id(), now).is_zero());
+        let mut route = Route::offline();
+        route.credential = Some(Credential::Key(secret("another, sk-0123456789abcdefgh")));
+        rests.begin(&RestId::model(&route), HOUR, 1, "no", now);
+        assert!(rests.end_of_key(&secret("another")), "a model is asked with it");
+        route.credential = Some(Credential::Login("house".to_owned()));
+        rests.begin(&RestId::model(&route), HOUR, 1, "no", now);
+        assert!(!rests.end_of_login("hous") && rests.end_of_login("house"));
+        rests.begin(&id(), HOUR, 1, "no", now);
+        fs::remove_file(&file).unwrap();
+        assert!(rests.left(&id(), now).is_zero());
+    }
+
+    #[test]
+    fn writers_at_the_same_time_lose_nothing() {
+        let (_home, file) = home();
+        let name = |number: u32| model(&number.to_string());
+        std::thread::scope(|scope| {
+            for writer in 0..8 {
+                let file = file.clone();
+                scope.spawn(move || {
+                    for number in 0..8 {
+                        // As a process of its own: nothing is shared but the file.
+                        Rests::new(file.clone()).begin(&name(writer * 8 + number), HOUR, 1, "no", Instant::now());
+                    }
+                });
+            }
+        });
+        let rests = Rests::new(file);
+        let kept = (0..64).filter(|number| !rests.left(&name(*number), Instant::now()).is_zero()).count();
+        assert_eq!(kept, 64);
+    }
+
+    #[test]
+    fn the_file_does_not_grow_without_end() {
+        let entry = |until| Entry { began: 1, until, failures: 1, cause: String::new() };
+        let ids = (0..1000).map(|number: u64| (RestId(number.to_string()), entry(1000 + number)));
+        let mut rests: BTreeMap<RestId, Entry> = ids.collect();
+        prune(&mut rests, 500);
+        assert_eq!(rests.len(), MOST);
+        assert!(rests.values().all(|entry| entry.until >= 1000 + 1000 - MOST as u64));
+        prune(&mut rests, REMEMBERED * 2);
+        assert!(rests.is_empty());
+    }
+}
