@@ -9,6 +9,7 @@ mod fallback;
 mod known_providers;
 mod login;
 mod login_browser;
+mod login_key;
 mod login_lifetime;
 mod logins;
 mod modes;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_models::{LoginClient, LoginError, LoginState};
+use hermes_models::{Flow, LoginClient, LoginError, LoginSettings, LoginState};
 
 use crate::Setup;
 
@@ -17,18 +17,26 @@ pub struct KnownLogin {
     pub state: Option<LoginState>,
 }
 
+fn built_in() -> impl Iterator<Item = String> {
+    LoginSettings::built_in_names().map(str::to_owned)
+}
+
 impl Setup {
-    /// What the configuration says of a login.
+    /// The client of a login: from its section, or from the built-in login of that name.
     ///
     /// # Errors
     ///
     /// [`LoginError::Unknown`], or what is wrong with the section.
     pub fn login_client(&self, name: &str) -> Result<LoginClient, LoginError> {
         let sections = &self.config.settings().logins;
-        let Some(section) = sections.get(name) else {
-            return Err(LoginError::Unknown { login: name.to_owned(), known: sections.keys().cloned().collect() });
+        let settings = match sections.get(name) {
+            Some(section) => section.clone().unwrap_or_default().settings().completed(name),
+            None => LoginSettings::built_in(name).ok_or_else(|| LoginError::Unknown {
+                login: name.to_owned(),
+                known: sections.keys().cloned().chain(built_in()).collect::<BTreeSet<_>>().into_iter().collect(),
+            })?,
         };
-        LoginClient::new(name, &section.clone().unwrap_or_default().settings())
+        LoginClient::new(name, &settings)
     }
 
     /// All logins by name.
@@ -41,11 +49,16 @@ impl Setup {
         let path = self.home.auth();
         let fix = format!("correct {}, or move the file away", path.display());
         let existing = self.logins.examine().map_err(|why| LoginError::File { why, fix })?;
-        let names: BTreeSet<&String> = sections.keys().chain(existing.iter().map(|(name, _)| name)).collect();
+        let names: BTreeSet<String> =
+            sections.keys().cloned().chain(existing.iter().map(|(name, _)| name.clone())).chain(built_in()).collect();
+        let flow = |name: &str| match sections.get(name) {
+            Some(section) => section.clone().unwrap_or_default().settings().completed(name).flow,
+            None => LoginSettings::built_in(name)?.flow,
+        };
         let known = names.into_iter().map(|name| KnownLogin {
-            name: name.clone(),
-            flow: sections.get(name).and_then(|section| Some(section.as_ref()?.flow?.0.name())),
-            state: existing.iter().find(|(other, _)| other == name).map(|(_, state)| *state),
+            flow: flow(&name).map(Flow::name),
+            state: existing.iter().find(|(other, _)| *other == name).map(|(_, state)| *state),
+            name,
         });
         Ok(known.collect())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hermes_app::KnownLogin;
-use hermes_models::{LoggedOut, LoginClient, LoginState, LoginStep};
+use hermes_models::{LoggedOut, LoginClient, LoginState, LoginStep, ProviderRow};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -19,7 +19,7 @@ use crate::text;
 /// What to log in to.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct LoginArguments {
-    /// The login's name: a section below `logins` in config.yaml
+    /// The login's name: `openrouter`, or a section below `logins` in config.yaml
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// Open the page of the provider in a browser: the program in $BROWSER, or the system's
@@ -38,7 +38,7 @@ pub(crate) struct LoginArguments {
 pub(crate) struct LogoutArguments {
     /// The login's name
     name: String,
-    /// Only remove the login from this machine; its tokens stay valid until they expire
+    /// Only remove the login from this machine; its tokens stay valid
     #[arg(long)]
     local: bool,
 }
@@ -48,16 +48,36 @@ pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<
     let Some(name) = &arguments.name else { return list(&setup, arguments.json, console) };
     let client = setup.login_client(name)?;
     setup.own()?;
+    log_in(&setup, &client, arguments.browser, console).await?;
+    let model = &setup.config.settings().model;
+    if model.auth.as_deref() != Some(client.name()) {
+        let name = text::line(name);
+        let command = match ProviderRow::by_name(&name).filter(|_| client.is_for_key()) {
+            Some(row) if model.provider.as_deref() != Some(row.id) => format!("hermes setup {name} --login"),
+            _ => format!("hermes config set model.auth {name}"),
+        };
+        console.note(&format!("to use it for the session's model, run `{command}`"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Logs in and stores the tokens, unless the user presses Ctrl-C.
+pub(crate) async fn log_in(
+    setup: &Setup,
+    client: &LoginClient,
+    browser: bool,
+    console: Console,
+) -> Result<(), Failure> {
     tokio::select! {
-        done = log_in(&setup, &client, arguments.browser, console) => done,
+        done = steps(setup, client, browser, console) => done,
         _ = tokio::signal::ctrl_c() => {
-            let fix = format!("run `hermes login {name}` again");
+            let fix = format!("run `hermes login {}` again", text::line(client.name()));
             Err(Failure::new(Kind::Interrupted, "nothing was stored", "you pressed ctrl-c", fix))
         }
     }
 }
 
-async fn log_in(setup: &Setup, client: &LoginClient, browser: bool, console: Console) -> Result<ExitCode, Failure> {
+async fn steps(setup: &Setup, client: &LoginClient, browser: bool, console: Console) -> Result<(), Failure> {
     let mut broken = None;
     let mut show = |step: LoginStep<'_>| {
         if let Err(failure) = shown(&step, console) {
@@ -78,13 +98,10 @@ async fn log_in(setup: &Setup, client: &LoginClient, browser: bool, console: Con
     let life = match (logged_in.is_refreshable, logged_in.expires_in) {
         (true, _) => "Hermes refreshes its token when it expires".to_owned(),
         (false, Some(seconds)) => format!("its token expires in {} and cannot be refreshed", time(seconds)),
+        (false, None) if client.is_for_key() => "its key does not expire by itself".to_owned(),
         (false, None) => "its token does not expire by itself".to_owned(),
     };
-    print(&format!("logged in to `{name}`; {life}\n"))?;
-    if setup.config.settings().model.auth.as_deref() != Some(client.name()) {
-        console.note(&format!("to use it for the session's model, run `hermes config set model.auth {name}`"));
-    }
-    Ok(ExitCode::SUCCESS)
+    print(&format!("logged in to `{name}`; {life}\n"))
 }
 
 /// The page that a step wants to be opened.
@@ -125,9 +142,13 @@ pub(crate) async fn log_out(arguments: &LogoutArguments, console: Console) -> Re
     let LogoutArguments { name, local } = arguments;
     let done = setup.logins.log_out(name, *local).await?;
     let fate = match done {
-        LoggedOut::Revoked => "its tokens are revoked",
-        LoggedOut::Removed if *local => "its tokens stay valid until they expire",
-        LoggedOut::Removed => "it has no revoke_url, so its tokens stay valid until they expire",
+        LoggedOut::Revoked => "its tokens are revoked".to_owned(),
+        LoggedOut::StaysValid { host, keys_page } => {
+            let page = keys_page.map_or_else(String::new, |page| format!(": {page}"));
+            format!("the key or token that it held stays valid at {host} until you delete it there{page}")
+        }
+        LoggedOut::Removed if *local => "its tokens stay valid until they expire".to_owned(),
+        LoggedOut::Removed => "it has no revoke_url, so its tokens stay valid until they expire".to_owned(),
     };
     print(&format!("logged out of `{}`; {fate}\n", text::line(name)))?;
     Ok(ExitCode::SUCCESS)
@@ -143,16 +164,14 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         print(&text::json(&json!(rows)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if logins.is_empty() {
-        console.note("config.yaml has no section below `logins`, and auth.json has no login");
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
     table.head(["login", "flow", "state"]);
     for KnownLogin { name, flow, state } in &logins {
         let (tone, state) = match state {
             None => (Tone::Faint, "not logged in".to_owned()),
-            Some(state @ (LoginState::Valid | LoginState::Refreshable)) => (Tone::Good, state.to_string()),
+            Some(state @ (LoginState::Valid | LoginState::Unlimited | LoginState::Refreshable)) => {
+                (Tone::Good, state.to_string())
+            }
             Some(state) => (Tone::Warning, state.to_string()),
         };
         table.row([(Tone::Plain, text::line(name)), (Tone::Plain, flow.unwrap_or("-").to_owned()), (tone, state)]);

@@ -8,13 +8,14 @@ use dialoguer::Select;
 use hermes_app::operations::{ChosenModel, ModelPlace, keep_variables, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ProviderRow, Route, try_route};
+use hermes_models::{LoginSettings, LoginState, ProviderRow, Route, try_route};
+use serde_json::json;
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::model::{choice, offered, report, route_to};
 use crate::plugins::variables::read_value;
-use crate::{launch, settings, text};
+use crate::{launch, login, settings, text};
 
 /// The variable for the key of a server that is no known provider.
 const OWN_KEY: &str = "HERMES_CUSTOM_API_KEY";
@@ -35,6 +36,9 @@ pub(crate) struct SetupArguments {
     /// Read the key from the first line of standard input
     #[arg(long)]
     key: bool,
+    /// Use a login instead of a key, where the provider has one; log in with a browser if there is none yet
+    #[arg(long, conflicts_with_all = ["key", "base_url"])]
+    login: bool,
     /// Do not ask for anything
     #[arg(short, long)]
     yes: bool,
@@ -56,23 +60,26 @@ pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<
             return Err(Failure::new(Kind::Usage, FAILED, why, fix));
         }
     };
-    let key = key(arguments, &setup, &chosen, is_asking)?;
+    let access = access(arguments, &setup, &chosen, is_asking)?;
+    if let Access::Login(name) = access {
+        make_login(&setup, name, console).await?;
+    }
     let model = match &arguments.model {
         Some(name) => ChosenModel { name: name.trim().to_owned(), window: None },
-        None => model(&setup, &chosen, &key, is_asking, console).await?,
+        None => model(&setup, &chosen, &access, is_asking, console).await?,
     };
 
-    let Wanted { edit, removed, setup: wanted } = wanted(&setup, &chosen, &key, &model)?;
+    let Wanted { edit, removed, setup: wanted } = wanted(&setup, &chosen, &access, &model)?;
     let route = wanted.route(&ModelChoice::default())?;
     if !arguments.no_test {
         test(&wanted, &route, is_asking, console).await?;
     }
     setup.own()?;
     // The key first: with it, but without the selection, nothing changes.
-    keep_variables(&setup.home.dotenv(), &key)?;
+    keep_variables(&setup.home.dotenv(), access.variables())?;
     edit.save()?;
     report(&route, setup.config.settings().model.default.as_deref(), &removed, console);
-    for (name, _) in &key {
+    for (name, _) in access.variables() {
         console.note(&format!("{name} stored in {}, which only you can read", setup.home.dotenv().display()));
         settings::warn_of_environment(name, console);
     }
@@ -99,12 +106,44 @@ impl Chosen {
         }
     }
 
-    fn place(&self, key: &[(String, String)]) -> ModelPlace {
+    /// The login that needs no section, if the provider has one.
+    fn login(&self) -> Option<&'static str> {
+        match self {
+            Self::Known(row) => login_of(row),
+            Self::Server(_) => None,
+        }
+    }
+
+    fn place(&self, access: &Access) -> ModelPlace {
         match self {
             Self::Known(row) => ModelPlace::Provider(row.id.to_owned()),
             Self::Server(url) => {
-                ModelPlace::Address { base_url: url.clone(), key: (!key.is_empty()).then_some(OWN_KEY) }
+                let key = (!access.variables().is_empty()).then_some(OWN_KEY);
+                ModelPlace::Address { base_url: url.clone(), key }
             }
+        }
+    }
+}
+
+fn login_of(row: &ProviderRow) -> Option<&'static str> {
+    LoginSettings::built_in_names().find(|name| *name == row.id)
+}
+
+/// What authenticates requests.
+enum Access {
+    /// The present key, or none.
+    Unchanged,
+    /// A new key: its variable and its value.
+    Key([(String, String); 1]),
+    /// A login.
+    Login(&'static str),
+}
+
+impl Access {
+    fn variables(&self) -> &[(String, String)] {
+        match self {
+            Self::Key(key) => key,
+            Self::Unchanged | Self::Login(_) => &[],
         }
     }
 }
@@ -141,6 +180,8 @@ fn choose(setup: &Setup) -> Result<Chosen, Failure> {
     let about = |row: &ProviderRow| match row.keys.first() {
         None => "on this machine, needs no key".to_owned(),
         Some(_) if has_key(row) => "its key is set".to_owned(),
+        Some(_) if login_of(row).is_some_and(|login| exists(setup, login)) => "logged in".to_owned(),
+        Some(variable) if login_of(row).is_some() => format!("needs a login, or {variable}"),
         Some(variable) => format!("needs {variable}"),
     };
     let mut items: Vec<String> = rows.iter().map(|row| format!("{:<14} {}", row.id, about(row))).collect();
@@ -160,14 +201,36 @@ fn cancelled() -> Failure {
     Failure::new(Kind::Interrupted, FAILED, "you cancelled", "run `hermes setup` again")
 }
 
-/// The key with its variable; empty if the present one stays or none is needed.
-fn key(
-    arguments: &SetupArguments,
-    setup: &Setup,
-    chosen: &Chosen,
-    is_asking: bool,
-) -> Result<Vec<(String, String)>, Failure> {
-    let Some(variable) = chosen.variable() else { return Ok(Vec::new()) };
+/// Whether requests can use a login, as far as this machine knows.
+fn exists(setup: &Setup, login: &str) -> bool {
+    let is_it = |(name, state): &(String, LoginState)| {
+        name == login && !matches!(state, LoginState::Expired | LoginState::Incomplete)
+    };
+    setup.logins.examine().is_ok_and(|logins| logins.iter().any(is_it))
+}
+
+/// Logs in, unless the login exists.
+async fn make_login(setup: &Setup, name: &str, console: Console) -> Result<(), Failure> {
+    if exists(setup, name) {
+        console.note(&format!("using the login `{name}`; `hermes login {name}` logs in again"));
+        return Ok(());
+    }
+    let client = setup.login_client(name)?;
+    setup.own()?;
+    login::log_in(setup, &client, false, console).await
+}
+
+/// What the user wants to authenticate with.
+fn access(arguments: &SetupArguments, setup: &Setup, chosen: &Chosen, is_asking: bool) -> Result<Access, Failure> {
+    if arguments.login {
+        return chosen.login().map(Access::Login).ok_or_else(|| {
+            let with: Vec<&str> = LoginSettings::built_in_names().collect();
+            let why = format!("--login works with {}; the other providers need a key", with.join(", "));
+            Failure::new(Kind::Usage, FAILED, why, "give the key with --key")
+        });
+    }
+    let Some(variable) = chosen.variable() else { return Ok(Access::Unchanged) };
+    let mut if_empty = Access::Unchanged;
     let value = if arguments.key {
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line)?;
@@ -181,6 +244,11 @@ fn key(
         let of_row = |row: &ProviderRow| row.keys.iter().any(|name| setup.environment.var(name).is_some());
         let question = match chosen {
             Chosen::Known(row) if of_row(row) => format!("Key for {} [hidden; Enter keeps the present one]:", row.id),
+            Chosen::Known(row) if let Some(login) = login_of(row) => {
+                if_empty = Access::Login(login);
+                let enter = if exists(setup, login) { "uses the login" } else { "logs in with a browser instead" };
+                format!("Key for {} [hidden; stored as {variable}; Enter {enter}]:", row.id)
+            }
             Chosen::Known(row) => format!("Key for {} [hidden; stored as {variable}]:", row.id),
             Chosen::Server(_) => "Key of the server [hidden; Enter if it needs none]:".to_owned(),
         };
@@ -188,7 +256,7 @@ fn key(
     } else {
         String::new()
     };
-    Ok(if value.is_empty() { Vec::new() } else { vec![(variable.to_owned(), value)] })
+    Ok(if value.is_empty() { if_empty } else { Access::Key([(variable.to_owned(), value)]) })
 }
 
 /// The home as it would be with the changes, which are not stored.
@@ -198,10 +266,29 @@ struct Wanted {
     setup: Setup,
 }
 
-fn wanted(setup: &Setup, chosen: &Chosen, key: &[(String, String)], model: &ChosenModel) -> Result<Wanted, Failure> {
+fn wanted(setup: &Setup, chosen: &Chosen, access: &Access, model: &ChosenModel) -> Result<Wanted, Failure> {
     let mut edit = Edit::of(&setup.home.config())?;
-    let removed = set_model(&mut edit, &setup.config.settings().model, &chosen.place(key), model)?;
-    let setup = setup.with_changes(&edit, key)?;
+    let before = &setup.config.settings().model;
+    let mut removed = set_model(&mut edit, before, &chosen.place(access), model)?;
+    // One of the two authenticates: what the user just chose.
+    let former = match access {
+        Access::Unchanged => Vec::new(),
+        Access::Key(_) => vec![("model.auth", before.auth.is_some())],
+        Access::Login(_) => {
+            vec![("model.api_key", before.api_key.is_some()), ("model.api_keys", !before.api_keys.is_empty())]
+        }
+    };
+    for (key, _) in former.into_iter().filter(|(_, is_set)| *is_set) {
+        if !removed.contains(&key) {
+            edit.remove(key)?;
+            removed.push(key);
+        }
+    }
+    if let Access::Login(name) = access {
+        edit.set("model.auth", &json!(name))?;
+        removed.retain(|key| *key != "model.auth");
+    }
+    let setup = setup.with_changes(&edit, access.variables())?;
     Ok(Wanted { edit, removed, setup })
 }
 
@@ -209,7 +296,7 @@ fn wanted(setup: &Setup, chosen: &Chosen, key: &[(String, String)], model: &Chos
 async fn model(
     setup: &Setup,
     chosen: &Chosen,
-    key: &[(String, String)],
+    access: &Access,
     is_asking: bool,
     console: Console,
 ) -> Result<ChosenModel, Failure> {
@@ -221,7 +308,7 @@ async fn model(
     if let Some(default) = default.filter(|_| !is_asking) {
         return Ok(unlisted(default));
     }
-    let wanted = wanted(setup, chosen, key, &unlisted(default.unwrap_or_default()))?.setup;
+    let wanted = wanted(setup, chosen, access, &unlisted(default.unwrap_or_default()))?.setup;
     let route = route_to(&wanted, &ModelChoice::default())?;
     match offered(&wanted, &route).await {
         Ok(listed) if is_asking => choice::choose(&listed, &route, &wanted.prices().0, console)?.ok_or_else(cancelled),

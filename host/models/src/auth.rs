@@ -3,6 +3,7 @@
 //! An [`Authentication`] gives the headers of each request anew, so that a session goes on with another token without being
 //! set up again. Tokens are kept by [`Logins`], which all sessions of a home share.
 
+mod built_in;
 mod device;
 mod file;
 mod fixed;

@@ -5,7 +5,7 @@ use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 use crate::providers::unsupported;
 use crate::route::{AuxiliaryError, LEAST_AUXILIARY_WINDOW, OFFLINE, ResolveError, Source};
 use crate::window::LEAST_WINDOW;
-use crate::{ApiMode, LoginError, ModelError, ProviderRow, UnknownTtl};
+use crate::{ApiMode, LoginError, LoginSettings, ModelError, ProviderRow, UnknownTtl};
 
 hermes_diagnostic::codes! {
     /// The codes of models.
@@ -107,6 +107,10 @@ impl Diagnose for ModelError {
     }
 }
 
+fn is_built_in(login: &str) -> bool {
+    LoginSettings::built_in_names().any(|name| name == login)
+}
+
 impl Diagnose for LoginError {
     fn parts(&self) -> Parts {
         let again = |login: &String| Fix::from(Action::LogIn { login: login.clone() });
@@ -125,9 +129,15 @@ impl Diagnose for LoginError {
             Self::Setting { .. } => (codes::LOGIN_SETTINGS, Fix::from(Action::CorrectSetting)),
             Self::Denied { login, .. } => (codes::LOGIN_DENIED, again(login)),
             Self::Late { login, .. } => (codes::LOGIN_LATE, again(login)),
+            // No setting is wrong: the code was used, or is too old.
+            Self::Refused { login, .. } if is_built_in(login) => (codes::LOGIN_REFUSED, again(login)),
             Self::Refused { login, .. } => {
                 (codes::LOGIN_REFUSED, Fix::words(format!("correct the section `logins.{login}` of config.yaml")))
             }
+            Self::Server { login, .. } if is_built_in(login) => (
+                codes::LOGIN_SERVER,
+                Fix::words("try again later").or("use a key that you create on the provider's site"),
+            ),
             Self::Server { login, .. } => {
                 let check = format!("check the addresses in `logins.{login}`");
                 (codes::LOGIN_SERVER, Fix::words("try again later").or(check))

@@ -66,7 +66,10 @@ fn a_device_logs_in_with_a_code_and_the_session_uses_its_token() {
     assert_eq!(server.last_turn().header("authorization"), Some("Bearer access-secret-1"));
     let listed = home.hermes(&["login", "--list", "--json"]).run().success();
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-    assert_eq!(listed, json!([{"name": "work", "flow": "device", "state": "valid"}]));
+    assert_eq!(
+        listed,
+        json!([{"name": "openrouter", "flow": "key", "state": null}, {"name": "work", "flow": "device", "state": "valid"}])
+    );
     let everything = format!("{output}{}", home.hermes(&["login", "--list", "-vv"]).run());
     assert!(!everything.contains("-secret"), "{everything}");
 }
@@ -149,7 +152,10 @@ fn a_login_that_nothing_describes_is_refused_before_anything_is_asked() {
         section
     };
     let unknown = home.hermes(&["login", "wrk"]).run().exits(3);
-    assert!(unknown.stderr.contains("nothing says how to log in to `wrk`") && unknown.stderr.contains("one of work"));
+    assert!(
+        unknown.stderr.contains("nothing says how to log in to `wrk`")
+            && unknown.stderr.contains("one of openrouter, work")
+    );
     for (key, value, why) in [
         ("flow", json!(null), "`logins.work.flow` is not set"),
         ("client_id", json!(" "), "`logins.work.client_id` is not set"),

@@ -32,7 +32,7 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
     for (name, state) in logins {
         let found = format!("the login `{name}`: {state}");
         checks.push(match state {
-            LoginState::Valid | LoginState::Refreshable => Check::ok(SUBJECT, found),
+            LoginState::Valid | LoginState::Unlimited | LoginState::Refreshable => Check::ok(SUBJECT, found),
             LoginState::Expired => Check::warn(SUBJECT, found, log_in(&name)),
             LoginState::Incomplete => {
                 let add = "add the missing ones of token_url, client_id and refresh_token";

@@ -12,7 +12,7 @@ use serde::ser::{Serialize, Serializer};
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LoginSection {
-    /// How you log in. `device`: you enter a code on a page of the provider, in any browser. `pkce`: you log in with a browser on this machine.
+    /// How you log in. `device`: you enter a code on a page of the provider, in any browser. `pkce`: you log in with a browser on this machine. `key`: as `pkce`, but the provider issues an API key and needs no `client_id`, as OpenRouter does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<LoginFlow>,
     /// The name of this program at the provider, which you get when you register it there.
@@ -24,7 +24,7 @@ pub struct LoginSection {
     /// The address that issues codes for `flow: device`. All addresses begin with https://, or are on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_url: Option<String>,
-    /// The page on which you log in, for `flow: pkce`.
+    /// The page on which you log in, for `flow: pkce` and `flow: key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorize_url: Option<String>,
     /// Where the provider sends the browser back to, if it is registered otherwise than `http://127.0.0.1/callback` with any port.

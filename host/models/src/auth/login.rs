@@ -20,11 +20,14 @@ pub enum Flow {
     Device,
     /// The user logs in with a browser on this machine, which the server sends back to a port (RFC 7636, RFC 8252).
     Pkce,
+    /// As with [`Pkce`](Self::Pkce), but the server registers no programs and issues an API key instead of tokens, as
+    /// OpenRouter does.
+    Key,
 }
 
 impl Flow {
     /// The flows by their names in the configuration.
-    pub const NAMES: &[(&str, Self)] = &[("device", Self::Device), ("pkce", Self::Pkce)];
+    pub const NAMES: &[(&str, Self)] = &[("device", Self::Device), ("pkce", Self::Pkce), ("key", Self::Key)];
 
     /// The name in the configuration.
     pub fn name(self) -> &'static str {
@@ -88,6 +91,8 @@ pub(super) enum Start {
     Device(Url),
     /// In a browser.
     Browser(Browser),
+    /// In a browser, for a key.
+    BrowserForKey(Browser),
 }
 
 impl LoginClient {
@@ -104,21 +109,26 @@ impl LoginClient {
             server::address(text).map_err(wrong)
         };
         let required = |key, text: &Option<String>| address(key, &said(text).ok_or_else(|| lacks(key))?);
-        let start = match settings.flow.ok_or_else(|| lacks("flow"))? {
-            Flow::Device => Start::Device(required("device_url", &settings.device_url)?),
-            Flow::Pkce => Start::Browser(Browser {
-                authorize_url: required("authorize_url", &settings.authorize_url)?,
-                redirect_url: redirect(said(&settings.redirect_url).as_deref().unwrap_or(REDIRECT)).ok_or_else(
-                    || {
-                        let flaw = "is not an http:// address of this machine without a query".to_owned();
-                        LoginError::Setting { login: name.to_owned(), key: "redirect_url", flaw }
-                    },
-                )?,
-            }),
+        let browser = || {
+            let back = redirect(said(&settings.redirect_url).as_deref().unwrap_or(REDIRECT));
+            let unusable = || {
+                let flaw = "is not an http:// address of this machine without a query".to_owned();
+                LoginError::Setting { login: name.to_owned(), key: "redirect_url", flaw }
+            };
+            let authorize_url = required("authorize_url", &settings.authorize_url)?;
+            Ok::<_, LoginError>(Browser { authorize_url, redirect_url: back.ok_or_else(unusable)? })
         };
+        let flow = settings.flow.ok_or_else(|| lacks("flow"))?;
+        let start = match flow {
+            Flow::Device => Start::Device(required("device_url", &settings.device_url)?),
+            Flow::Pkce => Start::Browser(browser()?),
+            Flow::Key => Start::BrowserForKey(browser()?),
+        };
+        // The file needs a `client_id`; a server that registers no programs never receives it.
+        let client_id = said(&settings.client_id).or_else(|| (flow == Flow::Key).then(|| UNREGISTERED.to_owned()));
         Ok(Self {
             start,
-            client_id: said(&settings.client_id).ok_or_else(|| lacks("client_id"))?,
+            client_id: client_id.ok_or_else(|| lacks("client_id"))?,
             client_secret: settings.client_secret.as_deref().and_then(Secret::new),
             token_url: required("token_url", &settings.token_url)?,
             revoke_url: said(&settings.revoke_url).map(|text| address("revoke_url", &text)).transpose()?,
@@ -131,6 +141,11 @@ impl LoginClient {
     /// The name of the login.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it gets an API key instead of tokens.
+    pub fn is_for_key(&self) -> bool {
+        matches!(self.start, Start::BrowserForKey(_))
     }
 
     /// The failure of a server. `why` must not quote secrets.
@@ -160,6 +175,9 @@ impl LoginClient {
         }
     }
 }
+
+/// The `client_id` in the file for a server that registers no programs.
+const UNREGISTERED: &str = "hermes";
 
 /// Where a browser is sent back to, unless the configuration says otherwise: a free port, as RFC 8252 recommends.
 const REDIRECT: &str = "http://127.0.0.1/callback";
@@ -353,6 +371,7 @@ impl Logins {
         let tokens = match &client.start {
             Start::Device(url) => device::log_in(client, url, on_step).await?,
             Start::Browser(browser) => pkce::log_in(client, browser, pkce::PATIENCE, on_step).await?,
+            Start::BrowserForKey(browser) => pkce::get_key(client, browser, pkce::PATIENCE, on_step).await?,
         };
         let logged_in = LoggedIn { expires_in: tokens.expires_in, is_refreshable: tokens.refresh.is_some() };
         let login = client.login(tokens, self.seconds());

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -16,6 +17,8 @@ use super::{
 };
 use crate::{Secret, failure, providers};
 
+/// Only the hash of the proof key goes through the browser.
+const CHALLENGE_METHOD: &str = "S256";
 /// How long the user has for the browser.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
@@ -61,34 +64,84 @@ pub(super) async fn log_in(
     on_step: OnStep<'_>,
 ) -> Result<Tokens, LoginError> {
     let proof = Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))?;
-    let redirect = Redirect::listen(&browser.redirect_url).await.map_err(|why| LoginError::Setting {
-        login: client.name().to_owned(),
-        key: "redirect_url",
-        flaw: format!("cannot be used: {why}"),
-    })?;
+    let redirect = listen(client, &browser.redirect_url).await?;
     let url = redirect.url().clone();
     let page = page(client, &browser.authorize_url, &url, &proof);
-    on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
-    let late = |_| LoginError::Late { login: client.name().to_owned(), after: patience };
-    let outcome = tokio::time::timeout(patience, redirect.wait(&proof.state)).await.map_err(late)?;
     let mut unsaid = Unsaid::of(client);
     unsaid.add(&proof.verifier);
     unsaid.add(&proof.state);
+    on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
+    let code = code(client, browser, patience, redirect.wait(Some(&proof.state)), &unsaid).await?;
+    unsaid.add(code.expose());
+    exchange(client, &url, &proof, &code, &unsaid).await
+}
+
+/// From the address for the browser to a key, which does not expire by itself. The server returns no `state`, so the path of
+/// the redirect carries it.
+pub(super) async fn get_key(
+    client: &LoginClient,
+    browser: &Browser,
+    patience: Duration,
+    on_step: OnStep<'_>,
+) -> Result<Tokens, LoginError> {
+    let proof = Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))?;
+    let mut back = browser.redirect_url.clone();
+    back.set_path(&format!("{}/{}", back.path().trim_end_matches('/'), proof.state));
+    let redirect = listen(client, &back).await?;
+    let url = redirect.url().clone();
+    let mut page = browser.authorize_url.clone();
+    let challenge = proof.challenge();
+    let own =
+        [("callback_url", url.as_str()), ("code_challenge", &challenge), ("code_challenge_method", CHALLENGE_METHOD)];
+    let others = client.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    page.query_pairs_mut().extend_pairs(others.chain(own));
+    let mut unsaid = Unsaid::of(client);
+    unsaid.add(&proof.verifier);
+    on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
+    let code = code(client, browser, patience, redirect.wait(None), &unsaid).await?;
+    unsaid.add(code.expose());
+    let body =
+        json!({"code": code.expose(), "code_verifier": proof.verifier, "code_challenge_method": CHALLENGE_METHOD});
+    let failed = |why: &str| client.failed(unsaid.scrub(why));
+    let answer = server::post_json(&client.token_url, &body).await;
+    let answer = answer.map_err(|no_answer| failed(&no_answer.into_why()))?;
+    if answer.is_success() {
+        return answer.key().map_err(|why| failed(&why));
+    }
+    Err(refusal(client, &answer, &unsaid))
+}
+
+async fn listen(client: &LoginClient, url: &Url) -> Result<Redirect, LoginError> {
+    Redirect::listen(url).await.map_err(|why| LoginError::Setting {
+        login: client.name().to_owned(),
+        key: "redirect_url",
+        flaw: format!("cannot be used: {why}"),
+    })
+}
+
+/// The code that the browser brings back.
+async fn code(
+    client: &LoginClient,
+    browser: &Browser,
+    patience: Duration,
+    back: impl Future<Output = Outcome>,
+    unsaid: &Unsaid,
+) -> Result<Secret, LoginError> {
+    let late = |_| LoginError::Late { login: client.name().to_owned(), after: patience };
+    let outcome = tokio::time::timeout(patience, back).await.map_err(late)?;
     let host = providers::host(&browser.authorize_url).unwrap_or_default();
-    let code = match outcome {
-        Outcome::Code(code) => code,
+    match outcome {
+        Outcome::Code(code) => Ok(code),
         Outcome::Error(word, _) if word == "access_denied" => {
-            return Err(LoginError::Denied { login: client.name().to_owned(), host });
+            Err(LoginError::Denied { login: client.name().to_owned(), host })
         }
         Outcome::Error(word, description) => {
             let words: Vec<String> =
                 [Some(word), description].into_iter().flatten().map(|word| failure::one_line(&word)).collect();
             let (message, login) = (unsaid.scrub(&words.join(": ")), client.name().to_owned());
-            return Err(LoginError::Refused { login, host, message });
+            Err(LoginError::Refused { login, host, message })
         }
-    };
-    unsaid.add(code.expose());
-    exchange(client, &url, &proof, &code, &unsaid).await
+    }
 }
 
 /// The page that the user opens.
@@ -99,7 +152,7 @@ fn page(client: &LoginClient, authorize_url: &Url, redirect: &Url, proof: &Proof
         ("redirect_uri", Some(redirect.as_str())),
         ("state", Some(&proof.state)),
         ("code_challenge", Some(&challenge)),
-        ("code_challenge_method", Some("S256")),
+        ("code_challenge_method", Some(CHALLENGE_METHOD)),
     ];
     let mut page = authorize_url.clone();
     let fields = client.asked().chain(own).filter_map(|(name, value)| Some((name, value?)));
@@ -128,12 +181,17 @@ async fn exchange(
     if answer.is_success() {
         return answer.tokens().map_err(|why| failed(&why));
     }
-    let Answer { host, status, .. } = &answer;
+    Err(refusal(client, &answer, unsaid))
+}
+
+/// The error of a server that gives nothing for a code.
+fn refusal(client: &LoginClient, answer: &Answer, unsaid: &Unsaid) -> LoginError {
+    let Answer { host, status, .. } = answer;
     let message = unsaid.scrub(&format!("{} (status {status})", answer.words()));
-    Err(match answer.is_final() {
+    match answer.is_final() {
         true => LoginError::Refused { login: client.name().to_owned(), host: host.clone(), message },
         false => client.failed(format!("the token server {host} failed: {message}")),
-    })
+    }
 }
 
 #[cfg(test)]

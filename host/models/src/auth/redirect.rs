@@ -1,7 +1,8 @@
 //! Waits on this machine for the browser that a login sends back (RFC 8252, section 7.3).
 //!
-//! Only one request ends the wait: a GET of the right path, sent to the right host, with the `state` of this login. A web page
-//! that the user visits meanwhile can reach the port too; its requests are answered and change nothing.
+//! Only one request ends the wait: a GET of the right path, sent to the right host, with the `state` of this login. For a server
+//! that returns no `state`, the path is the secret. A web page that the user visits meanwhile can reach the port too; its requests
+//! are answered and change nothing.
 
 use std::time::Duration;
 
@@ -66,8 +67,9 @@ impl Redirect {
         &self.url
     }
 
-    /// Waits for the one request that belongs to the login. Dropping the future closes the port.
-    pub(super) async fn wait(self, state: &str) -> Outcome {
+    /// Waits for the one request that belongs to the login: with this state, or without a state at a path that nobody can guess.
+    /// Dropping the future closes the port.
+    pub(super) async fn wait(self, state: Option<&str>) -> Outcome {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -78,8 +80,8 @@ impl Redirect {
                 }
                 accepted = self.listener.accept(), if connections.len() < CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
-                        let (url, state) = (self.url.clone(), state.to_owned());
-                        connections.spawn(async move { serve(stream, &url, &state).await });
+                        let (url, state) = (self.url.clone(), state.map(str::to_owned));
+                        connections.spawn(async move { serve(stream, &url, state.as_deref()).await });
                     }
                     // The process may have no free file at the moment.
                     Err(_) => tokio::time::sleep(PAUSE).await,
@@ -90,7 +92,7 @@ impl Redirect {
 }
 
 /// Answers one connection. None if it does not belong to the login.
-async fn serve(mut stream: TcpStream, url: &Url, state: &str) -> Option<Outcome> {
+async fn serve(mut stream: TcpStream, url: &Url, state: Option<&str>) -> Option<Outcome> {
     let head = tokio::time::timeout(HEAD, head(&mut stream)).await.ok()??;
     let read = read(&head, url, state);
     // The browser may be gone. What it sent counts all the same.
@@ -118,7 +120,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
 struct Foreign(u16);
 
 /// Reads the head of a request.
-fn read(head: &str, url: &Url, state: &str) -> Result<Outcome, Foreign> {
+fn read(head: &str, url: &Url, state: Option<&str>) -> Result<Outcome, Foreign> {
     let mut lines = head.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
     let (method, target) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
@@ -146,7 +148,7 @@ fn read(head: &str, url: &Url, state: &str) -> Result<Outcome, Foreign> {
         Ok([value]) if !value.is_empty() => Some(value),
         _ => None,
     };
-    if one("state").as_deref() != Some(state) {
+    if state.is_some() && one("state").as_deref() != state {
         return Err(Foreign(403));
     }
     if let Some(error) = one("error") {

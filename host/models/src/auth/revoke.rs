@@ -3,20 +3,28 @@
 use url::Url;
 
 use super::{
+    built_in,
     file::{FileError, Login},
     login::LoginError,
     server::{self, Answer},
     token::{LONGEST_LOCK, Logins},
 };
-use crate::Secret;
+use crate::{Secret, providers};
 
 /// What a logout did beside removing the login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoggedOut {
     /// The server no longer accepts the tokens.
     Revoked,
     /// Nobody was asked: the login names no address for that, or the caller did not want it.
     Removed,
+    /// Nobody was asked, and the key or token does not expire by itself.
+    StaysValid {
+        /// The server that issued it.
+        host: String,
+        /// The page on which the user deletes keys, if it is known.
+        keys_page: Option<&'static str>,
+    },
 }
 
 impl Logins {
@@ -39,11 +47,24 @@ impl Logins {
         let done = match file.read(name) {
             Ok(login) if !local => revoke(name, &login).await?,
             // What cannot be used cannot be revoked either.
-            Ok(_) | Err(FileError::Incomplete { .. } | FileError::Malformed(_)) => LoggedOut::Removed,
+            Ok(login) => unrevoked(&login),
+            Err(FileError::Incomplete { .. } | FileError::Malformed(_)) => LoggedOut::Removed,
             Err(error) => return Err(unusable(error)),
         };
         file.remove(&lock, name).map_err(unusable)?;
         Ok(done)
+    }
+}
+
+/// What becomes of the tokens of a login when nobody revokes them.
+fn unrevoked(login: &Login) -> LoggedOut {
+    let stays = login.expires_at.is_none() && login.access_token.is_some() && login.refresh_token.trim().is_empty();
+    match Url::parse(&login.token_url) {
+        Ok(url) if stays => LoggedOut::StaysValid {
+            host: providers::host(&url).unwrap_or_default(),
+            keys_page: built_in::keys_page(&url),
+        },
+        _ => LoggedOut::Removed,
     }
 }
 
@@ -57,7 +78,7 @@ async fn revoke(name: &str, login: &Login) -> Result<LoggedOut, LoginError> {
         login: name.to_owned(),
         why: secrets.iter().fold(why, |why, secret| secret.scrub(&why)),
     };
-    let Some(url) = &login.revoke_url else { return Ok(LoggedOut::Removed) };
+    let Some(url) = &login.revoke_url else { return Ok(unrevoked(login)) };
     let url = server::address(url).map_err(|flaw| failed(format!("its revoke_url {flaw}")))?;
     // Servers may keep access tokens valid that came from a revoked refresh token, so both are revoked.
     let tokens = [("access_token", login.access_token.as_deref()), ("refresh_token", Some(&*login.refresh_token))];

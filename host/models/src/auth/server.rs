@@ -76,16 +76,26 @@ pub(super) fn form<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str
     form.finish()
 }
 
-/// Sends a form once. Redirects are not followed: the form holds secrets.
+/// Sends a form once.
 pub(super) async fn post(url: &Url, form: String) -> Result<Answer, NoAnswer> {
+    send(url, "application/x-www-form-urlencoded", form).await
+}
+
+/// Sends JSON once.
+pub(super) async fn post_json(url: &Url, body: &Value) -> Result<Answer, NoAnswer> {
+    send(url, "application/json", body.to_string()).await
+}
+
+/// Redirects are not followed: the body holds secrets.
+async fn send(url: &Url, content_type: &'static str, body: String) -> Result<Answer, NoAnswer> {
     let host = providers::host(url).unwrap_or_default();
     let client: Client = client::new(url, CONNECT, ANSWER).map_err(NoAnswer::Server)?;
     let request = client
         .post(url.clone())
         .timeout(ANSWER)
-        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(CONTENT_TYPE, content_type)
         .header(ACCEPT, "application/json")
-        .body(form);
+        .body(body);
     let unreachable = |error: reqwest::Error| {
         // A second try would have to wait as long.
         let late = error.is_timeout();
@@ -142,13 +152,25 @@ impl Answer {
 
     /// What the server says about a failure, on one line. It may quote secrets: the caller scrubs it.
     pub(super) fn words(&self) -> String {
-        let words = [self.word("error"), self.word("error_description")];
+        // The APIs of models nest the message.
+        let nested = self.body.as_ref().and_then(|body| body.pointer("/error/message")?.as_str());
+        let words = [self.word("error").or(nested), self.word("error_description")];
         let words: Vec<String> = words.into_iter().flatten().map(failure::one_line).collect();
         match self.status {
             _ if !words.is_empty() => words.join(": "),
             300..400 => "it redirects to another address, which Hermes does not follow".to_owned(),
             status => failure::reason(status).to_owned(),
         }
+    }
+
+    /// The key of a successful answer, which is not refreshed. The error says what is wrong with the answer.
+    pub(super) fn key(&self) -> Result<Tokens, String> {
+        let unusable = |what: &str| format!("the answer of the token server {} {what}", self.host);
+        let key = self.word("key").ok_or_else(|| unusable("has no key"))?;
+        if !key.chars().all(|character| character.is_ascii_graphic()) {
+            return Err(unusable("has a key that no header can carry"));
+        }
+        Ok(Tokens { access: key.to_owned(), refresh: None, expires_in: None, scope: None })
     }
 
     /// The tokens of a successful answer. The error says what is wrong with it.
@@ -222,6 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_taken_only_from_a_usable_answer() {
+        let good = json!({"key": "sk-or-1", "user_id": "user_1"});
+        assert_eq!(answer(200, &good).key().unwrap().access, "sk-or-1");
+        for (body, why) in [
+            (json!({}), "has no key"),
+            (json!({"key": ""}), "has no key"),
+            (json!({"key": {"value": "a"}}), "has no key"),
+            (json!({"key": "a\r\nX-Other: b"}), "no header can carry"),
+        ] {
+            let error = answer(200, &body).key().unwrap_err();
+            assert!(error.contains(why), "{body}: {error}");
+        }
+        assert!(Answer::new("id.test".to_owned(), 200, b"<html>").key().is_err());
+    }
+
+    #[test]
     fn the_lifetime_is_read_in_every_form_that_servers_send() {
         for (given, seconds) in [
             (json!(3600), Some(3600)),
@@ -246,6 +284,8 @@ mod tests {
             assert_eq!(answer.words(), "access_denied: no [31m really");
         }
         assert!(answer(200, &json!({"error": ""})).is_success());
+        let nested = json!({"error": {"message": "Invalid code or code_verifier", "code": 403}});
+        assert_eq!(answer(403, &nested).words(), "Invalid code or code_verifier");
         assert_eq!(Answer::new("id.test".to_owned(), 502, b"<html>").words(), "not available");
     }
 }

@@ -114,6 +114,8 @@ fn seconds(now: SystemTime) -> u64 {
 pub enum LoginState {
     /// Its access token is valid.
     Valid,
+    /// Its access token, or its key, does not expire by itself.
+    Unlimited,
     /// The next request refreshes its access token.
     Refreshable,
     /// Its access token has expired and cannot be refreshed.
@@ -126,7 +128,7 @@ impl LoginState {
     /// A word for programs.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Valid => "valid",
+            Self::Valid | Self::Unlimited => "valid",
             Self::Refreshable => "refreshable",
             Self::Expired => "expired",
             Self::Incomplete => "incomplete",
@@ -141,6 +143,7 @@ impl LoginState {
         }
         let is_valid = login.access_token.is_some() && login.expires_at.is_none_or(|expires| expires > now);
         match (is_valid, is_empty) {
+            (true, true) if login.expires_at.is_none() => Self::Unlimited,
             (true, _) => Self::Valid,
             (false, false) => Self::Refreshable,
             (false, true) => Self::Expired,
@@ -152,6 +155,7 @@ impl fmt::Display for LoginState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Valid => "its access token is valid",
+            Self::Unlimited => "it does not expire by itself",
             Self::Refreshable => "the next request refreshes its access token",
             Self::Expired => "its access token has expired, and it has no refresh token",
             Self::Incomplete => "it lacks token_url, client_id or refresh_token",

@@ -15,7 +15,7 @@ pub(crate) struct Unsupported {
 pub(crate) const UNSUPPORTED: &[Unsupported] = &[
     Unsupported {
         names: &["openai-codex", "codex"],
-        reason: "it needs a login with ChatGPT, and Hermes has no logins in a browser yet",
+        reason: "it needs a login with ChatGPT, and Hermes has no `client_id` there",
         instead: "use `openai` with a key",
     },
     Unsupported {
@@ -25,17 +25,17 @@ pub(crate) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         names: &["minimax-oauth"],
-        reason: "it needs a login with MiniMax, and Hermes has no logins in a browser yet",
+        reason: "it needs a login with MiniMax, and Hermes has no `client_id` there",
         instead: "use `minimax` or `minimax-cn` with a key",
     },
     Unsupported {
         names: &["kimi-oauth"],
-        reason: "it needs a login with Kimi, and Hermes has no logins in a browser yet",
+        reason: "it needs a login with Kimi, and Hermes has no `client_id` there",
         instead: "use `kimi-coding` or `kimi-code` with a key",
     },
     Unsupported {
         names: &["qwen-oauth"],
-        reason: "it needs a login with Qwen, and Hermes has no logins in a browser yet",
+        reason: "it needs a login with Qwen, and Hermes has no `client_id` there",
         instead: "use `alibaba` with a key",
     },
     Unsupported {
@@ -50,7 +50,7 @@ pub(crate) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         names: &["xai-oauth"],
-        reason: "it needs a login with xAI, and Hermes has no logins in a browser yet",
+        reason: "it needs a login with xAI, and Hermes has no `client_id` there",
         instead: "use `xai` with a key",
     },
 ];

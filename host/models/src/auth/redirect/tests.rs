@@ -41,14 +41,34 @@ fn only_the_request_of_this_login_counts() {
         ("*", Err(Foreign(400))),
         ("", Err(Foreign(400))),
     ] {
-        assert_eq!(read(&request(target), &url(), STATE), outcome, "{target}");
+        assert_eq!(read(&request(target), &url(), Some(STATE)), outcome, "{target}");
+    }
+}
+
+#[test]
+fn without_a_state_the_path_decides() {
+    let url = Url::parse("http://localhost:4567/callback/secret-path").unwrap();
+    let read = |target: &str| read(&request(target).replace("127.0.0.1", "localhost"), &url, None);
+    let code = Ok(Outcome::Code(Secret::new("c1").unwrap()));
+    assert_eq!(read("/callback/secret-path?code=c1"), code);
+    assert_eq!(read("/callback/secret-path?code=c1&state=any"), code);
+    assert_eq!(read("/callback/secret-path?error=access_denied"), Ok(Outcome::Error("access_denied".to_owned(), None)));
+    for (target, status) in [
+        ("/callback?code=c1", 404),
+        ("/callback/?code=c1", 404),
+        ("/callback/secret-pat?code=c1", 404),
+        ("/callback/secret-path/?code=c1", 404),
+        ("/callback/secret-path", 400),
+        ("/callback/secret-path?code=a&code=b", 400),
+    ] {
+        assert_eq!(read(target), Err(Foreign(status)), "{target}");
     }
 }
 
 #[test]
 fn another_method_and_another_host_are_refused() {
     let good = request("/callback?code=c1&state=state-0123456789");
-    assert!(read(&good, &url(), STATE).is_ok());
+    assert!(read(&good, &url(), Some(STATE)).is_ok());
     for (from, to, status) in [
         ("GET ", "POST ", 405),
         ("GET ", "get ", 405),
@@ -58,9 +78,9 @@ fn another_method_and_another_host_are_refused() {
         ("Host: 127.0.0.1:4567\r\n", "", 421),
         ("Host: 127.0.0.1:4567", "Host: 127.0.0.1:4567\r\nHost: evil.test", 421),
     ] {
-        assert_eq!(read(&good.replace(from, to), &url(), STATE), Err(Foreign(status)), "{to}");
+        assert_eq!(read(&good.replace(from, to), &url(), Some(STATE)), Err(Foreign(status)), "{to}");
     }
-    assert!(read(&good.replace("Host:", "hOST:  "), &url(), STATE).is_ok(), "names of headers have no case");
+    assert!(read(&good.replace("Host:", "hOST:  "), &url(), Some(STATE)).is_ok(), "names of headers have no case");
 }
 
 #[test]
@@ -93,7 +113,7 @@ async fn idle_connections_noise_and_strangers_do_not_end_the_wait() {
     let redirect = Redirect::listen(&Url::parse("http://127.0.0.1/callback").unwrap()).await.unwrap();
     let port = redirect.url().port().unwrap();
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
-    let waiting = tokio::spawn(redirect.wait(STATE));
+    let waiting = tokio::spawn(redirect.wait(Some(STATE)));
     // Browsers open connections that they never use.
     let mut idle = Vec::new();
     for _ in 0..8 {
