@@ -20,6 +20,7 @@ mod recall;
 mod released;
 mod responses;
 mod results;
+mod scripts;
 mod thinking;
 mod turns;
 mod windows;

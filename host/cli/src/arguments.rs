@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, ArgGroup, Args, Parser, Subcommand};
+use clap::{ArgAction, ArgGroup, Args, CommandFactory as _, Parser, Subcommand};
+use hermes_config::most_similar;
 
 use crate::failure::{Failure, Kind};
 use crate::imported::Parts;
@@ -35,6 +36,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "oneshot")]
     pub(crate) image: Vec<PathBuf>,
 
+    /// Print one JSON object with the answer of `-z`, its tokens and the session
+    #[arg(long, requires = "oneshot", conflicts_with = "stream_json")]
+    pub(crate) json: bool,
+
+    /// Print the events of the session during `-z`, a JSON object per line
+    #[arg(long, requires = "oneshot")]
+    pub(crate) stream_json: bool,
+
     /// Log more on standard error; repeat for more detail
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
@@ -43,7 +52,9 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-const AFTER: &str = "Without a command, Hermes starts a chat. `hermes config schema` describes all settings.
+const AFTER: &str =
+    "Without a command, Hermes starts a chat; `hermes \"MESSAGE\"` begins it with a message of several words. `hermes \
+                     config schema` describes all settings.
 
 Exit codes: 0 success, 1 not found or another failure, 2 usage, 3 configuration, 4 model, 5 plugin, 6 store, \
                      7 session in use, 8 no answer, 130 interrupted";
@@ -97,6 +108,10 @@ pub(crate) struct ModelArguments {
 pub(crate) enum Command {
     /// Chat with the model
     Chat {
+        /// Begin with this message
+        #[arg(value_name = "MESSAGE", conflicts_with = "query")]
+        message: Vec<String>,
+
         /// Send TEXT, show the whole turn with its tool calls, and exit (`-z` prints only the answer)
         #[arg(short, long, value_name = "TEXT")]
         query: Option<String>,
@@ -192,6 +207,9 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The message with which a chat begins, and whatever follows it; or a word that is no command
+    #[command(external_subcommand)]
+    Message(Vec<String>),
 }
 
 /// The prompt to show, and the form to show it in.
@@ -482,6 +500,9 @@ impl Arguments {
     /// Refuses options before a command that ignores them.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(command) = &self.command else { return Ok(()) };
+        if let Command::Message(words) = command {
+            message(words)?;
+        }
         let name = command.name();
         let refused = |option: &str, remedy: String| {
             let why = format!("`hermes {name}` does not use {option}");
@@ -493,7 +514,7 @@ impl Arguments {
             return refused("-z", format!("remove `-z`{text}; to send a message, leave the command out"));
         }
         let SessionArguments { resume, continue_newest, branch, imported, model } = &self.session;
-        if !matches!(command, Command::Chat { .. }) {
+        if !matches!(command, Command::Chat { .. } | Command::Message(_)) {
             let sessions = [
                 ("--resume", resume.is_some()),
                 ("--continue", *continue_newest),
@@ -513,10 +534,37 @@ impl Arguments {
     }
 }
 
+/// Refuses what is not one message of several words: a single word is a misspelt command more often than a message.
+fn message(words: &[String]) -> Result<(), Failure> {
+    let (first, rest) = words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
+    let refused = |why: String, fix: String| Err(Failure::new(Kind::Usage, "the command line is invalid", why, fix));
+    let is_message = first.split_whitespace().nth(1).is_some();
+    match rest.first() {
+        None if is_message => Ok(()),
+        Some(next) if is_message => {
+            refused(format!("`{next}` comes after the message"), "put the options in front of the message".to_owned())
+        }
+        _ => {
+            let command = Arguments::command();
+            let known = command.get_subcommands().filter(|known| !known.is_hide_set());
+            let known = known.flat_map(|known| known.get_all_aliases().chain([known.get_name()]).map(str::to_owned));
+            let near = most_similar(first, known.collect::<Vec<_>>().into_iter());
+            let near = near.map_or_else(
+                || "`hermes --help` lists the commands".to_owned(),
+                |near| format!("did you mean `{near}`? see `hermes --help`"),
+            );
+            refused(
+                format!("there is no command `{first}`"),
+                format!("{near}; to send it as a message, run `hermes chat {first}`"),
+            )
+        }
+    }
+}
+
 impl Command {
     fn name(&self) -> &'static str {
         match self {
-            Self::Chat { .. } => "chat",
+            Self::Chat { .. } | Self::Message(_) => "chat",
             Self::Sessions { .. } => "sessions",
             Self::Prompt(_) => "prompt",
             Self::Cache { .. } => "cache",
@@ -593,15 +641,45 @@ mod tests {
     fn options_after_the_command_win() {
         let arguments = parse("--model a --provider p chat -q hi --model b --resume x -vv").unwrap();
         assert_eq!(arguments.verbose, 2);
-        let Some(Command::Chat { query, session }) = arguments.command else { panic!("no chat") };
+        let Some(Command::Chat { query, session, .. }) = arguments.command else { panic!("no chat") };
         let session = session.or(arguments.session);
         assert_eq!((query.as_deref(), session.resume.as_deref()), (Some("hi"), Some("x")));
         assert_eq!((session.model.model.as_deref(), session.model.provider.as_deref()), (Some("b"), Some("p")));
     }
 
     #[test]
+    fn a_message_of_several_words_is_no_misspelt_command() {
+        let check = |words: &[&str]| {
+            let arguments = Arguments::try_parse_from(std::iter::once(&"hermes").chain(words)).unwrap();
+            arguments.check().map_err(|failure| format!("{}; {}", failure.why, failure.fix))
+        };
+        check(&["fix the bug"]).unwrap();
+        check(&["-c", "--model", "m", "fix the bug"]).unwrap();
+        for (words, says) in [
+            (&["sesions", "list", "--json"][..], "no command `sesions`; did you mean `sessions`?"),
+            (&["hello"], "no command `hello`; `hermes --help` lists the commands; to send it as a message"),
+            (&["hello", "there"], "no command `hello`"),
+            (&["  "], "no command `  `"),
+            (&["fix the bug", "--model", "m"], "`--model` comes after the message; put the options in front"),
+            (&["-z", "hi", "fix the bug"], "does not use -z"),
+        ] {
+            let refused = check(words).unwrap_err();
+            assert!(refused.contains(says), "{words:?}: {refused}");
+        }
+    }
+
+    #[test]
     fn conflicting_options_are_refused() {
-        for line in ["--resume a --continue", "--branch", "--no-such-option", "sessions", "chat hello", "-q hi"] {
+        for line in [
+            "--resume a --continue",
+            "--branch",
+            "--no-such-option",
+            "sessions",
+            "chat a -q b",
+            "-q hi",
+            "--json",
+            "-z a --json --stream-json",
+        ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }
         for line in ["-z hi chat", "--continue sessions list", "--model m plugins list", "--resume a doctor"] {
@@ -611,7 +689,9 @@ mod tests {
             let refused = parse(line).unwrap().check().unwrap_err();
             assert!(refused.fix.starts_with(fix), "{line}: {}", refused.fix);
         }
-        for line in ["--model m doctor", "--model m chat", "-v sessions list", "--resume a --branch"] {
+        for line in
+            ["--model m doctor", "--model m chat", "chat fix the bug -m m", "-v sessions list", "--resume a --branch"]
+        {
             parse(line).unwrap().check().unwrap();
         }
     }

@@ -40,8 +40,13 @@ struct Chat {
     failed: Option<Kind>,
 }
 
-/// Runs the chat until the user leaves.
-pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
+/// Runs the chat until the user leaves. It begins with a message, if one is given.
+pub(crate) async fn run(
+    message: Option<String>,
+    session: &SessionArguments,
+    verbose: u8,
+    console: Console,
+) -> Result<ExitCode, Failure> {
     let ctrl_c = CtrlC::listen();
     let setup = launch::read()?;
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
@@ -61,11 +66,13 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
     let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, failed: None };
     chat.greet(at_terminal).await;
 
-    let mut interrupted = false;
+    let (mut interrupted, mut message) = (false, message);
     loop {
-        let input = match chat.front.next_typed() {
+        let input = match message.take().or_else(|| chat.front.next_typed()) {
             Some(line) => {
-                chat.screen.line(Tone::Faint, &format!("> {}", text::line(&line)));
+                if at_terminal {
+                    chat.screen.line(Tone::Faint, &format!("> {}", text::line(&line)));
+                }
                 Input::Text(line)
             }
             None => {
@@ -90,6 +97,10 @@ pub(crate) async fn run(session: &SessionArguments, verbose: u8, console: Consol
         }
         if chat.screen.reader_gone() {
             break;
+        }
+        if let Some(error) = chat.screen.take_unwritable() {
+            chat.leave(at_terminal).await;
+            return Err(error.into());
         }
     }
     // On a terminal the user saw the failure; a script needs the exit code.

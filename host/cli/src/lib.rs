@@ -53,6 +53,7 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 use console::Console;
 use failure::{Failure, Kind};
+use oneshot::Form;
 
 /// Runs the command of this process, and reports its failure.
 pub fn start() -> ExitCode {
@@ -66,22 +67,33 @@ pub fn start() -> ExitCode {
 
 fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
     arguments.check()?;
-    let Arguments { session, oneshot, image, verbose, command } = arguments;
-    if !matches!(command, None | Some(Command::Chat { .. })) {
+    let Arguments { session, oneshot, image, json, stream_json, verbose, command } = arguments;
+    if !matches!(command, None | Some(Command::Chat { .. } | Command::Message(_))) {
         // Without a file to write, this cannot fail.
         let _ = logging::start(verbose, None);
     }
     sql::use_workers();
     match command {
         None => match oneshot {
-            Some(text) => wait(oneshot::answer(&text, &image, &session, verbose, console)),
-            None => wait(chat::run(&session, verbose, console)),
+            Some(text) => {
+                let form = match (json, stream_json) {
+                    (true, _) => Form::Json,
+                    (false, true) => Form::Events,
+                    (false, false) => Form::Text,
+                };
+                wait(oneshot::answer(&text, &image, form, &session, verbose, console))
+            }
+            None => wait(chat::run(None, &session, verbose, console)),
         },
-        Some(Command::Chat { query, session: own }) => {
+        Some(Command::Message(words)) => wait(chat::run(words.into_iter().next(), &session, verbose, console)),
+        Some(Command::Chat { message, query, session: own }) => {
             let session = own.or(session);
             match query {
                 Some(text) => wait(oneshot::query(&text, &session, verbose, console)),
-                None => wait(chat::run(&session, verbose, console)),
+                None => {
+                    let message = (!message.is_empty()).then(|| message.join(" "));
+                    wait(chat::run(message, &session, verbose, console))
+                }
             }
         }
         Some(Command::Sessions { command }) => sessions::run(&command, console),

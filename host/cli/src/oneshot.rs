@@ -4,16 +4,17 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
 use hermes_config::WhileBusy;
 use hermes_conversation::media::{MOST_BYTES, MediaError};
 use hermes_conversation::{Media, Part};
 use hermes_private_files::read_regular;
+use serde_json::json;
 
 use crate::arguments::SessionArguments;
-use crate::console::{Console, Tone};
+use crate::console::{Console, Tone, print};
 use crate::editor::{LARGEST_INPUT, TOO_LONG};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
@@ -21,15 +22,27 @@ use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::typed::Typed;
-use crate::{approval, imported, status};
+use crate::{approval, imported, status, text};
 
 /// How long to wait for piped input before a note says so.
 const PIPE_NOTE_AFTER: Duration = Duration::from_secs(3);
+
+/// The form in which an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its text.
+    Text,
+    /// One JSON object, after the turn.
+    Json,
+    /// The events of the session, a line of JSON each.
+    Events,
+}
 
 /// Prints the answer to a text on standard output. Piped input is appended to the text, or replaces it if it is `-`.
 pub(crate) async fn answer(
     text: &str,
     images: &[PathBuf],
+    form: Form,
     session: &SessionArguments,
     verbose: u8,
     console: Console,
@@ -44,7 +57,12 @@ pub(crate) async fn answer(
     let text = prompt(asked, piped.as_deref(), !images.is_empty())?;
     let images = images.iter().map(|file| image(file)).collect::<Result<Vec<_>, _>>()?;
     let say = Command::Say { text, attached: images };
-    turn(setup, say, Show::Answer, session, verbose, console, &ctrl_c).await
+    let show = match form {
+        Form::Text => Show::Answer,
+        Form::Json => Show::Nothing,
+        Form::Events => Show::Events,
+    };
+    turn(setup, say, show, session, verbose, console, &ctrl_c).await
 }
 
 /// Shows one turn as a chat does.
@@ -71,21 +89,22 @@ async fn turn(
     console: Console,
     ctrl_c: &CtrlC,
 ) -> Result<ExitCode, Failure> {
-    // A script needs only the answer, so Hermes asks no questions even on a terminal.
-    let person = if show == Show::Answer { None } else { approval::at_terminal(console, ctrl_c.switch()) };
+    // A script reads the output, so Hermes asks no questions even on a terminal.
+    let is_for_person = matches!(show, Show::Turn { .. });
+    let person = if is_for_person { approval::at_terminal(console, ctrl_c.switch()) } else { None };
     let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some());
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, WhileBusy::Queue);
     let mut screen = Screen::new(console, show, ctrl_c.switch());
+    let begun = Instant::now();
     let ended = {
         let _during = ctrl_c.stops_the_turn();
         front.run(say, &mut screen, person.as_ref(), ctrl_c.switch(), Typed::none()).await
     };
-    if show != Show::Answer
-        && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status, .. }) = &ended
-    {
+    let took = begun.elapsed();
+    if is_for_person && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status, .. }) = &ended {
         screen.line(Tone::Faint, &status::line(status));
     }
     // An error only says that the session has already ended.
@@ -93,14 +112,42 @@ async fn turn(
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
     }
-    match ended? {
-        EventKind::TurnEnded { end, .. } => match end {
-            TurnEnd::Answered { .. } => Ok(ExitCode::SUCCESS),
-            TurnEnd::Interrupted => Ok(Kind::Interrupted.into()),
-            TurnEnd::OutOfBudget { steps, setting, summary } => Err(out_of_budget(steps, &setting, summary.is_some())),
-            TurnEnd::Failed { problem } => Err(problem.into()),
-        },
-        _ => Err(CommandError::Closed.into()),
+    if let Some(error) = screen.take_unwritable() {
+        return Err(error.into());
+    }
+    let EventKind::TurnEnded { end, status, .. } = ended? else { return Err(CommandError::Closed.into()) };
+    let (word, answer, result) = outcome(end);
+    if show == Show::Nothing {
+        let used = screen.used();
+        let report = json!({
+            "answer": answer,
+            "end": word,
+            "session": front.session().session().map(|session| session.to_string()),
+            "model": status.model,
+            "usage": {
+                "requests": used.requests, "input": used.input, "output": used.output,
+                "cache_read": used.cache_read, "cache_write": used.cache_write, "reasoning": used.reasoning,
+            },
+            "elapsed_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "error": result.as_ref().err().map(|failure| {
+                json!({"code": failure.code, "what": failure.what, "why": failure.why, "fix": failure.fix})
+            }),
+        });
+        print(&text::json(&report))?;
+    }
+    result
+}
+
+/// The end of a turn: a word for programs, the answer or the summary, and the result of the command.
+fn outcome(end: TurnEnd) -> (&'static str, Option<String>, Result<ExitCode, Failure>) {
+    match end {
+        TurnEnd::Answered { text } => ("answered", Some(text), Ok(ExitCode::SUCCESS)),
+        TurnEnd::Interrupted => ("interrupted", None, Ok(Kind::Interrupted.into())),
+        TurnEnd::OutOfBudget { steps, setting, summary } => {
+            let failure = out_of_budget(steps, &setting, summary.is_some());
+            ("out-of-budget", summary, Err(failure))
+        }
+        TurnEnd::Failed { problem } => ("failed", None, Err(problem.into())),
     }
 }
 

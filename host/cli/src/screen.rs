@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use hermes_agent::{CallId, Event, EventKind, Snapshot};
+use hermes_agent::{CallId, Event, EventKind, Snapshot, TurnEnd};
+use hermes_conversation::Usage;
 
 use crate::console::{self, Console, Tone};
 use crate::signals::StopSwitch;
@@ -12,8 +13,12 @@ use crate::wording;
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// Only the model's answer, for scripts.
+    /// Only the text of the last reply, for scripts. What the model says before a tool call is left out.
     Answer,
+    /// Nothing on standard output: the caller prints a report.
+    Nothing,
+    /// Every event as a line of JSON, for programs.
+    Events,
     /// Also tool calls.
     Turn {
         /// Whether to show the model's reasoning.
@@ -41,6 +46,33 @@ pub(crate) struct Screen<W = io::Stdout> {
     /// Stops the turn when the reader closes standard output.
     stop: StopSwitch,
     reader_gone: bool,
+    /// Why standard output cannot be written, if its reader did not close it.
+    unwritable: Option<io::Error>,
+    /// What the replies used so far.
+    used: Used,
+}
+
+/// The requests of a turn and their tokens.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Requests with a complete reply.
+    pub(crate) requests: u64,
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) reasoning: u64,
+}
+
+impl Used {
+    fn add(&mut self, usage: &Usage) {
+        self.requests += 1;
+        self.input += u64::from(usage.input);
+        self.output += u64::from(usage.output);
+        self.cache_read += u64::from(usage.cache_read);
+        self.cache_write += u64::from(usage.cache_write);
+        self.reasoning += u64::from(usage.reasoning);
+    }
 }
 
 impl Screen {
@@ -65,6 +97,8 @@ impl<W: Write + Send> Screen<W> {
             running: Vec::new(),
             stop: stop.clone(),
             reader_gone: false,
+            unwritable: None,
+            used: Used::default(),
         }
     }
 
@@ -85,6 +119,21 @@ impl<W: Write + Send> Screen<W> {
         self.reader_gone
     }
 
+    /// Why standard output cannot be written, such as a full disk.
+    pub(crate) fn take_unwritable(&mut self) -> Option<io::Error> {
+        self.unwritable.take()
+    }
+
+    /// What the replies used so far.
+    pub(crate) fn used(&self) -> Used {
+        self.used
+    }
+
+    /// Whether a person reads along.
+    fn is_turn(&self) -> bool {
+        matches!(self.show, Show::Turn { .. })
+    }
+
     /// Ends the line and forgets the state of the turn.
     pub(crate) fn end_turn(&mut self) {
         self.end_line();
@@ -101,12 +150,14 @@ impl<W: Write + Send> Screen<W> {
     }
 
     fn write(&mut self, text: &str) {
-        if self.reader_gone {
+        if self.reader_gone || self.unwritable.is_some() {
             return;
         }
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        if written.is_err() {
-            self.reader_gone = true;
+        if let Err(error) = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            match error.kind() {
+                io::ErrorKind::BrokenPipe => self.reader_gone = true,
+                _ => self.unwritable = Some(error),
+            }
             self.stop.trigger();
         }
     }
@@ -146,7 +197,7 @@ impl<W: Write + Send> Screen<W> {
 
     /// Shows a temporary line, on a terminal only.
     fn temporary_line(&mut self, text: &str) {
-        if !self.console.screen || self.show == Show::Answer {
+        if !self.console.screen || !self.is_turn() {
             return;
         }
         self.end_line();
@@ -171,7 +222,7 @@ impl<W: Write + Send> Screen<W> {
     fn call_ended(&mut self, call: Option<&CallId>, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
         let at = self.running.iter().position(|(running, _)| running.as_ref() == call);
         let arguments = at.map(|at| self.running.remove(at).1).unwrap_or_default();
-        if self.show == Show::Answer {
+        if !self.is_turn() {
             return;
         }
         let failure = failed.then(|| reason(content));
@@ -213,7 +264,14 @@ fn reason(content: &str) -> String {
 impl<W: Write + Send> Screen<W> {
     /// Shows an event.
     pub(crate) fn event(&mut self, event: &Event) {
+        if self.show == Show::Events {
+            // Events have no maps with other keys than texts, so this cannot fail.
+            let line = serde_json::to_string(event).unwrap_or_default();
+            self.write(&format!("{line}\n"));
+        }
         match &event.kind {
+            EventKind::Used { usage, .. } => self.used.add(usage),
+            EventKind::Text { .. } if !self.is_turn() => {}
             EventKind::Text { text } => {
                 if self.in_reasoning {
                     self.end_line();
@@ -246,7 +304,7 @@ impl<W: Write + Send> Screen<W> {
                 self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
             }
             EventKind::Steered { texts } => {
-                let lines = if self.show == Show::Answer { &[] } else { texts.as_slice() };
+                let lines = if self.is_turn() { texts.as_slice() } else { &[] };
                 lines.iter().for_each(|text| self.line(Tone::Faint, &format!("> {}", text::line(text))));
             }
             EventKind::Compacted { reason, by, before, after } => {
@@ -259,18 +317,26 @@ impl<W: Write + Send> Screen<W> {
             }
             EventKind::Progress { text } => self.temporary_line(text),
             // A summary may take half a minute, without any sign of progress.
-            EventKind::CompressionStarted => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
+            EventKind::CompressionStarted if self.is_turn() => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
             EventKind::Asked { .. } => self.end_line(),
+            EventKind::TurnEnded {
+                end: TurnEnd::Answered { text } | TurnEnd::OutOfBudget { summary: Some(text), .. },
+                ..
+            } if self.show == Show::Answer => {
+                self.words(text);
+                self.end_turn();
+            }
             EventKind::TurnEnded { .. }
             | EventKind::CompressionEnded { .. }
             | EventKind::CompressionPreviewed { .. }
             | EventKind::Ended => self.end_turn(),
-            EventKind::Snapshot(snapshot) => self.catch_up(snapshot),
-            EventKind::Opened { .. }
+            EventKind::Snapshot(snapshot) if self.is_turn() => self.catch_up(snapshot),
+            EventKind::Snapshot(_)
+            | EventKind::CompressionStarted
+            | EventKind::Opened { .. }
             | EventKind::TurnStarted
             | EventKind::StepStarted { .. }
             | EventKind::Thinking
-            | EventKind::Used { .. }
             | EventKind::StatusChanged { .. }
             | EventKind::PromptRebuilt { .. }
             | EventKind::Switched { .. }
@@ -284,7 +350,7 @@ impl<W: Write + Send> Screen<W> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_agent::{Epoch, Position, RunningCall};
+    use hermes_agent::{Epoch, Position, RunningCall, Status};
 
     use super::*;
 
@@ -322,6 +388,11 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn answered(text: &str) -> Event {
+        let end = TurnEnd::Answered { text: text.to_owned() };
+        event(None, EventKind::TurnEnded { end, status: Status::default(), unsent: Vec::new() })
+    }
+
     fn turn() -> Vec<Event> {
         vec![
             text("\n\nLooking"),
@@ -333,14 +404,36 @@ mod tests {
             finished("1", "read_file", "text", false, 3),
             text("It says\n\nhello.\n\n"),
             done(),
+            answered("It says\n\nhello.\n\n"),
         ]
     }
 
     #[test]
-    fn a_script_gets_only_the_text_and_one_line_feed_after_each_reply() {
-        assert_eq!(shown(false, Show::Answer, turn()), "Looking it up.\nIt says\n\nhello.\n");
-        assert_eq!(shown(false, Show::Answer, vec![text("a"), done()]), "a\n");
-        assert_eq!(shown(false, Show::Answer, vec![done()]), "");
+    fn a_script_gets_only_the_last_reply_and_one_line_feed() {
+        assert_eq!(shown(false, Show::Answer, turn()), "It says\n\nhello.\n");
+        assert_eq!(shown(false, Show::Answer, vec![text("a"), done(), answered("a")]), "a\n");
+        assert_eq!(shown(false, Show::Answer, vec![done(), answered("")]), "");
+        // A turn that fails has no answer.
+        assert_eq!(shown(false, Show::Answer, vec![text("half of a"), done()]), "");
+        assert_eq!(shown(false, Show::Nothing, turn()), "");
+    }
+
+    #[test]
+    fn the_summary_of_a_turn_that_used_up_its_requests_is_its_answer() {
+        let end = TurnEnd::OutOfBudget {
+            steps: 2,
+            setting: "agent.max_turns".to_owned(),
+            summary: Some("So far".to_owned()),
+        };
+        let ended = event(None, EventKind::TurnEnded { end, status: Status::default(), unsent: Vec::new() });
+        assert_eq!(shown(false, Show::Answer, vec![text("So far"), done(), ended]), "So far\n");
+    }
+
+    #[test]
+    fn a_program_gets_every_event_as_a_line_of_json() {
+        let lines = shown(false, Show::Events, turn());
+        let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(events, turn());
     }
 
     #[test]
@@ -352,6 +445,13 @@ mod tests {
     #[test]
     fn foreign_control_sequences_are_removed_on_a_terminal_only() {
         let events = || vec![text("a\u{1b}"), text("[31mb\r\u{7}"), done()];
+        let shown = |screen| shown(screen, Show::Turn { reasoning: false }, events());
+        assert_eq!((shown(true).as_str(), shown(false).as_str()), ("ab\n", "a\u{1b}[31mb\r\u{7}\n"));
+    }
+
+    #[test]
+    fn foreign_control_sequences_of_an_answer_are_removed_on_a_terminal_only() {
+        let events = || vec![answered("a\u{1b}[31mb\r\u{7}")];
         assert_eq!(shown(true, Show::Answer, events()), "ab\n");
         assert_eq!(shown(false, Show::Answer, events()), "a\u{1b}[31mb\r\u{7}\n");
     }
@@ -378,27 +478,45 @@ mod tests {
 
     #[test]
     fn reasoning_is_shown_only_when_wanted() {
-        let events = || vec![event(None, EventKind::Reasoning { text: "Hm.".to_owned() }), text("Yes."), done()];
+        let events = || {
+            vec![event(None, EventKind::Reasoning { text: "Hm.".to_owned() }), text("Yes."), done(), answered("Yes.")]
+        };
         assert_eq!(shown(false, Show::Turn { reasoning: false }, events()), "Yes.\n");
         assert_eq!(shown(false, Show::Turn { reasoning: true }, events()), "Hm.\nYes.\n");
         assert_eq!(shown(false, Show::Answer, events()), "Yes.\n");
     }
 
     #[test]
-    fn the_turn_stops_when_the_reader_closes_the_output() {
-        struct Gone;
-        impl Write for Gone {
+    fn the_turn_stops_when_the_output_cannot_be_written() {
+        struct Failing(io::ErrorKind);
+        impl Write for Failing {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::BrokenPipe.into())
+                Err(self.0.into())
             }
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
             }
         }
-        let stop = StopSwitch::default();
-        let mut screen = Screen::on(Gone, Console::plain(false), Show::Answer, &stop);
-        screen.event(&text("a"));
-        assert!(screen.reader_gone() && stop.is_triggered());
+        for (kind, is_gone) in [(io::ErrorKind::BrokenPipe, true), (io::ErrorKind::StorageFull, false)] {
+            let stop = StopSwitch::default();
+            let show = Show::Turn { reasoning: false };
+            let mut screen = Screen::on(Failing(kind), Console::plain(false), show, &stop);
+            screen.event(&text("a"));
+            assert!(stop.is_triggered());
+            assert_eq!(screen.reader_gone(), is_gone);
+            assert_eq!(screen.take_unwritable().map(|error| error.kind()), (!is_gone).then_some(kind));
+        }
+    }
+
+    #[test]
+    fn the_tokens_of_all_requests_are_added_up() {
+        let used = |input, output| {
+            let usage = Usage { input, output, cache_read: 1, ..Usage::default() };
+            event(None, EventKind::Used { model: "m".to_owned(), usage, elapsed_ms: 5 })
+        };
+        let mut screen = Screen::on(Vec::new(), Console::plain(false), Show::Nothing, &StopSwitch::default());
+        [used(10, 2), used(20, 3)].iter().for_each(|event| screen.event(event));
+        assert_eq!(screen.used(), Used { requests: 2, input: 30, output: 5, cache_read: 2, ..Used::default() });
     }
 
     #[test]

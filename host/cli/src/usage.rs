@@ -74,7 +74,9 @@ fn explained(error: &Error, command: &str) -> (String, String) {
                 let why = "`--branch` needs `--resume ID` or `--continue`";
                 (why.to_owned(), format!("add one of them; {help}"))
             }
-            "--oneshot TEXT" => ("`--image` needs `-z`".to_owned(), format!("add `-z TEXT`; {help}")),
+            "--oneshot TEXT" => {
+                ("`--image`, `--json` and `--stream-json` need `-z`".to_owned(), format!("add `-z TEXT`; {help}"))
+            }
             _ => {
                 // The parser's usage has a heading.
                 let usage = given(error, ContextKind::Usage).unwrap_or_default();
