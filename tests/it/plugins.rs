@@ -18,5 +18,7 @@ mod models;
 mod native;
 mod outbox;
 mod reload;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod wasi;
 mod zoo;

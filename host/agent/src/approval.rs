@@ -5,6 +5,7 @@
 //! event asks it, and a command answers it. Any failure on the way denies the call.
 
 mod beside;
+mod code;
 mod gate;
 mod kept;
 pub(crate) mod question;

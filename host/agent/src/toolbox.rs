@@ -265,8 +265,9 @@ impl Toolbox {
         let Some(offered) = offered else {
             return self.own.call(&call.name, &call.arguments).await.map(Content::text);
         };
-        let invocation =
-            Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra: Vec::new() };
+        // What the tool asked for, such as more time.
+        let extra = offered.tool.extra.clone();
+        let invocation = Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra };
         let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
         self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))

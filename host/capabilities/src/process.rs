@@ -37,7 +37,7 @@ use crate::fault::{Fault, FaultKind};
 
 pub use background::{Background, Chunk, Listed, ProgramId};
 pub use chain::Places;
-pub use child::run;
+pub use child::{ShowLine, run};
 pub use group::end_all;
 pub use own::OwnProgram;
 pub use running::{SupervisorCommand, supervise_with};
@@ -109,6 +109,8 @@ pub struct Order {
     pub input: Vec<u8>,
     /// Whether it runs in the background.
     pub background: bool,
+    /// Whether its standard error goes into its standard output, so that the order of both is kept.
+    pub merged: bool,
 }
 
 /// A program that was found. It may run if the user agrees.
@@ -138,6 +140,8 @@ pub struct Run {
     pub inherited: Vec<String>,
     /// Whether it runs in the background, until the session ends.
     pub background: bool,
+    /// Whether its standard error goes into its standard output.
+    pub merged: bool,
 }
 
 /// How a program ended.
@@ -191,7 +195,7 @@ impl Programs {
 
     /// Checks the order against the grant and finds the program. Reads the file system.
     pub fn find(&self, order: Order, host: &Host) -> Result<Run, Fault> {
-        let Order { program, arguments, environment: variables, root, folder, input, background } = order;
+        let Order { program, arguments, environment: variables, root, folder, input, background, merged } = order;
         if !self.grant.programs.contains(&program) {
             return Err(not_granted(&program, &self.grant.programs));
         }
@@ -222,6 +226,7 @@ impl Programs {
             variables,
             inherited,
             background,
+            merged,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use hermes_conversation::{Plan, one_line_within};
 use hermes_runtime::services::EmbeddingModel;
-use hermes_runtime::{Output, Recollection, Skill, Tool, Verdict};
+use hermes_runtime::{Output, Recollection, Skill, TIME_LIMIT, Tool, Verdict};
 
 /// The most tools of a plugin. Providers accept no more in one request.
 const TOOLS: usize = 128;
@@ -45,8 +45,9 @@ const MODEL: usize = 200;
 /// The tools of a catalog that are offered to the model, and a notice about the others.
 pub(crate) fn tools(mut tools: Vec<Tool>) -> (Vec<Tool>, Option<String>) {
     for tool in &mut tools {
-        // The host does not read these.
-        tool.extra.clear();
+        // The host reads no other field.
+        tool.extra.retain(|(key, value)| key == TIME_LIMIT && value.len() <= EXTRA_VALUE);
+        tool.extra.truncate(1);
         tool.schema.extra.clear();
     }
     let size = |tool: &Tool| {

@@ -1,6 +1,7 @@
 //! One typed method for each contract function that the host calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermes_bindings::exported::memory_prefetch::Prefetched;
 use hermes_bindings::imported::types::Error;
@@ -9,7 +10,7 @@ use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use crate::convert;
 use crate::error::{CallError, Cause};
 use crate::instance::{CallInfo, Instance, Recipe};
-use crate::limits::Limit;
+use crate::limits::{Limit, Limits};
 use crate::live::Live;
 use crate::services::{EmbeddingModel, EmbeddingRequest};
 use crate::size::Size;
@@ -21,7 +22,7 @@ use crate::types::{
 /// Calls a contract function of an instance. The caller names the variable `$live`.
 macro_rules! invoke {
     ($instance:expr, $name:literal, $deadline:ident, $bytes:expr, |$live:ident| $call:expr) => {{
-        let info = CallInfo { name: $name, deadline: Limit::$deadline, bytes: $bytes };
+        let info = CallInfo { name: $name, deadline: Limit::$deadline, longer: None, bytes: $bytes };
         $instance.call(info, move |$live: &mut Live| Box::pin(async move { $call.await })).await
     }};
 }
@@ -191,10 +192,27 @@ impl Instance {
     }
 }
 
+/// The key of `tool.extra` with which a tool asks for more time than the limit `tool_time`, in milliseconds. The host passes it on in
+/// `invocation.extra`.
+pub const TIME_LIMIT: &str = "time-limit-ms";
+
+/// The most time that a tool can ask for.
+const LONGEST_TOOL_TIME: Duration = Duration::from_secs(600);
+
+/// The time that the fields of a tool ask for.
+fn time_limit(extra: &[(String, String)]) -> Option<Duration> {
+    let (_, value) = extra.iter().find(|(key, _)| key == TIME_LIMIT)?;
+    Some(Duration::from_millis(value.parse().ok()?).min(LONGEST_TOOL_TIME))
+}
+
 impl Recipe {
-    /// Calls a tool in an instance that serves no other call meanwhile.
+    /// Calls a tool in an instance that serves no other call meanwhile. The key [`TIME_LIMIT`] of `invocation.extra` gives it more
+    /// time, unless the user or the manifest has set the limit `tool_time`.
     pub async fn call_tool(self: &Arc<Self>, invocation: Invocation) -> Result<Output, CallError> {
-        let info = CallInfo { name: "call", deadline: Limit::ToolTime, bytes: invocation.size() };
+        let usual = Limits::of(self.loaded.exports().tier()).time(Limit::ToolTime);
+        let longer = time_limit(&invocation.extra).filter(|longer| *longer > usual);
+        let longer = longer.filter(|_| self.limits.time(Limit::ToolTime) == usual);
+        let info = CallInfo { name: "call", deadline: Limit::ToolTime, longer, bytes: invocation.size() };
         let answer =
             self.call_once(info, move |live: &mut Live| Box::pin(async move { live.call(&invocation).await })).await?;
         self.result("call", answer).map(convert::output)
@@ -202,7 +220,7 @@ impl Recipe {
 
     /// What a memory provider recalls for the next turn, in an instance of its own: turns are stored meanwhile.
     pub async fn prefetch(self: &Arc<Self>, outlook: Outlook) -> Result<Vec<Recollection>, CallError> {
-        let info = CallInfo { name: "prefetch", deadline: Limit::BackgroundTime, bytes: outlook.size() };
+        let info = CallInfo { name: "prefetch", deadline: Limit::BackgroundTime, longer: None, bytes: outlook.size() };
         let answer =
             self.call_once(info, move |live: &mut Live| Box::pin(async move { live.prefetch(&outlook).await })).await?;
         let prefetched = self.result("prefetch", answer)?;
@@ -212,12 +230,29 @@ impl Recipe {
 
     /// A step of a memory provider's upkeep, in an instance of its own.
     pub async fn upkeep(self: &Arc<Self>) -> Result<Progress, CallError> {
-        let info = CallInfo { name: "upkeep", deadline: Limit::BackgroundTime, bytes: 0 };
+        let info = CallInfo { name: "upkeep", deadline: Limit::BackgroundTime, longer: None, bytes: 0 };
         let answer = self.call_once(info, |live: &mut Live| Box::pin(live.upkeep())).await?;
         self.result("upkeep", answer)
     }
 
     fn result<T>(&self, call: &'static str, answer: Result<T, Error>) -> Result<T, CallError> {
         answer.map_err(|error| self.error(call, Cause::Fault(Box::new(convert::fault_back(error)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_can_ask_for_ten_minutes_at_most() {
+        let asked = |key: &str, value: &str| {
+            time_limit(&[("x".to_owned(), "1".to_owned()), (key.to_owned(), value.to_owned())])
+        };
+        assert_eq!(asked(TIME_LIMIT, "60000"), Some(Duration::from_secs(60)));
+        assert_eq!(asked(TIME_LIMIT, "600001"), Some(Duration::from_secs(600)));
+        for (key, value) in [("time", "60000"), (TIME_LIMIT, "1min"), (TIME_LIMIT, "-1"), (TIME_LIMIT, "")] {
+            assert_eq!(asked(key, value), None, "{key} {value}");
+        }
     }
 }

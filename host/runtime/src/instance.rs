@@ -84,6 +84,8 @@ pub(crate) struct CallInfo {
     pub(crate) name: &'static str,
     /// The limit that sets the deadline.
     pub(crate) deadline: Limit,
+    /// A longer deadline, which the plugin asked for.
+    pub(crate) longer: Option<Duration>,
     /// The size of the input in bytes.
     pub(crate) bytes: u64,
 }
@@ -241,7 +243,7 @@ impl Slot {
         F: for<'a> FnOnce(&'a mut Live) -> Work<'a, R>,
     {
         let limits = self.recipe.limits;
-        let deadline = limits.time(info.deadline);
+        let deadline = info.longer.unwrap_or_else(|| limits.time(info.deadline));
         let starting = if self.live.is_none() { limits.time(Limit::StartTime) } else { Duration::ZERO };
         let allowed = deadline + starting;
         let state = Call::new(allowed, &limits);
@@ -270,7 +272,7 @@ impl Slot {
         let cause = match outcome {
             Some(Ok(result)) => return Ok(result),
             Some(Err(Failure::Answer(cause))) => cause,
-            Some(Err(Failure::Trap(error))) => self.call_failure(&error, &state, info.deadline),
+            Some(Err(Failure::Trap(error))) => self.call_failure(&error, &state, (info.deadline, deadline)),
             None if state.is_cancelled() => Cause::Cancelled,
             None => Cause::Deadline { limit: info.deadline, after: deadline },
         };
@@ -324,10 +326,11 @@ impl Slot {
 
     /// The failure of an instance that is not in its slot yet, where [`Slot::call_failure`] cannot read what it printed.
     fn start_failure(&self, context: &Context, error: &wasmtime::Error) -> Failure {
-        Failure::Answer(self.cause(context, error, Limit::StartTime))
+        let limit = Limit::StartTime;
+        Failure::Answer(self.cause(context, error, (limit, self.recipe.limits.time(limit))))
     }
 
-    fn call_failure(&self, error: &wasmtime::Error, state: &Call, deadline: Limit) -> Cause {
+    fn call_failure(&self, error: &wasmtime::Error, state: &Call, deadline: (Limit, Duration)) -> Cause {
         if state.is_cancelled() {
             return Cause::Cancelled;
         }
@@ -338,13 +341,14 @@ impl Slot {
     }
 
     /// Why a guest ended: a limit, its deadline or its own crash.
-    fn cause(&self, context: &Context, error: &wasmtime::Error, deadline: Limit) -> Cause {
+    fn cause(&self, context: &Context, error: &wasmtime::Error, deadline: (Limit, Duration)) -> Cause {
         let limits = &self.recipe.limits;
         if let Some(limit) = context.meter.refused.or_else(|| limit_in(error)) {
             return Cause::Limit { limit, value: limits.get(limit) };
         }
         if matches!(error.downcast_ref(), Some(wasmtime::Trap::Interrupt)) {
-            return Cause::Deadline { limit: deadline, after: limits.time(deadline) };
+            let (limit, after) = deadline;
+            return Cause::Deadline { limit, after };
         }
         Cause::Trap { why: crash(context, error) }
     }

@@ -41,6 +41,7 @@ mod tally;
 mod types;
 mod wasi;
 
+pub use calls::TIME_LIMIT;
 pub use code_cache::CodeFolder;
 pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
 pub use contract::{CONTRACT, LaterVersions, served_contracts};

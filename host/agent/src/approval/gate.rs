@@ -13,6 +13,7 @@ use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Fault, FaultKind, Identity};
 
 use super::beside::RunningCalls;
+use super::code;
 use super::kept::Kept;
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
@@ -163,10 +164,16 @@ impl Gate {
             plugin: plugin.clone(),
             what: format!("process:{}", run.program),
             // The same name may resolve to another file later.
-            of: match &run.pin {
-                // Plugins may change this file.
-                Some(hash) => format!("{} with the hash {hash}", run.real.display()),
-                None => run.real.display().to_string(),
+            of: {
+                let file = match &run.pin {
+                    // Plugins may change this file.
+                    Some(hash) => format!("{} with the hash {hash}", run.real.display()),
+                    None => run.real.display().to_string(),
+                };
+                match code::runs_its_arguments(run) {
+                    true => format!("{file} {}", code::exactly(run)),
+                    false => file,
+                }
             },
         };
         if let Some(refused) = self.forbidden(&right, &run.program) {
@@ -317,6 +324,11 @@ impl Gate {
 
     fn unattended(&self, question: &Question, rights: &[Right]) -> Refused {
         let name = question.subject.name();
+        // The entry covers more than this command.
+        let allowed = match &question.subject {
+            Subject::Program(run) if run.exact => "every command of it",
+            _ => "it",
+        };
         let entries: Vec<String> = rights.iter().map(Right::entry).collect();
         let entries = entries.join(", ");
         let deed = match question.subject {
@@ -325,13 +337,13 @@ impl Gate {
         };
         self.notices.notice(format!(
             "plugin `{}` was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \
-             `approvals.allow: [{entries}]` in config.yaml allows it",
+             `approvals.allow: [{entries}]` in config.yaml allows {allowed}",
             question.plugin
         ));
         let undone = question.subject.undone();
         let text = format!(
             "`{name}` {undone}: it needs the user's approval, and this session cannot ask for approval. The user can \
-             allow it with `approvals.allow: [{entries}]` in config.yaml, or in a chat on a terminal. {NO_OTHER_WAY}"
+             allow {allowed} with `approvals.allow: [{entries}]` in config.yaml, or in a chat on a terminal. {NO_OTHER_WAY}"
         );
         Refused { by: Refusal::Unattended, text }
     }

@@ -4,6 +4,8 @@ use hermes_capabilities::files::{Change, Concern, Deed};
 use hermes_capabilities::process::Run;
 use serde::{Deserialize, Serialize};
 
+use super::code;
+
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -164,6 +166,9 @@ pub struct ProgramRun {
     /// Whether it runs in the background, until the session ends.
     #[serde(default)]
     pub background: bool,
+    /// Whether it runs the code in its arguments, as a shell does. Then the answer holds for exactly this command.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 impl From<&Run> for ProgramRun {
@@ -182,6 +187,7 @@ impl From<&Run> for ProgramRun {
             inherited: run.inherited.clone(),
             pinned: run.pin.is_some(),
             background: run.background,
+            exact: code::runs_its_arguments(run),
         }
     }
 }

@@ -145,6 +145,7 @@ fn run(program: &str) -> Run {
         variables: Vec::new(),
         inherited: Vec::new(),
         background: false,
+        merged: false,
     }
 }
 
@@ -160,6 +161,43 @@ async fn once_allows_one_run_and_session_allows_all_runs_of_the_same_program() {
     assert_eq!(fixture.notices(), ["asked"; 4]);
     // Neither answer is stored.
     assert!(!fixture.home.path().join("approvals.json").exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_a_shell_holds_for_exactly_the_command_that_was_shown() {
+    let ls = |change: &dyn Fn(&mut Run)| {
+        let mut run = Run { arguments: vec!["-c".to_owned(), "ls".to_owned()], ..run("bash") };
+        change(&mut run);
+        run
+    };
+    let other_commands: [Run; 6] = [
+        ls(&|run| run.arguments[1] = "ls; id".to_owned()),
+        ls(&|run| run.arguments.push("x".to_owned())),
+        ls(&|run| run.folder = PathBuf::from("/other")),
+        ls(&|run| run.input = b"id".to_vec()),
+        ls(&|run| run.background = true),
+        ls(&|run| run.real = PathBuf::from("/usr/bin/zsh")),
+    ];
+    let decisions = [Decision::Session, Decision::Always];
+    for decision in decisions {
+        let mut fixture = Fixture::new(&[&[decision], [Decision::Deny; 6].as_slice()].concat());
+        let commands: Vec<Run> = [ls(&|_| ()), ls(&|_| ())].into_iter().chain(other_commands.clone()).collect();
+        let outcomes = fixture
+            .attend(async |gate| {
+                let mut outcomes = Vec::new();
+                for command in &commands {
+                    outcomes.push(gate.program(&identity("runner"), command, true).await.is_ok());
+                }
+                outcomes
+            })
+            .await;
+        assert_eq!(outcomes, [true, true, false, false, false, false, false, false], "{decision:?}");
+        assert_eq!(fixture.asked(), 7);
+        assert!(fixture.asked.iter().all(|question| matches!(&question.subject, Subject::Program(run) if run.exact)));
+    }
+    // A link does not hide a shell.
+    let hidden = Run { real: PathBuf::from("/bin/dash"), ..run("tool") };
+    assert!(ProgramRun::from(&hidden).exact && !ProgramRun::from(&run("git")).exact);
 }
 
 #[tokio::test(start_paused = true)]

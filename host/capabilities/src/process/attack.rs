@@ -34,7 +34,7 @@ fn found(fixture: &Fixture, program: &str) -> Run {
 }
 
 async fn output(run: Run) -> String {
-    let exit = child::run(run, LONG).await.unwrap();
+    let exit = child::run(run, LONG, None).await.unwrap();
     format!("{}{}", String::from_utf8(exit.output).unwrap(), String::from_utf8(exit.errors).unwrap())
 }
 
@@ -115,7 +115,7 @@ async fn a_program_that_changed_after_its_approval_does_not_start() {
     write(&fixture, "work/bin/tool", ECHO);
     let run = found(&fixture, "tool");
     write(&fixture, "work/bin/tool", EVIL);
-    let error = child::run(run, LONG).await.unwrap_err();
+    let error = child::run(run, LONG, None).await.unwrap_err();
     assert!(error.message.contains("changed after it was approved"), "{error:?}");
 }
 

@@ -22,6 +22,7 @@ fn shell(folder: &Path, script: &str) -> Run {
         variables: Vec::new(),
         inherited: Vec::new(),
         background: true,
+        merged: false,
     }
 }
 

@@ -13,15 +13,22 @@ use super::running::{Input, Running, begin};
 use super::{End, Exit, GRACE, Run, shown};
 use crate::fault::{Fault, FaultKind};
 
-/// Runs a program for at most `time`. When the future is dropped, the program and what it started are ended.
-pub async fn run(run: Run, time: Duration) -> Result<Exit, Fault> {
+/// Shows a line of a program's output to the user.
+pub type ShowLine = Box<dyn Fn(&str) + Send + Sync>;
+
+/// How often the user sees another line.
+const PACE: Duration = Duration::from_millis(400);
+
+/// Runs a program for at most `time`, and shows its last line from time to time. When the future is dropped, the program and what it
+/// started are ended.
+pub async fn run(run: Run, time: Duration, show: Option<ShowLine>) -> Result<Exit, Fault> {
     let (reply, answer) = oneshot::channel();
-    tokio::spawn(async move { run_to_end(run, time, reply).await });
+    tokio::spawn(async move { run_to_end(run, time, show, reply).await });
     let lost = || Fault::new(FaultKind::Failed, "io", "the program was lost: this process is about to end");
     answer.await.unwrap_or_else(|_| Err(lost()))
 }
 
-async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
+async fn run_to_end(run: Run, time: Duration, show: Option<ShowLine>, mut reply: oneshot::Sender<Result<Exit, Fault>>) {
     let begun = tokio::task::spawn_blocking(move || {
         let begun = begin(&run).map_err(|error| not_started(&run, &error));
         begun.map(|running| (running, run.input))
@@ -43,6 +50,7 @@ async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<
         end = running.ended() => end,
         () = tokio::time::sleep(time) => Ok(End::TimedOut),
         () = reply.closed() => Ok(End::TimedOut),
+        () = show_lines(show, [&output, &errors]) => Ok(End::TimedOut),
     };
     // A process that outlives the program would keep its outputs open and run on unseen.
     if running.terminate() {
@@ -59,6 +67,22 @@ async fn run_to_end(run: Run, time: Duration, mut reply: oneshot::Sender<Result<
     let ((output, cut), (errors, cut_too)) = tokio::join!(output.finish(), errors.finish());
     let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too });
     let _ = reply.send(exit);
+}
+
+/// Shows the last line of the outputs whenever there is another one. Never returns.
+async fn show_lines(show: Option<ShowLine>, outputs: [&Capture; 2]) {
+    let Some(show) = show else { return std::future::pending().await };
+    let mut shown = [None, None];
+    loop {
+        tokio::time::sleep(PACE).await;
+        for (output, shown) in outputs.iter().zip(&mut shown) {
+            let line = output.last_line();
+            if line != *shown {
+                line.iter().for_each(|line| show(line));
+                *shown = line;
+            }
+        }
+    }
 }
 
 pub(super) fn not_started(run: &Run, error: &std::io::Error) -> Fault {
@@ -110,6 +134,10 @@ impl Capture {
             end.send_replace(true);
         });
         Self { kept, reading, ended }
+    }
+
+    fn last_line(&self) -> Option<String> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).last_line()
     }
 
     async fn at_end(&self) {

@@ -26,6 +26,18 @@ impl Captured {
         self.tail.extend(rest);
     }
 
+    /// The last line with something in it; lines end at a line feed or a carriage return.
+    pub(super) fn last_line(&self) -> Option<String> {
+        /// Enough for every terminal.
+        const LONGEST: usize = 1_000;
+        let bytes = self.tail.iter().rev().chain(self.head.iter().rev()).copied();
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let mut line: Vec<u8> =
+            bytes.take(LONGEST).skip_while(u8::is_ascii_whitespace).take_while(|byte| !is_end(byte)).collect();
+        line.reverse();
+        (!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned())
+    }
+
     /// The kept bytes, with a line in place of the omitted ones, and whether some were omitted.
     pub(super) fn finish(&mut self) -> (Vec<u8>, bool) {
         let Self { head, tail, total } = std::mem::take(self);
@@ -52,6 +64,24 @@ mod tests {
             assert!(kept.head.len() <= HALF && kept.tail.len() <= HALF);
         }
         kept.finish()
+    }
+
+    #[test]
+    fn the_last_line_is_the_last_one_with_something_in_it() {
+        let mut kept = Captured::default();
+        assert_eq!(kept.last_line(), None);
+        for (bytes, line) in [
+            (" \n", None),
+            ("one\ntwo", Some("two")),
+            ("\r3 of 4 \r\n\n", Some("3 of 4")),
+            ("\n\u{e9}", Some("\u{e9}")),
+        ] {
+            kept.take_in(bytes.as_bytes());
+            assert_eq!(kept.last_line().as_deref(), line, "{bytes:?}");
+        }
+        kept.take_in(&vec![b'x'; 2 * MAX_OUTPUT]);
+        kept.take_in(b"\nend\n");
+        assert_eq!(kept.last_line().as_deref(), Some("end"));
     }
 
     proptest! {

@@ -44,6 +44,7 @@ impl OwnProgram {
                 arguments: &arguments,
                 folder: &folder,
                 environment: &environment,
+                merged: false,
             })
         });
         let mut running = begun.await.map_err(io::Error::other)??;

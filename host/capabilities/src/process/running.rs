@@ -102,6 +102,7 @@ impl Prepared<'_> {
                 arguments: &start.arguments,
                 folder: &run.folder,
                 environment: &environment,
+                merged: run.merged,
             };
             match spawn(&execution, run.background) {
                 Ok(started) => break started,
@@ -140,6 +141,8 @@ pub(super) struct Execution<'a> {
     pub(super) folder: &'a Path,
     /// The whole environment.
     pub(super) environment: &'a [(OsString, OsString)],
+    /// One pipe for both outputs.
+    pub(super) merged: bool,
 }
 
 /// The host's ends of the standard streams.
@@ -162,16 +165,34 @@ fn spawn(execution: &Execution<'_>, guarded: bool) -> io::Result<(Streams, Proce
     command.env_clear().envs(execution.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
+    let merged = if execution.merged { Some(merge(&mut command)?) } else { None };
+    #[cfg(unix)]
     command.process_group(0);
     let mut child = command.spawn()?;
+    // The pipe of both outputs must stay open in the program only.
+    drop(command);
     let group = Group::of(&child);
     let streams = Streams {
         input: child.stdin.take().map(|pipe| Box::new(pipe) as Input),
         output: child.stdout.take().map(|pipe| Box::new(pipe) as Output),
         errors: child.stderr.take().map(|pipe| Box::new(pipe) as Output),
     };
+    #[cfg(unix)]
+    let streams = match merged {
+        Some(output) => Streams { output: Some(output), errors: None, ..streams },
+        None => streams,
+    };
     let guard = guarded.then(|| Guard::of(&group));
     Ok((streams, Process::Direct { _guard: guard, child, group: Some(group) }))
+}
+
+/// Gives a program one pipe for both outputs. Returns the host's end.
+#[cfg(unix)]
+fn merge(command: &mut Command) -> io::Result<Output> {
+    let (output, written) = io::pipe()?;
+    command.stdout(written.try_clone()?).stderr(written);
+    let output = tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?;
+    Ok(Box::new(output) as Output)
 }
 
 impl Running {
@@ -238,7 +259,7 @@ mod supervised {
     }
 
     pub(super) fn begin(execution: &Execution<'_>, supervisor: &SupervisorCommand) -> io::Result<(Streams, Process)> {
-        let Execution { program, name, arguments, folder, environment } = execution;
+        let Execution { program, name, arguments, folder, environment, merged } = execution;
         let (mut own, other) = UnixStream::pair()?;
         let mut command = Command::new(&supervisor.program);
         command.args(&supervisor.arguments).arg("--").arg(program).arg(name).args(*arguments);
@@ -251,7 +272,8 @@ mod supervised {
         drop(command);
 
         let (input, output, errors) = (io::pipe()?, io::pipe()?, io::pipe()?);
-        send_streams(&own, [input.0.as_fd(), output.1.as_fd(), errors.1.as_fd()])?;
+        let written = if *merged { &output.1 } else { &errors.1 };
+        send_streams(&own, [input.0.as_fd(), output.1.as_fd(), written.as_fd()])?;
         drop((input.0, output.1, errors.1));
         own.set_read_timeout(Some(START))?;
         let leader = started(&mut own)?;

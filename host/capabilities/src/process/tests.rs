@@ -84,7 +84,7 @@ impl Fixture {
     /// Runs a shell script.
     async fn shell(&self, script: &str, input: &[u8], time: Duration) -> Exit {
         let order = Order { input: input.to_vec(), ..order("sh", &["-c", script]) };
-        run(self.find(self.grant(&["sh"]), order).unwrap(), time).await.unwrap()
+        run(self.find(self.grant(&["sh"]), order).unwrap(), time, None).await.unwrap()
     }
 }
 
@@ -97,6 +97,7 @@ pub(super) fn order(program: &str, arguments: &[&str]) -> Order {
         folder: String::new(),
         input: Vec::new(),
         background: false,
+        merged: false,
     }
 }
 
@@ -213,7 +214,7 @@ async fn arguments_and_input_arrive_unchanged() {
     let arguments = ["a\nb", "; touch evil", "$(touch evil)", "*", "", "-rf", "ü"];
     fixture.script("bin/tool", "for each; do printf '<%s>' \"$each\"; done; cat; echo oops >&2; exit 7");
     let order = Order { input: b"said\0so".to_vec(), ..order("tool", &arguments) };
-    let exit = run(fixture.find(fixture.grant(&["tool"]), order).unwrap(), LONG).await.unwrap();
+    let exit = run(fixture.find(fixture.grant(&["tool"]), order).unwrap(), LONG, None).await.unwrap();
     let expected = "<a\nb><; touch evil><$(touch evil)><*><><-rf><ü>said\0so";
     assert_eq!(String::from_utf8(exit.output).unwrap(), expected);
     assert_eq!((exit.end, exit.errors.as_slice(), exit.truncated), (End::Exited(7), b"oops\n".as_slice(), false));
@@ -224,7 +225,7 @@ async fn arguments_and_input_arrive_unchanged() {
 async fn the_environment_is_small_and_has_no_key() {
     let fixture = Fixture::new();
     let mut run_ = fixture.find(fixture.grant(&["env"]), order("env", &[])).unwrap();
-    let exit = run(run_.clone(), LONG).await.unwrap();
+    let exit = run(run_.clone(), LONG, None).await.unwrap();
     let text = String::from_utf8(exit.output).unwrap();
     let mut names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
     names.sort_unstable();
@@ -234,7 +235,7 @@ async fn the_environment_is_small_and_has_no_key() {
     let path = text.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
     assert!(std::env::split_paths(path).all(|folder| folder.is_absolute()), "{path}");
     run_.environment.clear();
-    assert_eq!(run(run_, LONG).await.unwrap().output, b"", "the program got the host's environment");
+    assert_eq!(run(run_, LONG, None).await.unwrap().output, b"", "the program got the host's environment");
 }
 
 #[tokio::test]
@@ -316,6 +317,33 @@ async fn a_file_that_cannot_be_executed_is_reported() {
     fs::write(fixture.at("bin/broken"), "#!/nowhere/at/all\n").unwrap();
     fs::set_permissions(fixture.at("bin/broken"), fs::Permissions::from_mode(0o755)).unwrap();
     let found = fixture.find(fixture.grant(&["broken"]), order("broken", &[])).unwrap();
-    let error = run(found, LONG).await.unwrap_err();
+    let error = run(found, LONG, None).await.unwrap_err();
     assert_eq!((error.kind, error.code.as_str()), (FaultKind::Unavailable, "not-started"));
+}
+
+#[tokio::test]
+async fn both_outputs_share_a_pipe_in_the_order_of_the_writes() {
+    let fixture = Fixture::new();
+    let order = Order { merged: true, ..order("sh", &["-c", "echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 5"]) };
+    let exit = run(fixture.find(fixture.grant(&["sh"]), order).unwrap(), LONG, None).await.unwrap();
+    assert_eq!(
+        (exit.end, exit.output.as_slice(), exit.errors.as_slice()),
+        (End::Exited(5), &b"1\n2\n3\n4\n"[..], &b""[..])
+    );
+}
+
+#[tokio::test]
+async fn the_last_line_is_shown_while_a_program_runs() {
+    let fixture = Fixture::new();
+    let script = "echo one; echo two; while [ ! -e shown ]; do sleep 0.05; done; echo three";
+    let found = fixture.find(fixture.grant(&["sh"]), order("sh", &["-c", script])).unwrap();
+    let (lines, file) = (Arc::<std::sync::Mutex<Vec<String>>>::default(), fixture.at("work/shown"));
+    let shown = Arc::clone(&lines);
+    let show = Box::new(move |line: &str| {
+        shown.lock().unwrap().push(line.to_owned());
+        fs::write(&file, "").unwrap();
+    });
+    let exit = run(found, LONG, Some(show)).await.unwrap();
+    assert_eq!(exit.output, b"one\ntwo\nthree\n");
+    assert_eq!(lines.lock().unwrap()[0], "two");
 }

@@ -66,7 +66,16 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
                 let program = bounded(&run.program, word);
                 let variables = if run.variables.is_empty() { "without variables" } else { "with these variables" };
                 let until = if run.pinned { ", until the file changes" } else { "" };
-                format!("every run of {program} by this plugin, with any arguments and input, {variables}{until}")
+                match run.exact {
+                    true => {
+                        format!("exactly this command of {program} in this folder, by this plugin, {variables}{until}")
+                    }
+                    false => {
+                        format!(
+                            "every run of {program} by this plugin, with any arguments and input, {variables}{until}"
+                        )
+                    }
+                }
             },
         ),
         Subject::File(change) => (
@@ -255,6 +264,7 @@ mod tests {
             inherited: Vec::new(),
             pinned: false,
             background: false,
+            exact: false,
         };
         let subject = Subject::Program(Box::new(run));
         Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
@@ -277,6 +287,17 @@ mod tests {
                 "  session and always allow every run of git by this plugin, with any arguments and input, without variables",
             ]
         );
+    }
+
+    #[test]
+    fn the_answers_of_a_shell_are_for_the_command_that_is_shown() {
+        let mut question = run("bash", &["-c", "cargo test"], b"");
+        let Subject::Program(run) = &mut question.subject else { panic!("a program") };
+        run.exact = true;
+        let shown = lines(&question);
+        assert_eq!(shown[1], r#"  command  bash -c "cargo test""#);
+        let scope = "exactly this command of bash in this folder, by this plugin, without variables";
+        assert_eq!(shown.last().map(String::as_str), Some(format!("  session and always allow {scope}").as_str()));
     }
 
     #[test]

@@ -93,6 +93,11 @@ fn every_text_of_a_tool_and_a_skill_counts() {
     };
     let (used, notice) = tools(vec![tool(10), tool(100 << 10)]);
     assert_eq!((used.len(), used[0].extra.len(), used[0].schema.extra.len()), (1, 0, 0));
+    let limit = |value: String| (TIME_LIMIT.to_owned(), value);
+    let asking = |extra: &[(String, String)]| tools(vec![Tool { extra: extra.to_vec(), ..tool(0) }]).0.remove(0).extra;
+    let once = limit("600000".to_owned());
+    assert_eq!(asking(&[("x".to_owned(), String::new()), once.clone(), once.clone()]), [once]);
+    assert_eq!(asking(&[limit("9".repeat(MIB))]), []);
     assert!(notice.unwrap().contains("only the first 1 are used"));
     let skill = |tags: usize| Skill {
         name: "s".to_owned(),

@@ -7,6 +7,8 @@ use crate::context::{Context, Logged};
 use crate::limits::Limit;
 use crate::services::Level;
 
+/// The most bytes of a line that shows progress.
+pub(super) const PROGRESS: usize = 200;
 /// The most bytes of a log line.
 const LINE: usize = 16 << 10;
 /// The most bytes that one call of `random.bytes` returns.
@@ -46,7 +48,7 @@ impl imported::task::Host for Context {
     }
 
     async fn progress(&mut self, text: String) {
-        let line = beginning(text.lines().next().unwrap_or_default(), 200);
+        let line = beginning(text.lines().next().unwrap_or_default(), PROGRESS);
         if self.call.log(line.len()) == Logged::Kept {
             self.services.reporter.progress(line);
         }
@@ -91,6 +93,6 @@ impl Context {
 }
 
 /// The beginning of a text, at most this many bytes.
-fn beginning(text: &str, bytes: usize) -> &str {
+pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

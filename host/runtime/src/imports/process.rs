@@ -1,19 +1,31 @@
 //! The import `process`: granted programs, each start approved by the user.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_bindings::imported;
-use hermes_capabilities::process::{self, Background, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run};
+use hermes_capabilities::process::{
+    self, Background, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run, ShowLine,
+};
 use imported::process as wit;
 use imported::types::Error;
 
 use crate::context::{Context, margin};
 use crate::convert::fault;
 use crate::error::{Fault, FaultKind};
+use crate::imports::basics::{PROGRESS, beginning};
 use crate::services::Refusal;
 
 /// The most time it takes to end a program and to read its last output.
 const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
+
+/// The keys of `command.extra` that the contract's README defines.
+const MERGE_ERRORS: &str = "merge-errors";
+const SHOW_OUTPUT: &str = "show-output";
+
+fn is_set(command: &wit::Command, key: &str) -> bool {
+    command.extra.iter().any(|(name, value)| name == key && value == "true")
+}
 
 impl Context {
     fn programs(&self) -> Result<Programs, Fault> {
@@ -23,8 +35,9 @@ impl Context {
     /// Finds a program and asks the user.
     async fn approved(&mut self, command: wit::Command, background: bool) -> Result<Run, Fault> {
         let programs = self.programs()?;
+        let merged = is_set(&command, MERGE_ERRORS);
         let wit::Command { program, arguments, environment, root, folder, input, .. } = command;
-        let order = Order { program, arguments, environment, root, folder, input, background };
+        let order = Order { program, arguments, environment, root, folder, input, background, merged };
         let finder = programs.clone();
         let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
         // Otherwise a plugin could repeat a refused question without end.
@@ -42,12 +55,16 @@ impl Context {
 
     async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
         let wanted = command.timeout_ms;
+        let show = is_set(&command, SHOW_OUTPUT).then(|| {
+            let reporter = Arc::clone(&self.services.reporter);
+            Box::new(move |line: &str| reporter.progress(beginning(line, PROGRESS))) as ShowLine
+        });
         let run = self.approved(command, false).await?;
         // The program must have ended, and the plugin have its answer, before the call's own time is up.
         let left = self.call.time_left();
         let most = left.saturating_sub(margin(left) + SHUTDOWN);
         let time = wanted.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
-        self.call.bounded(process::run(run, time)).await
+        self.call.bounded(process::run(run, time, show)).await
     }
 
     async fn start_program(&mut self, command: wit::Command) -> Result<ProgramId, Fault> {
