@@ -1,11 +1,13 @@
-//! The tools `read_file`, `write_file` and `search_files`, in the folder where the session began.
+//! The tools `read_file`, `write_file`, `patch` and `search_files`, in the folder where the session began.
 //!
 //! The host restricts every path to that folder. This plugin adapts the output to models: numbered lines in pages, answers
 //! that say how to continue, and errors that suggest an alternative.
 
+mod patch;
 mod path;
 mod read;
 mod search;
+mod text;
 mod write;
 
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
@@ -31,6 +33,7 @@ impl Tools for Files {
         Ok(vec![
             reader("read_file", &read::description(), read::parameters()),
             tool("write_file", write::DESCRIPTION, write::parameters()).effect(Effect::Writes),
+            tool("patch", patch::DESCRIPTION, patch::parameters()).effect(Effect::Writes),
             reader("search_files", search::DESCRIPTION, search::parameters()),
         ])
     }
@@ -39,6 +42,7 @@ impl Tools for Files {
         let answer = match invocation.name.as_str() {
             "read_file" => read::run(&invocation.parse()?),
             "write_file" => write::run(&invocation.parse()?),
+            "patch" => patch::run(&invocation.parse()?),
             "search_files" => search::run(&invocation.parse()?),
             _ => Err(invocation.unknown()),
         };
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_write_file_has_effects_and_runs_alone_each_time() {
+    fn tools_that_write_have_effects_and_run_alone_each_time() {
         let catalog = Files.catalog().unwrap();
         let traits: Vec<_> = catalog
             .iter()
@@ -110,6 +114,7 @@ mod tests {
             [
                 ("read_file", Effect::Reads, true, true),
                 ("write_file", Effect::Writes, false, false),
+                ("patch", Effect::Writes, false, false),
                 ("search_files", Effect::Reads, true, true),
             ]
         );

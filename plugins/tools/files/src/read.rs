@@ -4,7 +4,7 @@ use hermes_plugin::{Error, files};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{count, number, parameters as schema, path};
+use crate::{ROOT, count, number, parameters as schema, path};
 
 const LINES: u64 = 500;
 const MOST_LINES: u64 = 2_000;
@@ -14,6 +14,8 @@ const LINE: usize = 2_000;
 const PAGE: usize = 100_000;
 /// Bytes per read: the host's maximum, because it may look at the whole file each time.
 const SLICE: u32 = 8 << 20;
+/// The most bytes of a file that is read at once.
+pub(crate) const MAX_WHOLE: u32 = SLICE;
 /// Files up to this many bytes are read to the end, to count their lines.
 const COUNTED: u64 = 64 << 20;
 
@@ -61,6 +63,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
             return page.show(&path, slice.total, ended);
         }
     }
+}
+
+/// Reads a file of at most [`MAX_WHOLE`] bytes without showing it to the model. The host counts a file as read if it was read from
+/// its beginning to its end; read in this order, it asks the user before the file is lost.
+pub(crate) fn peek(path: &str) -> Result<files::Slice, Error> {
+    let rest = files::read(ROOT, path, 1, SLICE)?;
+    let mut first = files::read(ROOT, path, 0, 1)?;
+    if rest.version != first.version {
+        return Err(Error::conflict(format!("{path} changed while it was read: try again")));
+    }
+    first.content.extend(rest.content);
+    Ok(first)
 }
 
 /// Builds a page while the file's bytes arrive.

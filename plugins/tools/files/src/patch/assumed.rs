@@ -1,0 +1,131 @@
+//! What a change assumed, and the errors of one that was not found.
+
+use std::fmt;
+
+use hermes_plugin::Error;
+
+use super::matching::{self, Leniency};
+use crate::text::{Encoding, REPLACEMENT, Text, lines};
+
+/// Places that an error names.
+const PLACES: usize = 8;
+/// Characters that an error shows of a line.
+const QUOTED: usize = 120;
+
+/// What was assumed in order to find the places of a change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Assumed(Vec<String>);
+
+impl Assumed {
+    pub(super) fn add(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.0.contains(&what) {
+            self.0.push(what);
+        }
+    }
+
+    pub(super) fn typography(&mut self) {
+        self.add("typographic quotes, dashes and spaces equal plain ones, and � a byte that is not UTF-8");
+    }
+
+    pub(super) fn forgiven(&mut self, what: Leniency) {
+        if what.line_ends {
+            self.add("whitespace at line ends does not matter");
+        }
+        if what.indentation {
+            self.add("the indentation is that of the file, also for new lines");
+        }
+        if what.typography {
+            self.typography();
+        }
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        for what in other.0 {
+            self.add(what);
+        }
+    }
+}
+
+impl fmt::Display for Assumed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(out, "[not found as written, so assumed: {}]", self.0.join("; "))
+        }
+    }
+}
+
+/// `at lines 3, 7 and 9`.
+pub(super) fn places(found: impl ExactSizeIterator<Item = usize>) -> String {
+    let left = found.len().saturating_sub(PLACES);
+    let mut numbers: Vec<String> = found.take(PLACES).map(|line| line.to_string()).collect();
+    if left > 0 {
+        numbers.push(format!("{left} more"));
+    }
+    match numbers.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("at lines {} and {last}", rest.join(", ")),
+        _ => format!("at line {}", numbers.concat()),
+    }
+}
+
+/// The error for lines that are not in the file: where they would almost be, and what is different there.
+pub(super) fn not_found(path: &str, text: &Text, what: &str, wanted: &[&str]) -> Error {
+    let all = lines(&text.content);
+    let quote = |line: &str| {
+        let line = text.shown(line);
+        match line.char_indices().nth(QUOTED) {
+            Some((cut, _)) => format!("`{}…`", &line[..cut]),
+            None => format!("`{line}`"),
+        }
+    };
+    let numbered =
+        |line: &&str| line.trim_start().split_once('|').is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+    let message = if !wanted.is_empty() && wanted.iter().all(numbered) {
+        format!("{what} is not in {path}: give the lines without the line numbers of read_file")
+    } else {
+        match matching::nearest(&all, wanted) {
+            Some((at, length)) if length < wanted.len() => {
+                let (from, to) = (at + 1, at + length);
+                let near =
+                    if from == to { format!("line {from} matches") } else { format!("lines {from} to {to} match") };
+                let differs = match all.get(at + length) {
+                    Some(line) => format!("line {} has {}", to + 1, quote(line.text)),
+                    None => "the file ends there".to_owned(),
+                };
+                format!(
+                    "{what} is not in {path}: {near} its beginning, then {differs} where {what} has {}. Read the file again",
+                    quote(wanted[length])
+                )
+            }
+            // Equal but for indentation that contradicts itself, or not as whole lines.
+            Some((at, _)) => format!(
+                "{what} is not in {path} as written, though line {} is similar: {}. Read the file again",
+                at + 1,
+                quote(all[at].text)
+            ),
+            None => {
+                let first = wanted.iter().find(|line| !line.trim().is_empty()).copied().unwrap_or_default();
+                format!("{what} is not in {path}: no line of {path} is {}. Read the file again", quote(first))
+            }
+        }
+    };
+    Error::invalid(message).with_code("not-found")
+}
+
+/// Puts back the bytes for which `new` has a �, in the order in which `old` has them.
+pub(super) fn with_bytes(path: &str, text: &Text, old: &str, new: &str) -> Result<String, Error> {
+    if text.encoding == Encoding::Utf8 || !new.contains(REPLACEMENT) {
+        return Ok(new.to_owned());
+    }
+    let bytes: Vec<char> = old.chars().filter(|letter| !letter.is_ascii()).collect();
+    if bytes.len() != new.matches(REPLACEMENT).count() {
+        return Err(Error::invalid(format!(
+            "new text for {path} contains �, which stands for a byte that is not UTF-8 and cannot be written: keep as many as \
+             the replaced text has, or choose a part without them"
+        )));
+    }
+    let mut bytes = bytes.into_iter();
+    Ok(new.chars().map(|letter| if letter == REPLACEMENT { bytes.next().unwrap_or(letter) } else { letter }).collect())
+}

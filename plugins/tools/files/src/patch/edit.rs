@@ -1,0 +1,107 @@
+//! A change of a file as replaced parts of its text, and how it is shown.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffTag};
+
+use crate::count;
+use crate::text::{Text, lines};
+
+/// Lines of a file's change that are shown.
+const SHOWN: usize = 60;
+/// Characters that are shown of a line.
+const LINE: usize = 200;
+/// Unchanged lines that are shown before and after a change.
+const CONTEXT: usize = 1;
+/// After this time a larger part than necessary is shown as changed.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A part of a text, in bytes, and what takes its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Edit {
+    pub(super) part: Range<usize>,
+    pub(super) new: String,
+}
+
+/// The text after edits that are in order and do not overlap.
+pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
+    let mut changed = String::with_capacity(text.len());
+    let mut from = 0;
+    for edit in edits {
+        changed.push_str(&text[from..edit.part.start]);
+        changed.push_str(&edit.new);
+        from = edit.part.end;
+    }
+    changed.push_str(&text[from..]);
+    changed
+}
+
+/// What a change did to the lines of a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Shown {
+    pub(super) added: usize,
+    pub(super) removed: usize,
+    pub(super) diff: String,
+}
+
+/// Compares two versions of a file.
+pub(crate) fn show(before: &Text, after: &str) -> Shown {
+    let ends = |text| lines(text).iter().map(|line| (line.text.to_owned(), line.end)).collect::<Vec<_>>();
+    let (old, new) = (ends(&before.content), ends(after));
+    let ops = similar::capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + PATIENCE));
+    let mut shown = Shown::default();
+    let mut rows: Vec<String> = Vec::new();
+    for group in similar::group_diff_ops(ops, CONTEXT) {
+        if !rows.is_empty() {
+            rows.push("…".to_owned());
+        }
+        for op in group {
+            let kept = op.tag() == DiffTag::Equal;
+            let gone = if kept { 0..0 } else { op.old_range() };
+            shown.removed += gone.len();
+            shown.added += if kept { 0 } else { op.new_range().len() };
+            rows.extend(gone.map(|at| row('-', at, &before.shown(&old[at].0))));
+            let mark = if kept { ' ' } else { '+' };
+            rows.extend(op.new_range().map(|at| row(mark, at, &before.shown(&new[at].0))));
+        }
+    }
+    let left = rows.len().saturating_sub(SHOWN);
+    if left > 0 {
+        rows.truncate(SHOWN);
+        rows.push(format!("… [{} more]", count(left as u64, "line")));
+    }
+    shown.diff = rows.join("\n");
+    shown
+}
+
+fn row(mark: char, at: usize, text: &str) -> String {
+    let number = at + 1;
+    match text.char_indices().nth(LINE) {
+        Some((cut, _)) => format!("{mark}{number}|{}…", &text[..cut]),
+        None => format!("{mark}{number}|{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_by_its_lines_and_their_neighbours() {
+        let before = Text::new("a\nb\nc\nd\ne\nf\ng\n".to_owned());
+        let shown = show(&before, "a\nB\nBB\nc\nd\ne\nf\n");
+        assert_eq!(shown.diff, " 1|a\n-2|b\n+2|B\n+3|BB\n 4|c\n…\n 7|f\n-7|g");
+        assert_eq!((shown.added, shown.removed), (2, 2));
+        assert_eq!(show(&before, &before.content), Shown::default());
+        assert_eq!(show(&Text::new("a\n".into()), "a").diff, "-1|a\n+1|a", "the line end is a change, too");
+    }
+
+    #[test]
+    fn a_long_change_is_cut() {
+        let shown = show(&Text::new(String::new()), &"x\n".repeat(SHOWN + 5));
+        assert!(shown.diff.ends_with("\n… [5 lines more]") && shown.added == SHOWN + 5, "{}", shown.diff);
+        let shown = show(&Text::new(String::new()), &"€".repeat(LINE + 1));
+        assert_eq!(shown.diff, format!("+1|{}…", "€".repeat(LINE)));
+    }
+}
