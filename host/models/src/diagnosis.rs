@@ -87,6 +87,10 @@ impl Diagnose for ModelError {
                 codes::STALLED,
                 Fix::words("try again").or("check the server").or("allow a longer silence with model.silence_timeout"),
             ),
+            // The limit of such a request is not a setting.
+            Self::Late { .. } => {
+                (codes::STALLED, Fix::words("try again: a model may have to be loaded first").or("check the server"))
+            }
             Self::Cut { .. } => (codes::CUT, Fix::words("try again")),
             Self::TooManyCalls { .. } => {
                 (codes::TOO_MANY_CALLS, Fix::words("ask for the work in smaller steps").or(Action::ChooseAnotherModel))
@@ -278,6 +282,7 @@ mod tests {
             ModelError::Server { host: host(), status, message: text() },
             ModelError::Moved { url: host(), to: "there".into() },
             ModelError::Stalled { host: host(), seconds: 1 },
+            ModelError::Late { host: host(), seconds: 1 },
             ModelError::Cut { host: host(), why: text(), partial: String::new() },
             ModelError::Malformed { host: host(), why: text() },
             ModelError::TooManyCalls { host: host(), most: 256 },

@@ -141,6 +141,14 @@ pub enum ModelError {
         /// How long we waited.
         seconds: u64,
     },
+    /// A request with a limit of its own has no whole answer in time.
+    #[error("{host} gave no whole answer within {seconds} s")]
+    Late {
+        /// Who did not answer.
+        host: String,
+        /// The limit.
+        seconds: u64,
+    },
     /// The reply broke off. No call in it may run.
     #[error("the reply of {host} broke off: {why}")]
     Cut {
@@ -185,6 +193,7 @@ impl ModelError {
             | Self::Server { .. }
             | Self::Moved { .. }
             | Self::Stalled { .. }
+            | Self::Late { .. }
             | Self::Cut { .. }
             | Self::Malformed { .. } => true,
             Self::TooLong { .. } | Self::Refused { .. } | Self::BadRequest { .. } | Self::TooManyCalls { .. } => false,
@@ -200,6 +209,7 @@ impl ModelError {
                 | Self::RateLimited { .. }
                 | Self::Server { .. }
                 | Self::Stalled { .. }
+                | Self::Late { .. }
                 | Self::Cut { .. }
         )
     }

@@ -30,8 +30,12 @@ pub struct Trial {
 ///
 /// # Errors
 ///
-/// Every [`ModelError`]; [`ModelError::Stalled`] if there is no whole answer within a minute.
+/// Every [`ModelError`]; [`ModelError::Late`] if there is no whole answer within a minute.
 pub async fn try_route(route: &Route, logins: &Logins) -> Result<Trial, ModelError> {
+    try_within(PATIENCE, route, logins).await
+}
+
+async fn try_within(patience: Duration, route: &Route, logins: &Logins) -> Result<Trial, ModelError> {
     let provider = connect(route, logins)?;
     let style = provider.style();
     let prefix = Prefix::new(style, "[]", System::plain("You answer in one word."));
@@ -49,10 +53,33 @@ pub async fn try_route(route: &Route, logins: &Logins) -> Result<Trial, ModelErr
     };
     let begun = Instant::now();
     let mut unseen = |_: crate::Delta<'_>| {};
-    let answered = tokio::time::timeout(PATIENCE, provider.attempt(&request, &mut unseen)).await;
-    let reply = answered.map_err(|_| ModelError::Stalled {
+    let answered = tokio::time::timeout(patience, provider.attempt(&request, &mut unseen)).await;
+    let reply = answered.map_err(|_| ModelError::Late {
         host: route.base_url.as_ref().and_then(providers::host).unwrap_or_default(),
-        seconds: PATIENCE.as_secs(),
+        seconds: patience.as_secs(),
     })??;
     Ok(Trial { text: reply.text, model: reply.model, usage: reply.usage, took: begun.elapsed() })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use hermes_diagnostic::Diagnose as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_silent_server_names_the_limit_and_no_setting_that_does_not_count() {
+        // Connections are accepted by the system, and nobody answers.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut route = Route::offline();
+        route.base_url = Some(format!("http://{}/v1", silent.local_addr().unwrap()).parse().unwrap());
+        route.model.provider = "custom".to_owned();
+        assert!(!route.is_offline());
+        let logins = Logins::new("/nonexistent/auth.json".into());
+        let error = try_within(Duration::from_secs(1), &route, &logins).await.unwrap_err();
+        assert!(error.to_string().ends_with("gave no whole answer within 1 s"), "{error}");
+        let said = error.diagnose().to_string();
+        assert!(said.contains("try again") && !said.contains("silence_timeout"), "{said}");
+    }
 }
