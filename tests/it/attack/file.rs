@@ -190,6 +190,39 @@ fn a_file_that_changed_after_the_reading_is_read_again() {
     assert_eq!(fs::read_to_string(own.workspace().join("notes")).unwrap(), "the user works too");
 }
 
+fn patch(text: &str) -> (&'static str, Value) {
+    ("patch", json!({ "mode": "patch", "patch": text }))
+}
+
+#[test]
+fn a_patch_that_is_refused_for_one_file_leaves_all_as_they_were() {
+    let server = model_that_calls(vec![
+        patch("*** Update File: a.txt\n-one\n+1\n*** Add File: new/b.txt\n+b\n*** Add File: .envrc\n+evil"),
+        patch("*** Update File: a.txt\n-one\n+1\n*** Delete File: unread.txt"),
+        patch("*** Update File: a.txt\n-one\n+1\n*** Update File: .git/config\n-x\n+y"),
+        patch("*** Update File: a.txt\n-one\n+1\n*** Add File: new/b.txt\n+b"),
+        ("patch", json!({ "path": "a.txt", "old_string": "two", "new_string": "zwei" })),
+    ]);
+    let home = Home::with(&server);
+    let before = "\u{feff}one\r\ntwo";
+    home.write_workspace("a.txt", before);
+    home.write_workspace("unread.txt", "months of work\n");
+    let git = Command::new("git").current_dir(home.workspace()).args(["init", "-q"]).status().unwrap();
+    assert!(git.success());
+    fs::write(home.workspace().join(".git/config"), "x\n").unwrap();
+    unattended(&home);
+    let results = results(&server);
+    assert!(results[0].contains("needs the user's approval") && results[0].contains("were restored"), "{results:?}");
+    assert!(results[1].contains("has not read") && results[1].contains("were restored"), "{results:?}");
+    assert!(results[2].contains("git's own files") && results[2].contains("were restored"), "{results:?}");
+    // The first three left no trace, so the fourth finds what was there.
+    assert_eq!(results[3], "patched a.txt (+1 -1)\n-1|one\n+1|1\n 2|two\ncreated new/b.txt (+1)");
+    assert_eq!(results[4], "patched a.txt (+1 -1)\n 1|1\n-2|two\n+2|zwei");
+    assert_eq!(fs::read_to_string(home.workspace().join("a.txt")).unwrap(), "\u{feff}1\r\nzwei");
+    assert_eq!(fs::read_to_string(home.workspace().join("unread.txt")).unwrap(), "months of work\n");
+    assert!(!home.workspace().join(".envrc").exists());
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn the_variables_of_a_process_are_not_a_file_of_the_workspace() {
