@@ -1,7 +1,7 @@
 //! Applies events to a snapshot.
 
 use crate::event::{Event, EventKind};
-use crate::snapshot::{OpenQuestion, RunningCall, Snapshot};
+use crate::snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
 
 impl Snapshot {
     /// Updates the state with an event.
@@ -35,7 +35,14 @@ impl Snapshot {
                     self.running.remove(at);
                 }
             }
-            EventKind::TurnEnded { .. } => {
+            EventKind::Used { model, usage, elapsed_ms } => {
+                self.counted = Some(CountedReply { model: model.clone(), usage: *usage, elapsed_ms: *elapsed_ms });
+            }
+            EventKind::StatusChanged { status } | EventKind::CompressionEnded { status, .. } => {
+                self.status = Some(status.clone());
+            }
+            EventKind::TurnEnded { status, .. } => {
+                self.status = Some(status.clone());
                 self.turn = None;
                 self.running.clear();
                 self.clear_reply();
@@ -50,12 +57,9 @@ impl Snapshot {
             | EventKind::StepStarted { .. }
             | EventKind::Thinking
             | EventKind::CallForming { .. }
-            | EventKind::Used { .. }
-            | EventKind::StatusChanged { .. }
             | EventKind::Compacted { .. }
             | EventKind::Steered { .. }
             | EventKind::CompressionStarted
-            | EventKind::CompressionEnded { .. }
             | EventKind::CompressionPreviewed { .. }
             | EventKind::PromptRebuilt { .. }
             | EventKind::Branched { .. }

@@ -98,5 +98,5 @@ pub use questions::Attendance;
 pub use serving::{ModelChain, ModelRests, ServedModel};
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
-pub use snapshot::{OpenQuestion, RunningCall, Snapshot};
+pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
 pub use toolbox::unusable;

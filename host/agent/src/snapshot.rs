@@ -1,8 +1,9 @@
 //! The state of a session for a front end that missed events.
 
-use hermes_conversation::{MessageId, Model};
+use hermes_conversation::{MessageId, Model, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::event::Status;
 use crate::id::{CallId, QuestionId, TurnNumber};
 use crate::query::Query;
 
@@ -25,8 +26,25 @@ pub struct Snapshot {
     pub running: Vec<RunningCall>,
     /// The open questions, oldest first.
     pub questions: Vec<OpenQuestion>,
+    /// The numbers of the status line, once an event contained them.
+    #[serde(default)]
+    pub status: Option<Status>,
+    /// The newest reply whose tokens the provider has counted.
+    #[serde(default)]
+    pub counted: Option<CountedReply>,
     /// Whether the session was closed.
     pub ended: bool,
+}
+
+/// What the provider counted for a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedReply {
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// The tokens.
+    pub usage: Usage,
+    /// The time from the request to the end of the reply in milliseconds.
+    pub elapsed_ms: u64,
 }
 
 /// A running tool call.

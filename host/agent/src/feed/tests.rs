@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use hermes_conversation::Usage;
 use proptest::prelude::*;
 
 use super::*;
@@ -167,7 +168,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn kind(seed: u8) -> EventKind {
     let question = QuestionId(u64::from(seed / 16));
-    match seed % 9 {
+    match seed % 11 {
         0 => EventKind::TurnStarted,
         1 => EventKind::ReplyDone,
         2 => EventKind::ToolStarted { name: "t".to_owned(), arguments: "{}".to_owned() },
@@ -176,6 +177,8 @@ fn kind(seed: u8) -> EventKind {
         5 => EventKind::Asked { question, query: Query::Text { text: "?".to_owned(), choices: Vec::new() } },
         6 => EventKind::Closed { question, how: QuestionEnd::Answered },
         7 => EventKind::Reasoning { text: seed.to_string() },
+        8 => EventKind::Used { model: "m".to_owned(), usage: Usage::default(), elapsed_ms: u64::from(seed) },
+        9 => EventKind::StatusChanged { status: Status { prompt_tokens: u32::from(seed), ..Status::default() } },
         _ => text(&seed.to_string()),
     }
 }
