@@ -98,8 +98,8 @@ fn a_request_that_was_interrupted_does_not_hide_that_the_cache_expired() {
     let home = Home::with_anthropic(&server);
     home.write_workspace("AGENTS.md", "Count every ferry that comes in.\n".repeat(400));
     let say = |minute: usize, text: &str| {
-        let arguments = ["-z", text, "--continue"];
-        let arguments = if minute == 0 { &arguments[..2] } else { &arguments };
+        let arguments = ["--stream-json", "-z", text, "--continue"];
+        let arguments = if minute == 0 { &arguments[..3] } else { &arguments };
         home.hermes(arguments).at(&workday::moment(minute))
     };
     say(0, "One.").run().success();

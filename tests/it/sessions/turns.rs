@@ -12,7 +12,7 @@ const ANSWER: &str = "The harbour office closes at five.";
 fn an_answer_is_shown_while_it_streams() {
     let server = Server::scripted([Reply::text(ANSWER).hang_after(3)]);
     let home = Home::with(&server);
-    let running = home.hermes(&["-z", "When does the office close?"]).spawn();
+    let running = home.hermes(&["chat", "-q", "When does the office close?"]).spawn();
     // The server holds back the rest, so this output was streamed.
     running.wait_for_stdout("The harb");
     running.kill();
