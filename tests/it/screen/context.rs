@@ -72,7 +72,7 @@ fn hermes_context_works_while_another_process_holds_the_session() {
     });
     let home = planner::home(&server, json!({}));
     home.hermes(&["-z", "one"]).run().success();
-    let holder = home.hermes(&["-z", "two", "--continue"]).spawn();
+    let holder = home.hermes(&["-z", "two", "--continue", "--stream-json"]).spawn();
     holder.wait_for_stdout("Never");
 
     let refused = home.hermes(&["-z", "three", "--continue"]).run().refused().exits(7);

@@ -122,7 +122,7 @@ fn first_half(own: Provider) -> Vec<Turn> {
                 Reply::calls([snap("c1"), read("c2", "notes.txt")]).saying("I look.").thinking(own.thought(2)),
                 Reply::text("Both are fine."),
             ],
-            "I look.\nBoth are fine.\n",
+            "Both are fine.\n",
         ),
         turn("Blink.", [Reply::calls([blink("c3")]), Reply::text("Nothing came.")], "Nothing came.\n"),
         turn(
