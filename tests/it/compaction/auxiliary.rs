@@ -328,7 +328,7 @@ fn a_window_that_a_summary_model_names_is_kept_for_later_sessions() {
     let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
     assert!(doctor.stdout.contains("window of 2,500 tokens, as the provider said; then"), "{doctor}");
 
-    // The configuration decides, and the difference is told once.
+    // The configured window applies. The user is told once that the provider named a smaller one.
     let mut wide = section;
     wide["context_length"] = json!(50_000);
     home.set("auxiliary.compression", wide);

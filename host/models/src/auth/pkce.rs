@@ -63,7 +63,7 @@ pub(super) async fn log_in(
     patience: Duration,
     on_step: OnStep<'_>,
 ) -> Result<Tokens, LoginError> {
-    let proof = Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))?;
+    let proof = prove(client)?;
     let redirect = listen(client, &browser.redirect_url).await?;
     let url = redirect.url().clone();
     let page = page(client, &browser.authorize_url, &url, &proof);
@@ -84,7 +84,7 @@ pub(super) async fn get_key(
     patience: Duration,
     on_step: OnStep<'_>,
 ) -> Result<Tokens, LoginError> {
-    let proof = Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))?;
+    let proof = prove(client)?;
     let mut back = browser.redirect_url.clone();
     back.set_path(&format!("{}/{}", back.path().trim_end_matches('/'), proof.state));
     let redirect = listen(client, &back).await?;
@@ -109,6 +109,10 @@ pub(super) async fn get_key(
         return answer.key().map_err(|why| failed(&why));
     }
     Err(refusal(client, &answer, &unsaid))
+}
+
+fn prove(client: &LoginClient) -> Result<Proof, LoginError> {
+    Proof::new().map_err(|why| client.failed(format!("the system gives no random numbers: {why}")))
 }
 
 async fn listen(client: &LoginClient, url: &Url) -> Result<Redirect, LoginError> {
