@@ -4,3 +4,4 @@ mod alias;
 mod breakpoints;
 mod causes;
 mod prefix;
+mod warming;

@@ -135,7 +135,7 @@ impl Unpaid {
 }
 
 /// The asker of requests that no plugin makes.
-const HOST: &str = "hermes";
+pub(crate) const HOST: &str = "hermes";
 
 /// Answers the model requests of a session's plugins. Clones share everything but the plugin.
 #[derive(Clone)]

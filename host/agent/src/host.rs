@@ -40,6 +40,8 @@ pub struct Settings {
     pub ephemeral: Ephemeral,
     /// The requested lifetime of cached prefixes.
     pub cache_ttl: TtlChoice,
+    /// The most that requests which only keep a prefix cached may cost within 24 hours, in US dollars.
+    pub warming: f64,
     /// The list prices of models.
     pub prices: Prices,
     /// The clock.

@@ -65,6 +65,7 @@ mod stop;
 mod thinking;
 mod toolbox;
 mod turn;
+mod warming;
 
 pub use approval::Approvals;
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};
@@ -100,3 +101,4 @@ pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
 pub use toolbox::unusable;
+pub use warming::WARMING;

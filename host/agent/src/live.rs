@@ -5,6 +5,7 @@ pub(crate) mod log;
 pub(crate) mod plugins;
 pub(crate) mod prefix;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use hermes_conversation::MessageId;
@@ -21,7 +22,7 @@ use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::RunningPlugins;
 use crate::live::prefix::SessionPrefix;
-use crate::{kept_results, memory_extras};
+use crate::{kept_results, memory_extras, warming};
 
 /// How long plugins may take to finish background work.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -135,6 +136,18 @@ impl Live {
         self.plugins.deliveries.is_working()
             || self.compaction.compactor.is_preparing()
             || self.compaction.compactor.is_proposing()
+    }
+
+    /// Keeps what the provider has cached of the session, until the future is dropped.
+    pub(crate) async fn keep_warm(&mut self, host: &Host) -> Infallible {
+        let SessionPrefix { frozen, outgoing, .. } = &mut self.prefix;
+        warming::keep_warm(host, &self.log, frozen, outgoing).await
+    }
+
+    /// Whether a request will keep the session in the provider's cache, if the user stays away.
+    pub(crate) fn is_kept_warm(&self) -> bool {
+        let SessionPrefix { frozen, outgoing, .. } = &self.prefix;
+        outgoing.warm_at(frozen, &self.log.journal, self.log.clock.now()).is_some()
     }
 
     /// Lets memory providers care for their stores. Dropping the future interrupts it.

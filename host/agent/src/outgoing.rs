@@ -5,6 +5,7 @@
 
 mod built;
 mod recorded;
+mod warmth;
 
 use std::time::Duration;
 
@@ -18,11 +19,13 @@ use hermes_session_store::{Frozen, RequestRecord, Session, SessionStore};
 
 use self::built::{Built, ShownLog};
 use self::recorded::{Recorded, last_request};
+use self::warmth::{DAY_MS, Warmth};
 use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::serving::ServedModel;
+use crate::warming::WARMING;
 
 /// Pauses of the last sixty days decide the lifetime of what is cached, of at most this many requests.
 const HABITS_MS: u64 = 60 * 86_400_000;
@@ -46,6 +49,8 @@ pub(crate) struct RequestSettings {
     pub(crate) since: u64,
     /// The list prices.
     pub(crate) prices: Prices,
+    /// The most that warmings may cost within 24 hours, in US dollars.
+    pub(crate) warming: f64,
 }
 
 impl RequestSettings {
@@ -64,6 +69,7 @@ impl RequestSettings {
             window: host.chain.window(),
             since: host.settings.clock.now().saturating_sub(HABITS_MS),
             prices: host.settings.prices.clone(),
+            warming: host.settings.warming,
         }
     }
 
@@ -91,22 +97,28 @@ impl RequestSettings {
         self.ttl.duration()
     }
 
-    /// Learns from the requests of all sessions to the same model. `None` if there is nothing to choose: the user wants one
-    /// lifetime, the route takes no marks, or the prices do not say that an hour costs more.
-    async fn lifetimes(&self, store: &dyn SessionStore) -> Result<Option<Lifetimes>, AgentError> {
-        let price = self.prices.of(&self.model.provider, &self.model.name);
+    /// Learns from the requests of all sessions to the same model: how long to cache, and whether warming pays. Each is `None` if there
+    /// is nothing to choose: the route takes no marks, the user has decided, or the prices do not say what it would cost.
+    async fn habits(&self, store: &dyn SessionStore) -> Result<(Option<Lifetimes>, Option<Warmth>), AgentError> {
+        let price = self.prices.of(&self.model.provider, &self.model.name).filter(|_| self.style.marks != Marks::None);
         let is_dearer = price.is_some_and(|price| price.cache_write_1h > price.cache_write);
-        if self.choice != TtlChoice::Auto || self.style.marks == Marks::None || !is_dearer {
-            return Ok(None);
+        let mut lifetimes = (self.choice == TtlChoice::Auto && is_dearer).then(|| Lifetimes::new(price, self.window));
+        let mut warmth = price.filter(|_| self.warming > 0.0).map(|price| Warmth::new(price, self.warming));
+        if lifetimes.is_none() && warmth.is_none() {
+            return Ok((None, None));
         }
-        let mut lifetimes = Lifetimes::new(price, self.window);
         for passed in store.requests_since(&self.record(), self.since, MOST_HABITS).await? {
             let estimate = passed.bytes as f64 / BYTES_PER_TOKEN as f64;
             let tokens = passed.input.filter(|input| *input > 0).map_or(estimate, f64::from);
             let asked = Asked { session: passed.session.as_str(), at_ms: passed.sent_at, tokens };
-            lifetimes.passed(&asked, known_ttl(passed.cache_ttl.as_deref()));
+            if let Some(lifetimes) = &mut lifetimes {
+                lifetimes.passed(&asked, known_ttl(passed.cache_ttl.as_deref()));
+            }
+            if let Some(warmth) = &mut warmth {
+                warmth.sent(passed.session.as_str(), passed.sent_at);
+            }
         }
-        Ok(Some(lifetimes))
+        Ok((lifetimes, warmth))
     }
 }
 
@@ -128,6 +140,8 @@ struct PreviousRequest {
     view: ViewId,
     ephemeral: Option<String>,
     sent_at: u64,
+    /// When the provider last read it from its cache: then, or at a warming.
+    used_at: u64,
     /// The lifetime of what it wrote to the cache.
     ttl: Ttl,
     /// The model that answered, if the reply named another one than was asked.
@@ -149,6 +163,9 @@ enum Bytes {
 pub(crate) struct PendingRequest {
     /// Its row without a report.
     pub(crate) record: RequestRecord,
+    /// The time since the previous request.
+    pause: Duration,
+    /// The time since the provider last used what it cached of the previous request.
     elapsed: Duration,
 }
 
@@ -158,6 +175,10 @@ pub(crate) struct Outgoing {
     terms: RequestSettings,
     /// Chooses the lifetime of each request, if there is a choice.
     lifetimes: Option<Lifetimes>,
+    /// Decides about warmings, if there may be any.
+    warmth: Option<Warmth>,
+    /// What the warmings of the last pause cost and saved, until the user is told.
+    kept_warm: Option<String>,
     built: Built,
     before: Option<PreviousRequest>,
     /// Whether the provider ever reported cache use.
@@ -175,7 +196,7 @@ impl Outgoing {
         frozen: &Frozen,
         journal: &Journal,
     ) -> Result<Self, AgentError> {
-        let lifetimes = terms.lifetimes(store).await?;
+        let (lifetimes, warmth) = terms.habits(store).await?;
         if let Some(last) = lifetimes.as_ref().and_then(|lifetimes| lifetimes.last(session.id.as_str())) {
             terms.ttl = last;
         }
@@ -199,7 +220,20 @@ impl Outgoing {
         let sent = before.as_ref().is_some_and(|before| matches!(before.bytes, Bytes::Prefix { .. }));
         let known_repairs = if sent { built.rendering.repairs() } else { Repairs::default() };
         let session = session.id.clone();
-        Ok(Self { session, terms, lifetimes, built, before, reports_cache, known_repairs })
+        let mut outgoing =
+            Self { session, terms, lifetimes, warmth, kept_warm: None, built, before, reports_cache, known_repairs };
+        outgoing.recall_warmings(store).await?;
+        Ok(outgoing)
+    }
+
+    /// Counts the warmings that other processes sent.
+    async fn recall_warmings(&mut self, store: &dyn SessionStore) -> Result<(), AgentError> {
+        if self.lifetimes.is_some() || self.warmth.is_some() {
+            let since = (self.terms.since + HABITS_MS).saturating_sub(DAY_MS);
+            let rows = store.auxiliary_since(WARMING.0, WARMING.1, since).await?;
+            self.restore_warmings(&rows);
+        }
+        Ok(())
     }
 
     /// Adds new messages, or rebuilds everything after a change of view or prompt.
@@ -236,10 +270,10 @@ impl Outgoing {
         let view = journal.stored_view();
         let shown = ShownLog::of(&journal.conversation(), &view.view);
         let anew = Built::new(store, &terms, frozen, shown, view).await?;
-        self.lifetimes = terms.lifetimes(store).await?;
+        (self.lifetimes, self.warmth) = terms.habits(store).await?;
         self.replace(anew);
         (self.terms, self.reports_cache) = (terms, reports_cache);
-        Ok(())
+        self.recall_warmings(store).await
     }
 
     /// Replaces all bytes, and keeps those of the previous request.
@@ -288,6 +322,9 @@ impl Outgoing {
             let asked = Asked { session: self.session.as_str(), at_ms: now, tokens: bytes * per_byte };
             self.terms.ttl = lifetimes.choose(&asked);
         }
+        if let Some(warmth) = &mut self.warmth {
+            warmth.sent(self.session.as_str(), now);
+        }
     }
 
     /// Compares the next request with the previous one, and begins its ledger entry.
@@ -327,7 +364,10 @@ impl Outgoing {
                 ledger::compare(Some(&before), &sent, &suspects)
             }
         };
-        let elapsed = self.before.as_ref().map_or(0, |before| now.saturating_sub(before.sent_at));
+        let since = |then: fn(&PreviousRequest) -> u64| {
+            Duration::from_millis(self.before.as_ref().map_or(0, |before| now.saturating_sub(then(before))))
+        };
+        let (pause, elapsed) = (since(|before| before.sent_at), since(|before| before.used_at));
         let record = RequestRecord {
             sent_at: now,
             prompt: self.built.prompt,
@@ -344,7 +384,7 @@ impl Outgoing {
             payloads_dropped: self.built.payloads.dropped,
             ..self.terms.record()
         };
-        PendingRequest { record, elapsed: Duration::from_millis(elapsed) }
+        PendingRequest { record, pause, elapsed }
     }
 
     /// Completes the ledger entry of a request with the provider's report. `answered` is the model that the reply names.
@@ -356,7 +396,7 @@ impl Outgoing {
     ) -> RequestRecord {
         /// A server can send a name of any length.
         const LONGEST_NAME: usize = 200;
-        let PendingRequest { mut record, elapsed } = pending;
+        let PendingRequest { mut record, pause, elapsed } = pending;
         let answered = answered.map(|name| one_line_within(name, LONGEST_NAME));
         record.answered_by = answered.filter(|name| !name.is_empty() && *name != record.model);
         let before = self.before.as_ref().and_then(|before| before.usage);
@@ -384,6 +424,7 @@ impl Outgoing {
             }
         }
         record.usage = usage;
+        self.end_pause(pause > kept, usage.as_ref());
         self.before = Some(PreviousRequest {
             bytes: Bytes::Prefix { length: self.built.prefix.bytes().len(), messages: self.built.prefix.messages() },
             tools: self.built.prefix.tools_len(),
@@ -392,6 +433,7 @@ impl Outgoing {
             view: self.built.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            used_at: record.sent_at,
             ttl: self.terms.ttl,
             answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.
@@ -430,7 +472,7 @@ impl Outgoing {
             (price.cache_read / price.input, write_price(&price, self.terms.ttl) / price.input)
         });
         let lifetime = u64::try_from(self.terms.lifetime().as_millis()).unwrap_or(u64::MAX);
-        let kept = self.before.as_ref().map(|before| (before, before.sent_at.saturating_add(lifetime)));
+        let kept = self.before.as_ref().map(|before| (before, before.used_at.saturating_add(lifetime)));
         let warm = kept.filter(|(before, until)| *until > now && before.identity == self.terms.identity());
         let anew = frozen.number != self.built.prompt || journal.stored_view().id != self.built.view;
         let is_other_model = self.before.as_ref().is_some_and(|before| before.identity != self.terms.identity());

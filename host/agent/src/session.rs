@@ -22,6 +22,8 @@ mod rewind_tests;
 mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod warming_tests;
 
 pub use handle::{SessionHandle, SessionRules};
 

@@ -479,6 +479,9 @@ async fn complete_request(
     answered: Option<&str>,
 ) {
     let record = live.prefix.outgoing.finish_request(pending, usage, answered);
+    if let Some(line) = live.prefix.outgoing.take_kept_warm() {
+        live.front.feed.notice(line);
+    }
     if let Err(error) = host.store.complete_request(&live.log.session, &record).await {
         tracing::warn!(%error, "a request was not completed in the ledger");
     }

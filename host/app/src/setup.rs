@@ -238,6 +238,7 @@ impl Setup {
             },
             ephemeral: ephemeral::read(&self.config, &self.environment)?,
             cache_ttl: self.cache_ttl()?,
+            warming: settings.prompt_caching.warming.get(),
             prices: self.prices().0,
             clock: self.clock()?,
             tool_owners: settings.plugins.tools.clone(),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use hermes_agent::Ephemeral;
+use hermes_agent::{Ephemeral, WARMING};
 use hermes_conversation::tokens;
-use hermes_models::Prices;
+use hermes_models::{Prices, Ttl, warming_saved};
 use hermes_prompt::ledger::Cause;
-use hermes_store::{RequestRecord, Session, SessionError, Store, StoreError};
+use hermes_store::{AuxiliaryRecord, RequestRecord, Session, SessionError, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::bars;
@@ -24,8 +24,9 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
     let (store, session) = find(&setup, id)?;
     let requests = store.requests(&session.id)?;
     let prices = setup.prices().0;
+    let warmings = Warmings::of(&store, &session, &requests, &prices)?;
     if json {
-        print(&text::json(&as_json(&session, &requests, &prices)))?;
+        print(&text::json(&as_json(&session, &requests, &warmings, &prices)))?;
         return Ok(ExitCode::SUCCESS);
     }
     if requests.is_empty() {
@@ -33,8 +34,41 @@ pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<Exit
         console.note(&format!("session {id} has sent no requests yet; `hermes cache ID` shows another session"));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&table(&session, &requests, &prices, console))?;
+    print(&table(&session, &requests, &warmings, &prices, console))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The requests that only kept a session in the provider's cache.
+#[derive(Debug, Default, PartialEq)]
+struct Warmings {
+    count: u64,
+    /// US dollars, of those with a known price.
+    cost: f64,
+    /// US dollars that the requests after long pauses would have cost more.
+    saved: f64,
+}
+
+impl Warmings {
+    fn of(store: &Store, session: &Session, requests: &[RequestRecord], prices: &Prices) -> Result<Self, StoreError> {
+        let since = requests.first().map_or(0, |first| first.sent_at);
+        let all = store.auxiliary_since(WARMING.0, WARMING.1, since)?;
+        let own = all.into_iter().filter(|(of, _)| *of == session.id);
+        Ok(Self::between(requests, &own.map(|(_, row)| row).collect::<Vec<_>>(), prices))
+    }
+
+    fn between(requests: &[RequestRecord], rows: &[AuxiliaryRecord], prices: &Prices) -> Self {
+        let cost = rows.iter().filter_map(|row| row.cost).sum();
+        let saved = requests.windows(2).filter_map(|pair| {
+            let [before, after] = pair else { return None };
+            let is_between = |row: &AuxiliaryRecord| (before.sent_at..after.sent_at).contains(&row.sent_at);
+            let ttl: Ttl = before.cache_ttl.as_deref()?.parse().ok()?;
+            let outlived = u128::from(after.sent_at.saturating_sub(before.sent_at)) > ttl.duration().as_millis();
+            let price = prices.of_reply(&after.provider, &after.model, after.answered_by.as_deref())?;
+            let read = after.usage.filter(|_| outlived && rows.iter().any(is_between))?.cache_read;
+            Some(warming_saved(read, &price, ttl))
+        });
+        Self { count: rows.len() as u64, cost, saved: saved.sum() }
+    }
 }
 
 /// The session of an id or its beginning. Without one, the newest session of this folder, else the newest of all.
@@ -93,7 +127,7 @@ fn is_break(request: &RequestRecord) -> bool {
     request.cause.as_deref().is_some_and(|cause| cause != Cause::FirstRequest.as_str())
 }
 
-fn as_json(session: &Session, requests: &[RequestRecord], prices: &Prices) -> Value {
+fn as_json(session: &Session, requests: &[RequestRecord], warmings: &Warmings, prices: &Prices) -> Value {
     let rows: Vec<Value> = requests
         .iter()
         .map(|request| {
@@ -132,11 +166,18 @@ fn as_json(session: &Session, requests: &[RequestRecord], prices: &Prices) -> Va
         "cost": sum(requests, |request| request.cost),
         "saved": sum(requests, |request| request.saved),
         "lost": sum(requests, |request| request.lost),
+        "warming": {"requests": warmings.count, "cost": warmings.cost, "saved": warmings.saved},
         "prices_as_of": prices.as_of(),
     })
 }
 
-fn table(session: &Session, requests: &[RequestRecord], prices: &Prices, console: Console) -> String {
+fn table(
+    session: &Session,
+    requests: &[RequestRecord],
+    warmings: &Warmings,
+    prices: &Prices,
+    console: Console,
+) -> String {
     let mut out = format!("session {}\n\n", session.id);
     let head = format!(
         "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
@@ -148,6 +189,13 @@ fn table(session: &Session, requests: &[RequestRecord], prices: &Prices, console
     }
     out.push('\n');
     out.push_str(&totals(requests, &prices.as_of()));
+    if warmings.count > 0 {
+        let (requests, cost) = (text::counted(warmings.count, "request"), dollars(warmings.cost));
+        out.push_str(&format!(
+            "kept warm during pauses by {requests}: cost {cost}, saved {}\n",
+            dollars(warmings.saved)
+        ));
+    }
     out.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
     out.push_str("bytes: size of tools and messages; read: tokens that the provider read from its cache\n");
     out
@@ -282,6 +330,33 @@ mod tests {
         assert!(totals.starts_with("2 requests, 0 breaks; 50.0%"), "{totals}");
         assert!(totals.contains("cost unknown"), "{totals}");
         assert!(!totals.contains("answered by"), "{totals}");
+    }
+
+    #[test]
+    fn warmings_save_what_a_request_after_a_long_pause_reads() {
+        let minute = |minute: u64| minute * 60_000;
+        let sent = |at, ttl: &str, cache_read| RequestRecord {
+            sent_at: minute(at),
+            provider: "anthropic".into(),
+            model: "claude-sonnet-4-5".into(),
+            cache_ttl: Some(ttl.into()),
+            usage: Some(Usage { input: 100_000, cache_read, ..Usage::default() }),
+            ..RequestRecord::default()
+        };
+        let warming = |at| AuxiliaryRecord { sent_at: minute(at), cost: Some(0.03), ..AuxiliaryRecord::default() };
+        let saved = |requests: &[RequestRecord], rows: &[AuxiliaryRecord]| {
+            Warmings::between(requests, rows, &Prices::built_in()).saved
+        };
+        let pause = |to| [sent(0, "5m", 0), sent(to, "5m", 100_000)];
+        let rows = [warming(4)];
+        // $3.75 for writing a million tokens, $0.30 for reading them.
+        assert!((saved(&pause(8), &rows) - 0.345).abs() < 1e-9);
+        assert_eq!(saved(&pause(5), &rows), 0.0, "nothing had expired");
+        assert_eq!(saved(&pause(8), &[]), 0.0, "something else kept it");
+        assert_eq!(saved(&[sent(0, "5m", 0), sent(20, "5m", 0)], &rows), 0.0, "it was lost nevertheless");
+        assert_eq!(saved(&[sent(0, "1h", 0), sent(20, "5m", 100_000)], &rows), 0.0, "an hour had not passed");
+        let all = Warmings::between(&pause(20), &[warming(4), warming(8)], &Prices::built_in());
+        assert_eq!((all.count, all.cost), (2, 0.06));
     }
 
     #[test]

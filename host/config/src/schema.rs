@@ -167,7 +167,10 @@ pub(crate) fn describe(schema: &Value) -> String {
             (Some(least), Some(most)) => format!("a whole number from {least} to {most}"),
             (least, _) => format!("a whole number, at least {}", least.unwrap_or_default()),
         },
-        Some("number") => "a number above 0 and up to 1".to_owned(),
+        Some("number") => match bound("minimum") {
+            Some(least) => format!("a number, at least {least}"),
+            None => "a number above 0 and up to 1".to_owned(),
+        },
         Some("array") => match schema.get("items") {
             Some(items) if is_text(items) => "a list of strings".to_owned(),
             _ => "a list of sections".to_owned(),

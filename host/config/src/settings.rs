@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
-pub use values::{Entries, Hint, HintParts, PluginSection, ReasoningEffort, Share, WhileBusy, Whole};
+pub use values::{Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, Share, WhileBusy, Whole};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -249,16 +249,18 @@ impl Default for PromptSection {
 }
 
 /// `prompt_caching`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PromptCachingSection {
     /// How long providers cache a prefix: `5m`, `1h`, or `auto`: by your pauses so far and by the prices.
     pub cache_ttl: String,
+    /// The most that requests may cost within 24 hours, in US dollars, whose only purpose is to keep your conversation in the provider's cache during pauses and long tools. They are sent only where your pauses so far say that they pay. 0 sends none.
+    pub warming: Dollars,
 }
 
 impl Default for PromptCachingSection {
     fn default() -> Self {
-        Self { cache_ttl: "auto".to_owned() }
+        Self { cache_ttl: "auto".to_owned(), warming: Dollars::NONE }
     }
 }
 

@@ -4,9 +4,9 @@
 //! are as far apart as in the recording. The provider charges in the dearest way that its documentation allows: what is cached
 //! for five minutes does not count as cached for an hour, so a switch to an hour writes all of it again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use hermes_models::{Asked, Lifetimes, Price, Ttl};
+use hermes_models::{Asked, Lifetimes, Pauses, Price, Ttl, Waiting, WarmingLimits, warming_cost};
 use serde::Serialize;
 
 use crate::figures;
@@ -164,7 +164,51 @@ impl Week {
             hours += u64::from(ttl == Ttl::OneHour);
             ttl
         });
-        Bill { five_minutes: fixed(Ttl::FiveMinutes), one_hour: fixed(Ttl::OneHour), policy, hours }
+        let (warming, warmings) = self.warmed(price);
+        Bill { five_minutes: fixed(Ttl::FiveMinutes), one_hour: fixed(Ttl::OneHour), policy, hours, warming, warmings }
+    }
+
+    /// The cost with the policy and with warmings, and the number of these. A conversation that was left is warmed too, as if it
+    /// stayed open.
+    fn warmed(&self, price: &Price) -> (Cost, u64) {
+        let limits = WarmingLimits { per_pause: WarmingLimits::PER_PAUSE, per_day: WarmingLimits::PER_DAY };
+        let mut lifetimes = Lifetimes::new(Some(*price), self.window);
+        let mut pauses = Pauses::default();
+        let mut caches: HashMap<&str, Held> = HashMap::new();
+        let mut open: HashMap<&str, Open<'_>> = HashMap::new();
+        // When the warmings of the last 24 hours were, and what they cost.
+        let mut spent: VecDeque<(u64, f64)> = VecDeque::new();
+        let (mut cost, mut warmings) = (Cost::default(), 0);
+        let ends = self.requests.last().map(|last| last.at_ms + DAY_MS);
+        for (until, sent) in
+            self.requests.iter().map(|sent| (sent.at_ms, Some(sent))).chain(ends.map(|end| (end, None)))
+        {
+            while let Some((session, at_ms)) = next_warming(&open, until) {
+                let Some(waits) = open.get_mut(session) else { break };
+                let repeated = Sent { at_ms, ..waits.sent.clone() };
+                let each = warming_cost(repeated.tokens, price);
+                while spent.front().is_some_and(|(at, _)| at + DAY_MS <= at_ms) {
+                    spent.pop_front();
+                }
+                spent.push_back((at_ms, each));
+                let read = caches.entry(session).or_default().serve(&repeated, waits.ttl, self.fixed);
+                cost.add(&repeated, read, waits.ttl, price);
+                cost.total += price.output / 1e6;
+                lifetimes.warmed(session, at_ms);
+                warmings += 1;
+                waits.warmed += 1;
+                waits.next = pauses.warm_at(&waits.waiting(at_ms, &spent), price, &limits);
+            }
+            let Some(sent) = sent else { break };
+            let ttl = lifetimes.choose(&Asked { session: &sent.session, at_ms: sent.at_ms, tokens: sent.tokens });
+            pauses.sent(&sent.session, sent.at_ms);
+            let read = caches.entry(&sent.session).or_default().serve(sent, ttl, self.fixed);
+            cost.add(sent, read, ttl, price);
+            let mut waits = Open { sent, ttl, warmed: 0, next: None };
+            waits.next = pauses.warm_at(&waits.waiting(sent.at_ms, &spent), price, &limits);
+            open.insert(&sent.session, waits);
+        }
+        (cost, warmings)
     }
 
     fn cost(&self, price: &Price, mut ttl: impl FnMut(&Sent) -> Ttl) -> Cost {
@@ -173,14 +217,38 @@ impl Week {
         for sent in &self.requests {
             let ttl = ttl(sent);
             let read = caches.entry(&sent.session).or_default().serve(sent, ttl, self.fixed);
-            let written = sent.tokens - read;
-            let write = if ttl == Ttl::OneHour { price.cache_write_1h } else { price.cache_write };
-            cost.read += read;
-            cost.written += written;
-            cost.total += (read * price.cache_read + written * write) / 1e6;
+            cost.add(sent, read, ttl, price);
         }
         cost
     }
+}
+
+/// The last request of a conversation, which may be warmed.
+struct Open<'a> {
+    sent: &'a Sent,
+    ttl: Ttl,
+    warmed: u32,
+    next: Option<u64>,
+}
+
+impl Open<'_> {
+    fn waiting(&self, used_at_ms: u64, spent: &VecDeque<(u64, f64)>) -> Waiting<'_> {
+        let recent = spent.iter().filter(|(at, _)| at + DAY_MS > used_at_ms);
+        Waiting {
+            session: &self.sent.session,
+            tokens: self.sent.tokens,
+            ttl: self.ttl,
+            used_at_ms,
+            warmed: self.warmed,
+            spent: recent.map(|(_, cost)| cost).sum(),
+        }
+    }
+}
+
+/// The conversation whose warming comes first, and when, if that is before a moment.
+fn next_warming<'a>(open: &HashMap<&'a str, Open<'_>>, until: u64) -> Option<(&'a str, u64)> {
+    let due = open.iter().filter_map(|(session, waits)| Some((*session, waits.next?)));
+    due.filter(|(_, at)| *at < until).min_by_key(|(session, at)| (*at, *session))
 }
 
 fn pick(dice: &mut Dice, pattern: &Pattern) -> f64 {
@@ -205,6 +273,16 @@ pub struct Cost {
     pub total: f64,
 }
 
+impl Cost {
+    fn add(&mut self, sent: &Sent, read: f64, ttl: Ttl, price: &Price) {
+        let written = sent.tokens - read;
+        let write = if ttl == Ttl::OneHour { price.cache_write_1h } else { price.cache_write };
+        self.read += read;
+        self.written += written;
+        self.total += (read * price.cache_read + written * write) / 1e6;
+    }
+}
+
 /// What a week costs with each choice of lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bill {
@@ -216,12 +294,21 @@ pub struct Bill {
     pub policy: Cost,
     /// Requests for which the policy chose an hour.
     pub hours: u64,
+    /// With the policy, and with warmings where they pay by the pauses before.
+    pub warming: Cost,
+    /// The number of warmings.
+    pub warmings: u64,
 }
 
 impl Bill {
     /// By how much the policy is dearer than the better fixed lifetime; negative if it is cheaper.
     pub fn regret(&self) -> f64 {
         self.policy.total / self.five_minutes.total.min(self.one_hour.total) - 1.0
+    }
+
+    /// By how much the policy is dearer with warmings than without; negative if it is cheaper.
+    pub fn of_warming(&self) -> f64 {
+        self.warming.total / self.policy.total - 1.0
     }
 }
 

@@ -62,6 +62,7 @@ mod usage;
 #[cfg(test)]
 mod vectors;
 mod vision;
+mod warming;
 mod window;
 mod wire;
 
@@ -93,6 +94,7 @@ pub use secret::{Secret, redact};
 pub use style::{ApiMode, Marks, Style};
 pub use trial::{Trial, try_route};
 pub use vision::sees_images;
+pub use warming::{Pauses, Waiting, WarmingLimits, warming_cost, warming_saved};
 pub use window::LEAST_WINDOW;
 pub use wire::{Dialect, body, chat::tools_json};
 
@@ -231,6 +233,11 @@ pub trait Provider: Send + Sync {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
         self.complete(request, on_delta).await
+    }
+
+    /// Whether the same request with a smaller cap on output reads the same from the provider's cache.
+    fn can_cap(&self, _request: &Request<'_>) -> bool {
+        true
     }
 
     /// What a model can do with an effort.

@@ -63,6 +63,8 @@ impl Habits {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at_ms: u64,
+    /// When it was last read from the cache, by the request itself or by a warming.
+    used_ms: u64,
     tokens: f64,
     ttl: Ttl,
 }
@@ -123,15 +125,22 @@ impl Lifetimes {
         let ttl = match (known, last) {
             (Some(known), _) => known,
             (None, Some(last))
-                if last.ttl == Ttl::FiveMinutes && within(&last, now, last.ttl) && !is_compacted(asked, &last) =>
+                if last.ttl == Ttl::FiveMinutes && is_alive(&last, now) && !is_compacted(asked, &last) =>
             {
                 last.ttl
             }
             _ => self.best(asked.tokens),
         };
-        self.last.insert(asked.session.to_owned(), Last { at_ms: now, tokens: asked.tokens, ttl });
+        self.last.insert(asked.session.to_owned(), Last { at_ms: now, used_ms: now, tokens: asked.tokens, ttl });
         self.open.insert(asked.session.to_owned());
         ttl
+    }
+
+    /// Notes that a warming read the last request of a conversation from the cache, which keeps it for another lifetime.
+    pub fn warmed(&mut self, session: &str, at_ms: u64) {
+        if let Some(last) = self.last.get_mut(session) {
+            last.used_ms = last.used_ms.max(at_ms);
+        }
     }
 
     /// The lifetime that was chosen for the last request of a conversation.
@@ -177,6 +186,11 @@ impl Lifetimes {
 /// Whether most of a conversation is new. A smaller loss is an edit or a rewind, or a difference between estimates.
 fn is_compacted(asked: &Asked<'_>, last: &Last) -> bool {
     asked.tokens < last.tokens * 0.75
+}
+
+/// Whether the provider still keeps what the last request marked.
+fn is_alive(last: &Last, now: u64) -> bool {
+    u128::from(now.saturating_sub(last.used_ms)) <= last.ttl.duration().as_millis()
 }
 
 fn within(last: &Last, now: u64, ttl: Ttl) -> bool {
@@ -259,6 +273,21 @@ mod tests {
             assert_eq!(ask(&mut lifetimes, 1, None), Some(Ttl::FiveMinutes));
             assert_eq!(ask(&mut lifetimes, 21, known), known);
             assert_eq!(ask(&mut lifetimes, 22, None), next);
+        }
+    }
+
+    #[test]
+    fn what_a_warming_kept_is_not_written_again_for_an_hour() {
+        for (warmed, expected) in [(None, Ttl::OneHour), (Some(4), Ttl::OneHour), (Some(16), Ttl::FiveMinutes)] {
+            let mut lifetimes = Lifetimes::new(Some(PRICE), 200_000);
+            let ask = |lifetimes: &mut Lifetimes, minute: u64| {
+                lifetimes.choose(&Asked { session: "s", at_ms: minute * 60_000, tokens: 20_000.0 })
+            };
+            assert_eq!(ask(&mut lifetimes, 1), Ttl::FiveMinutes);
+            if let Some(minute) = warmed {
+                lifetimes.warmed("s", minute * 60_000);
+            }
+            assert_eq!(ask(&mut lifetimes, 20), expected, "{warmed:?}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! A provider reads a request in this order, whatever the order of its keys. So the common bytes of two requests are what its
 //! cache can reuse. The bytes only grow; the closing brackets are added when a body is written.
 
+use std::borrow::Cow;
+
 use hermes_conversation::{Role, Shown};
 
 use crate::{Breakpoints, Marks, ModelError, Style};
@@ -141,6 +143,9 @@ pub enum Place {
 struct Entry {
     end: usize,
     mark: Option<usize>,
+    /// The values of the prefix that ends with this message.
+    open: Option<Role>,
+    unreasoned: bool,
 }
 
 /// Offsets that were found while the system prompt was written.
@@ -255,12 +260,34 @@ impl Prefix {
         };
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(&message.bytes);
-        self.entries.push(Entry { end: self.bytes.len(), mark: message.mark.map(|mark| begin + mark) });
+        self.entries.push(Entry {
+            end: self.bytes.len(),
+            mark: message.mark.map(|mark| begin + mark),
+            open: self.open,
+            unreasoned: self.unreasoned,
+        });
     }
 
     /// Whether the list of chat completions, which begins with the system message, has nothing in it yet.
     fn is_list_empty(&self) -> bool {
         self.bytes.last() == Some(&b'[')
+    }
+
+    /// The prefix that ends after this many messages: at least one, and at most all.
+    pub fn until(&self, messages: usize) -> Cow<'_, Self> {
+        let Some(last) = messages.checked_sub(1).and_then(|last| self.entries.get(last)) else {
+            return Cow::Borrowed(self);
+        };
+        if messages == self.entries.len() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            bytes: self.bytes[..last.end].to_vec(),
+            entries: self.entries[..messages].to_vec(),
+            open: last.open,
+            unreasoned: last.unreasoned,
+            ..*self
+        })
     }
 
     /// The style in which it is written.

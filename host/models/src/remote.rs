@@ -94,6 +94,10 @@ impl Provider for Remote {
         self.ask(request, on_delta, Persistence::Brief).await
     }
 
+    fn can_cap(&self, request: &Request<'_>) -> bool {
+        self.style.mode.format().can_cap(request, &self.dialect)
+    }
+
     fn thinking(&self, model: &str, effort: Effort) -> Thinking {
         let dial = self.style.mode.format().dial(model, &self.dialect);
         dial.map_or(Thinking::Unknown, |dial| dial.thinking(effort))

@@ -170,6 +170,14 @@ pub trait SessionStore: Send + Sync {
     /// Removes such a request that no provider took.
     async fn withdraw_auxiliary(&self, id: &SessionId, number: u64) -> Result<(), StoreError>;
 
+    /// The requests of all sessions that a plugin made for a task since a moment, oldest first.
+    async fn auxiliary_since(
+        &self,
+        plugin: &str,
+        task: &str,
+        since: u64,
+    ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, StoreError>;
+
     /// All requests of a session, oldest first, without those of a parent.
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError>;
 

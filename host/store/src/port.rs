@@ -262,6 +262,16 @@ impl SessionStore for SqliteSessions {
         self.run(move |store| store.withdraw_auxiliary(&id, number)).await
     }
 
+    async fn auxiliary_since(
+        &self,
+        plugin: &str,
+        task: &str,
+        since: u64,
+    ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, PortError> {
+        let (plugin, task) = (plugin.to_owned(), task.to_owned());
+        self.glance(move |store| store.auxiliary_since(&plugin, &task, since)).await
+    }
+
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, PortError> {
         let id = id.clone();
         self.run(move |store| store.requests(&id)).await

@@ -95,6 +95,37 @@ impl Store {
         })
     }
 
+    /// The requests of all sessions that a plugin made for a task since a moment, oldest first.
+    pub fn auxiliary_since(
+        &self,
+        plugin: &str,
+        task: &str,
+        since: u64,
+    ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, StoreError> {
+        self.read(|connection| {
+            let sql = "SELECT session_id, plugin, task, sent_at, provider, model, input_tokens, output_tokens, \
+                       cache_read_tokens, cache_write_tokens, cost, id, answered_by FROM auxiliary_requests \
+                       WHERE sent_at >= ?1 AND plugin = ?2 AND task = ?3 ORDER BY sent_at";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![since.cast_signed(), plugin, task], |row| {
+                let UsageRow { session, plugin, task, sent_at, provider, model, usage, cost } = from_row(row)?;
+                let record = AuxiliaryRecord {
+                    number: row.get::<_, i64>(11)?.cast_unsigned(),
+                    plugin: plugin.unwrap_or_default(),
+                    task: task.unwrap_or_default(),
+                    sent_at,
+                    provider,
+                    model,
+                    answered_by: row.get(12)?,
+                    usage,
+                    cost,
+                };
+                Ok((session, record))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// What requests used since a moment, oldest first: those of one session, or of all.
     pub fn usage(&self, since: u64, session: Option<&SessionId>) -> Result<Vec<UsageRow>, StoreError> {
         let session = session.map(SessionId::as_str);
@@ -186,6 +217,10 @@ mod tests {
         store.withdraw_auxiliary(&one, refused).unwrap();
         let rows = store.usage(0, Some(&one)).unwrap();
         assert_eq!((rows.len(), rows[1].usage, rows[1].cost), (2, usage(3), Some(0.1)));
+        let of = |task: &str, since| store.auxiliary_since("compressor", task, since).unwrap();
+        let expected = AuxiliaryRecord { number, usage: usage(3), cost: Some(0.1), ..asked };
+        assert_eq!(of("compression", 6), [(one.clone(), expected)]);
+        assert_eq!((of("compression", 7), of("other", 0)), (Vec::new(), Vec::new()));
         store.delete(&[one], false).unwrap();
         assert_eq!(store.usage(0, None).unwrap().len(), 1);
     }

@@ -630,6 +630,23 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
+    async fn auxiliary_since(
+        &self,
+        plugin: &str,
+        task: &str,
+        since: u64,
+    ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, StoreError> {
+        let state = self.state();
+        let is_wanted = |row: &&AuxiliaryRecord| row.plugin == plugin && row.task == task && row.sent_at >= since;
+        let rows = state.sessions.iter().flat_map(|entry| {
+            let rows = entry.auxiliary.iter().filter(is_wanted);
+            rows.map(|row| (entry.session.id.clone(), row.clone()))
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|(_, row)| row.sent_at);
+        Ok(rows)
+    }
+
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError> {
         Ok(self.state().entry(id)?.requests.clone())
     }

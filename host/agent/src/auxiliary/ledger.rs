@@ -38,17 +38,28 @@ impl AuxiliaryLedger {
         record
     }
 
-    /// Completes the row of a request. `answered` is the model that the reply names.
-    pub(crate) async fn complete(&self, mut record: AuxiliaryRecord, usage: Option<Usage>, answered: &str) {
+    /// Completes the row of a request without cache marks. `answered` is the model that the reply names.
+    pub(crate) async fn complete(&self, record: AuxiliaryRecord, usage: Option<Usage>, answered: &str) {
+        self.complete_marked(record, usage, answered, Ttl::FiveMinutes).await;
+    }
+
+    /// Completes the row of a request whose marks have this lifetime, and returns it.
+    pub(crate) async fn complete_marked(
+        &self,
+        mut record: AuxiliaryRecord,
+        usage: Option<Usage>,
+        answered: &str,
+        ttl: Ttl,
+    ) -> AuxiliaryRecord {
         let answered = Some(one_line_within(answered, LONGEST_NAME));
         record.answered_by = answered.filter(|name| !name.is_empty() && *name != record.model);
         let price = self.prices.of_reply(&record.provider, &record.model, record.answered_by.as_deref());
-        // Requests beside the conversation have no cache marks.
-        record.cost = usage.zip(price).map(|(usage, price)| hermes_models::cost(&usage, &price, Ttl::FiveMinutes));
+        record.cost = usage.zip(price).map(|(usage, price)| hermes_models::cost(&usage, &price, ttl));
         record.usage = usage;
         if let Err(error) = self.store.complete_auxiliary(&self.session, &record).await {
             tracing::warn!(%error, "a request of a plugin was not completed in the ledger");
         }
+        record
     }
 
     /// Removes the row of a request that no provider took.

@@ -54,6 +54,7 @@ impl Recorded<'_> {
             view: record.view,
             ephemeral: record.ephemeral.clone(),
             sent_at: record.sent_at,
+            used_at: record.sent_at,
             ttl: known_ttl(record.cache_ttl.as_deref()).unwrap_or(self.terms.ttl),
             answered_by: record.answered_by.clone(),
             // A stopped reply reports no usage; the previous usage is the best estimate.

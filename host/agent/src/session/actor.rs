@@ -50,7 +50,11 @@ impl Actor {
         // Published even if this task panics, so that front ends do not wait forever.
         let _ended = Ended(self.inbox.front.clone());
         while self.inbox.closing.is_none() {
-            let message = tokio::time::timeout(self.idle_after, self.inbox.messages.recv()).await;
+            let message = tokio::select! {
+                biased;
+                message = tokio::time::timeout(self.idle_after, self.inbox.messages.recv()) => message,
+                never = self.core.keep_warm() => match never {},
+            };
             match message {
                 Ok(Some(message)) => self.take(message).await,
                 Ok(None) => break,

@@ -1,5 +1,7 @@
 //! The session that an actor owns, and the effect of each command.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,11 +160,19 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the session is awake without background work of plugins.
+    /// Whether the session is awake without background work of plugins, and not kept in the provider's cache.
     pub(super) fn can_idle(&mut self) -> bool {
         match &mut self.state {
-            State::Awake(live) => !live.is_working(),
+            State::Awake(live) => !live.is_working() && !live.is_kept_warm(),
             State::New | State::Idle(_) => false,
+        }
+    }
+
+    /// Keeps what the provider has cached of the session, until the future is dropped.
+    pub(super) async fn keep_warm(&mut self) -> Infallible {
+        match &mut self.state {
+            State::Awake(live) => live.keep_warm(&self.host).await,
+            State::New | State::Idle(_) => pending().await,
         }
     }
 

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{
-    Delta, Finish, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, TtlChoice, WindowSource,
+    ApiMode, Delta, Finish, Marks, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, Ttl, TtlChoice,
+    WindowSource,
 };
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
@@ -48,13 +49,18 @@ pub(super) use memory::ScriptedMemory;
 pub(super) struct ScriptedModel {
     /// The shared prefixes of all requests.
     pub(super) requests: Mutex<Vec<String>>,
+    /// The caps on the replies.
+    pub(super) caps: Mutex<Vec<Option<u32>>>,
+    /// Whether it takes cache marks and reports that it reads from its cache.
+    caches: bool,
     streaming: AtomicUsize,
     most_streaming: AtomicUsize,
 }
 
 impl ScriptedModel {
-    fn new() -> Self {
-        Self { requests: Mutex::default(), streaming: AtomicUsize::new(0), most_streaming: AtomicUsize::new(0) }
+    fn new(caches: bool) -> Self {
+        let (streaming, most_streaming) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { requests: Mutex::default(), caps: Mutex::default(), caches, streaming, most_streaming }
     }
 
     /// The highest number of replies that streamed at once.
@@ -86,7 +92,7 @@ fn numbered_call((at, wanted): (usize, &str)) -> ToolCall {
 #[async_trait]
 impl Provider for ScriptedModel {
     fn style(&self) -> Style {
-        Style::PLAIN
+        if self.caches { Style::new(ApiMode::ChatCompletions, Marks::Envelope) } else { Style::PLAIN }
     }
 
     async fn complete(
@@ -94,6 +100,25 @@ impl Provider for ScriptedModel {
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
+        let mut reply = self.answer(request, on_delta).await?;
+        if let Some(usage) = reply.usage.as_mut().filter(|_| self.caches) {
+            usage.cache_read = 90;
+        }
+        Ok(reply)
+    }
+
+    fn is_offline(&self) -> bool {
+        false
+    }
+}
+
+impl ScriptedModel {
+    async fn answer(
+        &self,
+        request: &Request<'_>,
+        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
+    ) -> Result<Reply, ModelError> {
+        self.caps.lock().unwrap().push(request.max_tokens);
         let body = String::from_utf8_lossy(request.prefix.bytes()).into_owned();
         self.requests.lock().unwrap().push(body.clone());
         let said = body.rsplit("\"role\":\"user\"").next().unwrap_or_default();
@@ -139,10 +164,6 @@ impl Provider for ScriptedModel {
         }
         on_delta(Delta::Text("done"));
         Ok(reply("done", Vec::new()))
-    }
-
-    fn is_offline(&self) -> bool {
-        false
     }
 }
 
@@ -275,7 +296,7 @@ impl Tools for ScriptedPlugin {
             let call = format!("{} {number}", invocation.name);
             self.seen.calls.lock().unwrap().push(format!("begin {call}"));
             // Long enough for the calls beside this one to begin.
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::time::sleep(if number == "300" { LONG } else { Duration::from_millis(30) }).await;
             self.seen.calls.lock().unwrap().push(format!("end {call}"));
             return Ok(Output { content: format!("{call} did it"), ..Output::default() });
         }
@@ -283,6 +304,13 @@ impl Tools for ScriptedPlugin {
         Ok(Output { content, ..Output::default() })
     }
 }
+
+/// The price of the scripted model.
+const PRICES: &str = r#"{"as_of": "2026-11-20", "models": [{"vendor": "scripted", "model": "small", "input": 1, "output": 5,
+    "cache_read": 0.1, "cache_write": 1.25, "cache_write_1h": 2}]}"#;
+
+/// How long calls with the number 300 take.
+pub(super) const LONG: Duration = Duration::from_secs(300);
 
 /// The deadline of the plugin's calls.
 pub(super) const DEADLINE: Duration = Duration::from_millis(400);
@@ -365,6 +393,8 @@ pub(super) struct Process {
     memory: Option<Arc<ScriptedMemory>>,
     /// Whether the process serves a single turn.
     is_single: bool,
+    /// What warmings may cost within 24 hours.
+    warming: f64,
 }
 
 impl Process {
@@ -380,12 +410,19 @@ impl Process {
         Self::with(Some(Arc::clone(memory)), false)
     }
 
+    /// With a model that caches, and with a limit on the cost of warmings.
+    pub(super) fn with_warming(dollars: f64) -> Arc<Self> {
+        let process = Arc::into_inner(Self::new()).unwrap();
+        Arc::new(Self { model: Arc::new(ScriptedModel::new(true)), warming: dollars, ..process })
+    }
+
     fn with(memory: Option<Arc<ScriptedMemory>>, is_single: bool) -> Arc<Self> {
         let home = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(home.path()).unwrap());
-        let model = Arc::new(ScriptedModel::new());
+        let model = Arc::new(ScriptedModel::new(false));
         let (started, models, rewound) = (Arc::default(), Arc::default(), Arc::default());
-        Arc::new(Self { home, store, model, started, models, rewound, seen: Arc::default(), memory, is_single })
+        let (seen, warming) = (Arc::default(), 0.0);
+        Arc::new(Self { home, store, model, started, models, rewound, seen, memory, is_single, warming })
     }
 
     pub(super) async fn open(self: &Arc<Self>, begin: Begin, rules: SessionRules) -> SessionHandle {
@@ -458,8 +495,9 @@ impl HostSource for Process {
                 embeddings: EmbeddingSource::none("no embedding model is configured"),
                 prompt: PromptSettings::default(),
                 ephemeral: Ephemeral::default(),
-                cache_ttl: TtlChoice::default(),
-                prices: Prices::built_in(),
+                cache_ttl: TtlChoice::Always(Ttl::FiveMinutes),
+                warming: self.warming,
+                prices: Prices::of_file(PRICES).unwrap(),
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
             },

@@ -15,7 +15,9 @@ use crate::feed::About;
 use crate::host::Host;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
+use crate::live::prefix::SessionPrefix;
 use crate::toolbox::result::{self, Additions, Budgets};
+use crate::warming::keep_warm;
 use crate::{assist, steering};
 
 /// Runs the calls of a reply and stores the results in the order of the calls. The last result ends with `closing`. Returns
@@ -30,7 +32,10 @@ pub(super) async fn run(
 ) -> Result<bool, AgentError> {
     let window = host.chain.window();
     let Live { log, plugins, prefix, compaction, front, .. } = live;
-    let (journal, clock, hints) = (&log.journal, log.clock, &mut prefix.hints);
+    let SessionPrefix { hints, frozen, outgoing, .. } = prefix;
+    let (journal, clock) = (&log.journal, log.clock);
+    // A tool may take longer than the provider keeps the request before it.
+    let mut kept_warm = std::pin::pin!(keep_warm(host, log, frozen, outgoing));
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugins.toolbox;
     let mut budgets = Budgets::new(window, calls.len());
@@ -50,6 +55,7 @@ pub(super) async fn run(
                 biased;
                 () = stop.cancelled() => return Ok(false),
                 next = answers.next() => next,
+                never = &mut kept_warm => match never {},
             };
             let Some((call, answer)) = next else { break };
             let at = stored_results;

@@ -95,8 +95,13 @@ fn price(model: &str) -> Result<Price, Failure> {
     }
 }
 
-fn rows(bill: &Bill) -> [(&'static str, &Cost); 3] {
-    [("5 minutes", &bill.five_minutes), ("1 hour", &bill.one_hour), ("policy", &bill.policy)]
+fn rows(bill: &Bill) -> [(&'static str, &Cost); 4] {
+    [
+        ("5 minutes", &bill.five_minutes),
+        ("1 hour", &bill.one_hour),
+        ("policy", &bill.policy),
+        ("policy and warming", &bill.warming),
+    ]
 }
 
 fn as_table(name: &str, simulated: &[Simulated], model: &str, console: Console) -> Vec<String> {
@@ -123,24 +128,52 @@ fn as_table(name: &str, simulated: &[Simulated], model: &str, console: Console) 
             );
         }
         lines.extend(table.lines(console));
-        lines.push(format!("\nThe policy chose an hour for {} requests.\n", bill.hours));
+        lines.push(format!(
+            "\nThe policy chose an hour for {} requests. {} requests only kept the cache warm.\n",
+            bill.hours, bill.warmings
+        ));
     }
     if let Some(others) = simulated.get(1..).filter(|others| !others.is_empty()) {
         lines.push("\nWeeks with other pauses:\n\n".to_owned());
-        let mut table = Table::new(&[Align::Right; 7]);
-        table.head(["seed", "pauses, minutes", "requests", "5 minutes", "1 hour", "policy", "against the better"]);
+        let mut table = Table::new(&[Align::Right; 9]);
+        table.head([
+            "seed",
+            "pauses, minutes",
+            "requests",
+            "5 minutes",
+            "1 hour",
+            "policy",
+            "against the better",
+            "and warming",
+            "against the policy",
+        ]);
         for Simulated { pattern, requests, bill } in others {
-            let [five, hour, policy] = rows(bill).map(|(_, cost)| format!("${:.2}", cost.total));
+            let [five, hour, policy, warming] = rows(bill).map(|(_, cost)| format!("${:.2}", cost.total));
             let pauses = pattern.pauses.map(|pause| format!("{pause:.0}")).join(", ");
-            let cells =
-                [pattern.seed.to_string(), pauses, requests.to_string(), five, hour, policy, percent(bill.regret())];
+            let cells = [
+                pattern.seed.to_string(),
+                pauses,
+                requests.to_string(),
+                five,
+                hour,
+                policy,
+                percent(bill.regret()),
+                warming,
+                percent(bill.of_warming()),
+            ];
             table.row(cells.map(|cell| (Tone::Plain, cell)));
         }
         lines.extend(table.lines(console));
-        let regrets = others.iter().map(|week| week.bill.regret());
-        let worst = regrets.clone().fold(f64::MIN, f64::max);
-        let mean = regrets.sum::<f64>() / others.len() as f64;
-        lines.push(format!("\nMean {}, worst {}.\n", percent(mean), percent(worst)));
+        let summary = |of: fn(&Bill) -> f64| {
+            let all = others.iter().map(|week| of(&week.bill));
+            let worst = all.clone().fold(f64::MIN, f64::max);
+            format!("mean {}, worst {}", percent(all.sum::<f64>() / others.len() as f64), percent(worst))
+        };
+        lines.push(format!(
+            "\nThe policy against the better fixed lifetime: {}. Warming against the policy: {}.\n",
+            summary(Bill::regret),
+            summary(Bill::of_warming)
+        ));
     }
     lines
 }
@@ -154,7 +187,13 @@ fn as_json(name: &str, simulated: &[Simulated]) -> Value {
     let weeks: Vec<Value> = simulated
         .iter()
         .map(|Simulated { pattern, requests, bill }| {
-            json!({ "pattern": pattern, "requests": requests, "bill": bill, "regret": bill.regret() })
+            json!({
+                "pattern": pattern,
+                "requests": requests,
+                "bill": bill,
+                "regret": bill.regret(),
+                "of_warming": bill.of_warming(),
+            })
         })
         .collect();
     json!({ "recording": name, "weeks": weeks })

@@ -96,6 +96,45 @@ impl JsonSchema for Share {
     }
 }
 
+/// An amount of US dollars, 0 or more.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(transparent)]
+pub struct Dollars(f64);
+
+impl Dollars {
+    /// Nothing.
+    pub const NONE: Self = Self(0.0);
+
+    /// The amount.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let amount = f64::deserialize(deserializer)?;
+        if amount >= 0.0 && amount.is_finite() {
+            return Ok(Self(amount));
+        }
+        Err(D::Error::invalid_value(Unexpected::Float(amount), &"an amount of 0 or more"))
+    }
+}
+
+impl JsonSchema for Dollars {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0 })
+    }
+}
+
 /// What happens to a message that the user types while a turn runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -7,7 +7,7 @@ use hermes_conversation::{Role, Shown};
 
 use super::Dialect;
 use crate::{
-    ApiMode, Echo, Marks, Prefix, Rendered, Request, Style,
+    ApiMode, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
@@ -58,6 +58,12 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
 
     /// How the thinking of a model is switched; none if it is not known to think.
     fn dial(&self, model: &str, dialect: &Dialect) -> Option<Dial>;
+
+    /// Whether a smaller cap on output leaves the rest of the request as it is. Where thinking has a budget, the budget must be below
+    /// the cap, and its change makes the provider drop the messages from its cache.
+    fn can_cap(&self, request: &Request<'_>, _dialect: &Dialect) -> bool {
+        matches!(request.effort, None | Some(Effort::None))
+    }
 
     /// The keys under which the prefix after its tools is sent, in order, each with its range in [`Prefix::bytes`].
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)>;

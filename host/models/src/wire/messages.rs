@@ -102,6 +102,13 @@ impl WireFormat for AnthropicMessages {
         family::of(model).dial
     }
 
+    fn can_cap(&self, request: &Request<'_>, dialect: &Dialect) -> bool {
+        let model = name(request.model, dialect);
+        let family = family::of(&model);
+        let thinking = |cap| thinking::members(request, family, cap);
+        thinking(max_tokens(request, dialect, family.output)) == thinking(1)
+    }
+
     fn sections(&self, prefix: &Prefix) -> Vec<(&'static str, Range<usize>)> {
         let (tools, system, end) = (prefix.tools_len(), prefix.system_end(), prefix.bytes().len());
         let mut sections = vec![("system", tools..system), ("messages", system..end)];
@@ -151,9 +158,14 @@ struct ReplyTool<'a> {
     input_schema: &'a RawValue,
 }
 
+/// The model's name in the body.
+fn name<'a>(model: &'a str, dialect: &Dialect) -> Cow<'a, str> {
+    if dialect.vendor_names { family::vendor_name(model) } else { Cow::Borrowed(model) }
+}
+
 /// The members before tools, system prompt and messages.
 fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
-    let model = if dialect.vendor_names { family::vendor_name(request.model) } else { Cow::Borrowed(request.model) };
+    let model = name(request.model, dialect);
     let family = family::of(&model);
     let has_tools = request.prefix.tools_len() > 0;
     let tools = match request.schema {
