@@ -433,8 +433,7 @@ async fn ask(
     let reply = match reply {
         Some(Ok(reply)) => scrubbed(reply),
         Some(Err(error)) => {
-            // The provider read the request and bills it, although the reply is incomplete.
-            if matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. } | ModelError::TooManyCalls { .. }) {
+            if error.is_charged() {
                 complete_request(host, live, pending, None, None).await;
             } else if let Err(error) = host.store.withdraw_request(&live.log.session, pending.record.number).await {
                 tracing::warn!(%error, "a refused request stays in the ledger");

@@ -66,7 +66,9 @@ async fn warm(host: &Host, log: &SessionLog, outgoing: &mut Outgoing) -> bool {
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, "the prefix is not kept in the provider's cache");
-            ledger.withdraw(&row).await;
+            if !error.is_charged() {
+                ledger.withdraw(&row).await;
+            }
             None
         }
         // The provider may have read the request and charges for it, so the row stays.

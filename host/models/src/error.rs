@@ -200,6 +200,11 @@ impl ModelError {
         }
     }
 
+    /// Whether the provider read the request, and charges for it although the reply is not whole.
+    pub fn is_charged(&self) -> bool {
+        matches!(self, Self::Cut { .. } | Self::Stalled { .. } | Self::TooManyCalls { .. })
+    }
+
     /// Whether the same request may succeed later, without a change of key, account or settings.
     pub fn may_pass(&self) -> bool {
         matches!(

@@ -41,7 +41,7 @@ impl Failure {
     /// Whether the provider read the request, so that it charges for it although there is no usable reply.
     pub(crate) fn is_charged(&self) -> bool {
         match self {
-            Failure::Model(error) => matches!(error, ModelError::Cut { .. } | ModelError::Stalled { .. }),
+            Failure::Model(error) => error.is_charged(),
             Failure::TimedOut(_) | Failure::Empty => true,
         }
     }
