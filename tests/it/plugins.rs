@@ -20,5 +20,6 @@ mod outbox;
 mod reload;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod todo;
 mod wasi;
 mod zoo;

@@ -9,6 +9,8 @@ pub(crate) struct Answer {
     pub(crate) images: Vec<Part>,
     /// The result as JSON.
     pub(crate) structured: Option<String>,
+    /// What the model still has to know when its view no longer shows the result.
+    pub(crate) reminder: Option<String>,
     pub(crate) failed: bool,
     pub(crate) elapsed_ms: u64,
 }
@@ -16,11 +18,12 @@ pub(crate) struct Answer {
 impl Answer {
     /// The answer to an identical call, which does not run.
     pub(crate) fn copy(&self) -> Self {
-        let Self { content, images, structured, failed, .. } = self;
+        let Self { content, images, structured, reminder, failed, .. } = self;
         Self {
             content: content.clone(),
             images: images.clone(),
             structured: structured.clone(),
+            reminder: reminder.clone(),
             failed: *failed,
             elapsed_ms: 0,
         }

@@ -42,6 +42,9 @@ pub(crate) struct Toolbox {
 /// The tool that shows a kept result in parts.
 const READ_FILE: &str = "read_file";
 
+/// The key of an output under which a tool gives a reminder.
+const REMINDER: &str = "reminder";
+
 /// The plugin's name of the host's own tools.
 const HOST: &str = "hermes";
 
@@ -239,8 +242,9 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        let Content { text, images, structured } = result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
-        let answer = Answer { content: text, images, structured, failed, elapsed_ms };
+        let Content { text, images, structured, reminder } =
+            result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
+        let answer = Answer { content: text, images, structured, reminder, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
@@ -279,16 +283,18 @@ struct Content {
     text: String,
     images: Vec<Part>,
     structured: Option<String>,
+    reminder: Option<String>,
 }
 
 impl Content {
     fn text(text: String) -> Self {
-        Self { text, images: Vec::new(), structured: None }
+        Self { text, images: Vec::new(), structured: None, reminder: None }
     }
 
     /// Converts the images. The text names each image that cannot be sent.
     fn of(output: Output) -> Self {
-        let Output { content: mut text, images, structured, .. } = output;
+        let Output { content: mut text, images, structured, extra } = output;
+        let reminder = extra.into_iter().find_map(|(key, text)| (key == REMINDER).then_some(text));
         let mut parts = Vec::new();
         let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
         for image in images {
@@ -306,7 +312,7 @@ impl Content {
                 Err(why) => text.push_str(&format!("\n[an image is left out: {why}]")),
             }
         }
-        Self { text, images: parts, structured }
+        Self { text, images: parts, structured, reminder }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A conversation in memory: the messages of a session and of those that it continues.
 
-use crate::{Header, Item, Message, MessageId, MessageRange, Role, View, tokens};
+use crate::{Header, Item, Message, MessageId, MessageRange, Role, View, reminder, tokens};
 
 /// Messages in order, with a header each.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +10,8 @@ pub struct Conversation {
     /// For each message, the token estimates of all messages up to it: the size of a range is asked for several times in a
     /// turn.
     tokens_up_to: Vec<u64>,
+    /// The positions of results that say what the model must be reminded of.
+    reminding: Vec<usize>,
 }
 
 impl Conversation {
@@ -45,7 +47,15 @@ impl Conversation {
             images: message.images(),
             created_at: message.created_at,
         });
+        if reminder::of_message(&message).is_some() {
+            self.reminding.push(self.messages.len());
+        }
         self.messages.push(message);
+    }
+
+    /// The results that say what the model must be reminded of, newest first.
+    pub(crate) fn reminding(&self) -> impl Iterator<Item = &Message> {
+        self.reminding.iter().rev().map(|at| &self.messages[*at])
     }
 
     /// All messages, oldest first.
@@ -137,11 +147,15 @@ impl Conversation {
 
     /// The items of a view and the items that follow it, with the token estimate of each.
     pub fn priced_items(&self, view: &View) -> Vec<(Item, u32)> {
-        self.priced(self.items(view))
+        let mut priced = self.priced(self.items(view));
+        for (at, reminder) in reminder::of_view(self, view) {
+            priced[at].1 = priced[at].1.saturating_add(reminder::tokens(&reminder));
+        }
+        priced
     }
 
-    /// Consecutive items, with the token estimate of each.
-    pub fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
+    /// Consecutive items without reminders, with the token estimate of each.
+    pub(crate) fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
         let mut behind_summary = false;
         let priced = items.into_iter().map(|item| {
             let is_summary = matches!(item, Item::Summary(_));

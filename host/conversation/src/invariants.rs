@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::plan::{Ground, MOST_TEXT, parts_limit, verify};
 use crate::{
-    Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Plan, Segment, Summary, ToolCall, View, render,
+    Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Part, Plan, Segment, Summary, ToolCall, View, render,
     validity,
 };
 
@@ -76,11 +76,25 @@ fn conversation(bytes: &mut Bytes<'_>) -> Conversation {
             .collect();
         if !calls.is_empty() {
             push(&mut conversation, Draft::assistant("", calls.clone(), 0));
-            calls.iter().for_each(|call| push(&mut conversation, Draft::result(call, bytes.text(), 0)));
+            calls.iter().for_each(|call| {
+                let draft = Draft::result(call, bytes.text(), 0);
+                push(&mut conversation, if call.id == "0" { reminding(draft) } else { draft });
+            });
         }
         push(&mut conversation, Draft::assistant(bytes.text() + ".", Vec::new(), 0));
     }
     conversation
+}
+
+/// The result with a reminder.
+fn reminding(draft: Draft) -> Draft {
+    let mut parts = draft.all_parts();
+    for part in &mut parts {
+        if let Part::ToolResult(result) = part {
+            result.reminder = Some("one step is left".to_owned());
+        }
+    }
+    draft.with_parts(parts)
 }
 
 /// The view that an earlier plan made, or the whole conversation.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::{
-    Conversation, Excerpt, Item, Message, MessageRange, Plan, Role, Segment, Summary, View, covers, digest, tokens,
+    Conversation, Excerpt, Item, Message, MessageRange, Plan, Role, Segment, Summary, View, covers, digest, reminder,
+    tokens,
 };
 
 /// A plan that fits `limit` tokens: the newest groups in full, always the last message of the user, the view's
@@ -17,6 +18,7 @@ pub fn plan(
     limit: u32,
 ) -> Option<Plan> {
     let user = conversation.last_user()?;
+    let limit = limit.checked_sub(reminder::most_tokens(conversation))?;
     // A fifth for the digest, a fifth for existing summaries, the rest for messages.
     let for_digest = limit / 5;
     let mut left =

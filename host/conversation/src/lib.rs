@@ -25,6 +25,7 @@ pub mod part;
 pub mod payoff;
 pub mod picture;
 pub mod plan;
+pub mod reminder;
 pub mod render;
 mod soundness;
 pub mod tokens;

@@ -188,6 +188,7 @@ impl Draft {
                 parts: text.into_iter().collect(),
                 failed: false,
                 structured: None,
+                reminder: None,
             })];
         }
         let reasoning = self.reasoning.clone().map(|text| Part::Reasoning { text, payload: None });

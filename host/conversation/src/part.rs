@@ -111,6 +111,10 @@ pub struct ToolResult {
     /// The answer as JSON, if the tool returns it beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<String>,
+    /// What the model still has to know when a view no longer shows the result; empty if nothing. `None` leaves the reminder of
+    /// the tool's earlier results valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<String>,
 }
 
 fn is_false(value: &bool) -> bool {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Conversation, Item, MessageId, MessageRange, Summary, View, covers};
+use crate::{Conversation, Item, MessageId, MessageRange, Summary, View, covers, reminder};
 
 /// Who first put a summary into a view, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ impl Picture {
             stretches.push(Stretch::SystemPrompt { tokens: system_prompt });
         }
         let mut stood_for = HashSet::new();
-        for (item, tokens) in &conversation.priced(items) {
+        for (item, tokens) in &conversation.priced_items(view) {
             let tokens = *tokens;
             match item {
                 Item::Messages(range) => {
@@ -275,7 +275,9 @@ fn tokens_through(conversation: &Conversation, view: &View, through: Option<Mess
     let end = through.map_or(0, |id| conversation.messages().partition_point(|message| message.id <= id));
     let rest = conversation.after(view);
     let rest = conversation.headers()[rest.start.min(end)..end].iter().map(|header| header.tokens);
-    items.chain(rest).fold(0, u32::saturating_add)
+    let reminders = reminder::of_view(conversation, view);
+    let reminders = reminders.values().map(|reminder| reminder::tokens(reminder));
+    items.chain(rest).chain(reminders).fold(0, u32::saturating_add)
 }
 
 fn add(sum: &mut Sum, messages: usize, tokens: u32, said: u32) {

@@ -2,7 +2,7 @@
 //!
 //! The same log and view always give the same messages, a longer log under the same view begins with the messages of the
 //! shorter one, and the messages always pass [`validity::check`](crate::validity::check), whatever the log holds. The host
-//! adds its own words here and nowhere else: the frame of summaries, replies between two messages of one side, and results
+//! adds its own words here and nowhere else: the frame of summaries and of reminders, replies between two messages of one side, and results
 //! of calls that have none.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::media_of;
 use crate::part::{Part, Payloads, Reader, ToolResult, keep_for};
-use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing};
+use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing, reminder};
 
 /// A message as the model is sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +191,9 @@ impl Rendering {
         let mut rendering = Self::default();
         let mut shown = Vec::new();
         let mut behind_summary = false;
-        for item in conversation.items(view) {
+        let mut reminders = reminder::of_view(conversation, view);
+        for (at, item) in conversation.items(view).into_iter().enumerate() {
+            let reminder = reminders.remove(&at);
             let opens = if behind_summary { SUMMARY_GOES_ON } else { SUMMARY_OPENS };
             behind_summary = matches!(item, Item::Summary(_));
             match item {
@@ -202,10 +204,20 @@ impl Rendering {
                 }
                 Item::Excerpt(excerpt) => {
                     if let Some(message) = conversation.get(excerpt.id) {
+                        let excerpt = match reminder {
+                            Some(reminder) => reminded(message, excerpt, &reminder),
+                            None => excerpt,
+                        };
                         rendering.push(&mut shown, of_excerpt(message, &excerpt));
                     }
                 }
-                Item::Summary(summary) => rendering.push(&mut shown, of_summary(opens, &summary)),
+                Item::Summary(summary) => {
+                    let mut next = of_summary(opens, &summary);
+                    if let Some(reminder) = reminder {
+                        next.content = format!("{}\n\n{reminder}", next.content);
+                    }
+                    rendering.push(&mut shown, next);
+                }
             }
         }
         (rendering, shown)
@@ -380,11 +392,19 @@ fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
             _ => None,
         });
         shown.parts = match result {
-            Some(result) => vec![Part::ToolResult(ToolResult { parts: inner, structured: None, ..result.clone() })],
+            Some(result) => {
+                vec![Part::ToolResult(ToolResult { parts: inner, structured: None, reminder: None, ..result.clone() })]
+            }
             None => inner.into_iter().chain(shown.tool_calls.iter().cloned().map(Part::ToolCall)).collect(),
         };
     }
     shown
+}
+
+/// The excerpt with the reminder of the result that it shortens.
+fn reminded(message: &Message, excerpt: Excerpt, reminder: &str) -> Excerpt {
+    let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
+    Excerpt { content: Some(format!("{text}\n\n{reminder}")), ..excerpt }
 }
 
 /// The text of a shortened message: a line names each picture and file that does not stay.

@@ -102,7 +102,14 @@ mod tests {
 
     fn result(parts: Vec<Part>) -> Part {
         let call_id = "c".to_owned();
-        Part::ToolResult(ToolResult { call_id, tool_name: None, parts, failed: false, structured: None })
+        Part::ToolResult(ToolResult {
+            call_id,
+            tool_name: None,
+            parts,
+            failed: false,
+            structured: None,
+            reminder: None,
+        })
     }
 
     fn check(role: Role, parts: Vec<Part>) -> Result<(), PartError> {

@@ -42,7 +42,7 @@ impl Selection {
     /// The memory provider that is on by default.
     pub const MEMORY: &str = "builtin";
     /// Tools and skills that are on by default.
-    pub const ON: &[&str] = &["files", "terminal", "local"];
+    pub const ON: &[&str] = &["files", "terminal", "todo", "local"];
 
     /// An engine and nothing beside it.
     pub fn only(engine: &str) -> Self {

@@ -175,6 +175,7 @@ mod tests {
             parts: vec![Part::text("a picture"), Part::Image(image(1, 9))],
             failed: true,
             structured: Some(r#"{"a":1}"#.into()),
+            reminder: Some("one step is left".into()),
         });
         let drafts = [message(image(1, 9)), Draft::of_parts(Role::Tool, vec![result], 2), message(image(2, 9))];
         let written = store.append(&id, &drafts).unwrap();

@@ -49,6 +49,7 @@ fn shot(fill: u8) -> Draft {
         parts: vec![Part::text("a shot"), Part::Image(picture(fill)), Part::File(file)],
         failed: false,
         structured: None,
+        reminder: None,
     };
     Draft::of_parts(Role::Tool, vec![Part::ToolResult(result)], 2)
 }

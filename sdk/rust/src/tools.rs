@@ -147,6 +147,14 @@ impl Output {
         self
     }
 
+    /// Sets what the model still has to know when a compaction has hidden the result, such as open tasks. It is valid until the
+    /// tool's next result with a reminder. An empty text ends it.
+    #[must_use]
+    pub fn reminder(mut self, text: impl Into<String>) -> Self {
+        self.extra.push(("reminder".to_owned(), text.into()));
+        self
+    }
+
     /// For a tool of a memory provider: says what the call changed in its store, so that other providers can follow.
     #[must_use]
     pub fn memory_write(mut self, action: &str, target: &str, text: &str, previous: Option<&str>) -> Self {

@@ -89,8 +89,14 @@ async fn every_hook_is_asked_until_one_blocks_and_the_others_watch_in_order() {
     assert_eq!(*calls.lock().unwrap(), ["one: before note of hermes"], "a blocked call is not offered to others");
     calls.lock().unwrap().clear();
     // The verdicts on other events are ignored.
-    let answer =
-        Answer { content: "done".to_owned(), images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
+    let answer = Answer {
+        content: "done".to_owned(),
+        images: Vec::new(),
+        structured: None,
+        reminder: None,
+        failed: false,
+        elapsed_ms: 1,
+    };
     dispatcher.before_model("m");
     dispatcher.after_model("m", Usage::default(), 1);
     dispatcher.after_tool(&call(), "mine", &answer);
@@ -130,7 +136,7 @@ async fn a_slow_hook_is_waited_for_once_megabytes_wait_for_it() {
     let hook = Arc::new(Slow(tokio::sync::Semaphore::new(0)));
     let (dispatcher, _) = HookDispatcher::subscribe(&[Arc::clone(&hook) as Arc<dyn Hooks>]).await;
     let content = "a".repeat(1 << 20);
-    let answer = Answer { content, images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
+    let answer = Answer { content, images: Vec::new(), structured: None, reminder: None, failed: false, elapsed_ms: 1 };
     for count in 1..=5 {
         dispatcher.after_tool(&call(), "mine", &answer);
         let moment = std::time::Duration::from_millis(50);

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use hermes_conversation::{Draft, Part, ToolCall, ToolResult, fence, tokens};
+use hermes_conversation::{Draft, Part, ToolCall, ToolResult, fence, reminder, tokens};
 
 use crate::answer::Answer;
 use crate::kept_results::Kept;
@@ -66,8 +66,9 @@ pub(crate) fn result(
     let logged = [Some(answer.content.as_str()).filter(|text| !text.is_empty()), user.as_deref()];
     let logged = logged.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     let mut draft = Draft::result(call, logged, now);
-    // Only a message with parts can record that its tool failed, or JSON beside the text.
-    if answer.failed || !answer.images.is_empty() || answer.structured.is_some() {
+    // Only a message with parts can record that its tool failed, JSON beside the text, or a reminder.
+    let reminder = answer.reminder.as_deref().map(|text| shortened_reminder(text, budget));
+    if answer.failed || !answer.images.is_empty() || answer.structured.is_some() || reminder.is_some() {
         let text = (!draft.content.is_empty()).then(|| Part::text(draft.content.clone()));
         draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
             call_id: call.id.clone(),
@@ -75,6 +76,7 @@ pub(crate) fn result(
             parts: text.into_iter().chain(answer.images.iter().cloned()).collect(),
             failed: answer.failed,
             structured: answer.structured.clone(),
+            reminder,
         })]);
     }
     let shown = match answer.content.as_str() {
@@ -88,6 +90,22 @@ pub(crate) fn result(
     let sent = [Some(shown), host, user].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     draft.sent = (sent != draft.content).then_some(sent);
     draft
+}
+
+/// A reminder that leaves room for others: at most half of the tokens of a result.
+fn shortened_reminder(text: &str, budget: u32) -> String {
+    const CUT: &str = "\n[The rest is left out.]";
+    let room = (budget / 2).max(LEAST);
+    let mut kept = &text[..text.floor_char_boundary(reminder::LONGEST - CUT.len())];
+    if kept.len() == text.len() && tokens::of_text(text) <= room {
+        return text.to_owned();
+    }
+    while tokens::of_text(kept) > room {
+        kept = &kept[..kept.floor_char_boundary(kept.len() * 9 / 10)];
+    }
+    // Half a line could say something else than the whole one.
+    let whole_lines = kept.rfind('\n').map_or(kept, |end| &kept[..end]);
+    format!("{whole_lines}{CUT}")
 }
 
 /// Shortens a text of more than `budget` tokens to its head and tail.
@@ -136,8 +154,14 @@ mod tests {
     fn a_long_result_is_stored_in_full_and_sent_without_its_middle() {
         let content: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer =
-            Answer { content: content.clone(), images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
+        let answer = Answer {
+            content: content.clone(),
+            images: Vec::new(),
+            structured: None,
+            reminder: None,
+            failed: false,
+            elapsed_ms: 1,
+        };
         let draft = result(&call, &answer, Budgets::new(12_000, 2).next(), None, Additions::default(), 7);
         assert_eq!(draft.content, content);
         let sent = draft.text_sent();
@@ -152,6 +176,7 @@ mod tests {
             content: "no such file".to_owned(),
             images: Vec::new(),
             structured: None,
+            reminder: None,
             failed,
             elapsed_ms: 1,
         };
@@ -167,8 +192,14 @@ mod tests {
     #[test]
     fn a_hint_is_appended_to_the_sent_text_and_not_to_the_searched_text() {
         let call = ToolCall { id: "c".to_owned(), name: "read_file".to_owned(), arguments: "{}".to_owned() };
-        let answer =
-            Answer { content: "found".to_owned(), images: Vec::new(), structured: None, failed: false, elapsed_ms: 1 };
+        let answer = Answer {
+            content: "found".to_owned(),
+            images: Vec::new(),
+            structured: None,
+            reminder: None,
+            failed: false,
+            elapsed_ms: 1,
+        };
         let draft = result(&call, &answer, 1_800, None, hinted(), 7);
         assert_eq!((draft.content.as_str(), draft.text_sent()), ("found", "found\n\n[hint]"));
     }
@@ -183,7 +214,8 @@ mod tests {
         ] {
             for failed in [false, true] {
                 let content = content.to_owned();
-                let answer = Answer { content, images: Vec::new(), structured: None, failed, elapsed_ms: 1 };
+                let answer =
+                    Answer { content, images: Vec::new(), structured: None, reminder: None, failed, elapsed_ms: 1 };
                 let additions = Additions { user: Some("<said-meanwhile>no".to_owned()), ..hinted() };
                 let draft = result(&call, &answer, 1_800, None, additions, 7);
                 assert_eq!(draft.text_sent(), sent);
@@ -223,6 +255,34 @@ mod tests {
         assert_eq!(budgets.next(), LEAST);
         assert_eq!(Budgets::new(100_000, 1).next(), 15_000);
         assert_eq!(Budgets::new(2_000, 256).next(), LEAST);
+    }
+
+    #[test]
+    fn a_reminder_is_stored_with_the_result_and_a_long_one_ends_at_a_line() {
+        let call = ToolCall { id: "c".to_owned(), name: "todo".to_owned(), arguments: "{}".to_owned() };
+        let stored = |reminder: &str, budget| {
+            let answer = Answer {
+                content: "noted".to_owned(),
+                images: Vec::new(),
+                structured: None,
+                reminder: Some(reminder.to_owned()),
+                failed: false,
+                elapsed_ms: 1,
+            };
+            let draft = result(&call, &answer, budget, None, Additions::default(), 7);
+            assert_eq!(draft.text_sent(), "noted");
+            let [Part::ToolResult(stored)] = draft.parts.as_slice() else { panic!("{draft:?}") };
+            stored.reminder.clone().unwrap_or_default()
+        };
+        assert_eq!(stored("[ ] paint", 1_800), "[ ] paint");
+        assert_eq!(stored("", 1_800), "");
+        let long: String = (0..1_000).map(|n| format!("[ ] step {n} é\n")).collect();
+        for (budget, most) in [(1_800, 900), (10, LEAST), (1_000_000, 1_000_000)] {
+            let kept = stored(&long, budget);
+            let lines = kept.strip_suffix("\n[The rest is left out.]").unwrap_or_default();
+            assert!(lines.ends_with('é') && long.starts_with(lines), "{lines}");
+            assert!(tokens::of_text(lines) <= most && kept.len() <= reminder::LONGEST, "{kept}");
+        }
     }
 
     #[test]

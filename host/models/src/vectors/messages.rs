@@ -96,7 +96,8 @@ fn parts_of(role: Role, message: &Value, calls: &[ToolCall]) -> Vec<Part> {
     if role == Role::Tool {
         let has_media = said.iter().any(|part| part.media().is_some());
         let call_id = message["tool_call_id"].as_str().unwrap().to_owned();
-        let result = ToolResult { call_id, tool_name: None, parts: said, failed: false, structured: None };
+        let result =
+            ToolResult { call_id, tool_name: None, parts: said, failed: false, structured: None, reminder: None };
         return if has_media { vec![Part::ToolResult(result)] } else { Vec::new() };
     }
     let blocks = |key: &str| message[key].as_array().cloned().unwrap_or_default();

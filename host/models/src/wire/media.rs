@@ -122,6 +122,7 @@ mod tests {
             parts: inner.clone(),
             failed: true,
             structured: None,
+            reminder: None,
         });
         let result = Shown { tool_call_id: Some("c".into()), ..of(Role::Tool, "a shot", vec![result]) };
         let repeated = Shown { repeats_pictures: true, ..of(Role::User, "", vec![Part::Image(gif())]) };

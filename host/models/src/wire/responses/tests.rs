@@ -213,7 +213,14 @@ fn pictures_and_files_are_parts_of_messages_and_results() {
     assert_eq!(items(&user), [json!({"role": "user", "content": expected})]);
     let result = |parts: Vec<Part>| {
         let call_id = "c".to_owned();
-        let whole = ToolResult { call_id: call_id.clone(), tool_name: None, parts, failed: true, structured: None };
+        let whole = ToolResult {
+            call_id: call_id.clone(),
+            tool_name: None,
+            parts,
+            failed: true,
+            structured: None,
+            reminder: None,
+        };
         let parts = vec![Part::ToolResult(whole)];
         items(&Shown { parts, tool_call_id: Some(call_id), ..shown(Role::Tool, "look") })
     };
