@@ -6,6 +6,8 @@ mod backends;
 #[cfg(target_os = "linux")]
 mod background;
 mod chronicle;
+#[cfg(target_os = "linux")]
+mod clarify;
 mod code_cache;
 mod deadlines;
 mod honcho;

@@ -11,6 +11,7 @@ pub mod approval;
 pub mod assist;
 mod auxiliary;
 mod breaker;
+mod clarify;
 mod clash;
 mod clock;
 mod command;

@@ -17,8 +17,11 @@ pub enum Query {
     Text {
         /// The question.
         text: String,
-        /// The possible answers; if empty, any text is valid.
+        /// The offered answers; if empty, any text is valid.
         choices: Vec<String>,
+        /// Whether any other text is valid beside the choices.
+        #[serde(default)]
+        open: bool,
     },
 }
 

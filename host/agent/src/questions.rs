@@ -38,7 +38,11 @@ struct State {
 /// An open question with the channel for its answer.
 enum Open {
     Approval(oneshot::Sender<Decision>),
-    Text { choices: Vec<String>, answer: oneshot::Sender<String> },
+    Text {
+        /// The only valid answers; if empty, any text is valid.
+        valid: Vec<String>,
+        answer: oneshot::Sender<String>,
+    },
 }
 
 /// Marks a front end as able to answer questions until it is dropped.
@@ -91,14 +95,14 @@ impl Questions {
         Some(answered.await.unwrap_or(Decision::Deny))
     }
 
-    /// Asks a text question; `None` if no front end can answer.
-    pub(crate) async fn text(&self, text: String, choices: Vec<String>) -> Option<String> {
+    /// Asks a text question; `None` if no front end can answer. If it is open, any text is an answer beside the choices.
+    pub(crate) async fn text(&self, text: String, choices: Vec<String>, open: bool) -> Option<String> {
         if !self.is_attended().await {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        let open = Open::Text { choices: choices.clone(), answer };
-        let _asked = self.ask(Query::Text { text, choices }, open);
+        let valid = if open { Vec::new() } else { choices.clone() };
+        let _asked = self.ask(Query::Text { text, choices, open }, Open::Text { valid, answer });
         answered.await.ok()
     }
 
@@ -126,7 +130,7 @@ impl Questions {
     pub(crate) fn answer(&self, question: QuestionId, text: String) -> Result<(), CommandError> {
         let fits = |open: &Open| match open {
             Open::Approval(_) => false,
-            Open::Text { choices, .. } => choices.is_empty() || choices.contains(&text),
+            Open::Text { valid, .. } => valid.is_empty() || valid.contains(&text),
         };
         if let Open::Text { answer, .. } = self.take(question, fits)? {
             let _ = answer.send(text.clone());
@@ -200,11 +204,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_front_end_a_question_is_not_asked() {
         let (feed, questions) = questions();
-        assert_eq!(questions.text("which?".into(), Vec::new()).await, None);
+        assert_eq!(questions.text("which?".into(), Vec::new(), false).await, None);
         assert_eq!(feed.snapshot().questions, []);
         let _attending = questions.attend();
         questions.end();
-        assert_eq!(questions.text("which?".into(), Vec::new()).await, None);
+        assert_eq!(questions.text("which?".into(), Vec::new(), false).await, None);
     }
 
     #[tokio::test]
@@ -212,7 +216,8 @@ mod tests {
         let (feed, questions) = questions();
         let _attending = questions.attend();
         let asker = questions.clone();
-        let asked = tokio::spawn(async move { asker.text("which?".into(), vec!["this".into(), "that".into()]).await });
+        let asked =
+            tokio::spawn(async move { asker.text("which?".into(), vec!["this".into(), "that".into()], false).await });
         let mut front = feed.subscribe(None);
         while feed.snapshot().questions.is_empty() {
             front.next().await;
@@ -230,10 +235,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_open_question_takes_any_text_beside_its_choices() {
+        let (feed, questions) = questions();
+        let _attending = questions.attend();
+        let mut asking = Box::pin(questions.text("which?".into(), vec!["this".into()], true));
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        let question = feed.snapshot().questions[0].question;
+        assert_eq!(questions.answer(question, "another".into()), Ok(()));
+        assert_eq!(asking.await.as_deref(), Some("another"));
+    }
+
+    #[tokio::test]
     async fn a_question_is_withdrawn_when_its_caller_ends() {
         let (feed, questions) = questions();
         let _attending = questions.attend();
-        let mut asking = Box::pin(questions.text("which?".into(), Vec::new()));
+        let mut asking = Box::pin(questions.text("which?".into(), Vec::new(), false));
         assert!(futures_util::poll!(&mut asking).is_pending());
         let question = feed.snapshot().questions[0].question;
         drop(asking);

@@ -14,6 +14,7 @@ use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSch
 
 use crate::answer::Answer;
 use crate::approval::Gate;
+use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::kept_results::{self, Kept};
@@ -57,22 +58,24 @@ pub(crate) struct OwnTools {
 
 impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
-    const NAMES: [&str; 3] = [skills::LIST, skills::VIEW, session_search::NAME];
+    const NAMES: [&str; 4] = [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME];
 
     fn schemas(&self) -> Vec<ToolSchema> {
         let search = self.search.as_ref().map(|_| SessionSearch::schema());
-        self.skills.schemas().into_iter().chain(search).collect()
+        self.skills.schemas().into_iter().chain(search).chain([clarify::schema()]).collect()
     }
 
     fn has(&self, name: &str) -> bool {
         match name {
             session_search::NAME => self.search.is_some(),
+            clarify::NAME => true,
             _ => Self::NAMES.contains(&name) && !self.skills.schemas().is_empty(),
         }
     }
 
-    async fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
+    async fn call(&self, gate: &Gate, name: &str, arguments: &str) -> Result<String, String> {
         match &self.search {
+            _ if name == clarify::NAME => clarify::call(gate, arguments).await,
             Some(search) if name == session_search::NAME => search.call(arguments).await.map(|answer| answer.text),
             _ => self.skills.call(name, arguments).await,
         }
@@ -192,7 +195,9 @@ impl Toolbox {
     fn nature(&self, name: &str) -> Nature {
         match self.offered.get(name) {
             Some(offered) => Nature::of(&offered.tool),
-            // The host's own tools only read.
+            // A question to the user runs alone, and the user may answer it in another way the next time.
+            None if name == clarify::NAME => Nature { parallel: false, reads: true, repeatable: false },
+            // The host's other tools only read.
             None if OwnTools::NAMES.contains(&name) => Nature { parallel: true, reads: true, repeatable: true },
             None => Nature { parallel: false, reads: true, repeatable: false },
         }
@@ -267,7 +272,7 @@ impl Toolbox {
         let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
         self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
         let Some(offered) = offered else {
-            return self.own.call(&call.name, &call.arguments).await.map(Content::text);
+            return self.own.call(&self.gate, &call.name, &call.arguments).await.map(Content::text);
         };
         // What the tool asked for, such as more time.
         let extra = offered.tool.extra.clone();

@@ -29,6 +29,16 @@ pub(crate) struct FrontEnd {
     begun: String,
     /// Whether a message stopped the turn, and is the next one.
     is_replaced: bool,
+    /// The question that the next typed line answers.
+    asked: Option<Asked>,
+}
+
+/// A question of the model.
+struct Asked {
+    id: QuestionId,
+    choices: Vec<String>,
+    /// Whether lines were read before the question.
+    was_listening: bool,
 }
 
 impl FrontEnd {
@@ -43,6 +53,7 @@ impl FrontEnd {
             typed: VecDeque::new(),
             begun: String::new(),
             is_replaced: false,
+            asked: None,
         }
     }
 
@@ -83,7 +94,7 @@ impl FrontEnd {
         stop: &StopSwitch,
         mut lines: Typed,
     ) -> Result<EventKind, CommandError> {
-        self.is_replaced = false;
+        (self.is_replaced, self.asked) = (false, None);
         let ended = self.attend(command, screen, person, stop, &mut lines).await;
         let (typed, begun) = lines.rest();
         self.typed.extend(typed);
@@ -147,6 +158,20 @@ impl FrontEnd {
                         self.ask(person, *question, details, stop).await;
                     }
                 }
+                EventKind::Asked { question, query: Query::Text { text, choices, .. } } if person.is_some() => {
+                    // What was typed before the question does not answer it.
+                    let (typed, begun) = lines.set_aside();
+                    self.typed.extend(typed);
+                    self.begun.push_str(&begun);
+                    screen.question(text, choices);
+                    let (choices, was_listening) = (choices.clone(), lines.listen(true));
+                    self.asked = Some(Asked { id: *question, choices, was_listening });
+                }
+                EventKind::Closed { question, .. } => {
+                    if let Some(asked) = self.asked.take_if(|asked| asked.id == *question) {
+                        lines.listen(asked.was_listening);
+                    }
+                }
                 EventKind::Ended if closes => return Ok(EventKind::Ended),
                 EventKind::TurnEnded { .. }
                 | EventKind::CompressionEnded { .. }
@@ -174,6 +199,17 @@ impl FrontEnd {
     /// Handles a line that was typed while a command runs.
     async fn typed_line(&mut self, line: String, is_turn: bool, screen: &mut Screen, stop: &StopSwitch) {
         let command = Slash::parse(&line);
+        if let Some(asked) = &self.asked
+            && command.is_none()
+        {
+            let Some(text) = asked.answer(&line) else { return screen.ask_again() };
+            let question = asked.id;
+            if let Err(error) = self.session.send(Command::Answer { question, text }).await {
+                tracing::debug!(%error, question = question.0, "the answer came too late");
+                self.typed.push_back(line);
+            }
+            return;
+        }
         match (&command, self.while_busy) {
             (Some(Slash::Stop), _) => return stop.trigger(),
             _ if line.trim().is_empty() => return,
@@ -225,5 +261,41 @@ impl FrontEnd {
         if let Err(error) = self.session.send(command).await {
             tracing::debug!(%error, question = id.0, "the answer came too late");
         }
+    }
+}
+
+impl Asked {
+    /// The answer of a line: the choice with this number or these words, or the line itself. `None` for an empty line.
+    fn answer(&self, line: &str) -> Option<String> {
+        let line = line.trim();
+        let number = line.trim_end_matches([')', '.']).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let named = || self.choices.iter().find(|choice| choice.to_lowercase() == line.to_lowercase());
+        let choice = number.and_then(|at| self.choices.get(at)).or_else(named);
+        let answer = choice.map_or(line, String::as_str);
+        (!answer.is_empty()).then(|| answer.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_answers_with_a_number_a_choice_or_other_words() {
+        let choices = vec!["staging".to_owned(), "Production".to_owned()];
+        let asked = Asked { id: QuestionId(1), choices, was_listening: true };
+        for (line, answer) in [
+            ("1", Some("staging")),
+            (" 2) ", Some("Production")),
+            ("production", Some("Production")),
+            ("3", Some("3")),
+            ("0", Some("0")),
+            ("neither, wait", Some("neither, wait")),
+            ("  ", None),
+        ] {
+            assert_eq!(asked.answer(line).as_deref(), answer, "{line:?}");
+        }
+        let open = Asked { choices: Vec::new(), ..asked };
+        assert_eq!(open.answer("1").as_deref(), Some("1"));
     }
 }

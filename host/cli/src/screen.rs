@@ -149,6 +149,23 @@ impl<W: Write + Send> Screen<W> {
         self.write(&format!("{text}\n"));
     }
 
+    /// Shows a question of the model. The next typed line answers it.
+    pub(crate) fn question(&mut self, text: &str, choices: &[String]) {
+        self.end_line();
+        self.line(Tone::Warning, "the model asks:");
+        text.lines().for_each(|line| self.line(Tone::Plain, line));
+        for (number, choice) in (1..).zip(choices) {
+            self.line(Tone::Plain, &format!("  {number}) {choice}"));
+        }
+        let how = if choices.is_empty() { "your answer" } else { "a number, or your own answer" };
+        self.line(Tone::Faint, &format!("type {how}, and enter; ctrl-c stops the turn"));
+    }
+
+    /// Says again how a question is answered.
+    pub(crate) fn ask_again(&mut self) {
+        self.line(Tone::Faint, "the model waits for an answer; ctrl-c stops the turn");
+    }
+
     fn write(&mut self, text: &str) {
         if self.reader_gone || self.unwritable.is_some() {
             return;

@@ -13,6 +13,7 @@ mod unix {
     use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::termios::{QueueSelector, tcflush};
 
     use crate::editor::{is_continued, joined};
 
@@ -44,6 +45,18 @@ mod unix {
         /// The lines that nobody has taken, and the begin of one that was to be continued.
         pub(crate) fn rest(self) -> (VecDeque<String>, String) {
             (self.lines, self.begun)
+        }
+
+        /// Whether lines are read from now on, and whether they were until now.
+        pub(crate) fn listen(&mut self, listens: bool) -> bool {
+            std::mem::replace(&mut self.is_open, listens)
+        }
+
+        /// The same for the lines so far, before a question is shown. What the user has begun to type is dropped.
+        pub(crate) fn set_aside(&mut self) -> (VecDeque<String>, String) {
+            // Without a terminal there is nothing to drop.
+            let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+            (std::mem::take(&mut self.lines), std::mem::take(&mut self.begun))
         }
 
         /// Waits for a line, for ever if there are none. The future may be dropped at any time.
@@ -126,6 +139,16 @@ impl Typed {
 
     /// No lines.
     pub(crate) fn rest(self) -> (std::collections::VecDeque<String>, String) {
+        Default::default()
+    }
+
+    /// No lines are read.
+    pub(crate) fn listen(&mut self, _: bool) -> bool {
+        false
+    }
+
+    /// No lines.
+    pub(crate) fn set_aside(&mut self) -> (std::collections::VecDeque<String>, String) {
         Default::default()
     }
 

@@ -189,6 +189,16 @@ impl Gate {
         self.pass(question, rights, attended).await
     }
 
+    /// Asks the user a question of the model; `None` if nobody can answer.
+    pub(crate) async fn clarify(&self, question: String, choices: Vec<String>) -> Option<String> {
+        if !self.can_ask {
+            return None;
+        }
+        self.running.alone().await;
+        let _one_at_a_time = self.asking.lock().await;
+        self.questions.text(question, choices, true).await
+    }
+
     /// The calls that run at the moment.
     pub(crate) fn running(&self) -> &RunningCalls {
         &self.running

@@ -102,9 +102,10 @@ impl SessionHandle {
         self.front.questions.attend()
     }
 
-    /// Asks the user a text question, for tools of the application; `None` if no front end can answer.
+    /// Asks the user a text question, for tools of the application; `None` if no front end can answer. With choices, only these
+    /// are answers.
     pub async fn ask(&self, text: impl Into<String>, choices: Vec<String>) -> Option<String> {
-        self.front.questions.text(text.into(), choices).await
+        self.front.questions.text(text.into(), choices, false).await
     }
 
     /// The numbers of a status line. During a turn they are those of its start.
