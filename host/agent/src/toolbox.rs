@@ -47,7 +47,7 @@ const READ_FILE: &str = "read_file";
 const REMINDER: &str = "reminder";
 
 /// The plugin's name of the host's own tools.
-const HOST: &str = "hermes";
+pub(crate) const HOST: &str = "hermes";
 
 /// What the host's own tools need.
 pub(crate) struct OwnTools {
@@ -58,7 +58,7 @@ pub(crate) struct OwnTools {
 
 impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
-    const NAMES: [&str; 4] = [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME];
+    pub(crate) const NAMES: [&str; 4] = [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME];
 
     fn schemas(&self) -> Vec<ToolSchema> {
         let search = self.search.as_ref().map(|_| SessionSearch::schema());
@@ -152,13 +152,9 @@ impl Toolbox {
         self.dispatcher = dispatcher;
     }
 
-    /// The tools that a rule can name, by plugin. A hook can ask about any tool.
-    pub(crate) fn nameable(&self, hooks: impl Iterator<Item = String>) -> BTreeMap<String, Vec<String>> {
-        let mut nameable = self.catalogs.clone();
-        nameable.insert(HOST.to_owned(), OwnTools::NAMES.map(str::to_owned).to_vec());
-        let every: Vec<String> = nameable.values().flatten().cloned().collect();
-        nameable.extend(hooks.map(|hook| (hook, every.clone())));
-        nameable
+    /// The tools of each plugin that listed them, also those that are left out.
+    pub(crate) fn catalogs(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.catalogs
     }
 
     /// Whether every plugin listed its tools.

@@ -389,11 +389,16 @@ async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
         }
         let about = name.map_or_else(String::new, |name| format!("`{name}`: "));
         let problems = findings.into_iter().filter(Finding::is_problem);
-        let warning = |found: Finding| {
-            let Finding { what, why, fix, .. } = found;
-            Check::warn(SUBJECT, format!("{about}{what}: {why}"), fix)
+        let check = |found: Finding| {
+            let Finding { case, what, why, fix, .. } = found;
+            match case {
+                Case::UselessRule => {
+                    Check { outcome: Outcome::Fail, subject: "approvals", found: format!("{what}: {why}"), fix }
+                }
+                _ => Check::warn(SUBJECT, format!("{about}{what}: {why}"), fix),
+            }
         };
-        checks.extend(problems.map(warning));
+        checks.extend(problems.map(check));
     }
     checks
 }

@@ -172,6 +172,36 @@ fn a_missing_or_forbidden_tool_is_reported() {
 }
 
 #[test]
+fn a_deny_rule_that_forbids_nothing_is_a_failure_with_the_nearest_tool() {
+    let home = warm();
+    home.install_guest("clerk", "one", json!({}));
+    home.set("plugins.enabled", json!(["one"]));
+    for (entry, fix) in [
+        ("files/write_fil", "correct it to `files/write_file`"),
+        ("one/qury", "correct it to `one/query`"),
+        ("fils/write_file", "correct it to `files/write_file`"),
+        ("terminal/process:bsh", "correct it to `terminal/process:bash`"),
+        ("hermes/clarfy", "correct it to `hermes/clarify`"),
+    ] {
+        home.set("approvals.deny", json!([entry]));
+        let stdout = home.hermes(&["doctor"]).run().exits(1).stdout;
+        let failed =
+            stdout.lines().position(|line| line.starts_with("fail approvals")).unwrap_or_else(|| panic!("{stdout}"));
+        let lines: Vec<&str> = stdout.lines().skip(failed).take(2).collect();
+        assert!(lines[0].contains(&format!("`{entry}`")) && lines[1].contains(fix), "{lines:?}");
+        let (report, code) = examined(&home);
+        assert_eq!(code, Some(1), "{report:#}");
+        assert!(report.to_string().contains("useless-rule"), "{report:#}");
+    }
+    home.set(
+        "approvals.deny",
+        json!(["files/write_file", "one/query", "terminal", "hermes/clarify", "files/files:unread"]),
+    );
+    let stdout = home.hermes(&["doctor"]).run().stdout;
+    assert!(!stdout.contains("fail approvals"), "{stdout}");
+}
+
+#[test]
 fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);

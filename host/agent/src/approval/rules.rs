@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::right::Right;
+use crate::toolbox::{HOST, OwnTools};
 
 /// The two lists. `approvals.deny` wins over `approvals.allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,9 +71,17 @@ impl ApprovalRules {
         self.deny.iter().map(|entry| (entry.plugin.as_str(), entry.what.as_deref()))
     }
 
-    /// The first entry of `approvals.deny` that names no tool of a plugin whose tools are known. Such an entry forbids
-    /// nothing, which its author does not expect. Of a hook, `tools` has every tool of the session.
-    pub(crate) fn unknown_tool(&self, tools: &BTreeMap<String, Vec<String>>) -> Option<UnknownRule> {
+    /// The first entry of `approvals.deny` that names no tool of a plugin whose tools are known: one of `catalogs`, of `hooks`, which
+    /// can ask about any tool, or Hermes itself. Such an entry forbids nothing, which its author does not expect.
+    pub fn unknown_tool(
+        &self,
+        catalogs: &BTreeMap<String, Vec<String>>,
+        hooks: impl Iterator<Item = String>,
+    ) -> Option<UnknownRule> {
+        let mut tools = catalogs.clone();
+        tools.insert(HOST.to_owned(), OwnTools::NAMES.map(str::to_owned).to_vec());
+        let every: Vec<String> = tools.values().flatten().cloned().collect();
+        tools.extend(hooks.map(|hook| (hook, every.clone())));
         let entry = self.deny.iter().find(|entry| {
             let (Some(what), Some(known)) = (&entry.what, tools.get(&entry.plugin)) else { return false };
             !what.contains(':') && !known.contains(what)

@@ -107,8 +107,8 @@ impl RunningPlugins {
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let (toolbox, left_out) =
             Toolbox::load(&tools, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors)).await;
-        let nameable = toolbox.nameable(hooks.iter().map(|hook| hook.name().to_owned()));
-        if let Some(unknown) = host.approvals.rules.unknown_tool(&nameable) {
+        let asking = hooks.iter().map(|hook| hook.name().to_owned());
+        if let Some(unknown) = host.approvals.rules.unknown_tool(toolbox.catalogs(), asking) {
             return Err(unknown.into());
         }
         for notice in failed_hooks.into_iter().chain(left_out) {

@@ -14,7 +14,7 @@ use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, ExaminedPlugin, Finding};
 use crate::plugins::{Role, mishap, missing_plugins, unset_variables};
-use crate::{MissingPlugin, Setup, Undelivered};
+use crate::{AppError, MissingPlugin, Setup, Undelivered};
 
 /// Examines all plugins, first those of sessions in their order, then the others. Nothing is changed.
 pub async fn examine_plugins(
@@ -30,7 +30,7 @@ pub async fn examine_plugins(
     let examination = Examination { setup, catalog, selection, rules };
     let mut blocks = Blocks { catalog, selection, all: Vec::new() };
     if let Some(failure) = odd_rule {
-        blocks.add(None, Finding::problem(Case::Denied, failure.what, failure.why, failure.fix));
+        blocks.add(None, Finding::problem(Case::UselessRule, failure.what, failure.why, failure.fix));
     }
     for problem in catalog.problems() {
         blocks.add(problem.name.as_deref(), Finding::from(&problem.error));
@@ -52,6 +52,9 @@ pub async fn examine_plugins(
         examination.found(found).into_iter().for_each(|finding| blocks.add(Some(name), finding));
     }
     examination.tools(&trials, &mut blocks);
+    if let Some(failure) = examination.useless_rule(&trials) {
+        blocks.add(None, Finding::problem(Case::UselessRule, failure.what, failure.why, failure.fix));
+    }
     blocks.done()
 }
 
@@ -345,6 +348,23 @@ impl<'a> Examination<'a> {
             }
         }
         claims
+    }
+
+    /// Why no session starts: an entry of `approvals.deny` forbids nothing.
+    fn useless_rule(&self, trials: &BTreeMap<&str, Trial>) -> Option<Diagnostic> {
+        // A pattern that cannot be read has no other check here; a session names it.
+        let listed = self.setup.listed_files().ok()?;
+        if let Err(error) = self.setup.check_denied(&self.rules, &listed) {
+            return Some(error.diagnose());
+        }
+        let in_use = || trials.iter().filter(|(name, trial)| self.serves(name, trial.exports));
+        let names = |trial: &Trial| tools_of(trial).iter().map(|tool| tool.schema.name.clone()).collect();
+        // Without its permissions, a plugin may list none of its tools, or other ones.
+        let listed = in_use().filter(|(_, trial)| trial.shown.as_ref().is_ok_and(|shown| shown.complaint.is_none()));
+        let catalogs = listed.map(|(name, trial)| ((*name).to_owned(), names(trial))).collect();
+        let hooks = in_use().filter(|(_, trial)| trial.exports.hooks).map(|(name, _)| (*name).to_owned());
+        let source = self.rules.unknown_tool(&catalogs, hooks)?;
+        Some(AppError::UnknownRule { file: self.setup.config.file().to_owned(), source }.diagnose())
     }
 
     /// Tools that sessions leave out, or that `approvals.deny` forbids.
