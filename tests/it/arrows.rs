@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-models",
             "hermes-store",
             "hermes-runtime",
+            "hermes-sandbox",
             "hermes-capabilities",
             "hermes-notes",
             "hermes-conversation",
@@ -162,7 +163,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
     // Capabilities know neither wasmtime nor the bindings.
-    ("hermes-capabilities", &["hermes-http-client", "hermes-private-files"]),
+    ("hermes-capabilities", &["hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
+    ("hermes-sandbox", &[]),
     ("hermes-http-client", &[]),
     ("hermes-private-files", &[]),
     // The other side of it is the SDK's.

@@ -26,6 +26,8 @@ mod processes;
 mod program;
 #[cfg(target_os = "linux")]
 mod reload;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod signature;
 #[cfg(target_os = "linux")]
 mod sql;

@@ -86,6 +86,34 @@ impl Home {
         self.path().join("state.db")
     }
 
+    /// The living processes that plugins of this home started, with those that supervise them. A sandbox numbers processes anew, so
+    /// what a program says about its own number does not help.
+    #[cfg(target_os = "linux")]
+    pub fn programs(&self) -> Vec<String> {
+        let own = format!("HOME={}", self.root.path().join("user").display());
+        let read = |pid: &str, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let is_alive = |pid: &str| {
+            // A zombie process is dead.
+            let stat = String::from_utf8_lossy(&read(pid, "stat")).into_owned();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+        };
+        let is_of_host = |pid: &str| {
+            read(pid, "comm") == b"hermes\n"
+                || read(pid, "cmdline").split(|byte| *byte == 0).any(|word| word == b"serve-sql")
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
+            .filter(|pid| read(pid, "environ").split(|byte| *byte == 0).any(|variable| variable == own.as_bytes()))
+            .filter(|pid| is_alive(pid) && !is_of_host(pid))
+            .collect()
+    }
+
+    /// The home folder of the user, with `~` as its short name.
+    pub fn user(&self) -> PathBuf {
+        self.root.path().join("user")
+    }
+
     /// Writes a file below `$HERMES_HOME`, and missing folders.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         write(&self.path().join(path), content.as_ref());

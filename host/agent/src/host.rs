@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermes_capabilities::process::SandboxRules;
 use hermes_conversation::Model;
 use hermes_models::{Effort, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub tool_owners: BTreeMap<String, String>,
     /// The model's search in earlier conversations.
     pub session_search: SearchSettings,
+    /// How programs that plugins start are confined.
+    pub sandbox: SandboxRules,
 }
 
 /// The settings of the tool `session_search`.

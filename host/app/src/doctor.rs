@@ -3,6 +3,7 @@
 mod finding;
 mod logins;
 mod plugins;
+mod sandbox;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -103,6 +104,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.extend(models(&setup, choice));
     checks.extend(logins::examine(&setup));
     checks.extend(prices(&setup));
+    checks.push(sandbox::examine(&setup.sandbox()));
     checks.push(store(home));
     (checks, Some(setup))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hermes_conversation::Model;
-use hermes_plugin_host::services::{FileGuard, NoSession, SystemRandom};
+use hermes_plugin_host::services::{FileGuard, NoSession, SandboxRules, SystemRandom};
 use hermes_plugin_host::{LimitSet, Plugins, QUIETLY, Query, Selection, SessionInfo, Start, Storage, Surroundings};
 
 use crate::{AppError, CodeStorage, ModelChoice, Setup};
@@ -58,6 +58,7 @@ pub async fn probe_memory(setup: &Setup, provider: &str) -> Result<Probe, AppErr
         reporters: Box::new(|_| Arc::new(NoSession)),
         approvals: Box::new(|_| Arc::new(NoSession)),
         files: FileGuard::default(),
+        sandbox: SandboxRules::default(),
     };
     let started = plugins.start(&surroundings)?;
     let begun = Instant::now();

@@ -8,8 +8,9 @@ use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, ServedModel, Settings, TaskModels,
 };
+use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
-use hermes_config::{Auxiliary, Config, Edit, Environment};
+use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
 use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, RestId, Route, TtlChoice, UnknownTtl, Wanted};
@@ -247,7 +248,23 @@ impl Setup {
                 summaries: settings.session_search.summaries,
                 expansion: settings.session_search.expansion,
             },
+            sandbox: self.sandbox(),
         })
+    }
+
+    /// How programs that plugins start are confined.
+    pub(crate) fn sandbox(&self) -> SandboxRules {
+        let settings = &self.config.settings().sandbox;
+        SandboxRules {
+            mode: match settings.mode {
+                SandboxChoice::Auto => SandboxMode::Auto,
+                SandboxChoice::Off => SandboxMode::Off,
+                SandboxChoice::Require => SandboxMode::Require,
+            },
+            network: settings.network,
+            writable: settings.writable.iter().map(Into::into).collect(),
+            hidden: settings.hidden.iter().map(Into::into).collect(),
+        }
     }
 
     /// The rules that allow or deny actions of plugins without asking.

@@ -26,6 +26,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
 
 pub use error::FilesError;
+pub(crate) use guard::is_git;
 pub use guard::{Agreed, BUILT_IN, Change, Concern, Deed, Guard, Listed, ListedFile, PatternError, Seen};
 pub use search::{Findings, Found, MAX_FOUND, Pattern};
 use walk::{Leaf, Place, Request, Way};

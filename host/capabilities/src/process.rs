@@ -20,6 +20,7 @@ mod lookup;
 mod own;
 mod ring;
 mod running;
+mod sandbox;
 #[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(all(test, target_os = "linux"))]
@@ -35,12 +36,15 @@ use self::chain::{Asked, Hashes};
 use crate::approval::Approval;
 use crate::fault::{Fault, FaultKind};
 
+pub use hermes_sandbox::{Holds, Offer};
+
 pub use background::{Background, Chunk, Listed, ProgramId};
 pub use chain::Places;
 pub use child::{ShowLine, run};
 pub use group::end_all;
 pub use own::OwnProgram;
-pub use running::{SupervisorCommand, supervise_with};
+pub use running::{SupervisorCommand, offer, supervise_with};
+pub use sandbox::{Confined, Confinement, Sandbox, SandboxMode, SandboxRules};
 #[cfg(target_os = "linux")]
 pub use supervisor::serve as supervise;
 
@@ -81,6 +85,8 @@ pub struct ProgramGrant {
     pub folders: Vec<Folder>,
     /// Where programs can be changed by plugins. The folders above are such places, too.
     pub places: Places,
+    /// How programs are confined; none to run them without a sandbox.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// The programs of one plugin, with the approval of their runs.
@@ -142,6 +148,8 @@ pub struct Run {
     pub background: bool,
     /// Whether its standard error goes into its standard output.
     pub merged: bool,
+    /// How it is confined.
+    pub confinement: Confinement,
 }
 
 /// How a program ended.
@@ -168,6 +176,8 @@ pub struct Exit {
     pub errors: Vec<u8>,
     /// Whether the middle of one of them was omitted.
     pub truncated: bool,
+    /// What the sandbox denied, as far as it is known: a line for each.
+    pub denied: Vec<String>,
 }
 
 impl Programs {
@@ -213,6 +223,7 @@ impl Programs {
         let asked = Asked { path: &path, arguments: &arguments, folder: &folder, environment: &environment };
         let start = chain::follow(asked, &places, &mut Hashes).map_err(|error| not_followed(&path, &error))?;
         let (real, pin) = (start.real.unwrap_or(real), start.pin);
+        let confinement = self.confinement()?;
         Ok(Run {
             program,
             path,
@@ -227,7 +238,29 @@ impl Programs {
             inherited,
             background,
             merged,
+            confinement,
         })
+    }
+
+    /// How the programs of this plugin are confined on this machine.
+    fn confinement(&self) -> Result<Confinement, Fault> {
+        let Some(sandbox) = self.grant.sandbox.as_ref().filter(|sandbox| sandbox.rules.mode != SandboxMode::Off) else {
+            return Ok(Confinement::Off);
+        };
+        let confined = match offer() {
+            Offer::Nothing(why) => Err(why.clone()),
+            Offer::Confined(_) => self.background.scratch().map_err(|error| format!("temporary folder: {error}")),
+        };
+        match confined {
+            Ok(scratch) => Ok(Confinement::Confined(Arc::new(Confined {
+                sandbox: sandbox.clone(),
+                readable: self.grant.folders.iter().map(|folder| folder.path.clone()).collect(),
+                closed: self.grant.folders.iter().flat_map(|folder| folder.denied.iter().cloned()).collect(),
+                scratch,
+            }))),
+            Err(why) if sandbox.rules.mode == SandboxMode::Require => Err(not_confined(&why)),
+            Err(why) => Ok(Confinement::Unavailable(why)),
+        }
     }
 }
 
@@ -273,6 +306,14 @@ fn not_granted(program: &str, granted: &[String]) -> Fault {
          manifest asks for it under `permissions.process`"
     );
     Fault::new(FaultKind::Denied, "not-granted", why)
+}
+
+fn not_confined(why: &str) -> Fault {
+    let why = format!(
+        "programs run only in a sandbox (`sandbox.mode: require`), and this machine offers none: {why}; `hermes doctor` says \
+         more, and `sandbox.mode: auto` in config.yaml runs programs without one"
+    );
+    Fault::new(FaultKind::Unavailable, "not-confined", why)
 }
 
 fn not_followed(path: &Path, error: &std::io::Error) -> Fault {

@@ -180,6 +180,9 @@ pub(crate) enum Command {
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]
     ServeSql,
+    /// Print what this machine offers to confine programs (other Hermes processes run this)
+    #[command(hide = true)]
+    ProbeSandbox,
     /// Run a program and end it with everything that it starts (other Hermes processes run this)
     #[command(hide = true)]
     SuperviseProgram {
@@ -578,6 +581,7 @@ impl Command {
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
             Self::ServeSql => "serve-sql",
+            Self::ProbeSandbox => "probe-sandbox",
             Self::SuperviseProgram { .. } => "supervise-program",
             Self::Setup(_) => "setup",
             Self::Model { .. } => "model",

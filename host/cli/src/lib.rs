@@ -106,6 +106,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
+        Some(Command::ProbeSandbox) => Ok(supervise::probe()),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),

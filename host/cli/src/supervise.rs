@@ -12,6 +12,7 @@ pub(crate) fn programs() {
         // This path works also after an update has replaced the file.
         program: "/proc/self/exe".into(),
         arguments: vec!["supervise-program".into()],
+        probe: vec!["probe-sandbox".into()],
     });
 }
 
@@ -32,6 +33,21 @@ pub(crate) fn serve(command: &[OsString]) -> Result<ExitCode, Failure> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn serve(_: &[OsString]) -> Result<ExitCode, Failure> {
     Err(refused("this system has no supervisors"))
+}
+
+/// `hermes probe-sandbox`: prints what this machine offers to confine programs.
+#[cfg(target_os = "linux")]
+pub(crate) fn probe() -> ExitCode {
+    hermes_sandbox::probe(|offer| {
+        // A parent that is gone needs no answer.
+        let _ = crate::console::print(&serde_json::to_string(offer).unwrap_or_default());
+    });
+    ExitCode::SUCCESS
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn probe() -> ExitCode {
+    ExitCode::FAILURE
 }
 
 fn refused(why: &str) -> Failure {

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
-pub use values::{Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, Share, WhileBusy, Whole};
+pub use values::{
+    Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, SandboxChoice, Share, WhileBusy, Whole,
+};
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +46,8 @@ pub struct Settings {
     pub plugins: PluginsSection,
     /// What plugins may do without asking.
     pub approvals: ApprovalsSection,
+    /// How programs that plugins start are confined. See docs/sandbox.md.
+    pub sandbox: SandboxSection,
     /// The models that serve tasks of plugins.
     pub auxiliary: AuxiliarySection,
     /// The system prompt.
@@ -226,6 +230,20 @@ pub struct ApprovalsSection {
     pub deny: Vec<String>,
     /// Files that plugins change only with your approval, in addition to the built-in list: patterns such as `deploy/**`.
     pub protect: Vec<String>,
+}
+
+/// `sandbox`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SandboxSection {
+    /// Whether programs are confined: `auto` where the system can do so, `off`, or `require` to run none without a sandbox.
+    pub mode: SandboxChoice,
+    /// Whether confined programs can use the network.
+    pub network: bool,
+    /// Folders that confined programs can write, besides the workspace and temporary folders: absolute paths, or `~/…`.
+    pub writable: Vec<String>,
+    /// Folders and files that they do not see, besides `$HERMES_HOME` and the usual places of keys.
+    pub hidden: Vec<String>,
 }
 
 /// `prompt`.

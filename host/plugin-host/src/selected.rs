@@ -8,7 +8,7 @@ use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::documents::Documents;
 use hermes_capabilities::files::{Root as OpenRoot, Roots};
 use hermes_capabilities::http::SecretStore;
-use hermes_capabilities::process::{Background, Folder, Places, ProgramGrant, Programs};
+use hermes_capabilities::process::{Background, Folder, Places, ProgramGrant, Programs, Sandbox};
 use hermes_capabilities::sql::{Database, Quota};
 use hermes_runtime::{Lanes, Limit, LimitSet, Limits, Loaded, Recipe, Services, SessionCalls, Tally};
 
@@ -256,6 +256,16 @@ impl Selected {
             let (path, denied) = place(name, around);
             Folder { name: name.to_owned(), path, denied }
         };
+        let changeable =
+            permissions.files.iter().filter(|asked| asked.access == Access::Write && asked.root != RESULTS);
+        let mut writable: Vec<PathBuf> = changeable.map(|asked| place(&asked.root, around).0).collect();
+        writable.push(around.workspace.clone());
+        let sandbox = Sandbox {
+            rules: around.sandbox.clone(),
+            home: around.home.clone(),
+            writable,
+            listed: Arc::clone(around.files.listed()),
+        };
         let grant = ProgramGrant {
             programs: permissions.process.iter().map(ToString::to_string).collect(),
             variables: permissions.process_env.iter().map(ToString::to_string).collect(),
@@ -265,6 +275,7 @@ impl Selected {
                 changeable: vec![around.workspace.clone(), around.home.join("skills")],
                 private: around.home.join("cache").join("programs"),
             },
+            sandbox: Some(sandbox),
         };
         Some(Programs::new(grant, (around.approvals)(&self.identity()), background))
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::services::{Approval, Clock, Embeddings, FileGuard, History, Models, Random, Reporter};
+use hermes_runtime::services::{
+    Approval, Clock, Embeddings, FileGuard, History, Models, Random, Reporter, SandboxRules,
+};
 use hermes_runtime::{Exports, Limit, LimitSet, Runtime, SessionInfo, Start};
 
 use crate::catalog::Catalog;
@@ -64,6 +66,8 @@ pub struct Surroundings {
     pub approvals: Approvals,
     /// The rules for changes of files.
     pub files: FileGuard,
+    /// What the user wants of the sandbox of programs.
+    pub sandbox: SandboxRules,
 }
 
 /// The plugins that a configuration selects: found, compiled and checked, but not running.

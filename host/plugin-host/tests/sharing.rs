@@ -112,6 +112,7 @@ impl Process {
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),
             files: hermes_runtime::services::FileGuard::default(),
+            sandbox: hermes_runtime::services::SandboxRules::default(),
         };
         plugins.start(&surroundings).unwrap()
     }

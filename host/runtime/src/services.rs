@@ -21,6 +21,7 @@ use hermes_capabilities::sql::Database;
 
 pub use hermes_capabilities::approval::{Approval, Refusal};
 pub use hermes_capabilities::files::Guard as FileGuard;
+pub use hermes_capabilities::process::SandboxRules;
 pub use no_session::NoSession;
 pub use prompt::{Finish, ModelReply, ModelRequest, Models, Piece, Pieces, PromptMessage, PromptPart};
 pub use vectors::{EmbeddingModel, EmbeddingRequest, Embeddings, Purpose, Vectors};

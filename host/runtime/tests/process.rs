@@ -75,6 +75,7 @@ impl Fixture {
             variables: Vec::new(),
             folders: vec![Folder { name: "workspace".to_owned(), path: folder.path().to_owned(), denied: Vec::new() }],
             places: Places { changeable: Vec::new(), private: folder.path().join("private") },
+            sandbox: None,
         };
         let tool_time = u64::try_from(TOOL_TIME.as_millis()).unwrap();
         let limits = Limits::standard().with(&LimitSet::default().and(Limit::ToolTime, tool_time));

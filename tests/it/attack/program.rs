@@ -34,6 +34,8 @@ fn home_with_runner(server: &Server, permissions: &str) -> Home {
     home.grant("runner");
     home.set("plugins.entries.runner", json!({}));
     home.set("memory.provider", json!("runner"));
+    // What holds without a sandbox. `attack/sandbox.rs` has the attacks on it.
+    home.set("sandbox.mode", json!("off"));
     home
 }
 

@@ -79,19 +79,31 @@ fn is_alive(pid: &str) -> bool {
     status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// The numbers in these files of the workspace, as soon as all are there.
+/// Waits until each process has written its file.
 #[track_caller]
-fn pids(home: &Home, files: &[&str]) -> Vec<String> {
+fn started(home: &Home) {
     let until = Instant::now() + LONG;
-    loop {
-        let read = |file: &&str| fs::read_to_string(home.workspace().join(file)).ok();
-        let pids: Option<Vec<String>> = files.iter().map(|file| read(file).filter(|pid| pid.ends_with('\n'))).collect();
-        if let Some(pids) = pids {
-            return pids.iter().map(|pid| pid.trim().to_owned()).collect();
-        }
+    let has_started =
+        |file: &&str| fs::read_to_string(home.workspace().join(file)).is_ok_and(|pid| pid.ends_with('\n'));
+    while !DEAF_FILES.iter().all(|file| has_started(&file)) {
         assert!(Instant::now() < until, "the commands did not start");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The processes, as soon as all have started.
+#[track_caller]
+fn pids(home: &Home) -> Vec<String> {
+    started(home);
+    home.programs()
+}
+
+/// Nothing is left of what was started.
+#[track_caller]
+fn none_is_left(home: &Home) {
+    started(home);
+    die(&home.programs());
+    assert_eq!(home.programs(), Vec::<String>::new());
 }
 
 #[track_caller]
@@ -208,7 +220,7 @@ fn a_command_that_times_out_ends_with_everything_that_it_started() {
     let (home, results) =
         allowed(vec![("terminal", json!({ "command": format!("echo begun; {DEAF}"), "timeout": 3 }))]);
     assert!(results[0].starts_with("begun\n[timed out after 3 s: "), "{results:?}");
-    die(&pids(&home, DEAF_FILES));
+    none_is_left(&home);
 }
 
 #[test]
@@ -273,7 +285,7 @@ fn a_background_command_is_read_written_to_and_killed() {
     assert!(results[6].contains("[stopped, with all that it started]"), "{results:?}");
     assert!(results[7].contains("there is no program 3") && results[7].contains("1  while read"), "{results:?}");
     assert!(results[8].contains("[exit code 127: command not found"), "{results:?}");
-    die(&pids(&home, DEAF_FILES));
+    none_is_left(&home);
 }
 
 #[test]
@@ -287,8 +299,8 @@ fn no_command_outlives_hermes_whatever_ends_it() {
             let home = Home::with(&server);
             home.set("approvals.allow", json!([ALLOWED]));
             let running = home.hermes(&["-z", "Go."]).spawn();
-            let pids = pids(&home, DEAF_FILES);
-            assert!(pids.iter().all(|pid| is_alive(pid)));
+            let pids = pids(&home);
+            assert!(pids.len() >= DEAF_FILES.len() && pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
             let hermes = running.id().to_string();
             assert!(std::process::Command::new("kill").args(["-s", signal, &hermes]).status().unwrap().success());
             die(&pids);
@@ -300,7 +312,7 @@ fn no_command_outlives_hermes_whatever_ends_it() {
 #[test]
 fn background_commands_end_with_the_session() {
     let (home, _) = allowed(vec![("terminal", json!({ "command": DEAF, "background": true }))]);
-    die(&pids(&home, DEAF_FILES));
+    none_is_left(&home);
 }
 
 #[test]
@@ -309,7 +321,7 @@ fn ctrl_c_ends_a_command_and_the_conversation_goes_on() {
     let home = Home::with(&server);
     home.set("approvals.allow", json!([ALLOWED]));
     let mut terminal = chat(&home);
-    let pids = pids(&home, DEAF_FILES);
+    let pids = pids(&home);
     terminal.interrupt();
     die(&pids);
     terminal.wait_for(PROMPT, 2);

@@ -1,7 +1,7 @@
 //! The question that a user answers before a plugin acts.
 
 use hermes_capabilities::files::{Change, Concern, Deed};
-use hermes_capabilities::process::Run;
+use hermes_capabilities::process::{Confinement, Run};
 use serde::{Deserialize, Serialize};
 
 use super::code;
@@ -169,6 +169,12 @@ pub struct ProgramRun {
     /// Whether it runs the code in its arguments, as a shell does. Then the answer holds for exactly this command.
     #[serde(default)]
     pub exact: bool,
+    /// Why it runs without a sandbox, although the user wants one.
+    #[serde(default)]
+    pub unconfined: Option<String>,
+    /// Whether its sandbox lets it use the network.
+    #[serde(default)]
+    pub network: bool,
 }
 
 impl From<&Run> for ProgramRun {
@@ -188,6 +194,11 @@ impl From<&Run> for ProgramRun {
             pinned: run.pin.is_some(),
             background: run.background,
             exact: code::runs_its_arguments(run),
+            unconfined: match &run.confinement {
+                Confinement::Unavailable(why) => Some(why.clone()),
+                Confinement::Off | Confinement::Confined(_) => None,
+            },
+            network: matches!(&run.confinement, Confinement::Confined(sandbox) if sandbox.has_network()),
         }
     }
 }

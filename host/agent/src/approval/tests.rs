@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_capabilities::files::{Change, Concern, Deed};
-use hermes_capabilities::process::{Places, Run};
+use hermes_capabilities::process::{Confinement, Places, Run};
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::Identity;
 use hermes_plugin_host::services::Refusal;
@@ -146,6 +146,7 @@ fn run(program: &str) -> Run {
         inherited: Vec::new(),
         background: false,
         merged: false,
+        confinement: Confinement::Off,
     }
 }
 

@@ -231,6 +231,7 @@ pub(crate) fn surroundings(
         reporters: Box::new(move |plugin| reporters.for_plugin(plugin)),
         approvals: Box::new(move |plugin| Arc::new(PluginGate { gate: Arc::clone(&gate), plugin: plugin.clone() })),
         files,
+        sandbox: host.settings.sandbox.clone(),
     }
 }
 

@@ -500,6 +500,7 @@ impl HostSource for Process {
                 prices: Prices::of_file(PRICES).unwrap(),
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
+                sandbox: hermes_capabilities::process::SandboxRules::default(),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

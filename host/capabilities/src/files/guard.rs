@@ -23,7 +23,8 @@ pub use change::{Agreed, Change, Concern, Deed};
 pub(super) use kernel::is_kernel_interface;
 pub(super) use linked::Linked;
 pub use listed::{Listed, ListedFile, PatternError};
-pub(super) use name::{folded, is_git};
+pub(super) use name::folded;
+pub(crate) use name::is_git;
 pub use seen::Seen;
 pub(super) use turns::Turns;
 
@@ -39,6 +40,11 @@ impl Guard {
     /// The rules with this list, for a session that has read these contents.
     pub fn new(listed: Arc<Listed>, seen: Arc<Seen>) -> Self {
         Self { listed, seen, turns: Arc::default() }
+    }
+
+    /// The files that start programs or instruct agents.
+    pub fn listed(&self) -> &Arc<Listed> {
+        &self.listed
     }
 
     pub(super) fn seen(&self) -> &Seen {

@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 
 use super::child::not_started;
 use super::ring::Ring;
-use super::running::{Input, Running, begin};
+use super::running::{Input, Running, begin, undone};
+use super::sandbox::Scratch;
 use super::{End, GRACE, MAX_BACKGROUND, MAX_ENDED, MAX_INPUT, Run, invalid};
 use crate::fault::{Fault, FaultKind};
 
@@ -49,6 +50,8 @@ pub struct Chunk {
     pub errors_lost: u64,
     /// How it ended. Nothing follows then.
     pub end: Option<End>,
+    /// What the sandbox denied, as far as it is known: a line for each.
+    pub denied: Vec<String>,
 }
 
 /// The background programs of one plugin in one session. Dropping the last clone ends them.
@@ -63,6 +66,8 @@ struct Table {
     starting: usize,
     /// No program can start any more.
     closed: bool,
+    /// The session's folder for temporary files, once a confined program needs it.
+    scratch: Option<Arc<Scratch>>,
 }
 
 struct Entry {
@@ -90,6 +95,8 @@ struct State {
     waiting: usize,
     end: Option<End>,
     ended_at: Option<Instant>,
+    /// What the sandbox denied, and nobody has read.
+    denied: Vec<String>,
 }
 
 /// One of the two outputs.
@@ -113,6 +120,14 @@ impl Program {
         }
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// Keeps what the sandbox denied for the next read.
+    fn denied(&self, lines: Vec<String>) {
+        if !lines.is_empty() {
+            self.state().denied.extend(lines);
+            self.changed.notify_waiters();
+        }
     }
 
     fn ended(&self, end: End) {
@@ -144,11 +159,12 @@ impl Program {
 impl State {
     fn take(&mut self) -> Chunk {
         let ((output, output_lost), (errors, errors_lost)) = (self.output.take(), self.errors.take());
-        Chunk { output, errors, output_lost, errors_lost, end: self.end }
+        let denied = std::mem::take(&mut self.denied);
+        Chunk { output, errors, output_lost, errors_lost, end: self.end, denied }
     }
 
     fn has_news(&self) -> bool {
-        self.end.is_some() || !self.output.is_empty() || !self.errors.is_empty()
+        self.end.is_some() || !self.output.is_empty() || !self.errors.is_empty() || !self.denied.is_empty()
     }
 }
 
@@ -267,7 +283,19 @@ impl Background {
     /// An open table for the same session, which does not use the numbers of this one again.
     #[must_use]
     pub fn successor(&self) -> Self {
-        Self(Arc::new(Mutex::new(Table { last: self.table().last, ..Table::default() })))
+        let table = self.table();
+        let (last, scratch) = (table.last, table.scratch.clone());
+        Self(Arc::new(Mutex::new(Table { last, scratch, ..Table::default() })))
+    }
+
+    /// The session's folder for temporary files. The last program that uses it, or the table, removes it.
+    pub(super) fn scratch(&self) -> std::io::Result<Arc<Scratch>> {
+        let mut table = self.table();
+        let scratch = match table.scratch.take() {
+            Some(scratch) => scratch,
+            None => Arc::new(Scratch::new()?),
+        };
+        Ok(Arc::clone(table.scratch.insert(scratch)))
     }
 
     /// Whether it was closed.
@@ -307,6 +335,7 @@ impl Watched {
             read_all(output, Stream::Output, Arc::clone(&self.program)),
             read_all(errors, Stream::Errors, Arc::clone(&self.program)),
         ];
+        let planned = self.running.planned();
         let end = tokio::select! {
             end = self.running.ended() => end.unwrap_or(End::Exited(-1)),
             () = expired(time) => End::TimedOut,
@@ -326,6 +355,7 @@ impl Watched {
         // A process that left the group may keep an output open forever.
         let _ = tokio::time::timeout(GRACE, finished(&mut readers)).await;
         readers.iter().for_each(JoinHandle::abort);
+        self.program.denied(undone(planned).await);
         self.program.ended(end);
     }
 }

@@ -23,6 +23,7 @@ fn shell(folder: &Path, script: &str) -> Run {
         inherited: Vec::new(),
         background: true,
         merged: false,
+        confinement: Confinement::Off,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::kept::Captured;
-use super::running::{Input, Running, begin};
+use super::running::{Input, Running, begin, undone};
 use super::{End, Exit, GRACE, Run, shown};
 use crate::fault::{Fault, FaultKind};
 
@@ -64,8 +64,11 @@ async fn run_to_end(run: Run, time: Duration, show: Option<ShowLine>, mut reply:
     running.kill();
     let _ = running.ended().await;
     feeding.abort();
+    let planned = running.planned();
     let ((output, cut), (errors, cut_too)) = tokio::join!(output.finish(), errors.finish());
-    let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too });
+    let mut denied = planned.as_ref().map(|planned| planned.denials(&[&output, &errors])).unwrap_or_default();
+    denied.extend(undone(planned).await);
+    let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too, denied });
     let _ = reply.send(exit);
 }
 

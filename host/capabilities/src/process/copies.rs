@@ -48,6 +48,11 @@ impl Copies {
         self.own.is_some()
     }
 
+    /// The folder with all copies.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.own.as_ref().map(|own| own.folder.as_path())
+    }
+
     /// Completes the folders. No more can be copied.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let Some(own) = &self.own else { return Ok(()) };

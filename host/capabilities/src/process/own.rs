@@ -45,6 +45,7 @@ impl OwnProgram {
                 folder: &folder,
                 environment: &environment,
                 merged: false,
+                planned: None,
             })
         });
         let mut running = begun.await.map_err(io::Error::other)??;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,8 +15,10 @@ use super::child::ended_as;
 use super::copies::Copies;
 use super::group::Group;
 use super::guard::Guard;
-use super::{End, Run};
+use super::sandbox::{Planned, Start as Confinable};
+use super::{Confinement, End, Run};
 use crate::fault::Fault;
+use hermes_sandbox::Offer;
 
 /// The command of the supervisor: a program that calls [`supervise`](super::supervise) with the arguments that follow.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct SupervisorCommand {
     pub program: PathBuf,
     /// Its first arguments.
     pub arguments: Vec<OsString>,
+    /// Instead of them, those with which it prints what this machine offers to confine programs, as JSON.
+    pub probe: Vec<OsString>,
 }
 
 static SUPERVISOR: OnceLock<SupervisorCommand> = OnceLock::new();
@@ -32,6 +36,32 @@ static SUPERVISOR: OnceLock<SupervisorCommand> = OnceLock::new();
 /// Lets supervisors run the programs of this process from now on. The first call counts.
 pub fn supervise_with(command: SupervisorCommand) {
     let _ = SUPERVISOR.set(command);
+}
+
+/// What this machine offers to confine programs. The first call of the process finds out, which takes some milliseconds.
+pub fn offer() -> &'static Offer {
+    static OFFER: OnceLock<Offer> = OnceLock::new();
+    OFFER.get_or_init(|| probed().unwrap_or_else(Offer::Nothing))
+}
+
+#[cfg(target_os = "linux")]
+fn probed() -> Result<Offer, String> {
+    let command = SUPERVISOR.get().ok_or("this process runs programs without a supervisor")?;
+    let mut probe = std::process::Command::new(&command.program);
+    probe.args(&command.probe).env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+    let output = probe.output().map_err(|error| error.to_string())?;
+    serde_json::from_slice(&output.stdout).map_err(|_| "the process that tries a sandbox gave no answer".to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn probed() -> Result<Offer, String> {
+    Err("only Linux has what the sandbox needs".to_owned())
+}
+
+/// Renames what a confined program created against the rules, and says so.
+pub(super) async fn undone(planned: Option<Arc<Planned>>) -> Vec<String> {
+    let Some(planned) = planned else { return Vec::new() };
+    tokio::task::spawn_blocking(move || planned.undo()).await.unwrap_or_default()
 }
 
 pub(super) type Input = Box<dyn AsyncWrite + Send + Unpin>;
@@ -43,6 +73,9 @@ pub(super) struct Running {
     pub(super) output: Option<Output>,
     pub(super) errors: Option<Output>,
     process: Process,
+    planned: Option<Arc<Planned>>,
+    /// The folder of its temporary files.
+    _confinement: Confinement,
     /// They are removed after the program's end.
     _copies: Option<Copies>,
 }
@@ -94,6 +127,7 @@ impl Prepared<'_> {
             environment.retain(|(own, _)| *own != name);
             environment.extend(value.map(|value| (name, value)));
         }
+        let planned = self::plan(run, &environment, [&start.program, &run.real], &copies)?;
         let mut tries = 1;
         let (started, process) = loop {
             let execution = Execution {
@@ -103,6 +137,7 @@ impl Prepared<'_> {
                 folder: &run.folder,
                 environment: &environment,
                 merged: run.merged,
+                planned: planned.as_deref(),
             };
             match spawn(&execution, run.background) {
                 Ok(started) => break started,
@@ -122,14 +157,29 @@ impl Prepared<'_> {
             }
         };
         let Streams { input, output, errors } = started;
-        Ok(Running { input, output, errors, process, _copies: Some(copies) })
+        let _confinement = run.confinement.clone();
+        Ok(Running { input, output, errors, process, planned, _confinement, _copies: Some(copies) })
     }
+}
+
+/// The sandbox of a run, if it has one.
+fn plan(
+    run: &Run,
+    environment: &[(OsString, OsString)],
+    programs: [&Path; 2],
+    copies: &Copies,
+) -> io::Result<Option<Arc<Planned>>> {
+    let Confinement::Confined(confined) = &run.confinement else { return Ok(None) };
+    let files = programs.into_iter().chain(copies.folder()).map(Path::to_owned).collect();
+    Planned::new(confined, Confinable { folder: &run.folder, environment, background: run.background, files })
+        .map(Arc::new)
+        .map(Some)
 }
 
 /// Starts a program of the host's own, as it is. Blocks until it runs.
 pub(super) fn begin_own(execution: &Execution<'_>) -> io::Result<Running> {
     let (Streams { input, output, errors }, process) = spawn(execution, false)?;
-    Ok(Running { input, output, errors, process, _copies: None })
+    Ok(Running { input, output, errors, process, planned: None, _confinement: Confinement::Off, _copies: None })
 }
 
 /// What the system starts.
@@ -143,6 +193,8 @@ pub(super) struct Execution<'a> {
     pub(super) environment: &'a [(OsString, OsString)],
     /// One pipe for both outputs.
     pub(super) merged: bool,
+    /// Its sandbox.
+    pub(super) planned: Option<&'a Planned>,
 }
 
 /// The host's ends of the standard streams.
@@ -196,6 +248,11 @@ fn merge(command: &mut Command) -> io::Result<Output> {
 }
 
 impl Running {
+    /// Its sandbox, if it has one.
+    pub(super) fn planned(&self) -> Option<Arc<Planned>> {
+        self.planned.clone()
+    }
+
     /// Waits for the end of the program. The future can be dropped and created again.
     pub(super) async fn ended(&mut self) -> Result<End, Fault> {
         match &mut self.process {
@@ -239,7 +296,7 @@ mod supervised {
     use tokio::process::{Child, Command};
 
     use super::super::End;
-    use super::super::supervisor::{KILL, TERMINATE, send_streams};
+    use super::super::supervisor::{KILL, TERMINATE, send_plan, send_streams};
     use super::{Execution, Input, Output, Process, Streams, SupervisorCommand};
 
     /// How long a supervisor may take to start its program. A busy machine needs a while.
@@ -259,7 +316,7 @@ mod supervised {
     }
 
     pub(super) fn begin(execution: &Execution<'_>, supervisor: &SupervisorCommand) -> io::Result<(Streams, Process)> {
-        let Execution { program, name, arguments, folder, environment, merged } = execution;
+        let Execution { program, name, arguments, folder, environment, merged, planned } = execution;
         let (mut own, other) = UnixStream::pair()?;
         let mut command = Command::new(&supervisor.program);
         command.args(&supervisor.arguments).arg("--").arg(program).arg(name).args(*arguments);
@@ -275,6 +332,7 @@ mod supervised {
         let written = if *merged { &output.1 } else { &errors.1 };
         send_streams(&own, [input.0.as_fd(), output.1.as_fd(), written.as_fd()])?;
         drop((input.0, output.1, errors.1));
+        send_plan(&own, planned.map(|planned| &planned.plan))?;
         own.set_read_timeout(Some(START))?;
         let leader = started(&mut own)?;
         own.set_nonblocking(true)?;

@@ -3,12 +3,12 @@
 //!
 //! The supervisor is a subreaper (`PR_SET_CHILD_SUBREAPER`): a process whose parent ends becomes its child, so that even one with a
 //! session of its own (`setsid`) stays below it. Its standard input is a socket to the host. The host sends the program's
-//! standard streams and then single bytes; the end of the socket means that the host is gone. The supervisor answers in
+//! standard streams, the plan of a sandbox or none, and then single bytes; the end of the socket means that the host is gone. The supervisor answers in
 //! lines: `started PID` or `failed ERRNO TEXT`, and at the end `exited CODE` or `signal NUMBER`.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use hermes_sandbox::{Plan, Side};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
@@ -43,6 +44,29 @@ pub(super) fn send_streams(socket: impl AsFd, streams: [BorrowedFd<'_>; STREAMS]
     ancillary.push(SendAncillaryMessage::ScmRights(&streams));
     rustix::net::sendmsg(socket, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
+}
+
+/// Sends the plan of the sandbox, or none, with its length before it.
+pub(super) fn send_plan(mut socket: impl io::Write, plan: Option<&Plan>) -> io::Result<()> {
+    let plan = match plan {
+        Some(plan) => serde_json::to_vec(plan)?,
+        None => Vec::new(),
+    };
+    let length = u32::try_from(plan.len()).map_err(io::Error::other)?;
+    socket.write_all(&[&length.to_le_bytes(), plan.as_slice()].concat())
+}
+
+fn receive_plan() -> io::Result<Option<Plan>> {
+    // Not through the buffer of the standard input, which would read further than the plan.
+    let mut socket = std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    if length == [0; 4] {
+        return Ok(None);
+    }
+    let mut plan = Vec::new();
+    socket.take(u32::from_le_bytes(length).into()).read_to_end(&mut plan)?;
+    Ok(Some(serde_json::from_slice(&plan)?))
 }
 
 fn receive_streams(socket: impl AsFd) -> io::Result<[OwnedFd; STREAMS]> {
@@ -79,8 +103,23 @@ enum Event {
 ///
 /// When the host cannot be reached.
 pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Result<()> {
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let [input, output, errors] = receive_streams(io::stdin())?;
+    let confined = match receive_plan()? {
+        None => {
+            rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            false
+        }
+        Some(plan) => match hermes_sandbox::enter(&plan) {
+            // The first process of the namespace: the kernel makes it the parent of orphans, and ends all others with it.
+            Ok(Side::Inside(_)) => true,
+            Ok(Side::Outside(first)) => {
+                // They must stay open in the program only.
+                drop((input, output, errors));
+                return first.wait();
+            }
+            Err(error) => return tell(&format!("failed 0 no sandbox: {error}\n")),
+        },
+    };
     let mut command = Command::new(program);
     command
         .arg0(name)
@@ -96,13 +135,14 @@ pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Resul
     // The streams must not stay open here.
     drop(command);
     let leader = i32::try_from(leader).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    tell(&format!("started {leader}\n"))?;
+    // The number of a confined program means something else to the host.
+    tell(&format!("started {}\n", if confined { 0 } else { leader.as_raw_nonzero().get() }))?;
 
     let (events, happened) = channel();
     let asked = events.clone();
     std::thread::Builder::new().spawn(move || listen(&asked))?;
     std::thread::Builder::new().spawn(move || reap(leader, &events))?;
-    let end = Supervised { leader, happened, end: None, alone: false }.run();
+    let end = Supervised { leader, confined, happened, end: None, alone: false }.run();
     match end {
         Some(end) => tell(&match (end.exit_status(), end.terminating_signal()) {
             (Some(code), _) => format!("exited {code}\n"),
@@ -151,6 +191,8 @@ fn reap(leader: Pid, events: &Sender<Event>) {
 
 struct Supervised {
     leader: Pid,
+    /// Whether this process is the first one of a namespace.
+    confined: bool,
     happened: Receiver<Event>,
     end: Option<WaitStatus>,
     alone: bool,
@@ -215,6 +257,11 @@ impl Supervised {
     }
 
     fn signal_all(&self, signal: Signal) {
+        if self.confined {
+            // With the number of the first process, this reaches all others of the namespace (`kill(-1, …)`).
+            let _ = rustix::process::kill_process_group(Pid::INIT, signal);
+            return;
+        }
         let Some(processes) = Processes::read() else {
             // Without /proc, the group is all that can be reached.
             let _ = rustix::process::kill_process_group(self.leader, signal);

@@ -78,6 +78,7 @@ impl Fixture {
                 denied: vec![self.at("work/home")],
             }],
             places: Places { changeable: Vec::new(), private: self.at("work/home/private") },
+            sandbox: None,
         }
     }
 

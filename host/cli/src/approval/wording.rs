@@ -158,6 +158,10 @@ fn program(run: &ProgramRun, extent: Extent) -> Vec<(&'static str, String)> {
         let names = run.inherited.iter().map(|name| word(name)).collect::<Vec<_>>().join(", ");
         fields.push(("gets", format!("your variables {names}")));
     }
+    fields.extend(run.unconfined.iter().map(|why| ("sandbox", format!("none: {}", visible(why)))));
+    if run.network {
+        fields.push(("network", "on".to_owned()));
+    }
     if run.input_bytes > 0 {
         let size = counted(run.input_bytes as u64, "byte");
         let text = text_or_binary(run.input.as_deref(), run.binary_input.as_deref(), extent);
@@ -265,6 +269,8 @@ mod tests {
             pinned: false,
             background: false,
             exact: false,
+            unconfined: None,
+            network: false,
         };
         let subject = Subject::Program(Box::new(run));
         Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
@@ -320,6 +326,17 @@ mod tests {
         assert!(shown[0].ends_with("wants to start a program in the background, until the session ends"), "{shown:?}");
         assert_eq!(shown[4], r#"  sets     PORT=80 MODE="a b\n""#);
         assert!(shown[5].ends_with("with any arguments and input, with these variables"), "{shown:?}");
+    }
+
+    #[test]
+    fn a_missing_sandbox_and_the_network_are_shown() {
+        let mut question = run("make", &[], b"");
+        let Subject::Program(run) = &mut question.subject else { panic!("a program") };
+        run.unconfined = Some("user namespace: denied".into());
+        assert_eq!(lines(&question)[4], "  sandbox  none: user namespace: denied");
+        let Subject::Program(run) = &mut question.subject else { panic!("a program") };
+        (run.unconfined, run.network) = (None, true);
+        assert_eq!(lines(&question)[4], "  network  on");
     }
 
     #[test]

@@ -135,6 +135,47 @@ impl JsonSchema for Dollars {
     }
 }
 
+/// Whether programs are confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxChoice {
+    /// Where the system can do so.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Always: without a sandbox, no program runs.
+    Require,
+}
+
+impl SandboxChoice {
+    const NAMES: [(&str, Self); 3] = [("auto", Self::Auto), ("off", Self::Off), ("require", Self::Require)];
+}
+
+impl<'de> Deserialize<'de> for SandboxChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(deserializer)?;
+        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
+        found
+            .map(|(_, known)| known)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the three names"))
+    }
+}
+
+impl JsonSchema for SandboxChoice {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "SandboxChoice".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
+    }
+}
+
 /// What happens to a message that the user types while a turn runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]

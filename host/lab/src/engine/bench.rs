@@ -8,7 +8,7 @@ use std::time::Duration;
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
-use hermes_plugin_host::services::{Clock as _, FileGuard, NoSession, RepeatableRandom};
+use hermes_plugin_host::services::{Clock as _, FileGuard, NoSession, RepeatableRandom, SandboxRules};
 use hermes_plugin_host::{
     AssistDraft, CalledTool, ContextAssist, Limit, LimitSet, Moment, Plugins, SessionInfo, SessionPlugins, Start,
     Storage, Surroundings, ToolResult, Tools,
@@ -112,6 +112,7 @@ impl Bench {
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),
             files: FileGuard::default(),
+            sandbox: SandboxRules::default(),
         };
         let plugins = plugins.start(&surroundings).map_err(|error| error.to_string())?;
         let notify = notify(&notices);

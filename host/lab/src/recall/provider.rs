@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use hermes_agent::{EmbeddingSource, recall_budget};
 use hermes_conversation::{Conversation, MessageId, MessageRange, Model, Role, tokens};
 use hermes_plugin_host::services::{
-    Clock, Embeddings, FileGuard, ModelReply, ModelRequest, Models, NoSession, Pieces, RepeatableRandom,
+    Clock, Embeddings, FileGuard, ModelReply, ModelRequest, Models, NoSession, Pieces, RepeatableRandom, SandboxRules,
 };
 use hermes_plugin_host::{
     Fault, FaultKind, MemoryProvider, Plugins, Progress, Query, SessionInfo, SessionPlugins, Start, Storage,
@@ -177,6 +177,7 @@ impl Stored<'_> {
             reporters: Box::new(|_| Arc::new(NoSession)),
             approvals: Box::new(|_| Arc::new(NoSession)),
             files: FileGuard::default(),
+            sandbox: SandboxRules::default(),
         };
         let _inside = self.runtime.enter();
         let plugins = self.provider.plugins.start(&surroundings).map_err(|error| error.to_string())?;

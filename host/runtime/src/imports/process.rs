@@ -1,11 +1,12 @@
 //! The import `process`: granted programs, each start approved by the user.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermes_bindings::imported;
 use hermes_capabilities::process::{
-    self, Background, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run, ShowLine,
+    self, Background, Confinement, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run, ShowLine,
 };
 use imported::process as wit;
 use imported::types::Error;
@@ -22,6 +23,8 @@ const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from
 /// The keys of `command.extra` that the contract's README defines.
 const MERGE_ERRORS: &str = "merge-errors";
 const SHOW_OUTPUT: &str = "show-output";
+/// The key of `exit.extra` and `chunk.extra` with a line for each thing that the sandbox denied.
+const DENIED: &str = "sandbox-denied";
 
 fn is_set(command: &wit::Command, key: &str) -> bool {
     command.extra.iter().any(|(name, value)| name == key && value == "true")
@@ -40,6 +43,7 @@ impl Context {
         let order = Order { program, arguments, environment, root, folder, input, background, merged };
         let finder = programs.clone();
         let run = self.off_thread(move || finder.find(order, &Host::new(&|name| std::env::var_os(name)))).await?;
+        self.warn_unconfined(&run.confinement);
         // Otherwise a plugin could repeat a refused question without end.
         let may_ask = !self.call.refused;
         if let Err(refusal) = self.call.ask_user(programs.approve(&run, may_ask)).await {
@@ -51,6 +55,17 @@ impl Context {
             return Err(refusal);
         }
         Ok(run)
+    }
+
+    /// Says once in a process that programs run without a sandbox, and why.
+    fn warn_unconfined(&self, confinement: &Confinement) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if let Confinement::Unavailable(why) = confinement
+            && !SAID.swap(true, Ordering::Relaxed)
+        {
+            let line = format!("programs run without a sandbox: {why}; `hermes doctor` says what is missing");
+            self.services.reporter.progress(beginning(&line, PROGRESS));
+        }
     }
 
     async fn run_program(&mut self, command: wit::Command) -> Result<Exit, Fault> {
@@ -72,6 +87,14 @@ impl Context {
         let run = self.approved(command, true).await?;
         let (background, now) = (self.background()?, self.services.clock.now());
         self.off_thread(move || background.start(run, time, now)).await
+    }
+
+    /// Tells the user what the sandbox denied, and hands it over for the model.
+    fn denials(&self, lines: Vec<String>) -> Vec<(String, String)> {
+        for line in &lines {
+            self.services.reporter.progress(beginning(&format!("sandbox: {line}"), PROGRESS));
+        }
+        lines.into_iter().map(|line| (DENIED.to_owned(), line)).collect()
     }
 
     fn background(&self) -> Result<Background, Fault> {
@@ -96,8 +119,9 @@ fn end(end: End) -> wit::End {
 
 impl wit::Host for Context {
     async fn run(&mut self, command: wit::Command) -> Result<wit::Exit, Error> {
-        let Exit { end: how, output, errors, truncated } = self.run_program(command).await.map_err(fault)?;
-        Ok(wit::Exit { end: end(how), output, errors, truncated, extra: Vec::new() })
+        let Exit { end: how, output, errors, truncated, denied } = self.run_program(command).await.map_err(fault)?;
+        let extra = self.denials(denied);
+        Ok(wit::Exit { end: end(how), output, errors, truncated, extra })
     }
 
     async fn start(&mut self, command: wit::Command) -> Result<wit::ProgramId, Error> {
@@ -113,7 +137,7 @@ impl wit::Host for Context {
             output_lost: read.output_lost,
             errors_lost: read.errors_lost,
             end: read.end.map(end),
-            extra: Vec::new(),
+            extra: self.denials(read.denied),
         })
     }
 

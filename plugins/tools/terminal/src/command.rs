@@ -114,6 +114,7 @@ fn answer(command: &str, exit: &Exit, seconds: u64) -> String {
     if exit.truncated {
         text.push_str("\n[The output was too long to be kept whole. Write it to a file to see all of it.]");
     }
+    text.push_str(&exit::denied(&exit.extra));
     format!("{text}\n{}", exit::explained(command, &exit.end, Some(seconds)))
 }
 
@@ -177,6 +178,15 @@ mod tests {
             "{timed_out}"
         );
         assert!(answer(&ended(End::Exited(0), "a", true)).contains("Write it to a file"));
+    }
+
+    #[test]
+    fn what_the_sandbox_denied_comes_before_the_end() {
+        let extra = [("sandbox-denied", "the network is off"), ("later", "x")];
+        let extra = extra.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        let exit = Exit { extra, ..ended(End::Exited(7), "no route", false) };
+        assert_eq!(answer("curl x", &exit, 180).lines().nth(1), Some("[sandbox: the network is off]"));
+        assert!(answer("curl x", &exit, 180).contains("\n[exit code 7: "));
     }
 
     #[test]

@@ -23,6 +23,14 @@ pub(crate) fn explained(command: &str, end: &End, seconds: Option<u64>) -> Strin
     }
 }
 
+/// What the sandbox denied, a line for each, after a line break.
+pub(crate) fn denied(extra: &[(String, String)]) -> String {
+    /// The key of the contract's README.
+    const DENIED: &str = "sandbox-denied";
+    let lines = extra.iter().filter(|(key, _)| key == DENIED);
+    lines.map(|(_, line)| format!("\n[sandbox: {line}]")).collect()
+}
+
 /// What a code says: first for the program, then for all.
 fn meaning(program: &str, code: i32) -> Option<String> {
     let own = match (program, code) {

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
 
 /// Takes what a program wrote since the last time.
 pub(crate) fn take(program: Program, command: &str, wait_ms: u32) -> Result<Seen, Error> {
-    let Chunk { output, errors, output_lost, errors_lost, end, .. } = program.read(wait_ms)?;
+    let Chunk { output, errors, output_lost, errors_lost, end, extra } = program.read(wait_ms)?;
     let lost = match output_lost.saturating_add(errors_lost) {
         0 => String::new(),
         lost => format!("[{lost} bytes before this were lost: nobody read them]\n"),
@@ -100,7 +100,8 @@ pub(crate) fn take(program: Program, command: &str, wait_ms: u32) -> Result<Seen
         Some(end) => exit::explained(command, end, None),
         None => "[still running]".to_owned(),
     };
-    Ok(Seen { text: format!("{lost}{}\n{status}", screen::text(&output, &errors)), has_ended: end.is_some() })
+    let (text, denied) = (screen::text(&output, &errors), exit::denied(&extra));
+    Ok(Seen { text: format!("{lost}{text}{denied}\n{status}"), has_ended: end.is_some() })
 }
 
 fn list(listed: &[Background]) -> String {

@@ -26,7 +26,7 @@ pub(super) fn caseless(text: &str) -> String {
 }
 
 /// Whether some file system takes this name for `.git`. Windows gives it the short name `GIT~1`.
-pub(in crate::files) fn is_git(name: &OsStr) -> bool {
+pub(crate) fn is_git(name: &OsStr) -> bool {
     matches!(folded(name).as_str(), ".git" | "git~1")
 }
 

@@ -1,0 +1,95 @@
+//! Confines programs: which paths they may write, which they may not even see, and what is said when they are denied something.
+//!
+//! `hermes-sandbox` enforces what is planned here. Without it a program runs as before, with the user's approval.
+
+mod denial;
+mod plan;
+mod repository;
+mod scratch;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+mod watched;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::files::Listed;
+
+pub(super) use plan::{Planned, Start};
+pub(super) use scratch::Scratch;
+
+/// Whether programs are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SandboxMode {
+    /// Where the system can do so.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Always: without a sandbox, no program runs.
+    Require,
+}
+
+/// What the user wants of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SandboxRules {
+    /// Whether programs are confined.
+    pub mode: SandboxMode,
+    /// Whether confined programs can use the network.
+    pub network: bool,
+    /// Folders that they can write, besides the workspace and temporary folders.
+    pub writable: Vec<PathBuf>,
+    /// Folders and files that they do not see, besides the built-in ones.
+    pub hidden: Vec<PathBuf>,
+}
+
+/// The sandbox of the programs of one plugin.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    /// What the user wants.
+    pub rules: SandboxRules,
+    /// `$HERMES_HOME`.
+    pub home: PathBuf,
+    /// The granted folders that the plugin may change.
+    pub writable: Vec<PathBuf>,
+    /// The files that start programs or instruct agents.
+    pub listed: Arc<Listed>,
+}
+
+/// How a run is confined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// Not at all: the user wants it so, or nobody asked for a sandbox.
+    Off,
+    /// Not at all, because this machine cannot do it, for this reason.
+    Unavailable(String),
+    /// By a sandbox.
+    Confined(Arc<Confined>),
+}
+
+/// A sandbox for one run.
+#[derive(Debug)]
+pub struct Confined {
+    pub(super) sandbox: Sandbox,
+    /// Granted folders that can be read, also in `$HERMES_HOME`.
+    pub(super) readable: Vec<PathBuf>,
+    /// Parts of the granted folders that are closed.
+    pub(super) closed: Vec<PathBuf>,
+    /// The session's folder for temporary files.
+    pub(super) scratch: Arc<Scratch>,
+}
+
+impl PartialEq for Confined {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Confined {}
+
+impl Confined {
+    /// Whether the program can use the network.
+    pub fn has_network(&self) -> bool {
+        self.sandbox.rules.network
+    }
+}

@@ -1,0 +1,89 @@
+//! Finds out what a confined program was probably denied. The kernel tells only the program, which often prints it.
+
+/// What the output of a program says was denied, each with the rule and what the user can do. At most one line for each rule.
+pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool) -> Vec<String> {
+    const NETWORK: &[&str] = &[
+        "Network is unreachable",
+        "ENETUNREACH",
+        "Couldn't connect to server",
+        "Could not resolve host",
+        "could not resolve host",
+        "Couldn't resolve host",
+        "Temporary failure in name resolution",
+        "Temporary failure resolving",
+        "Name or service not known",
+        "failed to lookup address information",
+        "EAI_AGAIN",
+        "getaddrinfo ENOTFOUND",
+        "No address associated with hostname",
+        "bad address",
+        "dial tcp: lookup",
+    ];
+    const WRITE: &[&str] = &["Read-only file system", "EROFS", "read-only file system", "Device or resource busy"];
+    const CALL: &[&str] = &["ptrace", "unshare: ", "Operation not permitted"];
+
+    let mut found = Vec::new();
+    let quoted = |marks: &[&str]| outputs.iter().find_map(|output| line_with(output, marks));
+    if let Some(line) = quoted(WRITE) {
+        found.push(format!(
+            "a write was denied (\"{line}\"): programs write only in the workspace and in temporary folders, and not in \
+             `.git/config`, `.git/hooks` and files that start programs or instruct agents. The user can add a folder with \
+             `sandbox.writable` in config.yaml; tools such as `write_file` change single files with the user's approval"
+        ));
+    }
+    let is_local = |line: &String| ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| line.contains(name));
+    if let Some(line) = quoted(NETWORK).filter(|line| !network && !is_local(line)) {
+        found.push(format!(
+            "the network is off (\"{line}\"): the user can turn it on with `sandbox.network: true` in config.yaml"
+        ));
+    }
+    if let Some(line) = quoted(CALL).filter(|_| found.is_empty()) {
+        found.push(format!(
+            "a system call was denied (\"{line}\"): tracing, mounts, namespaces and other users' files are out of reach. The \
+             user can run the command outside of Hermes, or turn the sandbox off with `sandbox.mode: off` in config.yaml"
+        ));
+    }
+    found
+}
+
+/// The first line with one of the marks, on one line without what a terminal would obey, and shortened.
+fn line_with(output: &[u8], marks: &[&str]) -> Option<String> {
+    const LONGEST: usize = 160;
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().find(|line| marks.iter().any(|mark| line.contains(mark)))?;
+    let shown: String = line.trim().chars().filter(|character| !character.is_control()).collect();
+    Some(match shown.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &shown[..at]),
+        None => shown,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denials_of(output: &str, network: bool) -> Vec<String> {
+        denials(&[output.as_bytes()], network)
+    }
+
+    #[test]
+    fn a_denied_write_names_the_line_and_the_key() {
+        let found = denials_of("ok\ntouch: cannot touch '/etc/x': Read-only file system\n", false);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("cannot touch '/etc/x'") && found[0].contains("`sandbox.writable`"), "{}", found[0]);
+    }
+
+    #[test]
+    fn a_failed_lookup_counts_only_without_a_network() {
+        let output = "curl: (6) Could not resolve host: example.org";
+        assert!(denials_of(output, false)[0].contains("`sandbox.network: true`"));
+        assert_eq!(denials_of(output, true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_quoted_line_is_short_and_cannot_control_a_terminal() {
+        let found = denials_of(&format!("\u{1b}[2J{}: Operation not permitted", "x".repeat(500)), false);
+        assert!(!found[0].contains('\u{1b}') && found[0].len() < 600, "{}", found[0]);
+        assert_eq!(denials_of("all is well", false), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,225 @@
+//! From a sandbox to the plan of one run.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_sandbox::{Plan, Temporary};
+
+use super::repository::{Repository, is_repository};
+use super::watched::{Search, Watched, identity};
+use super::{Confined, denial};
+
+/// Where programs expect to write temporary files.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Sockets of the system are in here, and appear empty.
+const RUNTIME: [&str; 2] = ["/run", "/var/run"];
+/// Secrets of well-known programs, in the user's home.
+const SECRETS: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/op",
+    ".config/git/credentials",
+    ".git-credentials",
+    ".docker",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".gem/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".hermes",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".config/github-copilot",
+];
+/// Secrets of the system. Only root could read them anyway.
+const OF_SYSTEM: [&str; 5] = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/root/.ssh"];
+
+/// A plan, with what must be looked at after the run.
+#[derive(Debug)]
+pub(in crate::process) struct Planned {
+    pub(in crate::process) plan: Plan,
+    watched: Watched,
+}
+
+/// The parts of a run that a plan depends on.
+pub(in crate::process) struct Start<'a> {
+    pub(in crate::process) folder: &'a Path,
+    pub(in crate::process) environment: &'a [(OsString, OsString)],
+    pub(in crate::process) background: bool,
+    /// The files that are executed, and folders with copies of them.
+    pub(in crate::process) files: Vec<PathBuf>,
+}
+
+impl Planned {
+    pub(in crate::process) fn new(confined: &Confined, start: Start<'_>) -> io::Result<Self> {
+        let sandbox = &confined.sandbox;
+        let real = |path: &PathBuf| path.canonicalize().ok();
+        let mut writable: Vec<PathBuf> = sandbox.writable.iter().filter_map(real).collect();
+        let granted = writable.clone();
+        writable.extend(
+            sandbox
+                .rules
+                .writable
+                .iter()
+                .map(|path| expanded(path))
+                .filter(|path| path.is_absolute())
+                .filter_map(|path| real(&path)),
+        );
+        if writable.iter().any(|path| path == Path::new("/")) {
+            return Err(io::Error::other(
+                "the whole file system cannot be a writable folder of the sandbox; work in another folder, or set \
+                 `sandbox.mode: off` in config.yaml",
+            ));
+        }
+        let temporary = temporary_places(&start, &writable);
+        let mut hidden: Vec<PathBuf> = std::env::home_dir()
+            .into_iter()
+            .flat_map(|home| SECRETS.iter().map(move |name| home.join(name)))
+            .chain(OF_SYSTEM.iter().map(PathBuf::from))
+            .filter(|path| !granted.contains(path))
+            .collect();
+        hidden.extend(sandbox.rules.hidden.iter().map(|path| expanded(path)));
+        hidden.push(sandbox.home.clone());
+        hidden.extend(confined.closed.iter().cloned());
+
+        let unseen: Vec<PathBuf> = hidden.iter().filter_map(real).collect();
+        let before = Search::of(&writable, &unseen, &sandbox.listed);
+        let mut repositories = repositories(&granted, &before);
+        repositories.retain(|repository| is_seen(&repository.folder, &unseen, &writable));
+        let inside = |path: &PathBuf| writable.iter().any(|folder| path.starts_with(folder));
+        let mut read_only: Vec<PathBuf> = before.listed.iter().filter_map(real).filter(inside).collect();
+        let decisive = repositories.iter().flat_map(|repository| &repository.decisive);
+        let git: Vec<PathBuf> = before.git.iter().filter(|path| path.is_file()).cloned().collect();
+        let links = decisive.clone().filter(|path| path.is_symlink()).filter_map(real).filter(inside);
+        read_only.extend(links);
+        read_only.extend(decisive.filter(|path| !path.is_symlink()).cloned());
+        read_only.extend(git.iter().filter_map(real).filter(inside));
+        read_only.sort();
+        read_only.dedup();
+
+        let covered = temporary.iter().chain(&hidden).cloned().chain(RUNTIME.map(PathBuf::from));
+        let covered: Vec<PathBuf> = covered.filter_map(|path| path.canonicalize().ok()).collect();
+        let path = start.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+        let programs = path
+            .iter()
+            .flat_map(std::env::split_paths)
+            .chain(start.files.iter().cloned())
+            .filter_map(|path| real(&path));
+        let readable = programs
+            .filter(|path| covered.iter().any(|folder| path.starts_with(folder) && path != folder))
+            .chain(confined.readable.iter().cloned())
+            .filter(|path| !writable.iter().any(|folder| path.starts_with(folder)));
+        let plan = Plan {
+            readable: readable.collect(),
+            temporary: Some(Temporary { folder: confined.scratch.path().canonicalize()?, at: temporary }),
+            pinned: repositories.iter().map(|repository| repository.folder.clone()).collect(),
+            writable: writable.clone(),
+            read_only,
+            hidden,
+            network: sandbox.rules.network,
+            folder: start.folder.to_owned(),
+        };
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let watched = Watched {
+            roots: writable,
+            unseen,
+            background: start.background,
+            since: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+            protected: repositories.iter().filter_map(|known| Some(identity(&known.folder)?.0)).collect(),
+            absent: Watched::absent_in(&repositories),
+            before,
+            repositories,
+            listed: std::sync::Arc::clone(&sandbox.listed),
+        };
+        Ok(Self { plan, watched })
+    }
+
+    /// What the program was denied, by its outputs.
+    pub(in crate::process) fn denials(&self, outputs: &[&[u8]]) -> Vec<String> {
+        denial::denials(outputs, self.plan.network)
+    }
+
+    /// Renames what the program created against the rules, and says so.
+    pub(in crate::process) fn undo(&self) -> Vec<String> {
+        self.watched.undo()
+    }
+}
+
+/// Whether programs see a path: no folder around it is hidden, or a writable one lies in between.
+fn is_seen(path: &Path, unseen: &[PathBuf], writable: &[PathBuf]) -> bool {
+    unseen.iter().filter(|hidden| path.starts_with(hidden)).all(|hidden| {
+        writable.iter().any(|folder| folder != hidden && folder.starts_with(hidden) && path.starts_with(folder))
+    })
+}
+
+/// A path of the configuration: `~` is the user's home.
+fn expanded(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// The paths where programs expect to write temporary files, unless they are writable themselves.
+fn temporary_places(start: &Start<'_>, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let own = start.environment.iter().filter(|(name, _)| name == "TMPDIR").map(|(_, path)| PathBuf::from(path));
+    let own = own.filter(|path| path.is_absolute() && path.parent().is_some());
+    let all = TEMPORARY.iter().map(PathBuf::from).chain(own);
+    let mut places: Vec<PathBuf> = all
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| path.is_dir() && !writable.iter().any(|folder| path.starts_with(folder)))
+        .collect();
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// The folders of git in the plugin's folders, that of a project around them, and those behind files called `.git`.
+fn repositories(roots: &[PathBuf], search: &Search) -> Vec<Repository> {
+    let around = roots.iter().filter_map(|root| {
+        let folders = root.ancestors().skip(1).map(|folder| folder.join(".git"));
+        folders.into_iter().find(|git| git.symlink_metadata().is_ok()).filter(|_| !root.join(".git").exists())
+    });
+    let mut all: Vec<Repository> = Vec::new();
+    // Nothing can be mounted over a link, but over what it leads to.
+    let real = |git: &PathBuf| if git.is_symlink() { git.canonicalize().ok() } else { Some(git.clone()) };
+    let inside = |git: &PathBuf| roots.iter().any(|root| git.starts_with(root));
+    for git in search.git.iter().filter_map(real).filter(inside).chain(around) {
+        let found = match git.symlink_metadata() {
+            Ok(data) if data.is_dir() && is_repository(&git) => Repository::with_parts(git),
+            Ok(data) if data.is_file() => Repository::behind(&git).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        for repository in found {
+            if !all.iter().any(|known| known.folder == repository.folder) {
+                all.push(repository);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,230 @@
+//! The folders of git that programs may write, and the files in them that they may not: those that choose which programs git
+//! runs.
+//!
+//! Objects, refs, the index, `HEAD` and logs stay writable, so that `git commit` works. `config` and `hooks` name programs, and
+//! `commondir` and `gitdir` lead to another `config`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files that choose programs.
+const DECISIVE: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
+/// Those of them that must not appear where they are absent.
+pub(super) const ABSENT: [&str; 3] = ["config", "config.worktree", "commondir"];
+/// How deep folders of submodules are looked for: their names may contain slashes.
+const DEEPEST: usize = 4;
+const LONGEST: u64 = 64 << 10;
+
+/// A folder of git, with links resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Repository {
+    /// The folder with objects and refs, or that of one work tree.
+    pub(super) folder: PathBuf,
+    /// The paths in it that must not change.
+    pub(super) decisive: Vec<PathBuf>,
+}
+
+/// Whether a folder looks like one of git.
+pub(super) fn is_repository(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
+}
+
+impl Repository {
+    fn new(folder: PathBuf) -> Self {
+        let decisive = DECISIVE.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok());
+        Self { decisive: decisive.collect(), folder }
+    }
+
+    /// The folder of git, and those of its work trees and submodules.
+    pub(super) fn with_parts(folder: PathBuf) -> Vec<Self> {
+        let hooks = folder.join("hooks");
+        if hooks.symlink_metadata().is_err() && folder.join("objects").is_dir() {
+            // An empty folder is what `git init` makes. Where it is absent, a program could create it.
+            let _ = fs::create_dir(&hooks);
+        }
+        let mut all = Vec::new();
+        for name in ["worktrees", "modules"] {
+            parts(&folder.join(name), 0, &mut all);
+        }
+        all.push(Self::new(folder));
+        all
+    }
+
+    /// The folders of git that a file `.git` leads to, if the folder of git leads back to that file: only then did git create
+    /// the connection, and not a program that wants to write there.
+    pub(super) fn behind(file: &Path) -> Option<Vec<Self>> {
+        let named = gitdir(file)?;
+        let own = file.canonicalize().ok()?;
+        let worktree = file.parent()?.canonicalize().ok()?;
+        let leads_back = match text(&named.join("gitdir")) {
+            Some(back) => named.join(back.trim()).canonicalize().ok()? == own,
+            // A submodule names its work tree in its configuration.
+            None => {
+                let config = text(&named.join("config"))?;
+                let tree = config.lines().find_map(|line| line.trim().strip_prefix("worktree = "))?;
+                named.join(tree.trim()).canonicalize().ok()? == worktree
+            }
+        };
+        if !leads_back || !is_repository(&named) {
+            return None;
+        }
+        Some(match text(&named.join("commondir")) {
+            Some(common) => {
+                let common = named.join(common.trim()).canonicalize().ok()?;
+                if !is_repository(&common) || !named.starts_with(common.join("worktrees")) {
+                    return None;
+                }
+                Self::with_parts(common)
+            }
+            None => Self::with_parts(named),
+        })
+    }
+}
+
+/// The folder that a file `.git` names, with links resolved.
+pub(super) fn gitdir(file: &Path) -> Option<PathBuf> {
+    let content = text(file)?;
+    let named = content.strip_prefix("gitdir:")?.trim_matches(|character: char| character.is_ascii_whitespace());
+    file.parent()?.join(named).canonicalize().ok()
+}
+
+fn text(file: &Path) -> Option<String> {
+    String::from_utf8(hermes_private_files::read_regular(file, LONGEST).ok()?).ok()
+}
+
+fn parts(folder: &Path, depth: usize, all: &mut Vec<Repository>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if is_repository(&path) {
+            all.extend(Repository::with_parts(path));
+        } else if depth < DEEPEST {
+            parts(&path, depth + 1, all);
+        }
+    }
+}
+
+/// Whether a new folder of git runs no program: git's own defaults, with remotes and a name, and sample hooks.
+pub(super) fn is_harmless(folder: &Path) -> bool {
+    let no = |name: &str| folder.join(name).symlink_metadata().is_err();
+    let hooks = fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+    let only_samples = hooks.into_iter().all(|hook| hook.file_name().to_string_lossy().ends_with(".sample"));
+    let real = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|data| !data.is_symlink());
+    let plain = folder.symlink_metadata().is_ok_and(|data| data.is_dir());
+    let config = text(&folder.join("config"));
+    plain
+        && no("commondir")
+        && no("config.worktree")
+        && no("modules")
+        && only_samples
+        && (no("hooks") || real("hooks"))
+        && (no("config") || (real("config") && config.is_some_and(|config| is_plain(&config))))
+}
+
+/// Whether a configuration has only settings that start no program.
+fn is_plain(config: &str) -> bool {
+    const PLAIN: &[(&str, &[&str])] = &[
+        (
+            "core",
+            &[
+                "repositoryformatversion",
+                "filemode",
+                "bare",
+                "logallrefupdates",
+                "ignorecase",
+                "precomposeunicode",
+                "symlinks",
+            ],
+        ),
+        ("remote", &["url", "fetch", "tagopt"]),
+        ("branch", &["remote", "merge"]),
+        ("user", &["name", "email"]),
+        ("init", &["defaultbranch"]),
+        ("extensions", &["objectformat"]),
+    ];
+    let mut known: Option<&[&str]> = None;
+    for line in config.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if line.contains('\\') || line.contains("ext::") {
+            return false;
+        }
+        if let Some(section) = line.strip_prefix('[') {
+            // A setting behind the bracket would need a second look.
+            let Some(section) = section.strip_suffix(']') else { return false };
+            let name = section.split([' ', '.']).next().unwrap_or_default().to_lowercase();
+            known = PLAIN.iter().find(|(known, _)| *known == name).map(|(_, settings)| *settings);
+            if known.is_none() {
+                return false;
+            }
+            continue;
+        }
+        let name = line.split('=').next().unwrap_or_default().trim().to_lowercase();
+        if !known.is_some_and(|settings| settings.contains(&name.as_str())) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_that_start_no_program_are_plain() {
+        let init =
+            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
+        assert!(is_plain(init));
+        let clone =
+            "[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n";
+        assert!(is_plain(&format!("{init}{clone}[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n")));
+        for evil in [
+            "[core]\n\tfsmonitor = ./evil\n",
+            "[core]\n\thooksPath = hooks\n",
+            "[core] fsmonitor = ./evil\n",
+            "[include]\n\tpath = ../evil\n",
+            "[alias]\n\tst = !evil\n",
+            "[filter \"x\"]\n\tclean = evil\n",
+            "[core]\n\tbare = false \\\n\tfsmonitor = x\n",
+            "[remote \"a\"]\n\turl = ext::sh -c evil\n",
+            "[remote \"a\"]\n\tuploadpack = evil\n",
+            "fsmonitor = x\n",
+            "[core\n",
+        ] {
+            assert!(!is_plain(evil), "{evil}");
+        }
+    }
+
+    #[test]
+    fn a_git_file_counts_only_if_its_folder_leads_back() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (main, work) = (top.join("main/.git"), top.join("work"));
+        let own = main.join("worktrees/work");
+        for folder in [main.join("objects"), main.join("refs"), own.clone(), work.clone()] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(main.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(main.join("config"), "").unwrap();
+        fs::write(own.join("HEAD"), "ref: refs/heads/work\n").unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(own.join("gitdir"), format!("{}\n", work.join(".git").display())).unwrap();
+        fs::write(work.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let found = Repository::behind(&work.join(".git")).unwrap();
+        let folders: Vec<&Path> = found.iter().map(|repository| repository.folder.as_path()).collect();
+        assert_eq!(folders, [own.as_path(), main.as_path()]);
+        assert_eq!(found[0].decisive, [own.join("commondir"), own.join("gitdir")]);
+        assert_eq!(found[1].decisive, [main.join("config"), main.join("hooks")], "absent hooks are created");
+
+        let other = top.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        assert_eq!(Repository::behind(&other.join(".git")), None);
+    }
+}

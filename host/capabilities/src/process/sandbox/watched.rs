@@ -1,0 +1,232 @@
+//! What must not change in the writable folders: the files that choose programs, before a run; and those that appeared, after it.
+//!
+//! Mounts protect what exists. The kernel offers ordinary users nothing that keeps a name from being created, so what a run
+//! created is renamed when the run ends.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::repository::{self, ABSENT, Repository};
+use crate::files::Listed;
+
+/// How deep folders are searched, and how many entries. A search takes a few milliseconds.
+const DEEPEST: usize = 3;
+const MOST: usize = 5_000;
+/// Folders of other people's files, which nobody opens as a project.
+const PASSED: [&str; 8] = ["node_modules", "target", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".cache"];
+/// The ending of a file that was created against the rules.
+const DENIED: &str = ".denied";
+
+/// What was found in the writable folders.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// `.git`, and folders that git would take for its own.
+    pub(super) git: BTreeSet<PathBuf>,
+    /// Files and folders that start programs or instruct agents.
+    pub(super) listed: BTreeSet<PathBuf>,
+    /// The identities of both.
+    files: HashSet<(u64, u64)>,
+    /// Those of them that are links, with their targets.
+    pub(super) links: BTreeMap<PathBuf, PathBuf>,
+    /// There were too many entries to search them all.
+    is_partial: bool,
+}
+
+impl Search {
+    /// Searches each root, but not the folders that programs do not see.
+    pub(super) fn of(roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
+        let mut found = Self::default();
+        roots.iter().for_each(|root| found.search(root, unseen, listed));
+        for path in found.git.iter().chain(&found.listed) {
+            found.files.extend(identity(path).map(|(file, _)| file));
+            found.links.extend(fs::read_link(path).ok().map(|target| (path.clone(), target)));
+        }
+        found
+    }
+
+    fn search(&mut self, root: &Path, unseen: &[PathBuf], listed: &Listed) {
+        let mut queue = VecDeque::from([(root.to_owned(), 0)]);
+        let mut seen = 0;
+        while let Some((folder, depth)) = queue.pop_front() {
+            if depth > 0 && repository::is_repository(&folder) {
+                self.git.insert(folder);
+                continue;
+            }
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                seen += 1;
+                if seen > MOST {
+                    self.is_partial = true;
+                    return;
+                }
+                let (path, name) = (entry.path(), entry.file_name());
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if crate::files::is_git(&name) {
+                    self.git.insert(path);
+                } else if unseen.contains(&path) {
+                    // Nothing in it can change.
+                } else if listed.of_file(&path).is_some() || listed.of_file(&path.join("file")).is_some() {
+                    self.listed.insert(path);
+                } else if is_folder && depth < DEEPEST && !PASSED.iter().any(|passed| name == *passed) {
+                    queue.push_back((path, depth + 1));
+                }
+            }
+        }
+    }
+}
+
+/// The state before a run, to compare with.
+#[derive(Debug)]
+pub(in crate::process) struct Watched {
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) unseen: Vec<PathBuf>,
+    /// Whether the program runs in the background.
+    pub(super) background: bool,
+    /// When the run began, in seconds.
+    pub(super) since: i64,
+    /// The folders of git that were protected.
+    pub(super) protected: HashSet<(u64, u64)>,
+    pub(super) before: Search,
+    pub(super) repositories: Vec<Repository>,
+    pub(super) absent: Vec<PathBuf>,
+    pub(super) listed: std::sync::Arc<Listed>,
+}
+
+impl Watched {
+    /// The paths in folders of git that must not appear.
+    pub(super) fn absent_in(repositories: &[Repository]) -> Vec<PathBuf> {
+        let all = repositories.iter().flat_map(|repository| ABSENT.map(|name| repository.folder.join(name)));
+        all.filter(|path| path.symlink_metadata().is_err()).collect()
+    }
+
+    /// Renames what was created against the rules, and says so, with a line for each. While a program in the background runs, the user
+    /// and other tools create files too, so what appeared then is only named.
+    pub(in crate::process) fn undo(&self) -> Vec<String> {
+        let after = Search::of(&self.roots, &self.unseen, &self.listed);
+        let mut said = Vec::new();
+        let created = self.absent.iter().filter(|path| path.symlink_metadata().is_ok());
+        said.extend(created.filter_map(|path| self.deny(path, "it chooses the programs that git runs")));
+        for path in after.git.iter().filter(|path| !self.is_accepted(path)) {
+            said.extend(self.deny(path, "its configuration or its hooks would make git run programs"));
+        }
+        for path in after.listed.iter().filter(|path| !self.was_there(path)) {
+            let entry = self.listed.of_file(path).or_else(|| self.listed.of_file(&path.join("file")));
+            said.extend(self.deny(path, entry.map_or("it is protected", |entry| &entry.reason)));
+        }
+        said
+    }
+
+    fn deny(&self, path: &Path, why: &str) -> Option<String> {
+        let shown = |path: &Path| format!("{:?}", path.display().to_string());
+        if self.background {
+            return Some(format!(
+                "{} appeared while the program ran. Nobody knows whether the program created it: look at it, because {why}",
+                shown(path)
+            ));
+        }
+        let mut new = path.file_name()?.to_owned();
+        new.push(DENIED);
+        // Some patterns of the list have a wildcard at their end, and would match again.
+        if self.listed.of_file(&path.with_file_name(&new)).is_some() {
+            new = [OsStr::new("denied-"), &new].into_iter().collect();
+        }
+        let renamed = renamed(path, &new)?;
+        Some(format!(
+            "{} was created and is now called {}, because {why}. Tools such as `write_file` can create it with the user's \
+             approval, except for what belongs to git",
+            shown(path),
+            shown(Path::new(&renamed))
+        ))
+    }
+
+    /// Whether this was protected during the run: the same file or folder, perhaps moved with a folder around it.
+    fn was_there(&self, path: &Path) -> bool {
+        match identity(path) {
+            // A link can be exchanged, because nothing can be mounted over it.
+            Some((_, true)) => self.before.links.get(path) == fs::read_link(path).ok().as_ref(),
+            Some((file, false)) => {
+                self.before.files.contains(&file)
+                    // The search before the run ended early, so the file may have been there.
+                    || (self.before.is_partial && changed_at(path).is_some_and(|time| time < self.since))
+            }
+            None => true,
+        }
+    }
+
+    /// Whether a folder of git, or a file that leads to one, was protected, or runs no program.
+    fn is_accepted(&self, path: &Path) -> bool {
+        if path.is_dir() {
+            let was_there = self.was_there(path);
+            let was_protected = was_there && (path.is_symlink() || self.was_repository(path));
+            // A folder that was there, and still is none of git, is the user's own affair.
+            return was_protected || repository::is_harmless(path) || (was_there && !repository::is_repository(path));
+        }
+        if self.was_there(path) {
+            return true;
+        }
+        // `git worktree add` makes a file that leads into a known folder of git.
+        let Some(leads_to) = repository::gitdir(path) else { return false };
+        let known = self.repositories.iter().any(|known| leads_to.parent() == Some(&known.folder.join("worktrees")));
+        let commondir = fs::read_to_string(leads_to.join("commondir")).unwrap_or_default();
+        known && commondir.trim() == "../.." && leads_to.join("config.worktree").symlink_metadata().is_err()
+    }
+
+    fn was_repository(&self, path: &Path) -> bool {
+        let own = identity(path);
+        self.before.is_partial || own.is_some_and(|(own, _)| self.protected.contains(&own))
+    }
+}
+
+/// The device and the number of an entry, and whether it is a link.
+#[cfg(unix)]
+pub(super) fn identity(path: &Path) -> Option<((u64, u64), bool)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let data = path.symlink_metadata().ok()?;
+    Some(((data.dev(), data.ino()), data.is_symlink()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn identity(_: &Path) -> Option<((u64, u64), bool)> {
+    None
+}
+
+/// When the entry itself changed or was moved, in seconds.
+#[cfg(unix)]
+fn changed_at(path: &Path) -> Option<i64> {
+    use std::os::unix::fs::MetadataExt as _;
+    path.symlink_metadata().ok().map(|data| data.ctime())
+}
+
+#[cfg(not(unix))]
+fn changed_at(_: &Path) -> Option<i64> {
+    None
+}
+
+/// Renames an entry within its folder, to this name or one with a number. Follows no link: another program may change the folders above.
+#[cfg(target_os = "linux")]
+fn renamed(path: &Path, to: &OsStr) -> Option<OsString> {
+    use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags};
+
+    const TRIES: usize = 1_000;
+    let name = path.file_name()?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat2(CWD, path.parent()?, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    for number in 0..TRIES {
+        let mut new = to.to_owned();
+        if number > 0 {
+            new.push(format!("-{number}"));
+        }
+        match rustix::fs::renameat_with(&folder, name, &folder, &new, RenameFlags::NOREPLACE) {
+            Ok(()) => return Some(new),
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn renamed(_: &Path, _: &OsStr) -> Option<OsString> {
+    None
+}

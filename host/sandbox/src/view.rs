@@ -1,0 +1,257 @@
+//! The file system as confined programs see it.
+//!
+//! All mounts become read-only, and then writable ones are put over the planned folders. They were copied before, so that no
+//! program can swap a folder for a link in between. Nothing of this can be undone without capabilities, and outside of the
+//! namespace nothing changes.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
+
+use crate::syscalls::{NO_DEVICES, NO_SET_UID, READ_ONLY, restrict_mounts};
+use crate::{Plan, SetupError};
+
+/// Devices that are part of every program's world.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Parts of `/proc` that concern the machine. The user root could change them.
+const MACHINE: [&str; 7] = ["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
+/// Sockets of the system and of the desktop are in here: a server behind one, such as the session bus, starts programs.
+const RUNTIME: [&str; 2] = ["/run", "/var/run"];
+/// What stays of them: names of name servers, and the programs of NixOS.
+const OF_RUNTIME: [&str; 7] = [
+    "/run/systemd/resolve/resolv.conf",
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/resolvconf/resolv.conf",
+    "/run/NetworkManager/resolv.conf",
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+];
+const EMPTY_FILE: &str = "/dev/null";
+
+/// Something that is put at a path. Their order counts for the same path.
+enum Layer {
+    /// An empty folder that is made read-only at the end.
+    Empty,
+    /// Mounts that were copied before.
+    Copy(OwnedFd),
+    /// What is there, read-only.
+    ReadOnly,
+    /// An empty folder or file, whatever is there.
+    Hidden,
+}
+
+/// The sockets with a path that other programs listen at. Read before the network namespace is left.
+pub(crate) fn foreign_sockets() -> Vec<PathBuf> {
+    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let mut sockets: Vec<PathBuf> =
+        table.lines().filter_map(|line| Some(line.get(line.find(" /")? + 1..)?.into())).collect();
+    sockets.sort();
+    sockets.dedup();
+    sockets
+}
+
+/// Builds the view of this process. False if `/proc` shows all processes of the machine, because the system does not allow another
+/// one.
+pub(crate) fn build(plan: &Plan, sockets: &[PathBuf]) -> Result<bool, SetupError> {
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|error| SetupError::new("private mounts", error))?;
+    let mut layers: Vec<(PathBuf, Layer)> = Vec::new();
+    for path in RUNTIME.map(Path::new).into_iter().filter(|path| is_folder(path)) {
+        layers.push((path.to_owned(), Layer::Empty));
+    }
+    for path in OF_RUNTIME.iter().map(Path::new).chain(plan.readable.iter().map(PathBuf::as_path)) {
+        // It may lead through links, and need not exist.
+        if let Ok(real) = path.canonicalize() {
+            layers.push((real.clone(), Layer::Copy(copy(&real, READ_ONLY | NO_SET_UID)?)));
+        }
+    }
+    if let Some(temporary) = &plan.temporary {
+        for path in temporary.at.iter().filter(|path| is_folder(path)) {
+            let path = path.canonicalize().map_err(|error| SetupError::at("temporary folder", path, error))?;
+            layers.push((path, Layer::Copy(copy(&temporary.folder, NO_SET_UID | NO_DEVICES)?)));
+        }
+    }
+    for path in plan.writable.iter().chain(&plan.pinned) {
+        layers.push((path.clone(), Layer::Copy(copy(path, NO_SET_UID | NO_DEVICES)?)));
+    }
+    layers.extend(plan.read_only.iter().map(|path| (path.clone(), Layer::ReadOnly)));
+    for path in &plan.hidden {
+        if let Ok(real) = path.canonicalize() {
+            layers.push((real, Layer::Hidden));
+        }
+    }
+    // A stable sort: parents first, and for the same path in the order above.
+    layers.sort_by_key(|(path, _)| path.components().count());
+
+    let devices = copied_devices()?;
+    let root = open(Path::new("/"))?;
+    restrict_mounts(root.as_fd(), READ_ONLY | NO_SET_UID, true)
+        .map_err(|error| SetupError::new("read-only mounts", error))?;
+    let mut empty = vec![PathBuf::from("/dev")];
+    make_devices(devices)?;
+    let own_processes = mount_processes()?;
+    for (path, layer) in layers {
+        put(&path, layer, &mut empty)?;
+    }
+    for socket in sockets.iter().filter(|socket| !plan.writable.iter().any(|folder| socket.starts_with(folder))) {
+        cover_socket(socket);
+    }
+    for path in empty {
+        let folder = open(&path)?;
+        restrict_mounts(folder.as_fd(), READ_ONLY, false)
+            .map_err(|error| SetupError::at("read-only folder", &path, error))?;
+    }
+    Ok(own_processes)
+}
+
+fn is_folder(path: &Path) -> bool {
+    // A link to a folder that is in the list itself is none.
+    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+}
+
+/// Opens a path without following any link: whoever can write a folder could set one.
+fn open(path: &Path) -> Result<OwnedFd, SetupError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    opened.map_err(|error| SetupError::at("open", path, error))
+}
+
+/// A copy of the mounts at a path.
+fn copy(path: &Path, attributes: u64) -> Result<OwnedFd, SetupError> {
+    let opened = open(path)?;
+    let failed = |error: io::Error| SetupError::at("bind", path, error);
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = rustix::mount::open_tree(&opened, "", flags).map_err(|error| failed(error.into()))?;
+    if attributes != 0 {
+        restrict_mounts(tree.as_fd(), attributes, true).map_err(failed)?;
+    }
+    Ok(tree)
+}
+
+fn attach(tree: &OwnedFd, path: &Path) -> Result<(), SetupError> {
+    let place = open(path)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(tree, "", &place, "", flags).map_err(|error| SetupError::at("bind", path, error))
+}
+
+fn mount_empty(path: &Path, mode: &std::ffi::CStr) -> Result<(), SetupError> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    rustix::mount::mount("tmpfs", path, "tmpfs", flags, mode)
+        .map_err(|error| SetupError::at("empty folder", path, error))
+}
+
+fn put(path: &Path, layer: Layer, empty: &mut Vec<PathBuf>) -> Result<(), SetupError> {
+    match layer {
+        Layer::Empty => {
+            mount_empty(path, c"mode=0755,size=1m")?;
+            empty.push(path.to_owned());
+        }
+        Layer::Copy(tree) => {
+            make_place(path, &tree)?;
+            attach(&tree, path)?;
+        }
+        // What has gone since the plan was made needs no protection.
+        Layer::ReadOnly if path.symlink_metadata().is_err() => {}
+        Layer::ReadOnly => attach(&copy(path, READ_ONLY)?, path)?,
+        Layer::Hidden => match path.symlink_metadata() {
+            // A layer above has it covered.
+            Err(_) => {}
+            Ok(data) if data.is_dir() => {
+                mount_empty(path, c"mode=0755,size=1m")?;
+                empty.push(path.to_owned());
+            }
+            Ok(_) => attach(&copy(Path::new(EMPTY_FILE), READ_ONLY)?, path)?,
+        },
+    }
+    Ok(())
+}
+
+/// Creates the place of a copy if a layer above it hides it. That layer is a folder of this sandbox.
+fn make_place(path: &Path, tree: &OwnedFd) -> Result<(), SetupError> {
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let failed = |error: io::Error| SetupError::at("place", path, error);
+    let is_folder = rustix::fs::fstat(tree)
+        .map(|data| rustix::fs::FileType::from_raw_mode(data.st_mode).is_dir())
+        .map_err(|error| failed(error.into()))?;
+    if is_folder {
+        return fs::create_dir_all(path).map_err(failed);
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::write(path, "").map_err(failed)
+}
+
+fn copied_devices() -> Result<Vec<(&'static str, OwnedFd)>, SetupError> {
+    let path = |name: &str| Path::new("/dev").join(name);
+    let there = DEVICES.into_iter().filter(|name| path(name).exists());
+    there.map(|name| Ok((name, copy(&path(name), NO_SET_UID)?))).collect()
+}
+
+/// A `/dev` with a few devices, terminals of its own and shared memory. Disks, the host's terminals and the like are absent.
+fn make_devices(devices: Vec<(&'static str, OwnedFd)>) -> Result<(), SetupError> {
+    let folder = Path::new("/dev");
+    let failed = |error: io::Error| SetupError::at("devices", folder, error);
+    mount_empty(folder, c"mode=0755,size=1m")?;
+    for (name, tree) in devices {
+        let path = folder.join(name);
+        fs::write(&path, "").map_err(failed)?;
+        attach(&tree, &path)?;
+    }
+    for name in ["pts", "shm"] {
+        fs::create_dir(folder.join(name)).map_err(failed)?;
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    rustix::mount::mount("devpts", "/dev/pts", "devpts", flags, options).map_err(|error| failed(error.into()))?;
+    mount_empty(&folder.join("shm"), c"mode=1777")?;
+    let links = [
+        ("pts/ptmx", "ptmx"),
+        ("/proc/self/fd", "fd"),
+        ("/proc/self/fd/0", "stdin"),
+        ("/proc/self/fd/1", "stdout"),
+        ("/proc/self/fd/2", "stderr"),
+    ];
+    links.into_iter().try_for_each(|(target, name)| symlink(target, folder.join(name)).map_err(failed))
+}
+
+fn mount_processes() -> Result<bool, SetupError> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let own = match rustix::mount::mount("proc", "/proc", "proc", flags, None) {
+        Ok(()) => true,
+        // Containers hide parts of theirs, and the kernel then refuses another one. Processes outside stay unreachable: looking
+        // into them would need a capability in their user namespace.
+        Err(Errno::PERM) => false,
+        Err(error) => return Err(SetupError::new("/proc", error)),
+    };
+    for name in MACHINE.iter().filter(|_| own) {
+        let path = Path::new("/proc").join(name);
+        match path.symlink_metadata() {
+            Ok(_) => attach(&copy(&path, READ_ONLY)?, &path)?,
+            Err(_) => continue,
+        }
+    }
+    Ok(own)
+}
+
+/// Puts an empty file over a socket, so that nobody can connect to it. One that this user cannot reach needs none.
+fn cover_socket(path: &Path) {
+    let Ok(real) = path.canonicalize() else { return };
+    if real.symlink_metadata().is_ok_and(|data| data.file_type().is_socket()) {
+        let covered = copy(Path::new(EMPTY_FILE), READ_ONLY).and_then(|tree| attach(&tree, &real));
+        // The socket may be gone by now.
+        let _ = covered;
+    }
+}

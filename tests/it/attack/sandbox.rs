@@ -1,0 +1,461 @@
+//! Programs that try to leave the sandbox: to write elsewhere, to read keys, to reach other processes and the network, to outlive
+//! Hermes, and to leave behind what starts programs later.
+//!
+//! A machine without user namespaces passes over these tests, unless `HERMES_REQUIRE_TEST_DATA` is set.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+use super::chat::{PROMPT, leave};
+
+/// Generous: the machine may be busy.
+const LONG: Duration = Duration::from_secs(60);
+const KEY: &str = "canary-of-the-environment";
+
+/// Whether programs can be confined here.
+fn is_offered() -> bool {
+    let offered = Home::new().hermes(&["probe-sandbox"]).run().success().stdout.contains("confined");
+    let required = std::env::var_os("HERMES_REQUIRE_TEST_DATA").is_some();
+    assert!(offered || !required, "this machine offers no sandbox; `hermes doctor` says why");
+    offered
+}
+
+/// A model that runs these commands one after the other.
+fn model_that_runs(commands: &[&str]) -> Server {
+    let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
+    Server::answering(move |body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let since = messages.iter().rev().take_while(|message| message["role"] != "user");
+        let done = since.filter(|message| message["role"] == "tool").count();
+        match commands.get(done) {
+            Some(command) => {
+                Reply::calls([Call::new(&format!("call_{done}"), "terminal", &json!({ "command": command }))])
+            }
+            None => Reply::text("Done."),
+        }
+    })
+}
+
+fn home_for(server: &Server) -> Home {
+    let home = Home::with(server);
+    home.set("approvals.allow", json!(["terminal/process:bash"]));
+    home
+}
+
+#[track_caller]
+fn results(server: &Server) -> Vec<String> {
+    let request = server.last_turn();
+    let messages = request.messages();
+    let since = messages.iter().rposition(|message| message["role"] == "user").unwrap_or_default();
+    let results = messages[since..].iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// What the model got for these commands.
+#[track_caller]
+fn run(home: &Home, commands: &[&str]) -> Vec<String> {
+    let server = model_that_runs(commands);
+    home.use_endpoint(&server.url());
+    home.set("approvals.allow", json!(["terminal/process:bash"]));
+    home.hermes(&["-z", "Go."]).env("EXAMPLE_API_KEY", KEY).run().success();
+    results(&server)
+}
+
+#[track_caller]
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]).args(arguments).current_dir(folder);
+    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Every command failed, and everything named is as it was.
+#[track_caller]
+fn all_fail(home: &Home, commands: &[&str]) -> Vec<String> {
+    let results = run(home, commands);
+    for (command, result) in commands.iter().zip(&results) {
+        assert!(!result.contains("[exit code 0]"), "`{command}` succeeded: {result}");
+    }
+    results
+}
+
+#[test]
+fn programs_write_in_the_workspace_and_temporary_folders_only() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    // Not in a temporary folder, which programs have for themselves.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = outside.path().join("file");
+    fs::write(&file, "untouched").unwrap();
+    let workspace = home.workspace();
+    symlink(&file, workspace.join("link")).unwrap();
+    symlink(outside.path(), workspace.join("folder")).unwrap();
+    let file = file.display();
+    let results = all_fail(
+        &home,
+        &[
+            &format!("echo evil > {file}"),
+            &format!("rm {file}"),
+            "echo evil > link",
+            "echo evil > folder/new",
+            &format!("ln {file} hard && echo evil > hard"),
+            &format!("mv {} away", outside.path().display()),
+            &format!("echo evil > /proc/1/root{file}"),
+            &format!("echo evil > /proc/self/root{file}"),
+            &format!("echo evil > /proc/self/cwd/../../../../../../../..{file}"),
+            "echo evil > /etc/hermes-was-here",
+            "mount -o remount,rw /",
+            "mount --bind / /mnt",
+            "unshare --user --map-root-user --mount true",
+            "nsenter --target 1 --mount true",
+            "chroot . true",
+            "mknod disk b 8 0",
+            "echo evil > /proc/sys/kernel/core_pattern",
+        ],
+    );
+    assert!(results[0].contains("[sandbox: a write was denied (\""), "{}", results[0]);
+    assert!(results[0].contains("`sandbox.writable`"), "{}", results[0]);
+    assert_eq!(fs::read_to_string(outside.path().join("file")).unwrap(), "untouched");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+
+    let results = run(
+        &home,
+        &["echo made > made; echo temp > /tmp/of-session; echo temp > /var/tmp/of-session", "cat /tmp/of-session"],
+    );
+    assert_eq!(results, ["(no output)\n[exit code 0]", "temp\n[exit code 0]"]);
+    assert_eq!(home.workspace().join("made").metadata().unwrap().len(), 5);
+    assert!(!Path::new("/tmp/of-session").exists(), "temporary files are the session's own");
+    home.set("sandbox.writable", json!([outside.path()]));
+    run(&home, &[&format!("echo allowed > {}/new", outside.path().display())]);
+    assert_eq!(fs::read_to_string(outside.path().join("new")).unwrap(), "allowed\n");
+}
+
+#[test]
+fn keys_are_out_of_reach() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    home.write(".env", format!("OTHER_KEY={KEY}\n"));
+    fs::create_dir(home.user().join(".ssh")).unwrap();
+    fs::write(home.user().join(".ssh/id"), KEY).unwrap();
+    fs::write(home.user().join(".netrc"), KEY).unwrap();
+    fs::write(home.user().join("other"), KEY).unwrap();
+    home.set("sandbox.hidden", json!([home.user().join("other")]));
+    let in_home = home.path().display().to_string();
+    let results = run(
+        &home,
+        &[
+            &format!("cat {in_home}/.env {in_home}/config.yaml; ls -A {in_home}; touch {in_home}/new"),
+            "cat ~/.ssh/id ~/.netrc ~/other",
+            "env; cat /proc/self/environ /proc/*/environ /proc/*/task/*/environ | tr '\\0' '\\n'",
+            "cat /proc/1/mem /proc/1/maps; ls /proc/1/fd/ /proc/1/root/ /proc/1/cwd/; ls -d /proc/[0-9]* | wc -l",
+        ],
+    );
+    for result in &results {
+        assert!(!result.contains(KEY) && !result.contains("approvals:"), "{result}");
+    }
+    assert!(!home.path().join("new").exists());
+    assert!(results[3].matches("Permission denied").count() >= 4, "{}", results[3]);
+}
+
+#[test]
+fn a_descriptor_that_hermes_inherited_reaches_no_program() {
+    if !is_offered() {
+        return;
+    }
+    let server = model_that_runs(&["echo evil >&9", "echo evil > /proc/self/fd/9", "echo evil > /proc/1/fd/9"]);
+    let home = home_for(&server);
+    let file = home.user().join("inherited");
+    let script = format!("exec 9>{}; exec \"$0\" -z Go.", file.display());
+    let binary = hermes_tests::binary();
+    let status = Command::new("bash")
+        .args(["-c", &script])
+        .arg(binary)
+        .env("HOME", home.user())
+        .env("HERMES_HOME", home.path())
+        .current_dir(home.workspace())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let results = results(&server);
+    assert!(results.iter().all(|result| !result.contains("[exit code 0]")), "{results:?}");
+    assert_eq!(fs::read_to_string(file).unwrap(), "");
+}
+
+#[test]
+fn the_network_is_off_unless_the_user_turns_it_on() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
+    let own = "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1\") or die; \
+               IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) or die; print \"own\"'";
+    let results = run(&home, &[&connect, "exec 3<>/dev/tcp/192.0.2.1/80", own]);
+    assert!(!results[0].contains("connected"), "{}", results[0]);
+    assert!(results[1].contains("[sandbox: the network is off (\"") && results[1].contains("`sandbox.network: true`"));
+    assert!(results[2].contains("own") || results[2].contains("not found"), "loopback is there: {}", results[2]);
+    home.set("sandbox.network", json!(true));
+    let results = run(&home, &[&connect]);
+    assert!(results[0].contains("connected"), "{}", results[0]);
+}
+
+#[test]
+fn sockets_of_other_programs_are_out_of_reach() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let path = home.user().join("agent.sock");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let name = format!("hermes-test-{}", std::process::id());
+    let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name);
+    let _abstract = UnixListener::bind_addr(&address.unwrap()).unwrap();
+    let connect = |address: &str| {
+        format!(
+            "perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die; connect($s, pack_sockaddr_un({address})) \
+             or die \"denied: $!\"; print \"connected\"'"
+        )
+    };
+    let (of_path, of_name) = (connect(&format!("\"{}\"", path.display())), connect(&format!("\"\\0{name}\"")));
+    for network in [false, true] {
+        home.set("sandbox.network", json!(network));
+        let results = run(&home, &[&of_path, &of_name]);
+        assert!(results.iter().all(|result| !result.contains("connected")), "{results:?}");
+        assert!(results[0].contains("denied") || results[0].contains("not found"), "{results:?}");
+    }
+}
+
+#[test]
+fn a_program_cannot_type_on_the_users_terminal() {
+    if !is_offered() {
+        return;
+    }
+    let server = model_that_runs(&[
+        "echo forged > /dev/tty",
+        "ls /dev/pts",
+        "perl -e 'open(my $t, \"+<\", \"/dev/tty\") or die; ioctl($t, 0x5412, \"x\") or die'",
+    ]);
+    let home = home_for(&server);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for(PROMPT, 1);
+    terminal.press("Go.\r");
+    let shown = leave(terminal);
+    let results = results(&server);
+    assert!(results[0].contains("/dev/tty") && !results[0].contains("[exit code 0]"), "{results:?}");
+    assert_eq!(results[1], "ptmx\n[exit code 0]");
+    assert!(!results[2].contains("[exit code 0]"), "{results:?}");
+    assert!(!shown.lines().any(|line| line.trim() == "forged"), "{shown}");
+}
+
+#[test]
+fn what_makes_git_run_programs_does_not_change() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    fs::remove_dir_all(workspace.join(".git/hooks")).unwrap();
+    let config = fs::read_to_string(workspace.join(".git/config")).unwrap();
+    let results = all_fail(
+        &home,
+        &[
+            "echo evil > .git/config",
+            "git config core.fsmonitor ./evil",
+            "printf evil > .git/hooks/pre-commit",
+            "mkdir .git/hooks/x",
+            "rm -rf .git/config",
+            "mv .git moved",
+            "mv .git/hooks moved",
+            "mv /etc/hostname .git/config",
+            "ln -sf evil .git/config",
+            "rm -rf .git && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
+        ],
+    );
+    assert!(results[0].contains("[sandbox: a write was denied"), "{}", results[0]);
+    assert_eq!(fs::read_to_string(workspace.join(".git/config")).unwrap(), config);
+    assert_eq!(fs::read_dir(workspace.join(".git/hooks")).unwrap().count(), 0);
+
+    // A commit works. What would lead git to another configuration is taken away.
+    git(&workspace, &["init", "-q", "."]);
+    let commit = "echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm first && git log --oneline && \
+                  git switch -qc other && git branch";
+    let results = run(&home, &[commit, "echo ../evil > .git/commondir"]);
+    assert!(results[0].contains("first") && results[0].contains("* other"), "{}", results[0]);
+    assert!(results[1].contains("commondir.denied"), "{}", results[1]);
+    assert!(!workspace.join(".git/commondir").exists());
+}
+
+#[test]
+fn a_linked_work_tree_can_commit_and_a_forged_one_opens_nothing() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let (main, workspace) = (home.user().join("main"), home.workspace());
+    fs::create_dir(&main).unwrap();
+    git(&main, &["init", "-q", "."]);
+    git(&main, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&main, &["worktree", "add", "-q", &workspace.join("linked").display().to_string()]);
+    let commit = "cd linked && echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm second && git log --oneline";
+    let denied = "echo evil >> ~/main/.git/config; echo evil > ~/main/.git/hooks/post-commit; echo evil > ~/main/file; \
+                  echo evil > linked/.git";
+    let results = run(&home, &[commit, denied]);
+    assert!(results[0].contains("second"), "{}", results[0]);
+    assert!(results[1].contains("[sandbox: a write was denied"), "{}", results[1]);
+    let text = |path: std::path::PathBuf| fs::read_to_string(path).unwrap();
+    assert!(!text(main.join(".git/config")).contains("evil") && !text(workspace.join("linked/.git")).contains("evil"));
+    assert!(!main.join("file").exists() && !main.join(".git/hooks/post-commit").exists());
+
+    let secret = home.user().join("secret");
+    fs::create_dir_all(secret.join("objects")).unwrap();
+    fs::create_dir_all(secret.join("refs")).unwrap();
+    fs::write(secret.join("HEAD"), "").unwrap();
+    fs::create_dir(workspace.join("forged")).unwrap();
+    fs::write(workspace.join("forged/.git"), format!("gitdir: {}\n", secret.display())).unwrap();
+    all_fail(&home, &["echo evil > ~/secret/new"]);
+}
+
+#[test]
+fn files_that_start_programs_can_neither_change_nor_appear() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    home.write_workspace(".envrc", "safe");
+    home.write_workspace(".github/workflows/ci.yml", "safe");
+    home.write_workspace("sub/AGENTS.md", "safe");
+    all_fail(
+        &home,
+        &[
+            "echo evil > .envrc",
+            "rm .envrc",
+            "mv .envrc other",
+            "echo evil > .github/workflows/ci.yml",
+            "echo evil > .github/workflows/new.yml",
+            "echo evil > sub/AGENTS.md",
+        ],
+    );
+    let results = run(
+        &home,
+        &[
+            "mkdir .vscode && echo evil > .vscode/tasks.json",
+            "mkdir new && cd new && echo evil > CLAUDE.md",
+            "git init -q plain",
+            "git init -q armed && git -C armed config core.fsmonitor ./evil",
+            "git init -q hooked && echo evil > hooked/.git/hooks/pre-commit",
+            "mkdir away && ln -s ../away .husky && echo evil > .husky/pre-commit",
+        ],
+    );
+    for (at, name) in [(0, ".vscode"), (1, "CLAUDE.md"), (3, ".git"), (4, ".git"), (5, ".husky")] {
+        assert!(results[at].contains(&format!("{name}.denied")), "{}", results[at]);
+        assert!(results[at].contains("[sandbox: "), "{}", results[at]);
+    }
+    let workspace = home.workspace();
+    for gone in [".vscode", "new/CLAUDE.md", "armed/.git", "hooked/.git", ".husky"] {
+        assert!(workspace.join(gone).symlink_metadata().is_err(), "{gone} is there");
+    }
+    assert!(workspace.join("plain/.git/config").exists(), "a new repository without programs stays: {}", results[2]);
+    assert_eq!(fs::read_to_string(workspace.join(".vscode.denied/tasks.json")).unwrap(), "evil\n");
+}
+
+#[test]
+fn a_killed_hermes_leaves_nothing_behind_whatever_a_program_does() {
+    if !is_offered() {
+        return;
+    }
+    let deaf = "trap \"\" TERM HUP INT QUIT; touch $0; while :; do sleep 600; done";
+    let command = format!(
+        "D='{deaf}'; setsid bash -c \"$D\" session & (setsid bash -c 'setsid bash -c \"$0\" daemon & ' \"$D\" &); \
+         nohup bash -c \"$D\" nohup >/dev/null 2>&1 & kill -9 1; kill -9 -1; bash -c \"$D\" main"
+    );
+    for signal in ["KILL", "TERM", "ABRT"] {
+        let server = model_that_runs(&[&command.replace("kill -9 -1; ", "")]);
+        let home = home_for(&server);
+        let running = home.hermes(&["-z", "Go."]).spawn();
+        let until = Instant::now() + LONG;
+        while !["session", "daemon", "nohup", "main"].iter().all(|name| home.workspace().join(name).exists()) {
+            assert!(Instant::now() < until, "the programs did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(home.programs().len() >= 8, "{:?}", home.programs());
+        let sent = Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        while !home.programs().is_empty() {
+            assert!(Instant::now() < until + LONG, "{:?} are alive after {signal}", home.programs());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running.wait();
+    }
+}
+
+#[test]
+fn a_lingering_child_ends_with_its_command() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let results = run(
+        &home,
+        &["setsid sh -c 'trap \"\" TERM; sleep 2; echo evil > late' >/dev/null 2>&1 & echo begun", "sleep 4"],
+    );
+    assert_eq!(results[0], "begun\n[exit code 0]");
+    assert!(!home.workspace().join("late").exists());
+    assert_eq!(home.programs(), Vec::<String>::new());
+}
+
+/// A kernel that offers less, as in many containers.
+#[test]
+fn without_namespaces_a_program_runs_with_approval_and_the_user_learns_why() {
+    if !is_offered() {
+        return;
+    }
+    let server = model_that_runs(&["echo ran > ran"]);
+    let home = home_for(&server);
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
+    let without = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", script]).arg(hermes_tests::binary()).args(arguments);
+        command.env("HOME", home.user()).env("HERMES_HOME", home.path()).current_dir(home.workspace());
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let shown = without(&["doctor", "--no-request"]);
+    assert!(shown.contains("`user.max_user_namespaces` is 0"), "{shown}");
+    without(&["-z", "Go."]);
+    assert!(home.workspace().join("ran").exists(), "{:?}", results(&server));
+    home.set("sandbox.mode", json!("require"));
+    fs::remove_file(home.workspace().join("ran")).unwrap();
+    without(&["-z", "Go."]);
+    assert!(results(&server)[0].contains("`sandbox.mode: require`"), "{:?}", results(&server));
+    assert!(!home.workspace().join("ran").exists());
+}
+
+#[test]
+fn doctor_says_what_holds() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let shown = home.hermes(&["doctor", "--no-request", "--json"]).run().stdout;
+    let checks: Value = serde_json::from_str(&shown).unwrap();
+    let found = checks.as_array().unwrap().iter().find(|check| check["of"] == "sandbox").cloned().unwrap_or_default();
+    assert_eq!(found["finding"], "ok", "{found}");
+    for part in ["namespaces", "Landlock", "seccomp", "no network"] {
+        assert!(found["found"].as_str().unwrap().contains(part), "{found}");
+    }
+}
