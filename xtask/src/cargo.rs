@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The folder of the staged bundled plugins, relative to the repository. The binary's build script looks there.
 pub(crate) const BUNDLED: &str = "target/bundled";
 
-/// The profile of a host build. Guests have only one profile.
+/// The profile of a host build or of native guests. Components have only one profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Dev,
@@ -77,7 +77,15 @@ impl Repository {
         command
     }
 
-    /// A cargo command for the guests' workspace, with its own target folder and without flags for the host.
+    /// A cargo command that builds guests for wasm: the same sources give the same component on every machine.
+    pub(crate) fn wasm_cargo(&self) -> Command {
+        let mut command = self.guests_cargo();
+        command.env("CARGO_ENCODED_RUSTFLAGS", self.without_local_paths());
+        command
+    }
+
+    /// A cargo command for the guests' workspace, with its own target folder and without flags: flags would also apply to
+    /// macros, unless a target is named, and macros would be compiled once with them and once without.
     pub(crate) fn guests_cargo(&self) -> Command {
         let mut command = Command::new(program());
         command.current_dir(&self.root);
@@ -87,7 +95,6 @@ impl Repository {
             }
         }
         command.env("CARGO_TARGET_DIR", self.guests_target());
-        command.env("CARGO_ENCODED_RUSTFLAGS", self.without_local_paths());
         command
     }
 

@@ -1,6 +1,6 @@
 //! Builds the guests for wasm, and stages them where the host's build and the tests look for them.
 //!
-//! Guests are built only in the release profile. Unoptimised guests are ten times as large, and every test that loads one
+//! Components are built only in the release profile. Unoptimised guests are ten times as large, and every test that loads one
 //! would lose in the runtime's compiler the time that the build saved. Also, one staged set then serves all purposes.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{Artifact, BUNDLED, Repository, artifacts, must, rustc};
+use crate::cargo::{Artifact, BUNDLED, Profile, Repository, artifacts, must, rustc};
 use crate::natives;
 
 /// The target of guests.
@@ -39,13 +39,22 @@ impl fmt::Display for Staged {
     }
 }
 
-/// Builds the guests' workspace and stages all of its plugins.
+/// Builds the guests' workspace and stages all of its plugins, native libraries as tests use them.
 pub(crate) fn build(repository: &Repository) -> Result<Staged> {
+    build_with(repository, Profile::Dev)
+}
+
+/// The same with optimised native libraries, for measurements.
+pub(crate) fn build_measured(repository: &Repository) -> Result<Staged> {
+    build_with(repository, Profile::Release)
+}
+
+fn build_with(repository: &Repository, natives: Profile) -> Result<Staged> {
     need_target()?;
     let plugins = plugins(repository)?;
     let test_guests = test_guests(repository)?;
     let kinds = kinds(repository)?;
-    let mut command = repository.guests_cargo();
+    let mut command = repository.wasm_cargo();
     command.args(["build", "--release", "--workspace", "--target", TARGET, "--manifest-path"]);
     command.arg(repository.guests_manifest()?);
     let built = artifacts(command)?;
@@ -58,7 +67,7 @@ pub(crate) fn build(repository: &Repository) -> Result<Staged> {
         }
         remove_others(&stage, sources)?;
     }
-    let natives = natives::build(repository)?;
+    let natives = natives::build(repository, natives)?;
     Ok(Staged { bundled: plugins.len(), test_guests: test_guests.len(), kinds: kinds.len(), natives, written })
 }
 

@@ -106,12 +106,12 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),
         ["bench", "engines", options @ ..] => {
-            print!("{}", guests::build(&repository)?);
+            print!("{}", guests::build_measured(&repository)?);
             measured(&repository, "hermes-lab", "engines", options)
         }
         ["bench", "assembly"] => measured(&repository, "hermes-models", "assembly", &[]),
         ["bench", "plugins"] => {
-            print!("{}", guests::build(&repository)?);
+            print!("{}", guests::build_measured(&repository)?);
             measured(&repository, "hermes-runtime", "plugins", &[])
         }
         ["bench", "sessions"] => sessions(&repository),

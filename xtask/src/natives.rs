@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::cargo::{Repository, artifacts, rustc};
+use crate::cargo::{Profile, Repository, artifacts, rustc};
 use crate::guests::{MANIFEST, replace};
 
 /// The folder, the package and the library of each guest.
@@ -15,12 +15,15 @@ const NATIVES: [(&str, &str, &str); 2] = [
 ];
 const STAGE: &str = "target/test-natives";
 
-/// Builds and stages them. Returns their number.
-pub(crate) fn build(repository: &Repository) -> Result<usize> {
+/// Builds and stages them: in the development profile for tests, which share the compiled macros and crates with the guests' own
+/// tests, and in the release profile for measurements. Returns their number.
+pub(crate) fn build(repository: &Repository, profile: Profile) -> Result<usize> {
     let target = target()?;
     let mut command = repository.guests_cargo();
-    // The same profile as for components, so that macros and their dependencies are built only once.
-    command.args(["build", "--release", "--manifest-path"]).arg(repository.guests_manifest()?);
+    command.args(["build", "--manifest-path"]).arg(repository.guests_manifest()?);
+    if profile == Profile::Release {
+        command.arg("--release");
+    }
     for (_, package, _) in NATIVES {
         command.args(["--package", package, "--features", &format!("{package}/native")]);
     }

@@ -27,7 +27,7 @@ pub(super) struct Side {
 impl Side {
     /// This checkout, including uncommitted changes.
     pub(super) fn here(repository: &Repository) -> Result<Self> {
-        print!("{}", guests::build(repository)?);
+        print!("{}", guests::build_measured(repository)?);
         let binary = repository.build_hermes(Profile::Release)?;
         Ok(Self { name: "this checkout".into(), binary, benches: built(repository.cargo())? })
     }
