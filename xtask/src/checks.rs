@@ -156,6 +156,20 @@ fn threads() -> usize {
 
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
+    std::thread::scope(|scope| {
+        // The package index answers while the processors compile.
+        let sdks = scope.spawn(|| sdk_check::python(repository));
+        let sdks = || sdks.join().unwrap_or_else(|_| bail!("the installation of the official SDKs panicked"));
+        test_with(repository, passed_on, sdks)
+    })
+}
+
+/// Runs every test once `sdks` names the Python with the official SDKs.
+fn test_with(
+    repository: &Repository,
+    passed_on: &[&str],
+    sdks: impl FnOnce() -> Result<std::path::PathBuf>,
+) -> Result<()> {
     print!("{}", guests::build(repository)?);
     // The end-to-end tests run the binary; no package may depend on it, so cargo would not build it for them.
     let binary = repository.build_hermes(Profile::Dev)?;
@@ -171,7 +185,7 @@ pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
     host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
-    let sdks = sdk_check::python(repository);
+    let sdks = sdks();
     if let Ok(python) = &sdks {
         host.env(sdk_check::PYTHON, python);
     }
