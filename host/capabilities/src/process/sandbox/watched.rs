@@ -18,6 +18,8 @@ const MOST: usize = 5_000;
 const PASSED: [&str; 8] = ["node_modules", "target", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".cache"];
 /// The ending of a file that was created against the rules.
 const DENIED: &str = ".denied";
+/// A folder of git that was renamed still looks like one.
+const RENAMED: &str = ".git.denied";
 
 /// What was found in the writable folders.
 #[derive(Debug, Default)]
@@ -64,8 +66,8 @@ impl Search {
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 if crate::files::is_git(&name) {
                     self.git.insert(path);
-                } else if unseen.contains(&path) {
-                    // Nothing in it can change.
+                } else if unseen.contains(&path) || name.to_string_lossy().starts_with(RENAMED) {
+                    // Nothing in it can change, or it was found before.
                 } else if listed.of_file(&path).is_some() || listed.of_file(&path.join("file")).is_some() {
                     self.listed.insert(path);
                 } else if is_folder && depth < DEEPEST && !PASSED.iter().any(|passed| name == *passed) {
