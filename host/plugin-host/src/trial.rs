@@ -3,12 +3,15 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hermes_runtime::{CallError, Exports, LimitSet, Limits, Runtime};
+use hermes_capabilities::files::{Guard, Root, Roots};
+use hermes_runtime::services::{Level, Reporter};
+use hermes_runtime::{CallError, Exports, Instance, LimitSet, Limits, Recipe, Runtime, Services};
 
-use crate::catalog::{Catalog, Found, skills_in};
+use crate::catalog::{Catalog, Found, SKILLS, skills_in};
 use crate::error::PluginsError;
 use crate::rehearsal::{self, Shown};
 use crate::selected::Selected;
@@ -79,4 +82,59 @@ pub(crate) async fn rehearse(selected: &Selected) -> Result<Shown, CallError> {
     let (loaded, limits) = (Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()));
     let may_sql = selected.permissions.sql;
     rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits, may_sql).await
+}
+
+/// Lets a plugin with skills list them, with its right to read their folder and nothing else. Returns its warnings and errors:
+/// the skills that no session gets, and why.
+///
+/// # Errors
+///
+/// When a session could not use the plugin.
+pub async fn skill_warnings(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    selection: &Selection,
+    found: &Found,
+    home: &Path,
+) -> Result<Vec<String>, PluginsError> {
+    let compiling = |_: &str, _| ControlFlow::Continue(());
+    let selected = Select { runtime, catalog, selection, compiling: &compiling }.load(found)?;
+    let may_read = selected.permissions.files.iter().any(|asked| asked.root == SKILLS);
+    let folder = selected.skills.clone().or_else(|| may_read.then(|| home.join(SKILLS)));
+    // Without a folder there are no skills to warn of.
+    let Some(root) = folder.and_then(|folder| Root::open(SKILLS, &folder, false, Vec::new()).ok()) else {
+        return Ok(Vec::new());
+    };
+    if !selected.loaded.exports().skills {
+        return Ok(Vec::new());
+    }
+    let heard = Arc::new(Heard::default());
+    let recipe = Recipe {
+        version: found.manifest.version.to_string(),
+        config: selected.config.clone(),
+        services: Services {
+            reporter: heard.clone(),
+            files: Arc::new(Roots::new(vec![root], Guard::default())),
+            ..Services::nothing()
+        },
+        ..Recipe::alone(selected.name(), Arc::clone(&selected.loaded), selected.limits(&LimitSet::default()))
+    };
+    let listed = Instance::new(Arc::new(recipe)).skills().await;
+    let mut warnings = std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner));
+    warnings.extend(listed.err().map(|error| error.to_string()));
+    Ok(warnings)
+}
+
+/// The warnings of a plugin.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Reporter for Heard {
+    fn log(&self, level: Level, text: &str) {
+        if matches!(level, Level::Warn | Level::Error) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        }
+    }
+
+    fn progress(&self, _: &str) {}
 }

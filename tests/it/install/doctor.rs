@@ -202,6 +202,31 @@ fn a_deny_rule_that_forbids_nothing_is_a_failure_with_the_nearest_tool() {
 }
 
 #[test]
+fn a_broken_skill_is_reported_and_the_model_never_sees_it() {
+    let server = Server::answering(|_, _| Reply::text("Hm."));
+    let home = Home::with(&server);
+    home.write("skills/bad/SKILL.md", "---\nname: Bad Name!!\ndescription\n---\nno\n");
+    home.write("skills/dull/SKILL.md", "---\nname: dull\n---\n# Dull\n");
+    home.write("skills/good/SKILL.md", "---\nname: good\ndescription: Does good.\n---\n");
+    let (report, code) = examined(&home);
+    assert_eq!(code, Some(1), "{report:#}");
+    assert_eq!(cases(&report, "local"), ["problem skill"; 2]);
+    let findings = findings_of(&report, "local");
+    assert!(findings.contains("skill in bad: its name `Bad Name!!`"), "{findings}");
+    assert!(findings.contains("skill in dull: it has no description"), "{findings}");
+    let stdout = home.hermes(&["doctor"]).run().stdout;
+    assert!(stdout.contains("`local`: one of its skills has a mistake"), "{stdout}");
+    home.hermes(&["-z", "Hello."]).run().success();
+    let prompt = server.last_turn().system_text();
+    assert!(prompt.contains("Does good.") && !prompt.contains("Bad Name") && !prompt.contains("dull"), "{prompt}");
+
+    home.write("skills/bad/SKILL.md", "---\nname: better\ndescription: Not bad any more.\n---\n");
+    std::fs::remove_dir_all(home.path().join("skills/dull")).unwrap();
+    let (report, code) = examined(&home);
+    assert_eq!((code, cases(&report, "local")), (Some(0), Vec::new()), "{report:#}");
+}
+
+#[test]
 fn info_shows_kind_permissions_and_usage_of_a_plugin() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::with(&server);

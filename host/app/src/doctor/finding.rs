@@ -106,6 +106,8 @@ pub enum Case {
     Off,
     /// `approvals.deny` forbids it, or a tool.
     Denied,
+    /// A skill cannot be used, or only guessed.
+    Skill,
     /// An entry below `approvals` is no rule, or one that forbids nothing. No session starts.
     UselessRule,
     /// A session leaves a tool out.

@@ -9,7 +9,7 @@ use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix};
 use hermes_install::State;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, try_out};
+use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, skill_warnings, try_out};
 use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, ExaminedPlugin, Finding};
@@ -46,6 +46,11 @@ pub async fn examine_plugins(
             Err(error) => blocks.add(Some(name), Finding::from(&error)),
             Ok(trial) => {
                 examination.trial(found, &trial).into_iter().for_each(|finding| blocks.add(Some(name), finding));
+                examination
+                    .skills(runtime, found, &trial)
+                    .await
+                    .into_iter()
+                    .for_each(|finding| blocks.add(Some(name), finding));
                 trials.insert(name, trial);
             }
         }
@@ -190,6 +195,19 @@ impl<'a> Examination<'a> {
         findings.extend(self.kind(name, trial));
         findings.extend(self.ungranted(found, trial.exports.tier()));
         findings
+    }
+
+    /// The skills of a plugin in use that have mistakes. The trial reports a plugin that cannot be used.
+    async fn skills(&self, runtime: &Runtime, found: &Found, trial: &Trial) -> Vec<Finding> {
+        if !trial.exports.skills || !self.serves(&found.manifest.name, trial.exports) {
+            return Vec::new();
+        }
+        let home = self.setup.home.path();
+        let warnings = skill_warnings(runtime, self.catalog, self.selection, found, home).await.unwrap_or_default();
+        let finding = |why: String| {
+            Finding::problem(Case::Skill, "one of its skills has a mistake", why, "correct the skill's SKILL.md")
+        };
+        warnings.into_iter().map(finding).collect()
     }
 
     /// A finding if the plugin is selected as another kind, or not in use.

@@ -150,9 +150,16 @@ fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>)
     if name.chars().count() > NAME {
         return Err(Error::invalid(format!("its name has more than {NAME} characters")));
     }
-    let description = given(&front.description)
-        .or_else(|| first_sentence(body))
-        .ok_or_else(|| Error::invalid("it has no description: add one to the front matter between lines of ---"))?;
+    if !name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character)) {
+        return Err(Error::invalid(format!("its name `{name}` may have only letters, digits, `-`, `_` and `.`")));
+    }
+    // What a broken front matter should have said may stand anywhere else.
+    let described = given(&front.description);
+    let described = if warning.is_none() { described.or_else(|| first_sentence(body)) } else { described };
+    let description = described.ok_or_else(|| match warning {
+        Some(_) => Error::invalid("its YAML front matter is broken, and no description was found in it"),
+        None => Error::invalid("it has no description: add one to the front matter between lines of ---"),
+    })?;
     let category = match &front.category {
         Some(category) => one_line(category),
         None => folder.rsplit_once('/').map(|(category, _)| category.to_owned()).unwrap_or_default(),
@@ -328,6 +335,8 @@ mod tests {
             ("again/SKILL.md", "---\nname: good\ndescription: First in order of folders.\n---\n"),
             ("empty/SKILL.md", ""),
             ("bare/SKILL.md", "---\nname: bare\n---\n# Bare\n"),
+            ("odd/SKILL.md", "---\nname: Bad Name!!\ndescription: x\n---\n"),
+            ("broken/SKILL.md", "---\nname: broken\ndescription\n---\nno\n"),
             (
                 "long/SKILL.md",
                 "---\nname: a name that is much longer than anyone would ever want to read or write it\ndescription: x\n---\n",
@@ -340,11 +349,13 @@ mod tests {
             "skill in empty: it has no description",
             "skill in bare: it has no description",
             "skill in long: its name has more than 64",
+            "skill in odd: its name `Bad Name!!` may have only",
+            "skill in broken: its YAML front matter is broken",
             "skill in binary: binary/SKILL.md is not UTF-8",
         ] {
             assert!(catalog.warnings.iter().any(|warning| warning.contains(reason)), "{:?}", catalog.warnings);
         }
-        assert_eq!(catalog.warnings.len(), 5);
+        assert_eq!(catalog.warnings.len(), 7);
         let seen: Vec<_> = catalog.index().into_iter().map(|skill| (skill.name, skill.description)).collect();
         assert_eq!(seen, [("good".to_owned(), "First in order of folders.".to_owned())]);
     }
