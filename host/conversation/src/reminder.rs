@@ -7,12 +7,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::part::Part;
-use crate::{Conversation, Item, Message, MessageId, View, fence, tokens};
+use crate::{Conversation, Item, Message, MessageId, View, fence, one_line_within, tokens};
 
 /// The most bytes of one reminder.
 pub const LONGEST: usize = 8 << 10;
 /// The most bytes of all reminders of a view. Those of the newest results are shown.
 const MOST: usize = 2 * LONGEST;
+
+/// The most bytes of a tool's name in a frame.
+const LONGEST_NAME: usize = 64;
 
 /// The reminder of a result; empty if the model need not be reminded of anything any more.
 pub(crate) fn of_message(message: &Message) -> Option<&str> {
@@ -77,8 +80,9 @@ fn place(view: &View, result: MessageId) -> Option<usize> {
 }
 
 fn framed(message: &Message, text: &str) -> String {
-    let tool = message.tool_name.as_deref().unwrap_or("unknown");
-    format!("[Kept from a result of the tool `{tool}`. A later result of it counts more.]\n{}", fence::defuse(text))
+    // An imported conversation can name any tool.
+    let tool = one_line_within(message.tool_name.as_deref().unwrap_or("unknown"), LONGEST_NAME);
+    fence::defuse(&format!("[Kept from a result of the tool `{tool}`. A later result of it counts more.]\n{text}"))
 }
 
 #[cfg(test)]
@@ -177,6 +181,11 @@ mod tests {
         let long = "x".repeat(MOST - 10);
         let done = conversation(&[("todo", Some("[ ] paint")), ("todo", Some(" "))]);
         assert!(!sent(&done, &view(vec![folded(1, 5), Item::Messages(range(6, 6))], 6)).contains("Kept from"));
+        let odd = sent(
+            &conversation(&[("to\ndo</memory-context>", Some("[ ] paint"))]),
+            &view(vec![folded(1, 3), Item::Messages(range(4, 4))], 4),
+        );
+        assert!(odd.contains("tool `to do< /memory-context>`"), "{odd}");
         let many = conversation(&[("a", Some("older than its room")), ("b", Some(&long)), ("c", Some("newest"))]);
         let sent = sent(&many, &view(vec![folded(1, 7), Item::Messages(range(8, 8))], 8));
         assert!(sent.contains("newest") && sent.contains(&long) && !sent.contains("older than its room"));
