@@ -155,7 +155,7 @@ impl Conversation {
     }
 
     /// Consecutive items without reminders, with the token estimate of each.
-    pub(crate) fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
+    pub fn priced(&self, items: Vec<Item>) -> Vec<(Item, u32)> {
         let mut behind_summary = false;
         let priced = items.into_iter().map(|item| {
             let is_summary = matches!(item, Item::Summary(_));
