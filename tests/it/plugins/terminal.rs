@@ -85,7 +85,7 @@ fn started(home: &Home) {
     let until = Instant::now() + LONG;
     let has_started =
         |file: &&str| fs::read_to_string(home.workspace().join(file)).is_ok_and(|pid| pid.ends_with('\n'));
-    while !DEAF_FILES.iter().all(|file| has_started(&file)) {
+    while !DEAF_FILES.iter().all(has_started) {
         assert!(Instant::now() < until, "the commands did not start");
         std::thread::sleep(Duration::from_millis(10));
     }
