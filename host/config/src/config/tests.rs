@@ -31,6 +31,20 @@ fn a_hint_is_a_string_or_a_section() {
 }
 
 #[test]
+fn the_sandbox_can_be_off_without_quotes() {
+    use crate::SandboxChoice::{Auto, Off, Require};
+    for (text, mode) in [("off", Off), ("\"off\"", Off), ("require", Require), ("auto", Auto), ("", Auto)] {
+        let config = parse(&format!("sandbox:\n  mode: {text}\n  network: true\n  writable: [~/x]\n")).unwrap();
+        let sandbox = &config.settings().sandbox;
+        assert_eq!((sandbox.mode, sandbox.network, sandbox.writable.as_slice()), (mode, true, &["~/x".to_owned()][..]));
+    }
+    for wrong in ["on", "maybe", "3"] {
+        let failure = parse(&format!("sandbox: {{mode: {wrong}}}")).unwrap_err();
+        assert!(failure.why.contains("sandbox.mode"), "{failure}");
+    }
+}
+
+#[test]
 fn an_empty_file_leaves_the_defaults_in_force() {
     for text in
         ["", "# only words\n", "model:\n", "context:\n  engine:\n", "context: {engine: ' '}\n", "auxiliary:\n", "{}"]

@@ -154,11 +154,27 @@ impl SandboxChoice {
 
 impl<'de> Deserialize<'de> for SandboxChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let given = String::deserialize(deserializer)?;
-        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
-        found
-            .map(|(_, known)| known)
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the three names"))
+        struct Named;
+
+        impl Visitor<'_> for Named {
+            type Value = SandboxChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one of the three names")
+            }
+
+            /// `off` without quotes is false in YAML.
+            fn visit_bool<E: Error>(self, given: bool) -> Result<SandboxChoice, E> {
+                if given { Err(E::invalid_value(Unexpected::Bool(given), &self)) } else { Ok(SandboxChoice::Off) }
+            }
+
+            fn visit_str<E: Error>(self, given: &str) -> Result<SandboxChoice, E> {
+                let found = SandboxChoice::NAMES.into_iter().find(|(name, _)| *name == given);
+                found.map(|(_, known)| known).ok_or_else(|| E::invalid_value(Unexpected::Str(given), &self))
+            }
+        }
+
+        deserializer.deserialize_any(Named)
     }
 }
 
