@@ -29,6 +29,7 @@ const SECRETS: &[&str] = &[
     ".config/git/credentials",
     ".git-credentials",
     ".docker",
+    ".config/containers/auth.json",
     ".netrc",
     ".pgpass",
     ".my.cnf",
@@ -44,6 +45,8 @@ const SECRETS: &[&str] = &[
     ".local/share/keyrings",
     ".local/share/kwalletd",
     ".mozilla",
+    ".var/app",
+    "snap",
     ".thunderbird",
     ".config/google-chrome",
     ".config/chromium",
@@ -108,6 +111,10 @@ impl Planned {
         hidden.extend(confined.closed.iter().cloned());
 
         let unseen: Vec<PathBuf> = hidden.iter().filter_map(real).collect();
+        if let Some(folder) = granted.iter().find(|folder| std::fs::read_dir(folder).is_err()) {
+            let why = format!("{} cannot be read, so nothing in it could be protected", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         let before = Search::of(&writable, &unseen, &sandbox.listed);
         let mut repositories = repositories(&granted, &before);
         repositories.retain(|repository| is_seen(&repository.folder, &unseen, &writable));
@@ -137,7 +144,7 @@ impl Planned {
         let plan = Plan {
             readable: readable.collect(),
             temporary: Some(Temporary { folder: confined.scratch.path().canonicalize()?, at: temporary }),
-            pinned: repositories.iter().map(|repository| repository.folder.clone()).collect(),
+            pinned: pinned(&repositories, &unseen, &writable),
             writable: writable.clone(),
             read_only,
             hidden,
@@ -152,6 +159,7 @@ impl Planned {
             since: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             protected: repositories.iter().filter_map(|known| Some(identity(&known.folder)?.0)).collect(),
             absent: Watched::absent_in(&repositories),
+            states: Watched::states_of(&repositories),
             before,
             repositories,
             listed: std::sync::Arc::clone(&sandbox.listed),
@@ -168,6 +176,16 @@ impl Planned {
     pub(in crate::process) fn undo(&self) -> Vec<String> {
         self.watched.undo()
     }
+}
+
+/// The folders that cannot be moved: those of git, and those around hidden ones, which another folder could replace otherwise.
+fn pinned(repositories: &[Repository], unseen: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+    let inside = |path: &&Path| writable.iter().any(|folder| path.starts_with(folder) && path != folder);
+    let around = unseen.iter().flat_map(|path| path.ancestors().skip(1).take_while(inside)).map(Path::to_owned);
+    let mut all: Vec<PathBuf> = repositories.iter().map(|repository| repository.folder.clone()).chain(around).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Whether programs see a path: no folder around it is hidden, or a writable one lies in between.

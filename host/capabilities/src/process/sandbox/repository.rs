@@ -22,6 +22,8 @@ pub(super) struct Repository {
     pub(super) folder: PathBuf,
     /// The paths in it that must not change.
     pub(super) decisive: Vec<PathBuf>,
+    /// Whether it only contains others. It must not move either: another folder could take its place.
+    pub(super) is_passage: bool,
 }
 
 /// Whether a folder looks like one of git.
@@ -33,7 +35,11 @@ pub(super) fn is_repository(folder: &Path) -> bool {
 impl Repository {
     fn new(folder: PathBuf) -> Self {
         let decisive = DECISIVE.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok());
-        Self { decisive: decisive.collect(), folder }
+        Self { decisive: decisive.collect(), folder, is_passage: false }
+    }
+
+    fn passage(folder: PathBuf) -> Self {
+        Self { folder, decisive: Vec::new(), is_passage: true }
     }
 
     /// The folder of git, and those of its work trees and submodules.
@@ -44,9 +50,8 @@ impl Repository {
             let _ = fs::create_dir(&hooks);
         }
         let mut all = Vec::new();
-        for name in ["worktrees", "modules"] {
-            parts(&folder.join(name), 0, &mut all);
-        }
+        worktrees(&folder.join("worktrees"), &mut all);
+        modules(&folder.join("modules"), 0, &mut all);
         all.push(Self::new(folder));
         all
     }
@@ -89,26 +94,105 @@ pub(super) fn gitdir(file: &Path) -> Option<PathBuf> {
     file.parent()?.join(named).canonicalize().ok()
 }
 
-fn text(file: &Path) -> Option<String> {
+/// The text of a file of usual size.
+pub(super) fn text(file: &Path) -> Option<String> {
     String::from_utf8(hermes_private_files::read_regular(file, LONGEST).ok()?).ok()
 }
 
-fn parts(folder: &Path, depth: usize, all: &mut Vec<Repository>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if is_repository(&path) {
+/// The folders in a folder.
+fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+}
+
+/// The folders of work trees. One without `HEAD` counts as well: a program could complete it later.
+fn worktrees(folder: &Path, all: &mut Vec<Repository>) {
+    all.extend(folders(folder).map(Repository::new));
+    all.extend(Some(folder).filter(|folder| is_folder(folder)).map(|folder| Repository::passage(folder.to_owned())));
+}
+
+/// The folders of submodules, at any depth, because their names may contain slashes. Incomplete ones count as well.
+fn modules(folder: &Path, depth: usize, all: &mut Vec<Repository>) {
+    const SIGNS: [&str; 4] = ["HEAD", "config", "hooks", "objects"];
+    for path in folders(folder) {
+        if SIGNS.iter().any(|name| path.join(name).symlink_metadata().is_ok()) {
             all.extend(Repository::with_parts(path));
         } else if depth < DEEPEST {
-            parts(&path, depth + 1, all);
+            modules(&path, depth + 1, all);
         }
     }
+    all.extend(Some(folder).filter(|folder| is_folder(folder)).map(|folder| Repository::passage(folder.to_owned())));
+}
+
+/// The state of a path that must not change: what it is, and what it contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    Absent,
+    Link(PathBuf),
+    /// The digest of a file. None for one that is no regular file, or too large for what it should be.
+    File(Option<blake3::Hash>),
+    /// The entries of a folder of hooks.
+    Folder(Vec<(std::ffi::OsString, State)>),
+}
+
+impl State {
+    pub(super) fn of(path: &Path) -> Self {
+        const MOST_HOOKS: usize = 1_000;
+        let Ok(data) = path.symlink_metadata() else { return Self::Absent };
+        if data.is_symlink() {
+            return Self::Link(fs::read_link(path).unwrap_or_default());
+        }
+        if !data.is_dir() {
+            let content = hermes_private_files::read_regular(path, LONGEST);
+            return Self::File(content.ok().map(|content| blake3::hash(&content)));
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().take(MOST_HOOKS);
+        let flat = |path: &Path| if is_folder(path) { Self::Folder(Vec::new()) } else { Self::of(path) };
+        let mut entries: Vec<_> = entries.map(|entry| (entry.file_name(), flat(&entry.path()))).collect();
+        entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+        Self::Folder(entries)
+    }
+}
+
+/// Whether a file has no other name: another one could be used to change it later.
+pub(super) fn has_one_name(file: &Path) -> bool {
+    #[cfg(unix)]
+    let one = |data: fs::Metadata| std::os::unix::fs::MetadataExt::nlink(&data) == 1;
+    #[cfg(not(unix))]
+    let one = |_: fs::Metadata| true;
+    file.symlink_metadata().is_ok_and(one)
+}
+
+/// Whether the folder of a new work tree leads to the repository that contains it.
+pub(super) fn is_own_worktree(folder: &Path) -> bool {
+    let commondir = folder.join("commondir");
+    text(&commondir).is_some_and(|leads_to| leads_to.trim() == "../..")
+        && has_one_name(&commondir)
+        && ["config", "config.worktree", "hooks"].iter().all(|name| folder.join(name).symlink_metadata().is_err())
+}
+
+/// The folders of submodules of a folder of git.
+fn parts_of(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    modules(&folder.join("modules"), 0, &mut all);
+    all.into_iter().filter(|part| !part.is_passage).map(|part| part.folder).collect()
 }
 
 /// Whether a new folder of git runs no program: git's own defaults, with remotes and a name, and sample hooks.
 pub(super) fn is_harmless(folder: &Path) -> bool {
+    runs_nothing(folder, false)
+}
+
+/// The same for the folder of a new submodule, whose configuration names its work tree.
+pub(super) fn is_harmless_module(folder: &Path) -> bool {
+    runs_nothing(folder, true)
+}
+
+fn runs_nothing(folder: &Path, is_module: bool) -> bool {
     let no = |name: &str| folder.join(name).symlink_metadata().is_err();
     let hooks = fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
     let only_samples = hooks.into_iter().all(|hook| hook.file_name().to_string_lossy().ends_with(".sample"));
@@ -118,14 +202,19 @@ pub(super) fn is_harmless(folder: &Path) -> bool {
     plain
         && no("commondir")
         && no("config.worktree")
-        && no("modules")
+        && (no("modules") || real("modules"))
+        && parts_of(folder).iter().all(|part| is_harmless_module(part))
+        && no("worktrees")
         && only_samples
         && (no("hooks") || real("hooks"))
-        && (no("config") || (real("config") && config.is_some_and(|config| is_plain(&config))))
+        && (no("config")
+            || (real("config")
+                && has_one_name(&folder.join("config"))
+                && config.is_some_and(|config| is_plain(&config, is_module))))
 }
 
 /// Whether a configuration has only settings that start no program.
-fn is_plain(config: &str) -> bool {
+fn is_plain(config: &str, is_module: bool) -> bool {
     const PLAIN: &[(&str, &[&str])] = &[
         (
             "core",
@@ -155,7 +244,7 @@ fn is_plain(config: &str) -> bool {
         }
         if let Some(section) = line.strip_prefix('[') {
             // A setting behind the bracket would need a second look.
-            let Some(section) = section.strip_suffix(']') else { return false };
+            let Some(section) = section.strip_suffix(']').filter(|name| !name.contains(']')) else { return false };
             let name = section.split([' ', '.']).next().unwrap_or_default().to_lowercase();
             known = PLAIN.iter().find(|(known, _)| *known == name).map(|(_, settings)| *settings);
             if known.is_none() {
@@ -164,7 +253,8 @@ fn is_plain(config: &str) -> bool {
             continue;
         }
         let name = line.split('=').next().unwrap_or_default().trim().to_lowercase();
-        if !known.is_some_and(|settings| settings.contains(&name.as_str())) {
+        let is_work_tree = is_module && name == "worktree" && known == Some(PLAIN[0].1);
+        if !is_work_tree && !known.is_some_and(|settings| settings.contains(&name.as_str())) {
             return false;
         }
     }
@@ -180,10 +270,13 @@ mod tests {
     fn only_settings_that_start_no_program_are_plain() {
         let init =
             "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
-        assert!(is_plain(init));
+        assert!(is_plain(init, false));
         let clone =
             "[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n";
-        assert!(is_plain(&format!("{init}{clone}[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n")));
+        assert!(is_plain(
+            &format!("{init}{clone}[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"),
+            false
+        ));
         for evil in [
             "[core]\n\tfsmonitor = ./evil\n",
             "[core]\n\thooksPath = hooks\n",
@@ -192,12 +285,13 @@ mod tests {
             "[alias]\n\tst = !evil\n",
             "[filter \"x\"]\n\tclean = evil\n",
             "[core]\n\tbare = false \\\n\tfsmonitor = x\n",
+            "[remote \"origin\"] uploadpack = x ; ;]\n",
             "[remote \"a\"]\n\turl = ext::sh -c evil\n",
             "[remote \"a\"]\n\tuploadpack = evil\n",
             "fsmonitor = x\n",
             "[core\n",
         ] {
-            assert!(!is_plain(evil), "{evil}");
+            assert!(!is_plain(evil, true), "{evil}");
         }
     }
 
@@ -218,9 +312,9 @@ mod tests {
         fs::write(work.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
         let found = Repository::behind(&work.join(".git")).unwrap();
         let folders: Vec<&Path> = found.iter().map(|repository| repository.folder.as_path()).collect();
-        assert_eq!(folders, [own.as_path(), main.as_path()]);
+        assert_eq!(folders, [own.as_path(), &main.join("worktrees"), main.as_path()]);
         assert_eq!(found[0].decisive, [own.join("commondir"), own.join("gitdir")]);
-        assert_eq!(found[1].decisive, [main.join("config"), main.join("hooks")], "absent hooks are created");
+        assert_eq!(found[2].decisive, [main.join("config"), main.join("hooks")], "absent hooks are created");
 
         let other = top.join("other");
         fs::create_dir(&other).unwrap();

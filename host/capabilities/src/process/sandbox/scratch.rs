@@ -49,15 +49,24 @@ fn remove_abandoned(temporary: &Path) {
         let is_scratch = entry.file_name().to_string_lossy().starts_with(PREFIX)
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && path.join(FILES).is_dir();
-        if !is_scratch {
+        if !is_scratch || !is_own(&path) {
             continue;
         }
-        let lock = File::options().write(true).open(path.join(LOCK));
+        let lock = hermes_private_files::open_regular(&path.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             // What cannot be removed stays, as any temporary file.
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Whether this user made a folder. Another one could put anything into it.
+fn is_own(path: &Path) -> bool {
+    #[cfg(unix)]
+    let own = |data: fs::Metadata| std::os::unix::fs::MetadataExt::uid(&data) == rustix::process::geteuid().as_raw();
+    #[cfg(not(unix))]
+    let own = |_: fs::Metadata| true;
+    path.symlink_metadata().is_ok_and(own)
 }
 
 #[cfg(test)]
@@ -79,7 +88,11 @@ mod tests {
         let (alive, lock) = folder("hermes-scratch-alive");
         lock.lock().unwrap();
         let (other, _) = folder("hermes-other");
+        // A pipe would stop whoever opens it.
+        let pipe = top.path().join("hermes-scratch-pipe");
+        fs::create_dir_all(pipe.join(FILES)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(pipe.join(LOCK)).status().unwrap().success());
         remove_abandoned(top.path());
-        assert_eq!([dead, alive, other].map(|path| path.exists()), [false, true, true]);
+        assert_eq!([dead, alive, other, pipe].map(|path| path.exists()), [false, true, true, true]);
     }
 }

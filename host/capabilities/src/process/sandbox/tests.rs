@@ -158,3 +158,153 @@ fn the_whole_file_system_is_no_writable_folder() {
     let error = Planned::new(&fixture.confined, start).unwrap_err();
     assert!(error.to_string().contains("`sandbox.mode: off`"), "{error}");
 }
+
+/// A run in which this happens, and the lines about it.
+fn after(fixture: &Fixture, act: impl FnOnce()) -> Vec<String> {
+    let planned = fixture.plan();
+    act();
+    planned.undo()
+}
+
+#[track_caller]
+fn assert_named(said: &[String], paths: &[&str]) {
+    for path in paths {
+        assert!(said.iter().any(|line| line.contains(&format!("/{path}\""))), "{path} is not named: {said:#?}");
+    }
+    assert_eq!(said.len(), paths.len(), "{said:#?}");
+}
+
+#[test]
+fn the_folders_around_submodules_work_trees_and_hidden_folders_cannot_be_moved() {
+    let mut fixture = Fixture::new();
+    fixture.confined.sandbox.home = fixture.at("work/.config/hermes");
+    fs::create_dir_all(fixture.at("work/.config/hermes")).unwrap();
+    fixture.repository("work/.git");
+    fixture.repository("work/.git/modules/lib/part");
+    fixture.write("work/.git/worktrees/tree/commondir", "../..\n");
+    // Incomplete: a program could complete it in its next run.
+    fixture.write("work/.git/modules/half/config", "");
+    let plan = fixture.plan().plan;
+    for pinned in
+        [".git/modules", ".git/modules/lib", ".git/worktrees", ".git/worktrees/tree", ".git/modules/half", ".config"]
+    {
+        assert!(has(&plan.pinned, &fixture.at("work").join(pinned)), "{pinned}: {:?}", plan.pinned);
+    }
+    for kept in [".git/worktrees/tree/commondir", ".git/modules/half/config"] {
+        assert!(has(&plan.read_only, &fixture.at("work").join(kept)), "{kept}: {:?}", plan.read_only);
+    }
+    assert!(!has(&plan.pinned, &fixture.at("work")));
+}
+
+#[test]
+fn a_new_submodule_or_work_tree_stays_only_if_it_starts_nothing() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    fixture.repository("work/.git/modules/there");
+    let said = after(&fixture, || {
+        fixture.repository("work/.git/modules/plain");
+        fixture.write("work/.git/modules/plain/config", "[core]\n\tworktree = ../../../plain\n");
+        fixture.write("work/.git/worktrees/plain/commondir", "../..\n");
+        fixture.repository("work/.git/modules/armed");
+        fixture.write("work/.git/modules/armed/config", "[core]\n\tfsmonitor = evil\n");
+        fixture.repository("work/.git/modules/hooked");
+        fixture.write("work/.git/modules/hooked/hooks/post-checkout", "evil");
+        fixture.write("work/.git/worktrees/armed/commondir", "../../../other\n");
+    });
+    assert_named(&said, &[".git/modules/armed", ".git/modules/hooked", ".git/worktrees/armed"]);
+    for (name, stays) in [("plain", true), ("there", true), ("armed", false), ("hooked", false)] {
+        assert_eq!(fixture.at("work/.git/modules").join(name).exists(), stays, "{name}");
+    }
+}
+
+#[test]
+fn what_another_program_replaced_is_named_and_stays() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    fixture.write("work/AGENTS.md", "mine");
+    std::os::unix::fs::symlink("hooks", fixture.at("work/.git/config.worktree")).unwrap();
+    let replace = |name: &str, text: &str| {
+        fixture.write(&format!("{name}.new"), text);
+        fs::rename(fixture.at(&format!("{name}.new")), fixture.at(name)).unwrap();
+    };
+    let said = after(&fixture, || {
+        replace("work/.git/config", "[core]\n\tfsmonitor = evil\n");
+        fixture.write("work/.git/hooks/pre-commit", "evil");
+        fs::remove_file(fixture.at("work/.git/config.worktree")).unwrap();
+        fixture.write("work/.git/config.worktree", "evil");
+        replace("work/AGENTS.md", "the user's");
+    });
+    assert_named(&said, &[".git/config", ".git/hooks", ".git/config.worktree", "AGENTS.md"]);
+    assert_eq!(fs::read_to_string(fixture.at("work/AGENTS.md")).unwrap(), "the user's");
+}
+
+#[test]
+fn git_is_found_beside_any_number_of_files() {
+    let fixture = Fixture::new();
+    for number in 0..6_000 {
+        fs::write(fixture.at("work").join(format!("aa{number}")), "").unwrap();
+    }
+    fixture.repository("work/.git");
+    fixture.write("work/.envrc", "");
+    let plan = fixture.plan().plan;
+    assert!(has(&plan.read_only, &fixture.at("work/.git/config")) && has(&plan.read_only, &fixture.at("work/.envrc")));
+}
+
+#[test]
+fn a_second_name_or_a_link_does_not_pass_as_something_harmless() {
+    let fixture = Fixture::new();
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.at(name)).unwrap();
+    let said = after(&fixture, || {
+        fixture.repository("work/new/.git");
+        fs::hard_link(fixture.at("work/new/.git/config"), fixture.at("work/plain")).unwrap();
+        fixture.write("work/c/config.toml", "evil");
+        link("c", "work/.cargo");
+    });
+    assert_named(&said, &["new/.git", ".cargo"]);
+}
+
+#[test]
+fn a_workspace_that_became_a_folder_of_git_is_none_any_more() {
+    let fixture = Fixture::new();
+    let said = after(&fixture, || {
+        fixture.repository("work");
+        fixture.write("work/config", "[core]\n\tfsmonitor = evil\n");
+    });
+    assert_named(&said, &["work/HEAD"]);
+    assert!(!fixture.at("work/HEAD").exists() && fixture.at("work/HEAD.denied").exists());
+}
+
+#[test]
+fn pipes_devices_and_long_names_neither_stop_hermes_nor_stay_unnamed() {
+    let fixture = Fixture::new();
+    let long = format!("CLAUDE.{}.md", "x".repeat(240));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let said = after(&fixture, || {
+            let pipe = fixture.at("work/d/commondir");
+            fixture.write("work/d/gitdir", "");
+            let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+            assert!(made.success());
+            fixture.write("work/e/.git", "gitdir: ../d\n");
+            std::os::unix::fs::symlink("/dev/zero", fixture.at("work/f")).unwrap();
+            fixture.write("work/.envrc", "evil");
+            fixture.write(&format!("work/{long}"), "evil");
+        });
+        assert_named(&said, &["e/.git", ".envrc", &long]);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("it waited for a pipe");
+}
+
+#[test]
+fn a_workspace_that_cannot_be_read_runs_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Fixture::new();
+    let folder = fixture.at("work");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o311)).unwrap();
+    let start = Start { folder: &folder, environment: &[], background: false, files: Vec::new() };
+    let planned = Planned::new(&fixture.confined, start);
+    // Root reads everything, and protects it.
+    assert!(planned.is_err() || rustix::process::geteuid().is_root());
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+}

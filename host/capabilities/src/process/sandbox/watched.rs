@@ -8,10 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::repository::{self, ABSENT, Repository};
+use super::repository::{self, ABSENT, Repository, State};
 use crate::files::Listed;
 
-/// How deep folders are searched, and how many entries. A search takes a few milliseconds.
+/// How deep folders are searched, and how many entries below the first level. A search takes a few milliseconds.
 const DEEPEST: usize = 3;
 const MOST: usize = 5_000;
 /// Folders of other people's files, which nobody opens as a project.
@@ -30,7 +30,9 @@ pub(super) struct Search {
     pub(super) listed: BTreeSet<PathBuf>,
     /// The identities of both.
     files: HashSet<(u64, u64)>,
-    /// Those of them that are links, with their targets.
+    /// Links at places where a folder would contain listed files.
+    linked: BTreeSet<PathBuf>,
+    /// Those of all of them that are links, with their targets.
     pub(super) links: BTreeMap<PathBuf, PathBuf>,
     /// There were too many entries to search them all.
     is_partial: bool,
@@ -41,8 +43,9 @@ impl Search {
     pub(super) fn of(roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
         let mut found = Self::default();
         roots.iter().for_each(|root| found.search(root, unseen, listed));
-        for path in found.git.iter().chain(&found.listed) {
-            found.files.extend(identity(path).map(|(file, _)| file));
+        for path in found.git.iter().chain(&found.listed).chain(&found.linked) {
+            // The number of a removed link can be given to another file.
+            found.files.extend(identity(path).filter(|(_, is_link)| !is_link).map(|(file, _)| file));
             found.links.extend(fs::read_link(path).ok().map(|target| (path.clone(), target)));
         }
         found
@@ -52,12 +55,20 @@ impl Search {
         let mut queue = VecDeque::from([(root.to_owned(), 0)]);
         let mut seen = 0;
         while let Some((folder, depth)) = queue.pop_front() {
-            if depth > 0 && repository::is_repository(&folder) {
-                self.git.insert(folder);
-                continue;
+            // A folder can be one of git itself, also the workspace.
+            if repository::is_repository(&folder) {
+                self.git.insert(folder.clone());
+                if depth > 0 {
+                    continue;
+                }
+            }
+            // However many files are beside it.
+            let git = folder.join(".git");
+            if git.symlink_metadata().is_ok() {
+                self.git.insert(git);
             }
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                seen += 1;
+                seen += usize::from(depth > 0);
                 if seen > MOST {
                     self.is_partial = true;
                     return;
@@ -70,6 +81,8 @@ impl Search {
                     // Nothing in it can change, or it was found before.
                 } else if listed.of_file(&path).is_some() || listed.of_file(&path.join("file")).is_some() {
                     self.listed.insert(path);
+                } else if entry.file_type().is_ok_and(|kind| kind.is_symlink()) && listed.of_link(&path).is_some() {
+                    self.linked.insert(path);
                 } else if is_folder && depth < DEEPEST && !PASSED.iter().any(|passed| name == *passed) {
                     queue.push_back((path, depth + 1));
                 }
@@ -92,14 +105,23 @@ pub(in crate::process) struct Watched {
     pub(super) before: Search,
     pub(super) repositories: Vec<Repository>,
     pub(super) absent: Vec<PathBuf>,
+    /// What the paths that must not change contained.
+    pub(super) states: Vec<(PathBuf, State)>,
     pub(super) listed: std::sync::Arc<Listed>,
 }
 
 impl Watched {
     /// The paths in folders of git that must not appear.
     pub(super) fn absent_in(repositories: &[Repository]) -> Vec<PathBuf> {
-        let all = repositories.iter().flat_map(|repository| ABSENT.map(|name| repository.folder.join(name)));
+        let complete = repositories.iter().filter(|repository| !repository.is_passage);
+        let all = complete.flat_map(|repository| ABSENT.map(|name| repository.folder.join(name)));
         all.filter(|path| path.symlink_metadata().is_err()).collect()
+    }
+
+    /// What the paths in folders of git that must not change contain now.
+    pub(super) fn states_of(repositories: &[Repository]) -> Vec<(PathBuf, State)> {
+        let decisive = repositories.iter().flat_map(|repository| &repository.decisive);
+        decisive.map(|path| (path.clone(), State::of(path))).collect()
     }
 
     /// Renames what was created against the rules, and says so, with a line for each. While a program in the background runs, the user
@@ -109,18 +131,65 @@ impl Watched {
         let mut said = Vec::new();
         let created = self.absent.iter().filter(|path| path.symlink_metadata().is_ok());
         said.extend(created.filter_map(|path| self.deny(path, "it chooses the programs that git runs")));
+        let armed = "its configuration or its hooks would make git run programs";
         for path in after.git.iter().filter(|path| !self.is_accepted(path)) {
-            said.extend(self.deny(path, "its configuration or its hooks would make git run programs"));
+            // The workspace keeps its name. Without `HEAD` it is no folder of git.
+            let path = if self.roots.contains(path) { &path.join("HEAD") } else { path };
+            said.extend(self.deny(path, armed));
         }
-        for path in after.listed.iter().filter(|path| !self.was_there(path)) {
+        for path in self.new_parts() {
+            said.extend(self.deny(&path, armed));
+        }
+        for path in after.listed.iter().chain(&after.linked).filter(|path| !self.was_there(path)) {
             let entry = self.listed.of_file(path).or_else(|| self.listed.of_file(&path.join("file")));
+            let entry = entry.or_else(|| self.listed.of_link(path));
             said.extend(self.deny(path, entry.map_or("it is protected", |entry| &entry.reason)));
         }
+        said.extend(self.changed().map(|path| {
+            format!(
+                "{:?} changed while the program ran, although programs cannot change it. Another program may have replaced it, \
+                 which ends its protection: look at it before you use git",
+                path.display().to_string()
+            )
+        }));
         said
+    }
+
+    /// Folders of submodules and work trees that appeared in known repositories, and would make git run programs.
+    fn new_parts(&self) -> Vec<PathBuf> {
+        let known = self.repositories.iter().filter(|known| !known.is_passage && known.folder.is_dir());
+        let parts = known.flat_map(|known| Repository::with_parts(known.folder.clone()));
+        let is_new = |folder: &Path| identity(folder).is_some_and(|(own, _)| !self.protected.contains(&own));
+        let mut new: Vec<PathBuf> =
+            parts.filter(|part| !part.is_passage && is_new(&part.folder)).map(|part| part.folder).collect();
+        new.sort();
+        new.dedup();
+        new.retain(|folder| {
+            let is_worktree = folder.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
+            let is_accepted =
+                is_worktree && repository::is_own_worktree(folder) || repository::is_harmless_module(folder);
+            !is_accepted
+        });
+        new
+    }
+
+    /// Paths in folders of git that must not change, and did.
+    fn changed(&self) -> impl Iterator<Item = &Path> {
+        // A repository can move with a folder around it, and then it is as before.
+        let is_there = |path: &&(PathBuf, State)| path.0.parent().is_some_and(Path::is_dir);
+        let states = self.states.iter().filter(is_there).filter(|(path, state)| State::of(path) != *state);
+        states.map(|(path, _)| path.as_path())
     }
 
     fn deny(&self, path: &Path, why: &str) -> Option<String> {
         let shown = |path: &Path| format!("{:?}", path.display().to_string());
+        // Programs cannot replace a file that is mounted over, but others can.
+        if self.before.listed.contains(path) && !self.before.links.contains_key(path) {
+            return Some(format!(
+                "{} was replaced while the program ran, by you or by another program: look at it, because {why}",
+                shown(path)
+            ));
+        }
         if self.background {
             return Some(format!(
                 "{} appeared while the program ran. Nobody knows whether the program created it: look at it, because {why}",
@@ -133,7 +202,12 @@ impl Watched {
         if self.listed.of_file(&path.with_file_name(&new)).is_some() {
             new = [OsStr::new("denied-"), &new].into_iter().collect();
         }
-        let renamed = renamed(path, &new)?;
+        let Some(renamed) = renamed(path, &new).or_else(|| renamed(path, OsStr::new("denied"))) else {
+            return path
+                .symlink_metadata()
+                .is_ok()
+                .then(|| format!("{} was created and cannot be renamed: look at it, because {why}", shown(path)));
+        };
         Some(format!(
             "{} was created and is now called {}, because {why}. Tools such as `write_file` can create it with the user's \
              approval, except for what belongs to git",
@@ -167,11 +241,13 @@ impl Watched {
         if self.was_there(path) {
             return true;
         }
-        // `git worktree add` makes a file that leads into a known folder of git.
-        let Some(leads_to) = repository::gitdir(path) else { return false };
-        let known = self.repositories.iter().any(|known| leads_to.parent() == Some(&known.folder.join("worktrees")));
-        let commondir = fs::read_to_string(leads_to.join("commondir")).unwrap_or_default();
-        known && commondir.trim() == "../.." && leads_to.join("config.worktree").symlink_metadata().is_err()
+        // `git worktree add` makes a file that leads into a known folder of git, and so does `git submodule add`.
+        let Some(leads_to) = repository::gitdir(path).filter(|_| repository::has_one_name(path)) else { return false };
+        let known = || self.repositories.iter().filter(|known| !known.is_passage);
+        let in_worktrees = known().any(|known| leads_to.parent() == Some(&known.folder.join("worktrees")));
+        let in_modules = known().any(|known| leads_to.starts_with(known.folder.join("modules")));
+        in_worktrees && repository::is_own_worktree(&leads_to)
+            || in_modules && repository::is_harmless_module(&leads_to)
     }
 
     fn was_repository(&self, path: &Path) -> bool {
