@@ -111,7 +111,7 @@ impl Planned {
         hidden.extend(confined.closed.iter().cloned());
 
         let unseen: Vec<PathBuf> = hidden.iter().filter_map(real).collect();
-        if let Some(folder) = granted.iter().find(|folder| std::fs::read_dir(folder).is_err()) {
+        if let Some(folder) = granted.iter().find(|path| path.is_dir() && std::fs::read_dir(path).is_err()) {
             let why = format!("{} cannot be read, so nothing in it could be protected", folder.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
