@@ -460,7 +460,7 @@ impl Outgoing {
         record.saved = Some(hermes_models::saved(usage, price, ttl));
         // Tokens that are not read from the cache cost the full price, or more if they are written to it again.
         let again = lost.min(usage.cache_write);
-        let paid = f64::from(again) * write_price(price, ttl) + f64::from(lost - again) * price.input;
+        let paid = f64::from(again) * price.write(ttl) + f64::from(lost - again) * price.input;
         record.lost = Some((paid - f64::from(lost) * price.cache_read) / 1e6);
     }
 
@@ -468,9 +468,9 @@ impl Outgoing {
     pub(crate) fn cache_state(&self, frozen: &Frozen, journal: &Journal, now: u64) -> CacheState {
         let price = self.price(self.before.as_ref().and_then(|before| before.answered_by.as_deref()));
         // The usual ratios of providers, if this model's prices are unknown.
-        let (read_price, write_price) = price.filter(|price| price.input > 0.0).map_or((0.1, 1.25), |price| {
-            (price.cache_read / price.input, write_price(&price, self.terms.ttl) / price.input)
-        });
+        let (read_price, write_price) = price
+            .filter(|price| price.input > 0.0)
+            .map_or((0.1, 1.25), |price| (price.cache_read / price.input, price.write(self.terms.ttl) / price.input));
         let lifetime = u64::try_from(self.terms.lifetime().as_millis()).unwrap_or(u64::MAX);
         let kept = self.before.as_ref().map(|before| (before, before.used_at.saturating_add(lifetime)));
         let warm = kept.filter(|(before, until)| *until > now && before.identity == self.terms.identity());
@@ -502,13 +502,6 @@ impl PreviousRequest {
             Bytes::Separate(bytes) => bytes.len(),
             Bytes::Unavailable => 0,
         }
-    }
-}
-
-fn write_price(price: &Price, ttl: Ttl) -> f64 {
-    match ttl {
-        Ttl::FiveMinutes => price.cache_write,
-        Ttl::OneHour => price.cache_write_1h,
     }
 }
 

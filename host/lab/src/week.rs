@@ -276,10 +276,9 @@ pub struct Cost {
 impl Cost {
     fn add(&mut self, sent: &Sent, read: f64, ttl: Ttl, price: &Price) {
         let written = sent.tokens - read;
-        let write = if ttl == Ttl::OneHour { price.cache_write_1h } else { price.cache_write };
         self.read += read;
         self.written += written;
-        self.total += (read * price.cache_read + written * write) / 1e6;
+        self.total += (read * price.cache_read + written * price.write(ttl)) / 1e6;
     }
 }
 

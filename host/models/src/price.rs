@@ -265,10 +265,13 @@ fn dollars(tokens: u32, price: f64) -> f64 {
     f64::from(tokens) * price / 1e6
 }
 
-fn write_price(price: &Price, ttl: Ttl) -> f64 {
-    match ttl {
-        Ttl::FiveMinutes => price.cache_write,
-        Ttl::OneHour => price.cache_write_1h,
+impl Price {
+    /// The price of writing to a cache that keeps for this long.
+    pub fn write(&self, ttl: Ttl) -> f64 {
+        match ttl {
+            Ttl::FiveMinutes => self.cache_write,
+            Ttl::OneHour => self.cache_write_1h,
+        }
     }
 }
 
@@ -277,7 +280,7 @@ pub fn cost(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
     let plain = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
     dollars(plain, price.input)
         + dollars(usage.cache_read, price.cache_read)
-        + dollars(usage.cache_write, write_price(price, ttl))
+        + dollars(usage.cache_write, price.write(ttl))
         + dollars(usage.output, price.output)
 }
 
@@ -285,7 +288,7 @@ pub fn cost(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
 /// until the writes have paid off.
 pub fn saved(usage: &Usage, price: &Price, ttl: Ttl) -> f64 {
     dollars(usage.cache_read, price.input - price.cache_read)
-        - dollars(usage.cache_write, write_price(price, ttl) - price.input)
+        - dollars(usage.cache_write, price.write(ttl) - price.input)
 }
 
 #[cfg(test)]

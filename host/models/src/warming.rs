@@ -2,9 +2,9 @@
 //!
 //! A warming repeats the last request of a conversation shortly before its cached prefix expires, with the smallest reply. It costs
 //! a read of the prefix, and saves writing it again if the user returns after the prefix would have expired but before it expires
-//! once more. Earlier pauses, of the same length so far, tell how likely that is. One warming may pay only together with the next
-//! ones: three of them cover a usual pause of twenty minutes, of which the first two cover nothing. So the best number of further
-//! warmings decides, and the next one is sent if all of them together pay.
+//! once more. Earlier pauses, of the same length so far, tell how likely that is. A warming may pay only together with later ones:
+//! a pause of twenty minutes needs four, and the first three alone save nothing. So the cost and the saving of each possible number
+//! of further warmings are compared, and the next one is sent if some number pays.
 //!
 //! The chance that a pause lasts is the Kaplan-Meier estimate: a conversation that nobody has continued yet counts as a pause that
 //! is at least as long as until now.
@@ -136,11 +136,7 @@ pub fn warming_cost(tokens: f64, price: &Price) -> f64 {
 /// What warmings saved of a request that read this many tokens from the cache after its prefix would have expired: it did not write
 /// them again.
 pub fn warming_saved(cache_read: u32, price: &Price, ttl: Ttl) -> f64 {
-    let write = match ttl {
-        Ttl::FiveMinutes => price.cache_write,
-        Ttl::OneHour => price.cache_write_1h,
-    };
-    f64::from(cache_read) * (write - price.cache_read) / 1e6
+    f64::from(cache_read) * (price.write(ttl) - price.cache_read) / 1e6
 }
 
 /// How likely a pause lasts, if it has already lasted for a while.

@@ -116,7 +116,7 @@ fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|data| data.is_dir())
 }
 
-/// Opens a path without following any link: whoever can write a folder could set one.
+/// Opens a path without following any link. A program that can write a folder could put a link there.
 fn open(path: &Path) -> Result<OwnedFd, SetupError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);

@@ -23,7 +23,7 @@ pub(super) struct Warmth {
     /// Warmings since the last request of the conversation, and their cost.
     count: u32,
     cost: f64,
-    /// Whether a warming of this pause failed, so that there is no other.
+    /// Whether a warming of this pause failed. Then no other is sent.
     has_failed: bool,
 }
 

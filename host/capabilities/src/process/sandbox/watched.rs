@@ -133,7 +133,7 @@ impl Watched {
         said.extend(created.filter_map(|path| self.deny(path, "it chooses the programs that git runs")));
         let armed = "its configuration or its hooks would make git run programs";
         for path in after.git.iter().filter(|path| !self.is_accepted(path)) {
-            // The workspace keeps its name. Without `HEAD` it is no folder of git.
+            // The workspace itself is not renamed, but its `HEAD`: without it, git finds no repository there.
             let path = if self.roots.contains(path) { &path.join("HEAD") } else { path };
             said.extend(self.deny(path, armed));
         }
