@@ -6,8 +6,11 @@
 
 mod beside;
 mod code;
+mod command;
 mod gate;
 mod kept;
+mod line;
+mod pattern;
 pub(crate) mod question;
 mod right;
 mod rules;
@@ -19,4 +22,4 @@ pub(crate) use gate::{Gate, PluginGate, SessionRights};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, Subject};
-pub use rules::{ApprovalRules, RuleError, UnknownRule};
+pub use rules::{ApprovalRules, Rule, RuleError, RuleLists, UnknownRule};

@@ -112,8 +112,8 @@ impl Diagnose for KeptError {
 
 impl Diagnose for RuleError {
     fn parts(&self) -> Parts {
-        let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM` or \
-                   `PLUGIN/files:PATTERN`";
+        let fix = "write `PLUGIN` for everything that a plugin does, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM`, \
+                   `PLUGIN/files:PATTERN`, or `PLUGIN(COMMAND)` for commands such as `terminal(git status*)`";
         (codes::RULE, "the rules for approvals cannot be used".into(), Fix::words(fix))
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     use hermes_diagnostic::Diagnostic;
 
     use super::*;
-    use crate::approval::ApprovalRules;
+    use crate::approval::{ApprovalRules, RuleLists};
     use crate::{CommandError, QuestionId};
 
     #[test]
@@ -160,7 +160,11 @@ mod tests {
         ];
         let mut diagnostics: Vec<Diagnostic> = agent.iter().map(Diagnose::diagnose).collect();
         diagnostics.extend(kept.iter().map(Diagnose::diagnose));
-        diagnostics.extend(ApprovalRules::parse(&["a/b/c".to_owned()], &[]).err().map(|error| error.diagnose()));
+        diagnostics.extend(
+            ApprovalRules::parse(RuleLists { allow: &["a/b/c".to_owned()], ..RuleLists::default() })
+                .err()
+                .map(|error| error.diagnose()),
+        );
         let question = QuestionId(1);
         let message = MessageId(1);
         let refusals = [

@@ -78,7 +78,7 @@ pub enum AppError {
         /// Why.
         source: PatternError,
     },
-    /// An entry of `approvals.deny` forbids nothing.
+    /// An entry below `approvals` is about nothing.
     #[error("{source}")]
     UnknownRule {
         /// `config.yaml`.

@@ -116,7 +116,7 @@ impl Launcher {
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
         let approvals =
             Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
-        setup.check_denied(&approvals.rules, &approvals.listed)?;
+        setup.check_rules(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.
         if is_offline_unasked {
             reporter.note(

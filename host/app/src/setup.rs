@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::approval::{ApprovalRules, Listed, UnknownRule};
+use hermes_agent::approval::{ApprovalRules, Listed, RuleLists, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, ServedModel, Settings, TaskModels,
 };
@@ -274,50 +274,63 @@ impl Setup {
     /// When an entry below `approvals` is not a rule.
     pub fn approval_rules(&self) -> Result<ApprovalRules, AppError> {
         let approvals = &self.config.settings().approvals;
-        let rules = ApprovalRules::parse(&approvals.allow, &approvals.deny);
+        let lists = RuleLists { allow: &approvals.allow, ask: &approvals.ask, deny: &approvals.deny };
+        let rules = ApprovalRules::parse(lists);
         rules.map_err(|source| AppError::Rule { file: self.config.file().to_owned(), source })
     }
 
-    /// Checks that `approvals.deny` names plugins and programs that exist. A session checks the tools, which only it knows.
+    /// Checks that the rules name plugins and programs that exist, whether they are enabled or not. A session checks the tools, which
+    /// only it knows.
     ///
     /// # Errors
     ///
-    /// When an entry forbids nothing.
-    pub fn check_denied(&self, rules: &ApprovalRules, listed: &Listed) -> Result<(), AppError> {
+    /// When an entry is about nothing.
+    pub fn check_rules(&self, rules: &ApprovalRules, listed: &Listed) -> Result<(), AppError> {
         const HOST: &str = "hermes";
         const UNREAD: &str = "unread";
-        if rules.denied().next().is_none() {
+        if rules.all().next().is_none() {
             return Ok(());
         }
         let catalog = self.catalog();
-        for (plugin, what) in rules.denied() {
+        for rule in rules.all() {
+            let (plugin, what) = (rule.plugin(), rule.what());
             let found = catalog.get(plugin);
-            let entry = what.map_or_else(|| plugin.to_owned(), |what| format!("{plugin}/{what}"));
             let of = |what: String| format!("{plugin}/{what}");
-            let unknown = match (what, found) {
-                (_, None) if plugin != HOST => {
+            let programs = || -> Vec<String> {
+                let programs = found.iter().flat_map(|found| &found.manifest.permissions.process);
+                programs.map(ToString::to_string).collect()
+            };
+            let unknown = match (what, rule.command()) {
+                _ if found.is_none() && plugin != HOST => {
                     let names = catalog.all().iter().map(|found| found.manifest.name.as_str()).chain([HOST]);
-                    let entries =
-                        names.map(|name| what.map_or_else(|| name.to_owned(), |what| format!("{name}/{what}")));
-                    Some(UnknownRule::new(entry, entries))
+                    let entries = names.map(|name| match (what, rule.command()) {
+                        (Some(what), _) => format!("{name}/{what}"),
+                        (None, Some(command)) => format!("{name}({command})"),
+                        (None, None) => name.to_owned(),
+                    });
+                    Some(UnknownRule::new(&rule, entries))
                 }
-                (Some(what), found) => match what.split_once(':') {
+                (None, Some(command)) if programs().is_empty() => {
+                    let runs_programs =
+                        catalog.all().iter().filter(|found| !found.manifest.permissions.process.is_empty());
+                    let entries = runs_programs.map(|found| format!("{}({command})", found.manifest.name));
+                    Some(UnknownRule::new(&rule, entries))
+                }
+                (Some(what), _) => match what.split_once(':') {
                     Some((kind @ ("process" | "variables"), program)) => {
-                        let programs = found.iter().flat_map(|found| &found.manifest.permissions.process);
-                        let mut programs = programs.map(ToString::to_string);
-                        let known: Vec<String> = programs.by_ref().collect();
+                        let known = programs();
                         let exists = known.iter().any(|known| known == program);
                         let known = known.into_iter().map(|known| of(format!("{kind}:{known}")));
-                        (!exists).then(|| UnknownRule::new(entry, known))
+                        (!exists).then(|| UnknownRule::new(&rule, known))
                     }
                     Some(("files", pattern)) => {
                         let exists = listed.patterns().chain([UNREAD]).any(|known| known == pattern);
                         let known = listed.patterns().chain([UNREAD]).map(|known| of(format!("files:{known}")));
-                        (!exists).then(|| UnknownRule::new(entry, known))
+                        (!exists).then(|| UnknownRule::new(&rule, known))
                     }
                     _ => None,
                 },
-                _ => None,
+                (None, _) => None,
             };
             if let Some(source) = unknown {
                 return Err(AppError::UnknownRule { file: self.config.file().to_owned(), source });

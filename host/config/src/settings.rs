@@ -224,8 +224,10 @@ impl PluginsSection {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ApprovalsSection {
-    /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM` or `PLUGIN/files:PATTERN`.
+    /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM`, `PLUGIN/files:PATTERN`, or `PLUGIN(COMMAND)` for commands such as `terminal(git status*)`.
     pub allow: Vec<String>,
+    /// What plugins may do only after asking, in the same form. It overrides `allow`.
+    pub ask: Vec<String>,
     /// What plugins may never do, in the same form. It overrides everything else.
     pub deny: Vec<String>,
     /// Files that plugins change only with your approval, in addition to the built-in list: patterns such as `deploy/**`.

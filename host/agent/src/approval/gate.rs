@@ -14,7 +14,9 @@ use hermes_plugin_host::{Fault, FaultKind, Identity};
 
 use super::beside::RunningCalls;
 use super::code;
+use super::command;
 use super::kept::Kept;
+use super::pattern::{self, Pattern};
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
@@ -24,7 +26,7 @@ use crate::report::NoticeSender;
 /// The configured rules, and whether the user can be asked.
 #[derive(Debug, Clone, Default)]
 pub struct Approvals {
-    /// `approvals.allow` and `approvals.deny`.
+    /// `approvals.allow`, `approvals.ask` and `approvals.deny`.
     pub rules: ApprovalRules,
     /// The files that change only with approval.
     pub listed: Arc<Listed>,
@@ -60,6 +62,8 @@ pub(crate) struct Gate {
 
 /// The right to replace files that the session has not read.
 const UNREAD: &str = "unread";
+/// What the right to run commands of a pattern begins with.
+pub(super) const COMMAND: &str = "command:";
 /// The owner of the host's own tools.
 const HOST: &str = "hermes";
 /// Without this instruction a model tries another way to the same end.
@@ -142,7 +146,8 @@ impl Gate {
                 right(self.identity(&objection.plugin), format!("reason {reason}"))
             })
             .collect();
-        if dangerous {
+        let rule = self.rules.asks(&itself).map(|entry| format!("`approvals.ask` has `{entry}`"));
+        if dangerous || rule.is_some() {
             rights.push(itself);
         }
         let question = Question {
@@ -153,6 +158,7 @@ impl Gate {
                 arguments: call.arguments.clone(),
                 dangerous,
                 objections,
+                rule,
             },
         };
         self.pass(question, rights, true).await
@@ -179,14 +185,46 @@ impl Gate {
         if let Some(refused) = self.forbidden(&right, &run.program) {
             return Err(refused);
         }
-        let mut rights = vec![right];
-        rights.extend(variables(&rights[0], run));
+        let line = command::of(run);
+        let judged = self.rules.judge(&plugin.name, &line, &self.patterns(plugin));
+        if let Some(entry) = judged.denied {
+            let mut refused = Self::refused(&entry, &run.program, "was not run");
+            if line.is_ok_and(|line| !line.is_plain) {
+                refused.text.push_str(
+                    " If the command means something else, write the names of programs out: without variables, and each \
+                     command by itself.",
+                );
+            }
+            return Err(refused);
+        }
+        let asked =
+            judged.asked.or_else(|| self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`")));
+        let (is_allowed, pattern) = match &line {
+            Ok(line) if command::is_all_of_it(line, run) => (judged.is_allowed && asked.is_none(), pattern::safe(line)),
+            _ => (false, None),
+        };
+        let variables = variables(&right, run);
+        let pattern = pattern.filter(|_| asked.is_none() && variables.is_none() && !plugin.digest.is_empty());
+        let program = if is_allowed { None } else { Some(right) };
         let question = Question {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
-            subject: Subject::Program(Box::new(ProgramRun::from(run))),
+            subject: Subject::Program(Box::new(ProgramRun {
+                pattern: pattern.map(|pattern| pattern.to_string()),
+                rule: asked,
+                ..ProgramRun::from(run)
+            })),
         };
-        self.pass(question, rights, attended).await
+        self.pass(question, program.into_iter().chain(variables).collect(), attended).await
+    }
+
+    /// The patterns of commands that the user approved for a plugin.
+    fn patterns(&self, plugin: &Identity) -> Vec<Pattern> {
+        let kept = self.kept.commands(plugin).unwrap_or_default();
+        let for_session = self.for_session.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_session = for_session.iter().filter(|right| right.plugin == *plugin);
+        let of_session = of_session.filter_map(|right| right.what.strip_prefix(COMMAND)).map(str::to_owned);
+        kept.into_iter().chain(of_session).filter_map(|pattern| pattern.parse().ok()).collect()
     }
 
     /// Asks the user a question of the model; `None` if nobody can answer.
@@ -267,23 +305,37 @@ impl Gate {
         if rights.is_empty() {
             return Ok(());
         }
-        match self.questions.approval(question.clone()).await {
+        let lasting = match self.questions.approval(question.clone()).await {
             None => return Err(self.unattended(&question, &rights)),
             Some(Decision::Deny) => {
                 let (name, undone) = (question.subject.name(), question.subject.undone());
                 let text = format!("`{name}` {undone}: the user refused it. {NO_OTHER_WAY}");
                 return Err(Refused { by: Refusal::User, text });
             }
-            Some(Decision::Once) => {}
-            Some(Decision::Session) => self.remember(rights),
-            Some(Decision::Always) => {
-                if let Err(error) = self.kept.add(&rights) {
-                    let text = format!("the approval is valid for this session only: {error}");
-                    self.notices.notice(Notice::new(text, error.parts().2));
-                }
+            Some(Decision::Once) => return Ok(()),
+            Some(Decision::Session) => {
                 self.remember(rights);
+                return Ok(());
             }
+            Some(Decision::Always) => rights,
+            Some(Decision::Pattern) => match &question.subject {
+                Subject::Program(run) if run.pattern.is_some() => {
+                    let what = format!("{COMMAND}{}", run.pattern.clone().unwrap_or_default());
+                    rights
+                        .into_iter()
+                        .take(1)
+                        .map(|right| Right { what: what.clone(), of: String::new(), ..right })
+                        .collect()
+                }
+                // The question offered none.
+                _ => return Ok(()),
+            },
+        };
+        if let Err(error) = self.kept.add(&lasting) {
+            let text = format!("the approval is valid for this session only: {error}");
+            self.notices.notice(Notice::new(text, error.parts().2));
         }
+        self.remember(lasting);
         Ok(())
     }
 
@@ -327,9 +379,12 @@ impl Gate {
     }
 
     fn denied(&self, right: &Right, name: &str, undone: &str) -> Option<Refused> {
-        let entry = self.rules.denies(right)?;
+        self.rules.denies(right).map(|entry| Self::refused(&entry, name, undone))
+    }
+
+    fn refused(entry: &str, name: &str, undone: &str) -> Refused {
         let text = format!("`{name}` {undone}: `approvals.deny` has `{entry}`. {NO_OTHER_WAY}");
-        Some(Refused { by: Refusal::Configuration, text })
+        Refused { by: Refusal::Configuration, text }
     }
 
     fn unattended(&self, question: &Question, rights: &[Right]) -> Refused {

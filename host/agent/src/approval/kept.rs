@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use hermes_plugin_host::Identity;
+
+use super::gate::COMMAND;
 use super::right::Right;
 
 /// The file of permanent approvals; it may be missing.
@@ -23,7 +26,7 @@ pub struct KeptApproval {
     pub version: String,
     /// The digest of its component. After a change the user is asked again.
     pub digest: String,
-    /// The tool, or `process:` or `variables:` and the program.
+    /// The tool, `process:` or `variables:` and the program, or `command:` and a pattern of commands.
     pub what: String,
     /// What else must match: the file behind the program's name, or the reason of a hook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -97,6 +100,15 @@ impl Kept {
     pub(super) fn has(&self, right: &Right) -> Result<bool, KeptError> {
         // Without a digest the plugin cannot be recognised later.
         Ok(!right.plugin.digest.is_empty() && self.all()?.iter().any(|kept| kept.is(right)))
+    }
+
+    /// The patterns of commands that a plugin may run.
+    pub(super) fn commands(&self, plugin: &Identity) -> Result<Vec<String>, KeptError> {
+        let is_of = |kept: &KeptApproval| {
+            !plugin.digest.is_empty() && kept.plugin == plugin.name && kept.digest == plugin.digest
+        };
+        let kept = self.all()?.into_iter().filter(is_of);
+        Ok(kept.filter_map(|kept| kept.what.strip_prefix(COMMAND).map(str::to_owned)).collect())
     }
 
     /// Adds approvals. They replace approvals of the same action for other digests of the plugin.

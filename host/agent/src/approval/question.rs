@@ -31,6 +31,9 @@ pub enum Subject {
         dangerous: bool,
         /// The hooks that ask for an approval, each with its reason.
         objections: Vec<Objection>,
+        /// Why a rule of the user asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
     },
     /// Run a program.
     Program(Box<ProgramRun>),
@@ -175,6 +178,12 @@ pub struct ProgramRun {
     /// Whether its sandbox lets it use the network.
     #[serde(default)]
     pub network: bool,
+    /// The pattern of commands that [`Decision::Pattern`] allows; none if such an approval could allow more than it seems to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Why a rule of the user asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 impl From<&Run> for ProgramRun {
@@ -199,6 +208,8 @@ impl From<&Run> for ProgramRun {
                 Confinement::Off | Confinement::Confined(_) => None,
             },
             network: matches!(&run.confinement, Confinement::Confined(sandbox) if sandbox.has_network()),
+            pattern: None,
+            rule: None,
         }
     }
 }
@@ -222,6 +233,8 @@ pub enum Decision {
     Session,
     /// Allow until the plugin changes or the user removes the approval.
     Always,
+    /// Allow every command of the pattern that the question names, as long.
+    Pattern,
     /// Refuse.
     Deny,
 }

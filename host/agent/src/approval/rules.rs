@@ -1,16 +1,30 @@
-//! `approvals.allow` and `approvals.deny`: rules that decide without a question.
+//! `approvals.allow`, `approvals.ask` and `approvals.deny`: rules that decide without a question, or demand one.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use super::line::{Line, Unreadable};
+use super::pattern::{self, Pattern};
 use super::right::Right;
 use crate::toolbox::{HOST, OwnTools};
 
-/// The two lists. `approvals.deny` wins over `approvals.allow`.
+/// The lists. `deny` wins over `ask`, and `ask` over `allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     allow: Vec<Entry>,
+    ask: Vec<Entry>,
     deny: Vec<Entry>,
+}
+
+/// The lists as they are configured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleLists<'a> {
+    /// `approvals.allow`.
+    pub allow: &'a [String],
+    /// `approvals.ask`.
+    pub ask: &'a [String],
+    /// `approvals.deny`.
+    pub deny: &'a [String],
 }
 
 /// An entry that is not a rule.
@@ -21,58 +35,114 @@ pub struct RuleError {
     entry: String,
 }
 
-/// An entry of `approvals.deny` that forbids nothing.
+/// An entry that is about nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`approvals.deny` has the entry `{entry}`, and there is no such tool or program")]
+#[error("`{list}` has the entry `{entry}`, and there is no such tool or program")]
 pub struct UnknownRule {
+    /// The list that has it, such as `approvals.deny`.
+    pub list: &'static str,
     /// The entry.
     pub entry: String,
-    /// The most similar entry that would forbid something.
+    /// The most similar entry that would be about something.
     pub nearest: Option<String>,
 }
 
 impl UnknownRule {
     /// The error for an entry, with what exists.
-    pub fn new(entry: String, known: impl Iterator<Item = String>) -> Self {
+    pub fn new(rule: &Rule<'_>, known: impl Iterator<Item = String>) -> Self {
         /// Below this a suggestion confuses more than it helps.
         const SIMILAR: f64 = 0.6;
-        let alike = known.map(|known| (strsim::normalized_damerau_levenshtein(&entry, &known), known));
+        let entry = rule.entry.written.as_str();
+        let alike = known.map(|known| (strsim::normalized_damerau_levenshtein(entry, &known), known));
         let nearest = alike.filter(|(alike, _)| *alike >= SIMILAR).max_by(|(one, _), (other, _)| one.total_cmp(other));
-        Self { entry, nearest: nearest.map(|(_, known)| known) }
+        Self { list: rule.list, entry: entry.to_owned(), nearest: nearest.map(|(_, known)| known) }
+    }
+}
+
+/// An entry of one of the lists.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule<'a> {
+    list: &'static str,
+    entry: &'a Entry,
+}
+
+impl<'a> Rule<'a> {
+    /// The plugin that it is about.
+    pub fn plugin(&self) -> &'a str {
+        &self.entry.plugin
+    }
+
+    /// The tool, `process:PROGRAM`, `variables:PROGRAM` or `files:PATTERN`, if it names one.
+    pub fn what(&self) -> Option<&'a str> {
+        if let About::Exactly(what) = &self.entry.about { Some(what) } else { None }
+    }
+
+    /// The pattern of commands, if it has one.
+    pub fn command(&self) -> Option<String> {
+        if let About::Commands(pattern) = &self.entry.about { Some(pattern.to_string()) } else { None }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     plugin: String,
-    /// `None` covers everything that the plugin does.
-    what: Option<String>,
+    about: About,
+    written: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum About {
+    /// Everything that the plugin does.
+    All,
+    /// One tool, program or pattern of files.
+    Exactly(String),
+    /// The commands that it runs.
+    Commands(Pattern),
+}
+
+/// What the rules say about a command of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Judged {
+    /// The entry of `deny` that it may fall under.
+    pub(super) denied: Option<String>,
+    /// Why the user is asked, whatever allows it.
+    pub(super) asked: Option<String>,
+    /// Whether `allow` and the approved patterns cover all of it.
+    pub(super) is_allowed: bool,
 }
 
 impl ApprovalRules {
     /// Parses the entries of the configuration.
-    pub fn parse(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
+    pub fn parse(lists: RuleLists<'_>) -> Result<Self, RuleError> {
         let list = |name: &'static str, entries: &[String]| {
             let read = |entry: &String| entry.parse().map_err(|()| RuleError { list: name, entry: entry.clone() });
             entries.iter().map(read).collect::<Result<Vec<Entry>, RuleError>>()
         };
-        Ok(Self { allow: list("approvals.allow", allow)?, deny: list("approvals.deny", deny)? })
+        let allow = list("approvals.allow", lists.allow)?;
+        let too_wide = |entry: &&Entry| matches!(&entry.about, About::Commands(pattern) if !pattern.names_a_program());
+        if let Some(entry) = allow.iter().find(too_wide) {
+            return Err(RuleError { list: "approvals.allow", entry: entry.written.clone() });
+        }
+        Ok(Self { allow, ask: list("approvals.ask", lists.ask)?, deny: list("approvals.deny", lists.deny)? })
     }
 
     /// Finds the entry of `approvals.deny` that covers an action: a tool's name, `process:PROGRAM`, `variables:PROGRAM`
     /// or `files:PATTERN`.
     pub fn forbids(&self, plugin: &str, what: &str) -> Option<String> {
-        let is_about = |entry: &&Entry| entry.is_about(plugin, what);
-        self.deny.iter().find(is_about).map(Entry::written)
+        first(&self.deny, plugin, what)
     }
 
-    /// The entries of `approvals.deny`: a plugin, and an action unless the entry covers everything.
-    pub fn denied(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.deny.iter().map(|entry| (entry.plugin.as_str(), entry.what.as_deref()))
+    /// All entries.
+    pub fn all(&self) -> impl Iterator<Item = Rule<'_>> {
+        let named = |list: &'static str, entries: &'_ Vec<Entry>| entries.iter().map(move |_| list).collect::<Vec<_>>();
+        let lists = [("approvals.allow", &self.allow), ("approvals.ask", &self.ask), ("approvals.deny", &self.deny)];
+        lists.into_iter().flat_map(move |(list, entries)| {
+            named(list, entries).into_iter().zip(entries).map(|(list, entry)| Rule { list, entry })
+        })
     }
 
-    /// The first entry of `approvals.deny` that names no tool of a plugin whose tools are known: one of `catalogs`, of `hooks`, which
-    /// can ask about any tool, or Hermes itself. Such an entry forbids nothing, which its author does not expect.
+    /// The first entry that names no tool of a plugin whose tools are known: one of `catalogs`, of `hooks`, which
+    /// can ask about any tool, or Hermes itself. Such an entry does nothing, which its author does not expect.
     pub fn unknown_tool(
         &self,
         catalogs: &BTreeMap<String, Vec<String>>,
@@ -82,36 +152,73 @@ impl ApprovalRules {
         tools.insert(HOST.to_owned(), OwnTools::NAMES.map(str::to_owned).to_vec());
         let every: Vec<String> = tools.values().flatten().cloned().collect();
         tools.extend(hooks.map(|hook| (hook, every.clone())));
-        let entry = self.deny.iter().find(|entry| {
-            let (Some(what), Some(known)) = (&entry.what, tools.get(&entry.plugin)) else { return false };
-            !what.contains(':') && !known.contains(what)
+        let rule = self.all().find(|rule| {
+            let (Some(what), Some(known)) = (rule.what(), tools.get(rule.plugin())) else { return false };
+            !what.contains(':') && !known.iter().any(|tool| tool == what)
         })?;
         let known = tools.iter().flat_map(|(plugin, tools)| tools.iter().map(move |tool| format!("{plugin}/{tool}")));
-        Some(UnknownRule::new(entry.written(), known))
+        Some(UnknownRule::new(&rule, known))
     }
 
     pub(super) fn allows(&self, right: &Right) -> bool {
-        self.allow.iter().any(|entry| entry.covers(right)) && self.denies(right).is_none()
+        first(&self.allow, &right.plugin.name, &right.what).is_some()
+            && self.denies(right).is_none()
+            && self.asks(right).is_none()
     }
 
     /// Finds the entry that denies a right.
     pub(super) fn denies(&self, right: &Right) -> Option<String> {
         self.forbids(&right.plugin.name, &right.what)
     }
+
+    /// Finds the entry that demands a question.
+    pub(super) fn asks(&self, right: &Right) -> Option<String> {
+        first(&self.ask, &right.plugin.name, &right.what)
+    }
+
+    /// What the patterns of commands say about a line of a plugin. `approved` are patterns that the user approved.
+    pub(super) fn judge(&self, plugin: &str, line: &Result<Line, Unreadable>, approved: &[Pattern]) -> Judged {
+        let of = |entries| commands_of(entries, plugin);
+        let limits = of(&self.deny).chain(of(&self.ask)).next();
+        let Ok(line) = line else {
+            let asked = limits.map(|(entry, _)| format!("`{entry}` may cover it, and the command cannot be read"));
+            return Judged { asked, ..Judged::default() };
+        };
+        let may_mean = |entries| {
+            let mut hit = None;
+            let read = line.any_command(|command| {
+                let found = of(entries).find(|(_, pattern)| pattern.may_mean(command));
+                hit = hit.take().or(found.map(|(entry, _)| entry.to_owned()));
+                hit.is_some()
+            });
+            (hit, read.is_err())
+        };
+        let ((denied, unread), (asked, _)) = (may_mean(&self.deny), may_mean(&self.ask));
+        let unread = limits.filter(|_| unread).map(|(entry, _)| format!("`{entry}` may cover a command in it"));
+        let asked = asked.map(|entry| format!("`approvals.ask` has `{entry}`")).or(unread);
+        let allowed = of(&self.allow).map(|(_, pattern)| pattern).chain(approved);
+        Judged { denied, asked, is_allowed: pattern::cover(allowed, line) }
+    }
 }
 
-impl Entry {
-    fn covers(&self, right: &Right) -> bool {
-        self.is_about(&right.plugin.name, &right.what)
-    }
+fn commands_of<'a>(entries: &'a [Entry], plugin: &'a str) -> impl Iterator<Item = (&'a str, &'a Pattern)> + Clone {
+    entries.iter().filter(move |entry| entry.plugin == plugin).filter_map(|entry| match &entry.about {
+        About::Commands(pattern) => Some((entry.written.as_str(), pattern)),
+        About::All | About::Exactly(_) => None,
+    })
+}
 
-    fn is_about(&self, plugin: &str, what: &str) -> bool {
-        self.plugin == plugin && self.what.as_ref().is_none_or(|own| own == what)
-    }
-
-    fn written(&self) -> String {
-        self.what.as_ref().map_or_else(|| self.plugin.clone(), |what| format!("{}/{what}", self.plugin))
-    }
+/// The first entry about an action of a plugin, apart from patterns of commands.
+fn first(entries: &[Entry], plugin: &str, what: &str) -> Option<String> {
+    let is_about = |entry: &&Entry| {
+        entry.plugin == plugin
+            && match &entry.about {
+                About::All => true,
+                About::Exactly(own) => own == what,
+                About::Commands(_) => false,
+            }
+    };
+    entries.iter().find(is_about).map(|entry| entry.written.clone())
 }
 
 impl FromStr for Entry {
@@ -119,24 +226,21 @@ impl FromStr for Entry {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let text = text.trim();
-        let (plugin, what) = match text.split_once('/') {
-            Some((plugin, what)) => (plugin, Some(what)),
-            None => (text, None),
+        let plain =
+            |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let (plugin, about) = if let Some((plugin, command)) = text.split_once('(') {
+            (plugin, About::Commands(command.strip_suffix(')').ok_or(())?.parse()?))
+        } else if let Some((plugin, what)) = text.split_once('/') {
+            let named = ["process:", "variables:", "files:"].iter().find_map(|kind| what.strip_prefix(kind));
+            let is_valid = named.map_or_else(|| plain(what), |named| !named.is_empty());
+            (plugin, About::Exactly(is_valid.then(|| what.to_owned()).ok_or(())?))
+        } else {
+            (text, About::All)
         };
-        let plain = |name: &str, more: &str| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
-        };
-        let is_valid = match what {
-            None => true,
-            Some(what) => match ["process:", "variables:", "files:"].iter().find_map(|kind| what.strip_prefix(kind)) {
-                Some(named) => !named.is_empty(),
-                None => plain(what, "-_"),
-            },
-        };
-        if !is_valid || !plain(plugin, "-_") {
+        if !plain(plugin) {
             return Err(());
         }
-        Ok(Self { plugin: plugin.to_owned(), what: what.map(str::to_owned) })
+        Ok(Self { plugin: plugin.to_owned(), about, written: text.to_owned() })
     }
 }
 
@@ -148,7 +252,7 @@ mod tests {
 
     fn rules(allow: &[&str], deny: &[&str]) -> ApprovalRules {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
-        ApprovalRules::parse(&list(allow), &list(deny)).unwrap()
+        ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ask: &[] }).unwrap()
     }
 
     #[test]
@@ -197,9 +301,56 @@ mod tests {
             "runner/variables:",
             "a b",
             "runner/a/b",
+            "runner(",
+            "runner()",
+            "runner(git status",
+            "runner(git status) x",
+            "runner/run(git status)",
+            "(git status)",
+            "runner(git; rm)",
         ] {
-            let error = ApprovalRules::parse(&[], &[entry.to_owned()]).unwrap_err().to_string();
+            let error = ApprovalRules::parse(RuleLists { deny: &[entry.to_owned()], ..RuleLists::default() })
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("approvals.deny") && error.contains(&format!("`{entry}`")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_permission_of_commands_names_their_program() {
+        for entry in ["runner(*)", "runner(* status)", "runner(g*t status)"] {
+            let error =
+                ApprovalRules::parse(RuleLists { allow: &[entry.to_owned()], ..RuleLists::default() }).unwrap_err();
+            assert!(error.to_string().contains("approvals.allow"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_command_of_a_line_needs_a_permission_and_one_prohibition_is_enough() {
+        let lists = [
+            &["runner(git status*)", "runner(ls*)", "other(rm*)"].map(str::to_owned)[..],
+            &["runner(git fetch*)"].map(str::to_owned)[..],
+            &["runner(git push*)"].map(str::to_owned)[..],
+        ];
+        let rules = ApprovalRules::parse(RuleLists { allow: lists[0], ask: lists[1], deny: lists[2] }).unwrap();
+        let cat: Pattern = "cat*".parse().unwrap();
+        for (line, allowed, asked, denied) in [
+            ("git status && ls -l", true, false, false),
+            ("git status | cat -n", true, false, false),
+            ("git status; rm x", false, false, false),
+            ("git status; git push", false, false, true),
+            ("git status $(git push)", false, false, true),
+            ("sudo git -C x push", false, false, true),
+            ("$x y", false, true, true),
+            ("git fetch && git status", false, true, false),
+            ("ls 'x", false, true, false),
+            ("rm x", false, false, false),
+        ] {
+            let judged = rules.judge("runner", &Line::read(line), std::slice::from_ref(&cat));
+            let outcome = (judged.is_allowed, judged.asked.is_some(), judged.denied.is_some());
+            assert_eq!(outcome, (allowed, asked, denied), "{line}");
+        }
+        // Without a rule that limits commands, nothing is asked because of one.
+        assert_eq!(rules.judge("other", &Line::read("ls 'x"), &[]), Judged::default());
     }
 }

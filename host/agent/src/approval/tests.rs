@@ -58,7 +58,7 @@ impl Fixture {
 
     fn with(answers: &[Decision], allow: &[&str], deny: &[&str], home: tempfile::TempDir) -> Self {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
-        let rules = ApprovalRules::parse(&list(allow), &list(deny)).unwrap();
+        let rules = ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ask: &[] }).unwrap();
         let approvals = Approvals { rules, can_ask: true, ..Approvals::default() };
         let feed = Feed::new(FeedLimits::SHARED);
         let events = feed.subscribe(None);
@@ -310,7 +310,7 @@ async fn a_hook_and_a_dangerous_tool_share_one_question_and_a_new_reason_asks_ag
     assert_eq!(fixture.asked(), 1);
     assert!(fixture.tool(true, &["it is Monday"]).await.is_err());
     let asked = &fixture.asked;
-    let Subject::Tool { name, arguments, dangerous, objections } = &asked[0].subject else { panic!("{asked:?}") };
+    let Subject::Tool { name, arguments, dangerous, objections, .. } = &asked[0].subject else { panic!("{asked:?}") };
     assert_eq!((name.as_str(), arguments.as_str(), *dangerous), ("wipe", "{\"all\":1}", true));
     assert_eq!(objections, &[Objection { plugin: "guard".to_owned(), why: "it is Friday".to_owned() }]);
 }

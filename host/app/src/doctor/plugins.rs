@@ -368,11 +368,11 @@ impl<'a> Examination<'a> {
         claims
     }
 
-    /// Why no session starts: an entry of `approvals.deny` forbids nothing.
+    /// Why no session starts: an entry below `approvals` is about nothing.
     fn useless_rule(&self, trials: &BTreeMap<&str, Trial>) -> Option<Diagnostic> {
         // A pattern that cannot be read has no other check here; a session names it.
         let listed = self.setup.listed_files().ok()?;
-        if let Err(error) = self.setup.check_denied(&self.rules, &listed) {
+        if let Err(error) = self.setup.check_rules(&self.rules, &listed) {
             return Some(error.diagnose());
         }
         let in_use = || trials.iter().filter(|(name, trial)| self.serves(name, trial.exports));

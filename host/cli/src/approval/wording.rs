@@ -83,11 +83,12 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
             file(change, extent),
             "every change of this file by this plugin".to_owned(),
         ),
-        Subject::Tool { name, arguments, dangerous, objections } => {
+        Subject::Tool { name, arguments, dangerous, objections, rule } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
             if *dangerous {
                 fields.push(("because", "the plugin marks it as dangerous: it cannot be undone".to_owned()));
             }
+            fields.extend(rule.iter().map(|rule| ("because", visible(rule))));
             for objection in objections {
                 let why = bounded(&objection.why, visible);
                 fields.push(("because", format!("the hook `{}` asks: {why}", visible(&objection.plugin))));
@@ -159,6 +160,7 @@ fn program(run: &ProgramRun, extent: Extent) -> Vec<(&'static str, String)> {
         fields.push(("gets", format!("your variables {names}")));
     }
     fields.extend(run.unconfined.iter().map(|why| ("sandbox", format!("none: {}", visible(why)))));
+    fields.extend(run.rule.iter().map(|rule| ("because", visible(rule))));
     if run.network {
         fields.push(("network", "on".to_owned()));
     }
@@ -243,6 +245,9 @@ pub(super) fn decided(decision: Decision) -> &'static str {
         Decision::Always => {
             "always allowed until the plugin changes; `hermes plugins approvals` lists and forgets approvals"
         }
+        Decision::Pattern => {
+            "always allowed for commands of this pattern; `hermes plugins approvals` lists and forgets approvals"
+        }
         Decision::Deny => "denied",
     }
 }
@@ -271,6 +276,8 @@ mod tests {
             exact: false,
             unconfined: None,
             network: false,
+            pattern: None,
+            rule: None,
         };
         let subject = Subject::Program(Box::new(run));
         Question { plugin: "runner".to_owned(), version: "0.1.0".to_owned(), subject }
@@ -364,6 +371,7 @@ mod tests {
                 arguments: evil.to_owned(),
                 dangerous: true,
                 objections: vec![Objection { plugin: evil.to_owned(), why: evil.to_owned() }],
+                rule: Some(evil.to_owned()),
             },
         };
         for line in [lines(&tool), lines(&run(evil, &[evil], evil.as_bytes()))].concat() {
@@ -407,6 +415,7 @@ mod tests {
                 arguments: arguments.to_owned(),
                 dangerous: true,
                 objections: Vec::new(),
+                rule: None,
             };
             Question { plugin: "p".to_owned(), version: "1".to_owned(), subject }
         }

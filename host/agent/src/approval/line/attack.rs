@@ -1,0 +1,190 @@
+//! Lines that hide a command from a rule, and a comparison with the shell itself.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+
+use super::super::pattern::{Pattern, cover};
+use super::*;
+
+fn allows(rule: &str, text: &str) -> bool {
+    let rules: Vec<Pattern> = vec![rule.parse().unwrap()];
+    Line::read(text).is_ok_and(|line| cover(rules.iter(), &line))
+}
+
+#[test]
+fn no_second_command_hides_behind_an_allowed_one() {
+    for text in [
+        "git status; rm x",
+        "git status && rm x",
+        "git status || rm x",
+        "git status | rm x",
+        "git status & rm x",
+        "git status\nrm x",
+        "git status\r\nrm x",
+        "git status $(rm x)",
+        "git status `rm x`",
+        "git status \"$(rm x)\"",
+        "git status <(rm x)",
+        "git status > x",
+        "git status >> x",
+        "git status 2> x",
+        "git status &> x",
+        "git status >& x",
+        "git status > /dev/null/../x",
+        "git status > \"/dev/nul\"l x > y",
+        "A=1 git status",
+        "PATH=. git status",
+        "git status ${x:=y}",
+        "git status ${x@P}",
+        "git status $((a[$(rm x)]))",
+        "git status $[a[$(rm x)]]",
+        "git -c core.fsmonitor='rm x' status",
+        "git --exec-path=. status",
+        "./git status",
+        "/tmp/git status",
+        "g*t status",
+        "$g status",
+        "git statusx",
+        "git $x",
+        "git() { rm x; }; git status",
+        "function git { rm x; }; git status",
+        "alias git=rm; git status",
+        "if git status; then rm x; fi",
+        "! git status",
+        "time git status",
+        "coproc git status",
+        "{ git status; }",
+        "git status <<EOF\n$(rm x)\nEOF",
+        "git status # \nrm x",
+        "git status \\\n; rm x",
+        "git status {a,b}",
+        "git status 'a' \"b\" ; 'r'm x",
+        "sudo git status",
+        "env git status",
+        "eval git status",
+        "git status 'unclosed",
+    ] {
+        assert!(!allows("git status*", text), "{text}");
+    }
+}
+
+/// Tokens that a hostile line is made of.
+const TOKENS: &[&str] = &[
+    "ok",
+    "ok",
+    "ok",
+    " ",
+    " ",
+    " ",
+    "\n",
+    ";",
+    "&",
+    "&&",
+    "|",
+    "||",
+    "(",
+    ")",
+    "{ ",
+    "}",
+    "'",
+    "\"",
+    "\\",
+    "`",
+    "$",
+    "$(",
+    "${",
+    "x",
+    "evil",
+    "evil",
+    "<",
+    ">",
+    "<<",
+    "<<<",
+    "2>&1",
+    "#",
+    "=",
+    "A=1",
+    "!",
+    "~",
+    "*",
+    "?",
+    "[",
+    "]",
+    "EOF",
+    "\t",
+    "\r",
+    "if ",
+    "then ",
+    "fi",
+    "$((",
+    "))",
+    "$'",
+    "-",
+    "+=",
+    "@P",
+    "function ",
+    "()",
+    "é",
+    "\u{a0}",
+    "/dev/null",
+    "\u{b}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+    /// The reader decides about no line that bash reads in another way: where a rule for `ok` allows a line, bash runs nothing else.
+    #[test]
+    fn bash_runs_only_what_the_rule_names(tokens in prop::collection::vec(prop::sample::select(TOKENS), 1..14)) {
+        let text = format!("ok{}", tokens.concat());
+        if allows("ok*", &text) {
+            for shell in ["bash", "sh"] {
+                let folder = tempfile::tempdir().unwrap();
+                // Whatever is not found is reported, and with an empty folder in PATH nothing is found.
+                let output = Command::new(format!("/bin/{shell}"))
+                    .args(["-c", &text])
+                    .current_dir(folder.path())
+                    .env_clear()
+                    .env("PATH", folder.path())
+                    .stdin(Stdio::null())
+                    .output()
+                    .unwrap();
+                let errors = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+                prop_assert!(!errors.contains("evil:"), "{shell}: {text:?}: {errors}");
+                prop_assert!(!errors.contains("x: "), "{shell}: {text:?}: {errors}");
+                prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{}: {:?} wrote a file", shell, text);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[ -~\n\t]{0,200}") {
+        if let Ok(line) = Line::read(&text) {
+            let _ = line.any_command(|_| false);
+        }
+    }
+}
+
+#[test]
+fn deep_and_long_lines_end_quickly() {
+    let begun = std::time::Instant::now();
+    for text in [
+        "((".repeat(2_000),
+        "$((".repeat(2_000),
+        "${".repeat(2_000),
+        "`".repeat(10_001),
+        "a $(".repeat(1_000),
+        "sh -c '".repeat(500),
+        format!("sh {}", "\"a b\" ".repeat(5_000)),
+        format!("git {}", "-x ".repeat(20_000)),
+    ] {
+        if let Ok(line) = Line::read(&text) {
+            let pattern = "git push*".parse::<Pattern>().unwrap();
+            let _ = line.any_command(|words| pattern.may_mean(words));
+        }
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+}

@@ -1,0 +1,508 @@
+//! Reads a line of the shell, character by character.
+
+use super::{Atom, Line, Unreadable, Word};
+
+/// A longer line is not read.
+const LONGEST: usize = 64 << 10;
+/// The deepest nesting of substitutions and subshells that is read.
+const DEEPEST: usize = 24;
+
+/// Words that begin or continue a compound command. The command after them is read as any other.
+const KEYWORDS: &[&str] = &[
+    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
+    "then", "time", "until", "while", "{", "}",
+];
+
+pub(super) fn read(text: &str) -> Result<Line, Unreadable> {
+    if text.len() > LONGEST {
+        return Err(Unreadable);
+    }
+    let mut found = Found { commands: Vec::new(), is_plain: true, documents: Vec::new() };
+    Reader { text: text.chars().collect(), at: 0, depth: 0, found: &mut found, awaited: Vec::new() }.list(false)?;
+    // A shell reads its document as commands. Which command reads it does not matter here.
+    let documents = std::mem::take(&mut found.documents);
+    if let Some(first) = found.commands.first_mut() {
+        first.extend(documents);
+    }
+    Ok(Line { commands: found.commands, is_plain: found.is_plain })
+}
+
+struct Found {
+    commands: Vec<Vec<Word>>,
+    is_plain: bool,
+    /// The texts of here-documents.
+    documents: Vec<Word>,
+}
+
+/// A here-document whose text follows the line.
+struct Awaited {
+    end: String,
+    is_quoted: bool,
+    strips_tabs: bool,
+}
+
+struct Reader<'f> {
+    text: Vec<char>,
+    at: usize,
+    depth: usize,
+    found: &'f mut Found,
+    awaited: Vec<Awaited>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    fn after(&self, distance: usize) -> Option<char> {
+        self.text.get(self.at + distance).copied()
+    }
+
+    /// Takes the next character if it is this one.
+    fn takes(&mut self, c: char) -> bool {
+        let is = self.peek() == Some(c);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn odd(&mut self) {
+        self.found.is_plain = false;
+    }
+
+    fn end(&mut self, words: &mut Vec<Word>) {
+        if !words.is_empty() {
+            self.found.commands.push(std::mem::take(words));
+        }
+    }
+
+    /// Reads commands up to the end, or up to the parenthesis that closes them.
+    fn list(&mut self, is_nested: bool) -> Result<(), Unreadable> {
+        if self.depth > DEEPEST {
+            return Err(Unreadable);
+        }
+        let mut words = Vec::new();
+        while let Some(c) = self.peek() {
+            match c {
+                ' ' | '\t' => self.at += 1,
+                '\\' if self.after(1) == Some('\n') => self.at += 2,
+                '\n' => {
+                    self.at += 1;
+                    self.end(&mut words);
+                    self.documents()?;
+                }
+                '#' => {
+                    while self.peek().is_some_and(|c| c != '\n') {
+                        self.at += 1;
+                    }
+                }
+                ';' => {
+                    self.at += 1;
+                    self.end(&mut words);
+                }
+                '&' if self.after(1) == Some('>') => {
+                    self.at += 1;
+                    self.redirection(&mut words)?;
+                }
+                '&' => {
+                    self.at += 1;
+                    if !self.takes('&') {
+                        self.odd();
+                    }
+                    self.end(&mut words);
+                }
+                '|' => {
+                    self.at += 1;
+                    if !self.takes('|') && self.takes('&') {
+                        self.odd();
+                    }
+                    self.end(&mut words);
+                }
+                '(' => {
+                    self.at += 1;
+                    // A function, or arithmetic, which some shells take for two subshells.
+                    let is_odd = !words.is_empty() || self.peek() == Some('(');
+                    self.end(&mut words);
+                    if is_odd {
+                        self.odd();
+                    }
+                    self.nested()?;
+                }
+                ')' => {
+                    self.at += 1;
+                    self.end(&mut words);
+                    if is_nested {
+                        return Ok(());
+                    }
+                    self.odd();
+                }
+                '<' | '>' => self.redirection(&mut words)?,
+                _ => {
+                    let (word, is_quoted) = self.word()?;
+                    self.take_word(word, is_quoted, &mut words)?;
+                }
+            }
+        }
+        self.end(&mut words);
+        if is_nested { Err(Unreadable) } else { Ok(()) }
+    }
+
+    fn take_word(&mut self, word: Word, is_quoted: bool, words: &mut Vec<Word>) -> Result<(), Unreadable> {
+        let text = word.exact().filter(|_| !is_quoted).unwrap_or_default();
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && matches!(self.peek(), Some('<' | '>')) {
+            return self.redirection(words);
+        }
+        let is_keyword = words.is_empty() && KEYWORDS.contains(&text.as_str());
+        let is_assignment = words.is_empty() && !is_keyword && begins_with_assignment(&word);
+        if is_keyword || is_assignment {
+            self.odd();
+        }
+        if is_assignment && matches!(self.peek(), Some('(')) {
+            self.at += 1;
+            return self.nested();
+        }
+        if !is_keyword && !is_assignment {
+            words.push(word);
+        }
+        Ok(())
+    }
+
+    /// Commands in parentheses, after the first one.
+    fn nested(&mut self) -> Result<(), Unreadable> {
+        self.depth += 1;
+        let read = self.list(true);
+        self.depth -= 1;
+        read
+    }
+
+    /// What begins with `$((`, from the second parenthesis on: arithmetic if two parentheses close it, else commands.
+    fn arithmetic(&mut self) -> Result<(), Unreadable> {
+        let (mut open, mut length) = (0, 0);
+        for c in &self.text[self.at..] {
+            open += i32::from(*c == '(') - i32::from(*c == ')');
+            if open == 0 {
+                break;
+            }
+            length += 1;
+        }
+        if open != 0 || self.after(length + 1) != Some(')') {
+            return self.nested();
+        }
+        let inner: String = self.text[self.at + 1..self.at + length].iter().collect();
+        self.at += length + 2;
+        self.expansions(&inner)
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// A redirection, from its operator on.
+    fn redirection(&mut self, words: &mut Vec<Word>) -> Result<(), Unreadable> {
+        let reads = self.takes('<');
+        if !reads && !self.takes('>') {
+            return Err(Unreadable);
+        }
+        if self.peek() == Some('(') {
+            self.odd();
+            self.at += 1;
+            self.nested()?;
+            words.push(Word(vec![Atom::Any]));
+            return Ok(());
+        }
+        let mut copies = false;
+        if reads && self.takes('<') {
+            self.odd();
+            let is_string = self.takes('<');
+            let strips_tabs = !is_string && self.takes('-');
+            self.blanks();
+            let (word, is_quoted) = self.word()?;
+            match is_string {
+                true => words.push(word),
+                false => self.awaited.push(Awaited { end: word.exact().ok_or(Unreadable)?, is_quoted, strips_tabs }),
+            }
+            return Ok(());
+        } else if self.takes('&') {
+            copies = true;
+        } else if reads {
+            if self.takes('>') {
+                self.odd();
+            }
+        } else if !self.takes('>') {
+            let _ = self.takes('|');
+        }
+        self.blanks();
+        if matches!(self.peek(), Some('<' | '>')) && self.after(1) == Some('(') {
+            self.odd();
+            self.at += 2;
+            return self.nested();
+        }
+        let (target, _) = self.word()?;
+        let is_number =
+            |text: &str| text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_harmless = target.exact().is_some_and(|text| text == "/dev/null" || (copies && is_number(&text)));
+        if !is_harmless {
+            self.odd();
+        }
+        Ok(())
+    }
+
+    /// Reads the texts of here-documents after the end of their line.
+    fn documents(&mut self) -> Result<(), Unreadable> {
+        for Awaited { end, is_quoted, strips_tabs } in std::mem::take(&mut self.awaited) {
+            let mut document = String::new();
+            while self.at < self.text.len() {
+                let rest = &self.text[self.at..];
+                let length = rest.iter().position(|c| *c == '\n').unwrap_or(rest.len());
+                let line: String = rest[..length].iter().collect();
+                self.at = (self.at + length + 1).min(self.text.len());
+                if line == end || (strips_tabs && line.trim_start_matches('\t') == end) {
+                    break;
+                }
+                document.push_str(&line);
+                document.push('\n');
+            }
+            if !is_quoted {
+                self.expansions(&document)?;
+            }
+            self.found.documents.push(Word::literal(&document));
+        }
+        Ok(())
+    }
+
+    /// The commands that a text runs when it is expanded.
+    fn expansions(&mut self, text: &str) -> Result<(), Unreadable> {
+        let mut inner = Reader {
+            text: text.chars().collect(),
+            at: 0,
+            depth: self.depth + 1,
+            found: &mut *self.found,
+            awaited: Vec::new(),
+        };
+        if inner.depth > DEEPEST {
+            return Err(Unreadable);
+        }
+        while let Some(c) = inner.peek() {
+            match c {
+                '\\' => inner.at += 2,
+                '$' | '`' => drop(inner.expansion()?),
+                _ => inner.at += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// A word, and whether a part of it is quoted.
+    fn word(&mut self) -> Result<(Word, bool), Unreadable> {
+        let (begin, mut atoms, mut is_quoted) = (self.at, Vec::new(), false);
+        while let Some(c) = self.peek() {
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
+                '\\' => {
+                    self.at += 1;
+                    match self.peek() {
+                        None => return Err(Unreadable),
+                        Some('\n') => {}
+                        Some(escaped) => {
+                            is_quoted = true;
+                            atoms.push(Atom::Char(escaped));
+                        }
+                    }
+                    self.at += 1;
+                }
+                '\'' => {
+                    is_quoted = true;
+                    self.at += 1;
+                    loop {
+                        let c = self.peek().ok_or(Unreadable)?;
+                        self.at += 1;
+                        if c == '\'' {
+                            break;
+                        }
+                        atoms.push(Atom::Char(c));
+                    }
+                }
+                '"' => {
+                    is_quoted = true;
+                    self.at += 1;
+                    self.quoted(&mut atoms)?;
+                }
+                '$' | '`' => atoms.push(self.expansion()?),
+                '*' | '?' | '[' | '{' => {
+                    atoms.push(self.pattern(c));
+                    self.at += 1;
+                }
+                other => {
+                    atoms.push(Atom::Char(other));
+                    self.at += 1;
+                }
+            }
+        }
+        if self.at == begin { Err(Unreadable) } else { Ok((Word(atoms), is_quoted)) }
+    }
+
+    /// What a character means that can begin a file pattern or an expansion of braces.
+    fn pattern(&mut self, c: char) -> Atom {
+        let rest = self.text[self.at + 1..].iter().take_while(|c| !" \t\n;&|()<>".contains(**c));
+        let rest: String = rest.collect();
+        match c {
+            '*' => Atom::Many,
+            '?' => Atom::One,
+            '[' if rest.contains(']') => Atom::Many,
+            '{' if rest.contains(',') || rest.contains("..") => {
+                self.odd();
+                Atom::Any
+            }
+            other => Atom::Char(other),
+        }
+    }
+
+    /// The rest of a text in double quotes.
+    fn quoted(&mut self, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
+        loop {
+            let c = self.peek().ok_or(Unreadable)?;
+            match c {
+                '"' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                '\\' => {
+                    let escaped = self.after(1).ok_or(Unreadable)?;
+                    match escaped {
+                        '\n' => {}
+                        '$' | '`' | '"' | '\\' => atoms.push(Atom::Char(escaped)),
+                        other => atoms.extend([Atom::Char('\\'), Atom::Char(other)]),
+                    }
+                    self.at += 2;
+                }
+                '$' if self.after(1) == Some('"') => {
+                    atoms.push(Atom::Char('$'));
+                    self.at += 1;
+                }
+                '$' | '`' => atoms.push(self.expansion()?),
+                other => {
+                    atoms.push(Atom::Char(other));
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    /// What begins with `$` or a backquote.
+    fn expansion(&mut self) -> Result<Atom, Unreadable> {
+        if self.takes('`') {
+            self.odd();
+            let mut inner = String::new();
+            loop {
+                let c = self.peek().ok_or(Unreadable)?;
+                self.at += 1;
+                match c {
+                    '`' => break,
+                    '\\' if matches!(self.peek(), Some('`' | '\\' | '$')) => {
+                        inner.extend(self.peek());
+                        self.at += 1;
+                    }
+                    other => inner.push(other),
+                }
+            }
+            self.script(&inner)?;
+            return Ok(Atom::Any);
+        }
+        self.at += 1;
+        match self.peek() {
+            Some('(') => {
+                self.odd();
+                self.at += 1;
+                match self.peek() == Some('(') {
+                    true => self.arithmetic()?,
+                    false => self.nested()?,
+                }
+            }
+            Some('{') => {
+                self.odd();
+                let inner = self.braces()?;
+                self.expansions(&inner)?;
+            }
+            Some('\'') => {
+                self.odd();
+                self.at += 1;
+                loop {
+                    let c = self.peek().ok_or(Unreadable)?;
+                    self.at += 1 + usize::from(c == '\\');
+                    if c == '\'' {
+                        break;
+                    }
+                }
+            }
+            Some('"') => {
+                self.odd();
+                self.at += 1;
+                self.quoted(&mut Vec::new())?;
+            }
+            Some('[') => {
+                // An old form of arithmetic.
+                self.odd();
+            }
+            Some(c) if c.is_alphanumeric() || "_@*#?-$!".contains(c) => {
+                self.odd();
+                self.at += 1;
+                while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+                    self.at += 1;
+                }
+            }
+            _ => return Ok(Atom::Char('$')),
+        }
+        Ok(Atom::Any)
+    }
+
+    /// The text of `${…}`, from its brace on.
+    fn braces(&mut self) -> Result<String, Unreadable> {
+        let (mut open, mut inner) = (0, String::new());
+        loop {
+            let c = self.peek().ok_or(Unreadable)?;
+            self.at += 1;
+            match c {
+                '{' => open += 1,
+                '}' => open -= 1,
+                '\\' => {
+                    inner.push(c);
+                    inner.extend(self.peek());
+                    self.at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(inner.split_off(1));
+            }
+            inner.push(c);
+        }
+    }
+
+    /// Commands in a text of their own.
+    fn script(&mut self, text: &str) -> Result<(), Unreadable> {
+        let depth = self.depth + 1;
+        Reader { text: text.chars().collect(), at: 0, depth, found: &mut *self.found, awaited: Vec::new() }.list(false)
+    }
+}
+
+/// Whether a word before the command sets a variable: `A=1`, `A+=1`, `A[0]=1`.
+fn begins_with_assignment(word: &Word) -> bool {
+    let name: String = word
+        .0
+        .iter()
+        .map_while(|atom| match atom {
+            Atom::Char('=') => None,
+            Atom::Char(c) => Some(*c),
+            // An index.
+            Atom::One | Atom::Many | Atom::Any => Some('['),
+        })
+        .collect();
+    let plain = name.split(['[', '+']).next().unwrap_or_default();
+    let has_sign = word.0.len() > name.chars().count();
+    has_sign
+        && plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
