@@ -99,6 +99,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
+    (
+        "hermes-mcp",
+        &[
+            "hermes-capabilities",
+            "hermes-conversation",
+            "hermes-private-files",
+            "hermes-http-client",
+            "hermes-diagnostic",
+        ],
+    ),
     ("hermes-config", &["hermes-plugin-host", "hermes-models", "hermes-diagnostic", "hermes-private-files"]),
     (
         "hermes-install",

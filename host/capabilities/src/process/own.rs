@@ -1,17 +1,20 @@
-//! Programs that the host runs for itself, such as git: nobody approves them, and they end with the host like all others.
+//! Programs that the host runs for itself, such as git or a server of tools: nobody approves them, and they end with the host
+//! like all others.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::End;
-use super::running::{Execution, Output, Running, begin_own};
+use super::running::{Execution, Input, Output, Running, begin_own};
+use super::{End, GRACE};
 
 /// A program of the host that runs. Dropping it ends the program and everything that it started.
 pub struct OwnProgram {
     running: Running,
+    /// Its standard input, until it is taken.
+    pub input: Option<Input>,
     /// Its standard output, until it is taken.
     pub output: Option<Output>,
     /// Its standard error, until it is taken.
@@ -26,9 +29,6 @@ impl OwnProgram {
     ///
     /// When it cannot be started.
     pub async fn start(command: &Command) -> io::Result<Self> {
-        let program = command.get_program().to_owned();
-        let arguments: Vec<OsString> = command.get_args().map(ToOwned::to_owned).collect();
-        let folder = command.get_current_dir().map_or_else(|| PathBuf::from("."), ToOwned::to_owned);
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         for (name, value) in command.get_envs() {
             match value {
@@ -36,7 +36,32 @@ impl OwnProgram {
                 None => drop(variables.remove(name)),
             }
         }
-        let environment: Vec<_> = variables.into_iter().collect();
+        let mut own = Self::begin(command, variables.into_iter().collect()).await?;
+        // The end of its input.
+        own.input = None;
+        Ok(own)
+    }
+
+    /// Starts a program that the host talks to over its standard streams. It gets these variables and no others.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub async fn talk(
+        program: &OsStr,
+        arguments: &[OsString],
+        folder: &Path,
+        environment: Vec<(OsString, OsString)>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder);
+        Self::begin(&command, environment).await
+    }
+
+    async fn begin(command: &Command, environment: Vec<(OsString, OsString)>) -> io::Result<Self> {
+        let program = command.get_program().to_owned();
+        let arguments: Vec<OsString> = command.get_args().map(ToOwned::to_owned).collect();
+        let folder = command.get_current_dir().map_or_else(|| PathBuf::from("."), ToOwned::to_owned);
         let begun = tokio::task::spawn_blocking(move || {
             begin_own(&Execution {
                 program: &program,
@@ -49,10 +74,21 @@ impl OwnProgram {
             })
         });
         let mut running = begun.await.map_err(io::Error::other)??;
-        // The end of its input.
-        running.input = None;
-        let (output, errors) = (running.output.take(), running.errors.take());
-        Ok(Self { running, output, errors })
+        let (input, output, errors) = (running.input.take(), running.output.take(), running.errors.take());
+        Ok(Self { running, input, output, errors })
+    }
+
+    /// Ends it with everything that it started: first asks, and kills after a moment what is left.
+    pub async fn end(&mut self) {
+        self.input = None;
+        // Without input, most programs end by themselves.
+        let _ = tokio::time::timeout(GRACE, self.running.ended()).await;
+        // What it started may go on.
+        if self.running.terminate() {
+            let _ = tokio::time::timeout(GRACE, self.running.ended()).await;
+        }
+        self.running.kill();
+        let _ = self.running.ended().await;
     }
 
     /// Waits for its end. The future can be dropped and created again.

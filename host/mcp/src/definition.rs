@@ -1,0 +1,181 @@
+//! How a server is reached, and what is used of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server, as the user configured it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerDefinition {
+    /// Its name: [`is_server_name`](crate::is_server_name).
+    pub name: String,
+    /// How it is reached.
+    pub endpoint: Endpoint,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long it may take to connect and to list its tools.
+    pub connect_timeout: Duration,
+    /// Which of its tools are used.
+    pub tools: ToolChoice,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A program that is started and spoken to over its standard streams.
+    Program(Program),
+    /// An address on the web, or on this machine.
+    Web(WebAddress),
+}
+
+/// A program that is a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its name, which is looked up in `PATH`, or its path.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The variables that it gets beside the standard ones.
+    pub variables: BTreeMap<String, String>,
+    /// The folder that it runs in.
+    pub folder: PathBuf,
+    /// The standard variables.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// The address of a server that speaks streamable HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebAddress {
+    /// The address.
+    pub url: url::Url,
+    /// Headers of each request.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Which tools of a server are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolChoice {
+    /// Only these, by the server's names; all if the list is missing.
+    pub include: Option<Vec<String>>,
+    /// Not these.
+    pub exclude: Vec<String>,
+}
+
+impl ToolChoice {
+    /// Whether a tool is used.
+    pub fn has(&self, tool: &str) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| name == tool);
+        self.include.as_deref().is_none_or(named) && !named(&self.exclude)
+    }
+}
+
+impl ServerDefinition {
+    /// A hash of what the server is. Values of variables and headers do not count: a new key makes no other server.
+    pub fn identity(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            // With its length, so that two texts are never taken for others.
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        };
+        match &self.endpoint {
+            Endpoint::Program(program) => {
+                add("program");
+                add(&program.command);
+                program.arguments.iter().for_each(|argument| add(argument));
+                add("variables");
+                program.variables.keys().for_each(|name| add(name));
+                add(&program.folder.display().to_string());
+            }
+            Endpoint::Web(address) => {
+                add("web");
+                add(address.url.as_str());
+                address.headers.keys().for_each(|name| add(name));
+            }
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// The program or the address, for people. Values of variables and headers are not in it, and neither is the query of an
+    /// address, which may contain a key.
+    pub fn place(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Program(program) => {
+                std::iter::once(&program.command).chain(&program.arguments).cloned().collect::<Vec<_>>().join(" ")
+            }
+            Endpoint::Web(address) => {
+                let mut url = address.url.clone();
+                url.set_query(None);
+                // An address that cannot have them has none.
+                let _ = url.set_password(None);
+                let _ = url.set_username("");
+                url.to_string()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn program(command: &str, arguments: &[&str]) -> ServerDefinition {
+        ServerDefinition {
+            name: "fixture".to_owned(),
+            endpoint: Endpoint::Program(Program {
+                command: command.to_owned(),
+                arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+                variables: BTreeMap::new(),
+                folder: std::env::temp_dir(),
+                environment: std::env::var_os("PATH").map(|path| ("PATH".into(), path)).into_iter().collect(),
+            }),
+            timeout: Duration::from_secs(20),
+            connect_timeout: Duration::from_secs(20),
+            tools: ToolChoice::default(),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Program)) -> String {
+        let mut definition = program("server", &["a", "b"]);
+        if let Endpoint::Program(program) = &mut definition.endpoint {
+            program.variables.insert("KEY".to_owned(), "1".to_owned());
+            change(program);
+        }
+        definition.identity()
+    }
+
+    #[test]
+    fn another_program_is_another_server_and_another_key_is_not() {
+        let same = with(|_| ());
+        assert_eq!(with(|program| drop(program.variables.insert("KEY".to_owned(), "2".to_owned()))), same);
+        let others = [
+            with(|program| program.command = "other".to_owned()),
+            with(|program| program.arguments = vec!["ab".to_owned()]),
+            with(|program| program.arguments.push("c".to_owned())),
+            with(|program| drop(program.variables.insert("PATH".to_owned(), "/x".to_owned()))),
+            with(|program| program.folder = "/elsewhere".into()),
+        ];
+        assert!(others.iter().all(|other| *other != same));
+    }
+
+    #[test]
+    fn a_place_shows_no_key() {
+        let mut definition = program("server", &["--all"]);
+        assert_eq!(definition.place(), "server --all");
+        let url = url::Url::parse("https://me:secret@mcp.example.com/mcp?key=secret").expect("it is an address");
+        definition.endpoint = Endpoint::Web(WebAddress { url, headers: BTreeMap::new() });
+        assert_eq!(definition.place(), "https://mcp.example.com/mcp");
+    }
+
+    #[test]
+    fn a_choice_includes_and_excludes_by_the_servers_names() {
+        let choice = |include: Option<&[&str]>, exclude: &[&str]| ToolChoice {
+            include: include.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
+            exclude: exclude.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert!(choice(None, &[]).has("a"));
+        assert!(!choice(None, &["a"]).has("a") && choice(None, &["a"]).has("b"));
+        assert!(choice(Some(&["a"]), &[]).has("a") && !choice(Some(&["a"]), &[]).has("b"));
+        assert!(!choice(Some(&["a"]), &["a"]).has("a") && !choice(Some(&[]), &[]).has("a"));
+    }
+}

@@ -1,0 +1,94 @@
+//! The last verified lists of servers, kept in the home folder: a session that cannot wait for a server uses its last one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::ServerDefinition;
+use crate::limits;
+use crate::listing::Listing;
+
+/// The most bytes of a file. The limits of a listing allow less.
+const LARGEST: u64 = 4 << 20;
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The folder with a file for each server.
+#[derive(Debug, Clone)]
+pub struct KeptListings(PathBuf);
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    version: u32,
+    /// Which server it was: the list of another program is not used.
+    identity: String,
+    listing: Listing,
+}
+
+impl KeptListings {
+    /// The folder of a home.
+    pub fn in_home(home: &Path) -> Self {
+        Self(home.join("mcp"))
+    }
+
+    fn file(&self, server: &str) -> PathBuf {
+        self.0.join(format!("{server}.json"))
+    }
+
+    /// The last list of exactly this server.
+    pub fn read(&self, definition: &ServerDefinition) -> Option<Listing> {
+        let text = hermes_private_files::read_text(&self.file(&definition.name), LARGEST).ok()?;
+        let content: Content = serde_json::from_str(&text).ok()?;
+        let fits = content.version == VERSION
+            && content.identity == definition.identity()
+            && content.listing.tools.len() <= limits::TOOLS;
+        fits.then_some(content.listing)
+    }
+
+    /// Keeps a list that a server has just given.
+    pub(crate) fn write(&self, definition: &ServerDefinition, listing: &Listing) -> io::Result<()> {
+        if self.read(definition).as_ref() == Some(listing) {
+            return Ok(());
+        }
+        let content = Content { version: VERSION, identity: definition.identity(), listing: listing.clone() };
+        hermes_private_files::create_folder(&self.0)?;
+        hermes_private_files::write_atomically(&self.file(&definition.name), &serde_json::to_vec(&content)?)
+    }
+
+    /// Forgets the list of a server that was removed.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be removed.
+    pub fn forget(&self, server: &str) -> io::Result<()> {
+        match std::fs::remove_file(self.file(server)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::definition::tests::program;
+
+    #[test]
+    fn a_kept_list_belongs_to_exactly_one_server() {
+        let home = tempfile::tempdir().unwrap();
+        let kept = KeptListings::in_home(home.path());
+        let definition = program("server", &["a"]);
+        assert_eq!(kept.read(&definition), None);
+        let listing = Listing { software: "fixture 1".to_owned(), ..Listing::default() };
+        kept.write(&definition, &listing).unwrap();
+        assert_eq!(kept.read(&definition), Some(listing));
+        assert_eq!(kept.read(&program("server", &["b"])), None);
+        std::fs::write(home.path().join("mcp/fixture.json"), "{").unwrap();
+        assert_eq!(kept.read(&definition), None);
+        kept.forget("fixture").unwrap();
+        kept.forget("fixture").unwrap();
+        assert!(!home.path().join("mcp/fixture.json").exists());
+    }
+}

@@ -1,0 +1,41 @@
+//! What a server may send. Beyond these limits something is cut, left out, or the connection ends, and the user or the model
+//! learns it.
+
+use std::time::Duration;
+
+/// The most bytes of one message.
+pub const MESSAGE: usize = 16 << 20;
+/// The most bytes that a program may write at once, and how many it may write each second on average.
+pub const BYTES: u64 = 64 << 20;
+/// See [`BYTES`].
+pub const BYTES_PER_SECOND: u64 = 8 << 20;
+/// The most messages that a server may send at once, and how many it may send each second on average.
+pub const MESSAGES: u64 = 2_000;
+/// See [`MESSAGES`].
+pub const MESSAGES_PER_SECOND: u64 = 200;
+/// The most tools of a server.
+pub const TOOLS: usize = 128;
+/// The most pages of a list.
+pub const PAGES: usize = 64;
+/// The most bytes of a tool's description.
+pub const DESCRIPTION: usize = 8 << 10;
+/// The most bytes of the schema of a tool's arguments.
+pub const PARAMETERS: usize = 64 << 10;
+/// The most bytes of the definitions of all tools of a server.
+pub const DEFINITIONS: usize = 256 << 10;
+/// The most bytes of text of a result.
+pub const TEXT: usize = 1 << 20;
+/// The most images of a result.
+pub const IMAGES: usize = 16;
+/// The most bytes of an error of a server that the user reads.
+pub const ERROR: usize = 2 << 10;
+/// The most bytes of a line that shows progress.
+pub const PROGRESS: usize = 200;
+/// The most bytes of a program's standard error that are kept for its error.
+pub const STANDARD_ERROR: usize = 8 << 10;
+/// How long the first message of a session waits for all servers.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a server that failed is left alone. Each further failure doubles the time.
+pub const REST: Duration = Duration::from_secs(1);
+/// The longest rest.
+pub const LONGEST_REST: Duration = Duration::from_secs(60);

@@ -1,0 +1,119 @@
+//! Servers that are programs: started below a supervisor, spoken to over their standard streams, ended with everything that they
+//! started.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hermes_capabilities::process::{End, OwnProgram};
+use rmcp::RoleClient;
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::definition::Program;
+use crate::error::{Cause, line};
+use crate::flow::{Counted, Flow, Guarded};
+use crate::limits;
+
+/// How long the end of a program is waited for after it has closed its output.
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// A server's program.
+pub(crate) struct Child {
+    program: OwnProgram,
+    errors: Tail,
+}
+
+/// The last bytes of a standard error.
+#[derive(Clone, Default)]
+struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    fn add(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let beyond = kept.len().saturating_sub(limits::STANDARD_ERROR);
+        kept.drain(..beyond);
+    }
+
+    /// The last line that says something.
+    fn last_line(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.map(line)
+    }
+}
+
+/// Starts a server.
+pub(crate) async fn start(
+    program: &Program,
+    flow: &Flow,
+) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
+    let arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
+    let mut environment = program.environment.clone();
+    for (name, value) in &program.variables {
+        environment.retain(|(own, _)| own != name.as_str());
+        environment.push((name.into(), value.into()));
+    }
+    let not_started = |why: String| Cause::NotStarted { program: program.command.clone(), why };
+    if !program.folder.is_dir() {
+        return Err(not_started(format!("its folder {} does not exist", program.folder.display())));
+    }
+    let started = OwnProgram::talk(program.command.as_ref(), &arguments, &program.folder, environment).await;
+    let mut started = started.map_err(|error| not_started(error.to_string()))?;
+    let (Some(input), Some(output)) = (started.input.take(), started.output.take()) else {
+        return Err(not_started("it has no standard streams".to_owned()));
+    };
+    let errors = Tail::default();
+    if let Some(pipe) = started.errors.take() {
+        tokio::spawn(keep_last(pipe, errors.clone()));
+    }
+    let output = Counted { inner: output, flow: flow.clone() };
+    let inner = AsyncRwTransport::<RoleClient, _, _>::new(output, input).with_max_line_length(limits::MESSAGE);
+    Ok(Guarded { inner, flow: flow.clone(), child: Some(Child { program: started, errors }) })
+}
+
+async fn keep_last(mut pipe: impl AsyncRead + Unpin, errors: Tail) {
+    let mut buffer = vec![0; 4 << 10];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        errors.add(&buffer[..count]);
+    }
+}
+
+impl Child {
+    /// How the program ended after it has closed its output, with the last line of its standard error.
+    pub(crate) async fn last_words(&mut self) -> String {
+        let end = match tokio::time::timeout(MOMENT, self.program.ended()).await {
+            Ok(Ok(End::Exited(code))) => format!("it ended with exit code {code}"),
+            Ok(Ok(End::Killed(signal))) => format!("signal {signal} ended it"),
+            Ok(_) => "it ended".to_owned(),
+            Err(_) => "it closed its output".to_owned(),
+        };
+        match self.errors.last_line() {
+            Some(line) => format!("{end}: {line}"),
+            None => end,
+        }
+    }
+
+    /// Ends the program and everything that it started.
+    pub(crate) async fn end(&mut self) {
+        self.program.end().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_standard_error_the_end_is_kept() {
+        let tail = Tail::default();
+        assert_eq!(tail.last_line(), None);
+        tail.add(&b"x".repeat(3 * limits::STANDARD_ERROR));
+        tail.add(b"\nTraceback\n  the cause\x1b[0m\n \n");
+        assert_eq!(tail.0.lock().map(|kept| kept.len()).unwrap_or_default(), limits::STANDARD_ERROR);
+        assert_eq!(tail.last_line().as_deref(), Some("the cause [0m"));
+    }
+}

@@ -1,0 +1,359 @@
+//! One server in one session.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hermes_diagnostic::Diagnose as _;
+use rmcp::model::JsonObject;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+use crate::connection::Connection;
+use crate::content::Answer;
+use crate::definition::ServerDefinition;
+use crate::error::{Cause, McpError};
+use crate::front::Front;
+use crate::handler::Handler;
+use crate::kept::KeptListings;
+use crate::limits;
+use crate::listing::Listing;
+
+/// A rest that is shorter is waited for.
+const SHORT_REST: Duration = Duration::from_secs(5);
+/// How long further news of a changed list are waited for.
+const SETTLE: Duration = Duration::from_millis(300);
+/// So many calls without an answer in a row end a server.
+const PATIENT_CALLS: u32 = 2;
+
+/// A server of a session. It connects in the background. Dropping it ends the server.
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    definition: Arc<ServerDefinition>,
+    front: Arc<dyn Front>,
+    kept: KeptListings,
+    phase: watch::Sender<Phase>,
+    /// Failures in a row, without an answer between them.
+    failures: AtomicU32,
+    /// Calls without an answer in a row.
+    unanswered: AtomicU32,
+    /// The list that the session uses.
+    used: Mutex<Option<Arc<Listing>>>,
+    /// The list that the user was told of.
+    told: Mutex<Option<Arc<Listing>>>,
+}
+
+#[derive(Clone)]
+enum Phase {
+    Connecting,
+    Ready { connection: Arc<Connection>, listing: Arc<Listing> },
+    Failed { error: McpError, since: Instant },
+    Closed,
+}
+
+impl Phase {
+    fn has(&self, own: &Arc<Connection>) -> bool {
+        matches!(self, Self::Ready { connection, .. } if Arc::ptr_eq(connection, own))
+    }
+}
+
+/// What a session finds when it asks for the tools of a server.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// The server has just listed them.
+    Live(Arc<Listing>),
+    /// The server has not answered, so these are the tools of the last time; with the error, if it has failed.
+    Kept(Arc<Listing>, Option<McpError>),
+    /// There are none.
+    Missing(McpError),
+}
+
+impl Server {
+    /// Starts to connect.
+    pub fn start(definition: ServerDefinition, front: Arc<dyn Front>, kept: KeptListings) -> Self {
+        let inner = Arc::new(Inner {
+            definition: Arc::new(definition),
+            front,
+            kept,
+            phase: watch::Sender::new(Phase::Connecting),
+            failures: AtomicU32::new(0),
+            unanswered: AtomicU32::new(0),
+            used: Mutex::default(),
+            told: Mutex::default(),
+        });
+        tokio::spawn(Arc::clone(&inner).connect());
+        Self(inner)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.definition.name
+    }
+
+    /// How it was configured.
+    pub fn definition(&self) -> &ServerDefinition {
+        &self.0.definition
+    }
+
+    /// The tools for a session. Waits for the server until this moment. From now on the user is told when they change.
+    pub async fn find(&self, until: Instant) -> Found {
+        let mut phases = self.0.phase.subscribe();
+        let settled = phases.wait_for(|phase| !matches!(phase, Phase::Connecting));
+        // Without an answer in time, the phase is still the same.
+        let _ = tokio::time::timeout_at(until, settled).await;
+        let failure = match self.0.now() {
+            Phase::Ready { listing, .. } => {
+                self.0.use_listing(&listing);
+                return Found::Live(listing);
+            }
+            Phase::Failed { error, .. } => Some(error),
+            Phase::Connecting | Phase::Closed => None,
+        };
+        let definition = Arc::clone(&self.0.definition);
+        let kept = self.0.kept.clone();
+        let kept = tokio::task::spawn_blocking(move || kept.read(&definition)).await.ok().flatten();
+        if let Some(listing) = kept.map(Arc::new) {
+            self.0.use_listing(&listing);
+            return Found::Kept(listing, failure);
+        }
+        let slow = Cause::Timeout { what: "its list of tools".to_owned(), after: limits::PATIENCE };
+        Found::Missing(failure.unwrap_or_else(|| self.0.error(slow)))
+    }
+
+    /// Calls a tool by the server's name of it. Connects again if the connection has ended.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be used, or answers with an error.
+    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Answer, McpError> {
+        let connection = self.0.connection().await?;
+        let answer = connection.call(tool, arguments).await;
+        self.0.judge(&connection, answer).await
+    }
+
+    /// Ends the server with everything that it started.
+    pub async fn close(&self) {
+        if let Phase::Ready { connection, .. } = self.0.phase.send_replace(Phase::Closed) {
+            connection.close().await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Dropping the connection ends the program.
+        self.0.phase.send_replace(Phase::Closed);
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Phase {
+        self.phase.borrow().clone()
+    }
+
+    fn error(&self, cause: Cause) -> McpError {
+        McpError { server: self.definition.name.clone(), cause }
+    }
+
+    /// Connects once, and watches the connection until it ends.
+    async fn connect(self: Arc<Self>) {
+        let changed = Arc::new(Notify::new());
+        let handler = Handler { front: Arc::clone(&self.front), changed: Arc::clone(&changed) };
+        let limit = self.definition.connect_timeout;
+        let opened = async {
+            let connection = Connection::open(&self.definition, handler).await?;
+            let listing = connection.list().await?;
+            Ok((Arc::new(connection), Arc::new(listing)))
+        };
+        let opened = tokio::select! {
+            opened = timeout(limit, opened) => opened,
+            () = self.session_end() => return,
+        };
+        let opened = opened.unwrap_or_else(|_| {
+            Err(Cause::Timeout { what: "connecting and listing its tools".to_owned(), after: limit })
+        });
+        let (connection, listing) = match opened {
+            Ok(opened) => opened,
+            Err(cause) => return self.fail(cause),
+        };
+        self.learn(&listing).await;
+        let ready = Phase::Ready { connection: Arc::clone(&connection), listing };
+        let is_open = self.phase.send_if_modified(|phase| {
+            let is_open = !matches!(phase, Phase::Closed);
+            if is_open {
+                *phase = ready;
+            }
+            is_open
+        });
+        if is_open {
+            let flow = connection.flow();
+            let watched = Arc::downgrade(&connection);
+            drop(connection);
+            loop {
+                tokio::select! {
+                    cause = flow.end() => return self.fail(cause),
+                    () = self.session_end() => return,
+                    () = changed.notified() => {}
+                }
+                tokio::time::sleep(SETTLE).await;
+                let Some(connection) = watched.upgrade() else { continue };
+                match timeout(limit, connection.list()).await {
+                    Ok(Ok(listing)) => self.renew(Arc::new(listing)).await,
+                    Ok(Err(cause)) => {
+                        tracing::warn!(server = self.definition.name, %cause, "its new list cannot be read")
+                    }
+                    Err(_) => tracing::warn!(server = self.definition.name, "its new list did not come in time"),
+                }
+            }
+        }
+    }
+
+    /// Waits until the session ends.
+    async fn session_end(&self) {
+        self.until(|phase| matches!(phase, Phase::Closed)).await;
+    }
+
+    /// Replaces the list of the current connection.
+    async fn renew(&self, newer: Arc<Listing>) {
+        self.learn(&newer).await;
+        self.phase.send_if_modified(|phase| match phase {
+            Phase::Ready { listing, .. } => {
+                *listing = newer;
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Keeps a list for the next session, and tells the user if this session uses another one.
+    async fn learn(&self, listing: &Arc<Listing>) {
+        let (kept, definition, verified) = (self.kept.clone(), Arc::clone(&self.definition), Arc::clone(listing));
+        let written = tokio::task::spawn_blocking(move || kept.write(&definition, &verified)).await;
+        if let Ok(Err(error)) = written {
+            tracing::warn!(server = self.definition.name, %error, "its list of tools cannot be kept");
+        }
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(change) = used.and_then(|used| used.changes(listing)) else { return };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_ref() != Some(listing) {
+            let name = &self.definition.name;
+            self.front.notice(format!(
+                "the MCP server `{name}` offers other tools now ({change}); this session keeps those it began with, and new \
+                 sessions get the new ones"
+            ));
+            *told = Some(Arc::clone(listing));
+        }
+    }
+
+    fn use_listing(&self, listing: &Arc<Listing>) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(listing));
+    }
+
+    /// Records a failure of the current connection. If the session uses the server's tools, the user gets one line.
+    fn fail(&self, cause: Cause) {
+        let error = self.error(cause);
+        let failed = Phase::Failed { error: error.clone(), since: Instant::now() };
+        let is_open = self.phase.send_if_modified(|phase| {
+            let is_open = matches!(phase, Phase::Connecting | Phase::Ready { .. });
+            if is_open {
+                *phase = failed;
+            }
+            is_open
+        });
+        if !is_open {
+            return;
+        }
+        let before = self.failures.fetch_add(1, Ordering::Relaxed);
+        // The model reads about further failures when it calls.
+        if before == 0 && self.used.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            self.front.notice(format!("{}; the next call of one of its tools tries again", error.diagnose()));
+        }
+    }
+
+    /// The connection, established again if it has ended.
+    async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
+        let mut attempted = false;
+        loop {
+            match self.now() {
+                Phase::Ready { connection, .. } if !connection.is_closed() => return Ok(connection),
+                // The end of this connection is about to be recorded.
+                Phase::Ready { connection, .. } => self.until(|phase| !phase.has(&connection)).await,
+                Phase::Connecting => self.until(|phase| !matches!(phase, Phase::Connecting)).await,
+                // One attempt for each call.
+                Phase::Failed { error, .. } if attempted => return Err(error),
+                Phase::Failed { error, since } => {
+                    let left = self.rest().saturating_sub(since.elapsed());
+                    if left > SHORT_REST {
+                        return Err(self.error(Cause::Resting { why: error.cause.to_string(), left }));
+                    }
+                    tokio::time::sleep(left).await;
+                    attempted = true;
+                    let begins = self.phase.send_if_modified(|phase| {
+                        let is_failed = matches!(phase, Phase::Failed { .. });
+                        if is_failed {
+                            *phase = Phase::Connecting;
+                        }
+                        is_failed
+                    });
+                    if begins {
+                        tokio::spawn(Arc::clone(self).connect());
+                    }
+                }
+                Phase::Closed => return Err(self.error(Cause::Ended("the session ends".to_owned()))),
+            }
+        }
+    }
+
+    async fn until(&self, is_reached: impl Fn(&Phase) -> bool) {
+        // The sender lives as long as this value.
+        let _ = self.phase.subscribe().wait_for(|phase| is_reached(phase)).await;
+    }
+
+    /// How long the server is left alone after its last failure.
+    fn rest(&self) -> Duration {
+        let doublings = self.failures.load(Ordering::Relaxed).saturating_sub(1).min(16);
+        (limits::REST * (1 << doublings)).min(limits::LONGEST_REST)
+    }
+
+    /// Draws conclusions from the answer to a call.
+    async fn judge(&self, connection: &Connection, answer: Result<Answer, Cause>) -> Result<Answer, McpError> {
+        match &answer {
+            Ok(_) | Err(Cause::Refused(_)) => {
+                self.failures.store(0, Ordering::Relaxed);
+                self.unanswered.store(0, Ordering::Relaxed);
+            }
+            Err(Cause::Timeout { .. }) => {
+                if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENT_CALLS {
+                    self.unanswered.store(0, Ordering::Relaxed);
+                    connection.close().await;
+                }
+            }
+            // An address that cannot be reached has no connection that could end by itself.
+            Err(Cause::NotReached { .. } | Cause::NotAuthorized { .. }) => connection.close().await,
+            Err(_) => {}
+        }
+        answer.map_err(|cause| self.error(cause))
+    }
+}
+
+/// Connects to a server, lists its tools and ends it, for a test by the user.
+///
+/// # Errors
+///
+/// When it cannot be used.
+pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>) -> Result<Listing, McpError> {
+    let definition = Arc::new(definition);
+    let limit = definition.connect_timeout;
+    let handler = Handler { front, changed: Arc::default() };
+    let tried = async {
+        let connection = Connection::open(&definition, handler).await?;
+        let listing = connection.list().await;
+        connection.close().await;
+        listing
+    };
+    let tried = timeout(limit, tried)
+        .await
+        .unwrap_or_else(|_| Err(Cause::Timeout { what: "connecting and listing its tools".to_owned(), after: limit }));
+    tried.map_err(|cause| McpError { server: definition.name.clone(), cause })
+}

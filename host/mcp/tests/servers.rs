@@ -1,0 +1,403 @@
+//! A client and real servers: the scripted `server.py`, over its standard streams and over HTTP.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hermes_mcp::{
+    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Server, ServerDefinition, ToolChoice,
+    WebAddress, limits, try_once,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server.py");
+
+#[derive(Default)]
+struct Seen {
+    notices: Mutex<Vec<String>>,
+    progress: Mutex<Vec<String>>,
+}
+
+impl Front for Seen {
+    fn notice(&self, text: String) {
+        self.notices.lock().unwrap().push(text);
+    }
+
+    fn progress(&self, text: &str) {
+        self.progress.lock().unwrap().push(text.to_owned());
+    }
+
+    fn log(&self, _: bool, _: &str) {}
+
+    fn roots(&self) -> Vec<PathBuf> {
+        vec![PathBuf::from("/work space")]
+    }
+}
+
+struct Fixture {
+    home: tempfile::TempDir,
+    seen: Arc<Seen>,
+    misbehaviour: Vec<&'static str>,
+    timeout: Duration,
+    connect_timeout: Duration,
+}
+
+impl Fixture {
+    fn new(misbehaviour: &[&'static str]) -> Self {
+        let seen = Arc::<Seen>::default();
+        let patient = Duration::from_secs(60);
+        let home = tempfile::tempdir().unwrap();
+        Self { home, seen, misbehaviour: misbehaviour.to_vec(), timeout: patient, connect_timeout: patient }
+    }
+
+    fn definition(&self) -> ServerDefinition {
+        let mut arguments = vec![SCRIPT.to_owned(), "--log".to_owned(), self.path("log").display().to_string()];
+        arguments.extend(self.misbehaviour.iter().flat_map(|word| ["--do".to_owned(), (*word).to_owned()]));
+        self.defined(Endpoint::Program(Program {
+            command: "python3".to_owned(),
+            arguments,
+            variables: BTreeMap::from([("OWN".to_owned(), "value".to_owned())]),
+            folder: self.home.path().to_owned(),
+            environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        }))
+    }
+
+    fn defined(&self, endpoint: Endpoint) -> ServerDefinition {
+        ServerDefinition {
+            name: "fixture".to_owned(),
+            endpoint,
+            timeout: self.timeout,
+            connect_timeout: self.connect_timeout,
+            tools: ToolChoice::default(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn kept(&self) -> KeptListings {
+        KeptListings::in_home(self.home.path())
+    }
+
+    fn start(&self) -> Server {
+        Server::start(self.definition(), Arc::clone(&self.seen) as Arc<dyn Front>, self.kept())
+    }
+
+    fn log(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.seen.notices.lock().unwrap().clone()
+    }
+
+    async fn until_logged(&self, line: &str) {
+        self.until(|| self.log().iter().any(|logged| logged == line)).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < until, "{:?} {:?}", self.log(), self.notices());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+async fn live(server: &Server) -> Arc<hermes_mcp::Listing> {
+    match server.find(soon()).await {
+        Found::Live(listing) => listing,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn call(server: &Server, tool: &str, arguments: Value) -> Result<Answer, McpError> {
+    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+    server.call(tool, arguments).await
+}
+
+async fn text(server: &Server, tool: &str) -> String {
+    call(server, tool, json!({})).await.unwrap().text
+}
+
+#[tokio::test]
+async fn a_program_lists_its_tools_and_answers_calls() {
+    let fixture = Fixture::new(&["noise"]);
+    let server = fixture.start();
+    let listing = live(&server).await;
+    assert_eq!((listing.software.as_str(), listing.tools.len()), ("fixture 1", 12));
+    let echo = listing.tools.iter().find(|tool| tool.name == "echo").unwrap();
+    assert!(echo.claims_to_read && echo.description == "Returns a text.");
+    assert_eq!(echo.parameters, r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
+    assert_eq!(call(&server, "echo", json!({"text": "hé"})).await.unwrap().text, "hé");
+    let picture = call(&server, "picture", json!({})).await.unwrap();
+    assert!(picture.images.len() == 1 && picture.images[0].starts_with(b"\x89PNG"));
+    let failed = call(&server, "fail", json!({})).await.unwrap_err();
+    assert_eq!(failed.cause, Cause::Refused("the disk is full".to_owned()));
+    let unknown = call(&server, "nothing", json!({})).await.unwrap_err();
+    assert_eq!(unknown.cause, Cause::Refused("unknown tool nothing".to_owned()));
+    assert_eq!(text(&server, "roots").await, r#"["file:///work%20space"]"#);
+    assert_eq!(fixture.notices(), [""; 0]);
+    server.close().await;
+    fixture.until_logged("input ended").await;
+}
+
+#[tokio::test]
+async fn a_program_gets_only_the_variables_that_it_is_given_and_its_own_folder() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    let names: Vec<String> = serde_json::from_str(&text(&server, "environment").await).unwrap();
+    assert!(!names.iter().any(|name| name.starts_with("CARGO") || name == "HOME"), "{names:?}");
+    assert!(names.contains(&"OWN".to_owned()));
+    assert_eq!(Path::new(&text(&server, "folder").await), fixture.home.path().canonicalize().unwrap());
+}
+
+#[tokio::test]
+async fn progress_is_shown_while_a_call_runs() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    assert_eq!(text(&server, "work").await, "worked");
+    fixture.until(|| fixture.seen.progress.lock().unwrap().len() == 3).await;
+    let progress = fixture.seen.progress.lock().unwrap().clone();
+    assert_eq!(progress, ["step 1 (1 of 3)", "step 2 (2 of 3)", "step 3 (3 of 3)"]);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_costs_one_line_and_is_started_again_by_the_next_call() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    live(&server).await;
+    let died = call(&server, "die", json!({})).await.unwrap_err();
+    assert_eq!(died.cause, Cause::Ended("it ended with exit code 3: MemoryError: on purpose".to_owned()));
+    assert_eq!(call(&server, "echo", json!({"text": "again"})).await.unwrap().text, "again");
+    let notices = fixture.notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(
+        notices[0].contains("`fixture`") && notices[0].contains("exit code 3") && notices[0].contains("tries again")
+    );
+    assert_eq!(fixture.log().iter().filter(|line| *line == "initialize").count(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_failing_is_left_alone_for_a_while() {
+    let mut fixture = Fixture::new(&["refuse"]);
+    fixture.timeout = Duration::from_secs(1);
+    let server = fixture.start();
+    let mut causes = Vec::new();
+    for _ in 0..5 {
+        causes.push(call(&server, "echo", json!({})).await.unwrap_err().cause);
+    }
+    let resting = causes.iter().position(|cause| matches!(cause, Cause::Resting { .. })).unwrap();
+    assert!(causes[..resting].iter().all(|cause| *cause == Cause::Refused("no thanks".to_owned())), "{causes:?}");
+    let started = fixture.log().len();
+    assert!(matches!(call(&server, "echo", json!({})).await.unwrap_err().cause, Cause::Resting { .. }));
+    assert_eq!(fixture.log().len(), started);
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_at_its_limit_and_is_cancelled() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.timeout = Duration::from_secs(1);
+    let server = fixture.start();
+    live(&server).await;
+    let hung = call(&server, "hang", json!({})).await.unwrap_err();
+    assert!(matches!(&hung.cause, Cause::Timeout { what, .. } if what == "a call of `hang`"), "{hung:?}");
+    fixture.until_logged("cancelled").await;
+    assert_eq!(call(&server, "echo", json!({"text": "still here"})).await.unwrap().text, "still here");
+    for _ in 0..2 {
+        call(&server, "hang", json!({})).await.unwrap_err();
+    }
+    // It has not answered twice in a row, so it was ended, and starts again.
+    assert_eq!(call(&server, "echo", json!({"text": "new"})).await.unwrap().text, "new");
+    assert_eq!(fixture.log().iter().filter(|line| *line == "initialize").count(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_the_session_gives_up_is_cancelled() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    live(&server).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(500), call(&server, "hang", json!({}))).await;
+    assert!(given_up.is_err());
+    fixture.until_logged("cancelled").await;
+}
+
+#[tokio::test]
+async fn a_server_that_floods_is_ended() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    live(&server).await;
+    let flooded = call(&server, "flood", json!({})).await.unwrap_err();
+    assert_eq!(flooded.cause, Cause::Flood(format!("more than {} messages without a pause", limits::MESSAGES)));
+    for word in ["garbage", "endless_line"] {
+        let fixture = Fixture::new(&[word]);
+        let server = fixture.start();
+        let Found::Missing(error) = server.find(soon()).await else { panic!("{word}") };
+        assert!(matches!(error.cause, Cause::Flood(_)), "{word}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn lists_without_end_are_bounded() {
+    let fixture = Fixture::new(&["many"]);
+    let listing = live(&fixture.start()).await;
+    assert_eq!(listing.tools.len(), limits::TOOLS);
+    assert!(listing.left_out[0].starts_with("it offers 1012 tools"), "{:?}", listing.left_out);
+    let fixture = Fixture::new(&["endless"]);
+    assert_eq!(live(&fixture.start()).await.tools.len(), limits::TOOLS);
+}
+
+#[tokio::test]
+async fn a_session_does_not_wait_and_uses_the_last_list() {
+    let mut fixture = Fixture::new(&["mute"]);
+    fixture.connect_timeout = Duration::from_secs(2);
+    let server = fixture.start();
+    let begun = Instant::now();
+    let Found::Missing(error) = server.find(begun).await else { panic!("there is no list") };
+    assert!(begun.elapsed() < Duration::from_secs(1) && matches!(error.cause, Cause::Timeout { .. }), "{error:?}");
+    // The session uses none of its tools, so its failure needs no line.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(fixture.notices(), [""; 0]);
+
+    let mut fixture = Fixture::new(&[]);
+    let first = live(&fixture.start()).await;
+    // The same program, which does not answer this time.
+    fixture.connect_timeout = Duration::from_millis(1);
+    let server = fixture.start();
+    let Found::Kept(listing, failure) = server.find(soon()).await else { panic!("there is a list") };
+    assert_eq!(
+        (&listing, failure.map(|error| error.cause.to_string())),
+        (&first, Some("it did not answer within 0.0 s (connecting and listing its tools)".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn a_changed_list_is_for_the_next_session() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    let listing = live(&server).await;
+    text(&server, "change").await;
+    fixture.until(|| fixture.notices().len() == 1).await;
+    assert_eq!(
+        fixture.notices()[0],
+        "the MCP server `fixture` offers other tools now (new: added); this session keeps those it began with, and new \
+         sessions get the new ones"
+    );
+    let kept = fixture.kept().read(server.definition()).unwrap();
+    assert_eq!(kept.tools.len(), listing.tools.len() + 1);
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_its_end_is_killed() {
+    let fixture = Fixture::new(&["deaf"]);
+    let server = fixture.start();
+    let folder = format!("/proc/{}", pid_of(&fixture, &server).await);
+    assert!(Path::new(&folder).exists());
+    server.close().await;
+    fixture.until(|| !Path::new(&folder).exists()).await;
+    let dropped = fixture.start();
+    let folder = format!("/proc/{}", pid_of(&fixture, &dropped).await);
+    drop(dropped);
+    fixture.until(|| !Path::new(&folder).exists()).await;
+}
+
+/// The process of the server: its log is open to no other.
+async fn pid_of(fixture: &Fixture, server: &Server) -> u32 {
+    live(server).await;
+    let log = fixture.path("log").display().to_string();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        String::from_utf8_lossy(&command).contains(&log).then_some(pid)
+    });
+    processes.last().unwrap()
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_says_why() {
+    let fixture = Fixture::new(&[]);
+    let mut definition = fixture.definition();
+    if let Endpoint::Program(program) = &mut definition.endpoint {
+        program.command = "no-such-program".to_owned();
+    }
+    let error = try_once(definition.clone(), Arc::<Seen>::default()).await.unwrap_err();
+    assert!(matches!(&error.cause, Cause::NotStarted { program, .. } if program == "no-such-program"), "{error:?}");
+    if let Endpoint::Program(program) = &mut definition.endpoint {
+        program.folder = "/no/such/folder".into();
+    }
+    let error = try_once(definition, Arc::<Seen>::default()).await.unwrap_err();
+    assert!(error.to_string().contains("/no/such/folder does not exist"), "{error}");
+}
+
+/// The fixture as a web server; it ends with this value.
+struct Web(Child, String);
+
+impl Web {
+    fn start(fixture: &Fixture) -> Self {
+        let port = fixture.path("port");
+        let mut command = Command::new("python3");
+        command.args([SCRIPT, "--http"]).arg(&port).arg("--log").arg(fixture.path("log"));
+        command.args(fixture.misbehaviour.iter().flat_map(|word| ["--do", word]));
+        let child = command.spawn().unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while !port.exists() {
+            assert!(std::time::Instant::now() < until, "the server did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self(child, format!("http://127.0.0.1:{}", std::fs::read_to_string(port).unwrap()))
+    }
+
+    fn at(&self, path: &str, headers: &[(&str, &str)]) -> Endpoint {
+        let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Endpoint::Web(WebAddress { url: format!("{}{path}", self.1).parse().unwrap(), headers })
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_server_on_the_web_lists_its_tools_and_answers_calls() {
+    let fixture = Fixture::new(&["token"]);
+    let web = Web::start(&fixture);
+    let definition = fixture.defined(web.at("/mcp", &[("Authorization", "Bearer right")]));
+    let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    assert_eq!(live(&server).await.tools.len(), 12);
+    assert_eq!(call(&server, "echo", json!({"text": "over HTTP"})).await.unwrap().text, "over HTTP");
+    assert_eq!(text(&server, "work").await, "worked");
+    server.close().await;
+    fixture.until_logged("session deleted").await;
+}
+
+#[tokio::test]
+async fn a_server_on_the_web_that_cannot_be_used_says_why() {
+    let fixture = Fixture::new(&["token"]);
+    let web = Web::start(&fixture);
+    let tried = |endpoint| try_once(fixture.defined(endpoint), Arc::<Seen>::default());
+    let refused = tried(web.at("/mcp", &[("Authorization", "Bearer wrong")])).await.unwrap_err();
+    assert_eq!(refused.cause, Cause::NotAuthorized { address: format!("{}/mcp", web.1) });
+    let before = fixture.log().len();
+    // Its key must not follow a redirect to another origin.
+    let moved = tried(web.at("/moved", &[("Authorization", "Bearer right")])).await.unwrap_err();
+    assert!(matches!(moved.cause, Cause::NotReached { .. }), "{moved:?}");
+    assert_eq!(fixture.log().len(), before);
+    let endpoint = web.at("/mcp?key=secret", &[]);
+    drop(web);
+    let gone = tried(endpoint).await.unwrap_err();
+    assert!(matches!(gone.cause, Cause::NotReached { .. }) && !gone.to_string().contains("secret"), "{gone}");
+}
