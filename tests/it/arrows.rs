@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-runtime",
             "hermes-sandbox",
             "hermes-capabilities",
+            "hermes-checkpoints",
             "hermes-notes",
             "hermes-conversation",
             "hermes-private-files",
@@ -46,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-runtime",
             "hermes-capabilities",
+            "hermes-checkpoints",
             "hermes-notes",
             "hermes-conversation",
             "hermes-diagnostic",
@@ -93,6 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-models",
             "hermes-store",
             "hermes-capabilities",
+            "hermes-checkpoints",
             "hermes-session-store",
             "hermes-conversation",
             "hermes-private-files",
@@ -175,6 +178,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Capabilities know neither wasmtime nor the bindings.
     ("hermes-capabilities", &["hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
     ("hermes-sandbox", &[]),
+    // It knows neither plugins nor sessions.
+    ("hermes-checkpoints", &["hermes-private-files", "hermes-diagnostic"]),
     ("hermes-http-client", &[]),
     ("hermes-private-files", &[]),
     // The other side of it is the SDK's.

@@ -23,4 +23,5 @@ mod results;
 mod scripts;
 mod thinking;
 mod turns;
+mod undo;
 mod windows;

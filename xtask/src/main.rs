@@ -65,6 +65,8 @@ usage: cargo xtask COMMAND
                 messages, with a tool call and two commits in between
   bench store [--sizes N,N,…] [--crowd N] [--folder PATH]
                 measure appending and searching in small and large stores
+  bench checkpoints [--sizes N,N,…] [--rounds N] [--folder PATH]
+                measure what a checkpoint adds to a command, next to `git status` on the same files
   bench questions [--sizes N,N,…] [--questions N] [--folder PATH]
                 measure searches that answer questions, at 6,000 and 1,000,000 messages
   bench compare --base REVISION [--rounds N]
@@ -117,6 +119,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", "sessions"] => sessions(&repository),
         ["bench", "round-trips", options @ ..] => round_trips::run(&repository, &round_trips::Options::parse(options)?),
         ["bench", "store", options @ ..] => measured(&repository, "hermes-store", "store", options),
+        ["bench", "checkpoints", options @ ..] => measured(&repository, "hermes-checkpoints", "checkpoints", options),
         ["bench", "questions", options @ ..] => measured(&repository, "hermes-store", "questions", options),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

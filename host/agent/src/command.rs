@@ -1,5 +1,6 @@
 //! The commands to a session, and its refusals.
 
+use hermes_checkpoints::{OnConflict, Turns, Undo};
 use hermes_conversation::{MessageId, Part, SessionId};
 use hermes_diagnostic::Diagnostic;
 use hermes_models::Effort;
@@ -57,6 +58,14 @@ pub enum Command {
         /// The message.
         to: MessageId,
     },
+    /// Restores the files that turns changed. The conversation stays as it is, and the model learns of it with the next message.
+    Undo {
+        /// Which turns.
+        turns: Turns,
+        /// What happens to files that changed since.
+        #[serde(default)]
+        on_conflict: OnConflict,
+    },
     /// Creates a new session that continues from this one.
     Branch {
         /// The last message that the new session contains; `None` for the newest.
@@ -94,6 +103,7 @@ impl Command {
             Self::ChooseEngine { .. } => "choose-engine",
             Self::ChooseEffort { .. } => "choose-effort",
             Self::Rewind { .. } => "rewind",
+            Self::Undo { .. } => "undo",
             Self::Branch { .. } => "branch",
             Self::Answer { .. } => "answer",
             Self::Decide { .. } => "decide",
@@ -109,6 +119,9 @@ pub struct Accepted {
     /// The session that `branch` created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
+    /// What `undo` restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone: Option<Box<Undo>>,
 }
 
 /// Why a session refuses a command. A refused command changes nothing.

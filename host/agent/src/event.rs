@@ -172,6 +172,11 @@ pub enum EventKind {
         /// The new session.
         child: SessionId,
     },
+    /// An undo restored files of the workspace.
+    FilesRestored {
+        /// How many.
+        files: usize,
+    },
     /// A question to the user, which a command answers.
     Asked {
         /// The question's id for the command.

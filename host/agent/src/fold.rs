@@ -63,6 +63,7 @@ impl Snapshot {
             | EventKind::CompressionPreviewed { .. }
             | EventKind::PromptRebuilt { .. }
             | EventKind::Branched { .. }
+            | EventKind::FilesRestored { .. }
             | EventKind::Notice { .. }
             | EventKind::Progress { .. } => {}
         }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hermes_capabilities::files::Seen;
 
 use crate::approval::SessionRights;
+use crate::checkpoints::Checkpoints;
 use crate::feed::{Feed, FeedLimits};
 use crate::questions::Questions;
 use crate::steering::Steering;
 
-/// The events, the open questions, the waiting messages, the granted rights and the contents that were read. They stay while an idle session drops its plugin instances.
+/// The events, the open questions, the waiting messages, the granted rights, the contents that were read, and the recorder of changes. They stay while an idle session drops its plugin instances.
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) feed: Feed,
@@ -17,6 +18,7 @@ pub(crate) struct Front {
     pub(crate) steering: Steering,
     pub(crate) rights: SessionRights,
     pub(crate) seen: Arc<Seen>,
+    pub(crate) checkpoints: Checkpoints,
 }
 
 impl Front {
@@ -28,6 +30,7 @@ impl Front {
             steering: Steering::default(),
             rights: SessionRights::default(),
             seen: Arc::default(),
+            checkpoints: Checkpoints::default(),
         }
     }
 }

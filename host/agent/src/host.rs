@@ -12,6 +12,7 @@ use hermes_session_store::SessionStore;
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
+use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub session_search: SearchSettings,
     /// How programs that plugins start are confined.
     pub sandbox: SandboxRules,
+    /// The files before and after each change, for an undo.
+    pub checkpoints: CheckpointSettings,
 }
 
 /// The settings of the tool `session_search`.

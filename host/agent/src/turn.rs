@@ -67,13 +67,17 @@ pub(crate) async fn run(
         live.front.feed.notice(notice);
     }
     live.log.close_open_turn().await?;
-    let said = user_message(host, live, text, attached, stop).await?;
+    let mut said = user_message(host, live, text, attached, stop).await?;
+    let told = live.front.checkpoints.tell_undone(&mut said).await;
     let first = live.log.journal.append(&[said]).await?[0].id;
+    live.front.checkpoints.turn_begins(first, text, told).await;
     let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
     live.front.feed.set_turn(turn);
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);
 
-    let end = answer(host, live, first, stop).await?;
+    let end = answer(host, live, first, stop).await;
+    live.front.checkpoints.turn_ends().await;
+    let end = end?;
     live.plugins.deliveries.queued();
     if matches!(end, TurnEnd::Answered { .. } | TurnEnd::OutOfBudget { .. }) {
         room::turn_ended(host, live).await?;

@@ -113,6 +113,9 @@ impl Launcher {
         for notice in model.notices.iter().cloned().chain(of_tasks) {
             reporter.warning(&notice);
         }
+        for line in recovered_undos(&setup) {
+            reporter.warning(&line);
+        }
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
         let approvals =
             Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
@@ -280,6 +283,34 @@ impl Launcher {
         };
         Ok(if branch { Begin::Branch(id) } else { Begin::Resume(id) })
     }
+}
+
+/// Completes the undos that killed processes left, and says so.
+pub fn recovered_undos(setup: &Setup) -> Vec<Notice> {
+    const NAMED: usize = 10;
+    let store = hermes_checkpoints::Store::in_home(setup.home.path());
+    let notices = hermes_checkpoints::recover(&store, &setup.checkpoints().limits).into_iter().map(|recovered| {
+        let recovered = match recovered {
+            Err(error) => {
+                let (_, what, fix) = error.parts();
+                return Notice::new(format!("{what}: {error}"), fix);
+            }
+            Ok(recovered) => recovered,
+        };
+        let files = hermes_diagnostic::counted(recovered.restored.len() as u64, "file");
+        let done = if recovered.backward { "taken back" } else { "completed" };
+        let names: Vec<String> = recovered.left.iter().take(NAMED).map(ToString::to_string).collect();
+        let left = match recovered.left.len() {
+            0 => String::new(),
+            count => format!(
+                "; {} changed meanwhile and stay as they are: {}",
+                hermes_diagnostic::counted(count as u64, "file"),
+                names.join(", ")
+            ),
+        };
+        format!("an interrupted undo of session {} is {done}: {files}{left}", recovered.session).into()
+    });
+    notices.collect()
 }
 
 /// A warning if the workspace has more in it than a project.

@@ -29,7 +29,7 @@ pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
 pub use hermes_diagnostic::{counted, grouped};
 pub use home::Home;
-pub use launcher::{Launch, Launcher, SessionChoice};
+pub use launcher::{Launch, Launcher, SessionChoice, recovered_undos};
 pub use logins::KnownLogin;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};

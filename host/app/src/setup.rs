@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, RuleLists, UnknownRule};
 use hermes_agent::{
-    AuxiliaryModels, Candidate, Clock, PromptSettings, SearchSettings, ServedModel, Settings, TaskModels,
+    AuxiliaryModels, Candidate, CheckpointSettings, Clock, PromptSettings, SearchSettings, ServedModel, Settings,
+    TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
+use hermes_checkpoints::Limits;
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
@@ -249,6 +251,7 @@ impl Setup {
                 expansion: settings.session_search.expansion,
             },
             sandbox: self.sandbox(),
+            checkpoints: self.checkpoints(),
         })
     }
 
@@ -265,6 +268,13 @@ impl Setup {
             writable: settings.writable.iter().map(Into::into).collect(),
             hidden: settings.hidden.iter().map(Into::into).collect(),
         }
+    }
+
+    /// Whether changes of files are saved, and the limits of their store.
+    pub fn checkpoints(&self) -> CheckpointSettings {
+        let section = &self.config.settings().checkpoints;
+        let limits = Limits::of(section.max_size.get(), section.keep_days.get(), section.max_file_size.get());
+        CheckpointSettings { enabled: section.enabled, limits }
     }
 
     /// The rules that allow or deny actions of plugins without asking.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod approval;
+pub mod changes;
 pub mod documents;
 mod fault;
 pub mod files;

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use self::chain::{Asked, Hashes};
 use crate::approval::Approval;
+use crate::changes::Changes;
 use crate::fault::{Fault, FaultKind};
 
 pub use hermes_sandbox::{Holds, Offer};
@@ -96,6 +97,7 @@ pub struct Programs {
     approval: Arc<dyn Approval>,
     background: Background,
     attended: bool,
+    changes: Changes,
 }
 
 /// A plugin's request to run a program.
@@ -184,7 +186,18 @@ impl Programs {
     /// The programs of an instance in a turn, where the user can be asked. All instances of a plugin in a session share
     /// the background.
     pub fn new(grant: ProgramGrant, approval: Arc<dyn Approval>, background: Background) -> Self {
-        Self { grant: Arc::new(grant), approval, background, attended: true }
+        Self { grant: Arc::new(grant), approval, background, attended: true, changes: Changes::default() }
+    }
+
+    /// The same, with changes that are recorded.
+    #[must_use]
+    pub fn recording(self, changes: Changes) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// Who records the changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The programs in the background of the session.

@@ -19,6 +19,7 @@ use crate::sessions::changes::{Consent, PruneArguments};
 use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
 use crate::sessions::transfer::ExportArguments;
+use crate::sessions::undo::UndoArguments;
 use crate::spending::UsageArguments;
 
 /// Run a language-model agent whose tools, memory, skills and context engine are WebAssembly plugins.
@@ -284,6 +285,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Restore the files that a session changed
+    Undo(UndoArguments),
     /// Delete sessions and their delegated tasks for good
     Delete {
         /// The sessions' ids, the beginnings of their ids, or their titles

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hermes_agent::{
     Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd,
 };
+use hermes_checkpoints::{OnConflict, Turns};
 use hermes_conversation::{Message, Role};
 
 use crate::approval::AtTerminal;
@@ -19,7 +20,7 @@ use crate::screen::{Screen, Show};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash, Think};
 use crate::typed::Typed;
-use crate::{approval, context, imported, oneshot, spending, status, text};
+use crate::{approval, context, imported, oneshot, spending, status, text, undo};
 
 /// Whether the chat continues after an input.
 enum Next {
@@ -199,6 +200,8 @@ impl Chat {
             Some(Slash::Compress { preview: false, focus }) => self.compress(focus).await,
             Some(Slash::Compress { preview: true, focus }) => self.preview(focus).await,
             Some(Slash::Rewind { turns }) => self.rewind(turns).await,
+            Some(Slash::Undo { turns, on_conflict }) => self.undo(turns, on_conflict).await,
+            Some(Slash::Diff { turns }) => self.diff(turns).await,
             Some(Slash::Branch) => self.branch().await,
             Some(Slash::Model(Some(model))) => self.switch(Command::ChooseModel { model }).await,
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
@@ -334,11 +337,44 @@ impl Chat {
         found
     }
 
+    /// Restores the files that the newest turns changed.
+    async fn undo(&mut self, turns: usize, on_conflict: OnConflict) {
+        if self.front.session().session().is_none() {
+            self.console.warning("the conversation is empty, so there is nothing to undo");
+            return;
+        }
+        let turns = Turns::Last(turns);
+        match self.front.send(Command::Undo { turns, on_conflict }, &mut self.screen).await {
+            Ok(Accepted { undone: Some(undo), .. }) => {
+                for line in undo::lines(&undo) {
+                    self.screen.line(Tone::Plain, &line);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    /// Shows what the newest turns changed in files.
+    async fn diff(&mut self, turns: usize) {
+        let Some(session) = self.front.session().session() else {
+            self.console.warning("the conversation is empty, so no file has changed");
+            return;
+        };
+        let store = hermes_checkpoints::Store::in_home(self.launcher.setup().home.path());
+        let read = move || hermes_checkpoints::diff(&store, session.as_str(), Turns::Last(turns));
+        match tokio::task::spawn_blocking(read).await {
+            Ok(Ok((_, text))) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
+            Ok(Err(error)) => self.fail(&undo::failed_diff(&error)),
+            Err(_) => {}
+        }
+    }
+
     /// Continues in a copy of the conversation.
     async fn branch(&mut self) {
         let child = match self.front.send(Command::Branch { through: None }, &mut self.screen).await {
-            Ok(Accepted { child: Some(child) }) => child,
-            Ok(Accepted { child: None }) => return,
+            Ok(Accepted { child: Some(child), .. }) => child,
+            Ok(Accepted { child: None, .. }) => return,
             Err(error) => return self.fail(&error.into()),
         };
         let before = self.front.session().session();

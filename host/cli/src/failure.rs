@@ -201,6 +201,7 @@ mod tests {
         hermes_app::codes::ALL,
         hermes_app::doctor::codes::ALL,
         codes::ALL,
+        hermes_checkpoints::codes::ALL,
         hermes_config::codes::ALL,
         hermes_conformance::codes::ALL,
         hermes_install::codes::ALL,

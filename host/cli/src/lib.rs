@@ -42,6 +42,7 @@ mod supervise;
 mod table;
 mod text;
 mod typed;
+mod undo;
 mod usage;
 mod wording;
 

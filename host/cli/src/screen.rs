@@ -358,6 +358,7 @@ impl<W: Write + Send> Screen<W> {
             | EventKind::PromptRebuilt { .. }
             | EventKind::Switched { .. }
             | EventKind::Rewound { .. }
+            | EventKind::FilesRestored { .. }
             | EventKind::Branched { .. }
             | EventKind::Closed { .. } => {}
         }

@@ -4,6 +4,7 @@ pub(crate) mod changes;
 pub(crate) mod listing;
 pub(crate) mod search;
 pub(crate) mod transfer;
+pub(crate) mod undo;
 mod upkeep;
 
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCod
         SessionsCommand::Delete { ids, with_children, consent } => {
             changes::delete(ids, *with_children, consent, &setup, console)
         }
+        SessionsCommand::Undo(arguments) => undo::run(arguments, &setup, console),
         SessionsCommand::Prune(arguments) => changes::prune(arguments, &setup, console),
         SessionsCommand::Stats { json } => upkeep::stats(*json, &setup),
         SessionsCommand::Check { quick, json } => upkeep::check(*quick, *json, &setup),

@@ -1,5 +1,6 @@
 //! The slash commands of a chat.
 
+use hermes_checkpoints::OnConflict;
 use hermes_config::most_similar;
 use hermes_models::Effort;
 
@@ -9,7 +10,9 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/new", "start a new conversation"),
     ("/context", "show what fills the context window"),
     ("/compress", "compact the conversation now; add words to say what matters, or --preview to change nothing"),
-    ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns"),
+    ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns; files stay"),
+    ("/undo [TURNS]", "restore the files that the last turn changed, or the last TURNS turns; the conversation stays"),
+    ("/diff [TURNS]", "show how the last turn changed files, or the last TURNS turns"),
     ("/stop", "while a turn runs: stop it, like ctrl-c"),
     ("/branch", "continue in a copy; the original conversation stays unchanged"),
     ("/model [NAME]", "switch to another model; without a name, show the current one"),
@@ -46,6 +49,13 @@ pub(crate) enum Slash {
         focus: Option<String>,
     },
     Rewind {
+        turns: usize,
+    },
+    Undo {
+        turns: usize,
+        on_conflict: OnConflict,
+    },
+    Diff {
         turns: usize,
     },
     /// Stop the running turn.
@@ -93,13 +103,15 @@ impl Slash {
                 };
                 Self::Compress { preview, focus: (!focus.is_empty()).then(|| focus.to_owned()) }
             }
-            "rewind" | "undo" => match rest {
-                "" => Self::Rewind { turns: 1 },
-                turns => match turns.parse() {
-                    Ok(turns) if turns > 0 => Self::Rewind { turns },
-                    _ => Self::Misused { usage: "/rewind [TURNS]" },
-                },
+            "rewind" => match turns(rest) {
+                Some(turns) => Self::Rewind { turns },
+                None => Self::Misused { usage: "/rewind [TURNS]" },
             },
+            "diff" => match turns(rest) {
+                Some(turns) => Self::Diff { turns },
+                None => Self::Misused { usage: "/diff [TURNS]" },
+            },
+            "undo" => undo(rest).unwrap_or(Self::Misused { usage: "/undo [TURNS] [--skip-changed | --force]" }),
             "stop" if rest.is_empty() => Self::Stop,
             "stop" => Self::Misused { usage: "/stop" },
             "branch" | "fork" if rest.is_empty() => Self::Branch,
@@ -119,6 +131,27 @@ impl Slash {
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
     }
+}
+
+/// A number of turns; one if none is given.
+fn turns(rest: &str) -> Option<usize> {
+    match rest {
+        "" => Some(1),
+        turns => turns.parse().ok().filter(|turns| *turns > 0),
+    }
+}
+
+fn undo(rest: &str) -> Option<Slash> {
+    let (mut count, mut on_conflict) = ("", OnConflict::Refuse);
+    for word in rest.split_whitespace() {
+        match word {
+            "--skip-changed" if on_conflict == OnConflict::Refuse => on_conflict = OnConflict::Skip,
+            "--force" if on_conflict == OnConflict::Refuse => on_conflict = OnConflict::Overwrite,
+            number if count.is_empty() => count = number,
+            _ => return None,
+        }
+    }
+    turns(count).map(|turns| Slash::Undo { turns, on_conflict })
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
@@ -150,6 +183,16 @@ mod tests {
             ("/rewind 3", Some(Slash::Rewind { turns: 3 })),
             ("/rewind 0", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
             ("/rewind all", Some(Slash::Misused { usage: "/rewind [TURNS]" })),
+            ("/undo", Some(Slash::Undo { turns: 1, on_conflict: OnConflict::Refuse })),
+            ("/undo 2 --force", Some(Slash::Undo { turns: 2, on_conflict: OnConflict::Overwrite })),
+            ("/undo --skip-changed", Some(Slash::Undo { turns: 1, on_conflict: OnConflict::Skip })),
+            (
+                "/undo --force --skip-changed",
+                Some(Slash::Misused { usage: "/undo [TURNS] [--skip-changed | --force]" }),
+            ),
+            ("/undo all", Some(Slash::Misused { usage: "/undo [TURNS] [--skip-changed | --force]" })),
+            ("/diff 3", Some(Slash::Diff { turns: 3 })),
+            ("/diff 0", Some(Slash::Misused { usage: "/diff [TURNS]" })),
             ("/stop", Some(Slash::Stop)),
             ("/stop now", Some(Slash::Misused { usage: "/stop" })),
             ("/branch", Some(Slash::Branch)),

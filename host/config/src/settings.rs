@@ -48,6 +48,8 @@ pub struct Settings {
     pub approvals: ApprovalsSection,
     /// How programs that plugins start are confined. See docs/sandbox.md.
     pub sandbox: SandboxSection,
+    /// The files before and after each change, for `/undo`. See docs/undo.md.
+    pub checkpoints: CheckpointsSection,
     /// The models that serve tasks of plugins.
     pub auxiliary: AuxiliarySection,
     /// The system prompt.
@@ -246,6 +248,31 @@ pub struct SandboxSection {
     pub writable: Vec<String>,
     /// Folders and files that they do not see, besides `$HERMES_HOME` and the usual places of keys.
     pub hidden: Vec<String>,
+}
+
+/// `checkpoints`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CheckpointsSection {
+    /// Whether Hermes saves the files of the workspace before plugins change them, so that `/undo` can restore them.
+    pub enabled: bool,
+    /// Most MiB of all saved files. The oldest go first.
+    pub max_size: Whole<16>,
+    /// Days for which changes can be undone.
+    pub keep_days: Whole<1>,
+    /// A larger file, in MiB, is not saved, and `/undo` does not restore it.
+    pub max_file_size: Whole<1>,
+}
+
+impl Default for CheckpointsSection {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_size: const { Whole::new(1024) },
+            keep_days: const { Whole::new(30) },
+            max_file_size: const { Whole::new(10) },
+        }
+    }
 }
 
 /// `prompt`.

@@ -277,7 +277,8 @@ impl Selected {
             },
             sandbox: Some(sandbox),
         };
-        Some(Programs::new(grant, (around.approvals)(&self.identity()), background))
+        let programs = Programs::new(grant, (around.approvals)(&self.identity()), background);
+        Some(programs.recording(around.files.changes().clone()))
     }
 
     fn roots(&self, around: &Surroundings) -> Result<Roots, PluginsError> {

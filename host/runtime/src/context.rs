@@ -229,6 +229,11 @@ impl Call {
 
     /// Waits for a person's answer, for as long as it takes. The call's clock is paused meanwhile.
     pub(crate) async fn ask_user<T>(&self, question: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        self.pausing(question).await
+    }
+
+    /// Waits for what the plugin is not to blame for. The call's clock is paused meanwhile.
+    pub(crate) async fn pausing<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         struct Resume<'a>(&'a Call);
         impl Drop for Resume<'_> {
             fn drop(&mut self) {
@@ -243,7 +248,7 @@ impl Call {
         self.pause().since = Some(Instant::now());
         let _resume = Resume(self);
         tokio::select! {
-            answer = question => answer,
+            done = work => done,
             () = cancelled => Err(cancelled_fault()),
         }
     }

@@ -119,7 +119,7 @@ fn every_function_of(world: &str, selected: &[(&str, serde_json::Value)]) {
             for (key, value) in selected {
                 home.set(key, value.clone());
             }
-            let chat = home.hermes(&[]).stdin("one\n/undo\ntwo\nthree\n").timeout(DEADLINE).run().success();
+            let chat = home.hermes(&[]).stdin("one\n/rewind\ntwo\nthree\n").timeout(DEADLINE).run().success();
             let turns = server.turns();
             assert!(turns.len() >= 4, "{function} {deed}: {} requests\n{chat}", turns.len());
             turns.iter().for_each(|request| assert_valid_request(&request.body));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use hermes_capabilities::changes::Changes;
 use hermes_capabilities::files::{Change, Concern, Guard, Listed, Seen};
 use hermes_capabilities::process::Run;
 use hermes_conversation::ToolCall;
@@ -107,7 +108,7 @@ impl Gate {
         home: &Path,
         identities: impl IntoIterator<Item = Identity>,
         notices: NoticeSender,
-        (questions, for_session, seen): (Questions, SessionRights, Arc<Seen>),
+        (questions, for_session, seen, changes): (Questions, SessionRights, Arc<Seen>, Changes),
     ) -> Self {
         Self {
             rules: approvals.rules.clone(),
@@ -117,7 +118,7 @@ impl Gate {
             asking: tokio::sync::Mutex::default(),
             running: RunningCalls::new(),
             can_ask: approvals.can_ask,
-            files: Guard::new(Arc::clone(&approvals.listed), seen),
+            files: Guard::new(Arc::clone(&approvals.listed), seen).recording(changes),
             notices,
             questions,
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_capabilities::changes::Changes;
 use hermes_capabilities::files::{Change, Concern, Deed};
 use hermes_capabilities::process::{Confinement, Places, Run};
 use hermes_conversation::ToolCall;
@@ -65,7 +66,7 @@ impl Fixture {
         let questions = Questions::new(feed.clone());
         let notices = NoticeSender::new(home.path(), "s", feed);
         let identities = ["runner", "guard"].map(identity);
-        let answered = (questions.clone(), SessionRights::default(), Arc::default());
+        let answered = (questions.clone(), SessionRights::default(), Arc::default(), Changes::default());
         let gate = Gate::new(&approvals, home.path(), identities, notices, answered);
         let answers = answers.iter().copied().collect();
         let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);

@@ -63,7 +63,8 @@ impl RunningPlugins {
         front: &Front,
     ) -> Result<Self, AgentError> {
         let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
-        let answers = (front.questions.clone(), front.rights.clone(), Arc::clone(&front.seen));
+        let changes = front.checkpoints.open(host, session, &notices);
+        let answers = (front.questions.clone(), front.rights.clone(), Arc::clone(&front.seen), changes);
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
         let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;

@@ -154,7 +154,12 @@ impl Actor {
             }
             Command::Branch { through } => {
                 let branched = inbox.attend(&stop, name, core.branch(through)).await;
-                answer(reply, branched.map(|child| Accepted { child: Some(child) }));
+                answer(reply, branched.map(|child| Accepted { child: Some(child), ..Accepted::default() }));
+            }
+            Command::Undo { turns, on_conflict } => {
+                let undone = inbox.attend(&stop, name, core.undo(turns, on_conflict)).await;
+                let accepted = |undo| Accepted { undone: Some(Box::new(undo)), ..Accepted::default() };
+                answer(reply, undone.map(accepted));
             }
             Command::RebuildPrompt => {
                 let rebuilt = inbox.attend(&stop, name, core.rebuild_prompt()).await;

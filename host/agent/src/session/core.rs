@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_checkpoints::{OnConflict, Turns, Undo};
 use hermes_conversation::{MessageId, Model, Part, SessionId};
 use hermes_models::Effort;
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
@@ -366,6 +367,15 @@ impl Core {
         followed?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
         Ok(())
+    }
+
+    /// Restores the files that turns changed.
+    pub(super) async fn undo(&mut self, turns: Turns, on_conflict: OnConflict) -> Result<Undo, CommandError> {
+        let Some(session) = self.session().cloned() else { return Err(nothing_said("undo")) };
+        let undone = self.front.checkpoints.undo(&self.host, &session, turns, on_conflict).await;
+        let undo = undone.map_err(|problem| CommandError::Failed { problem })?;
+        self.front.feed.publish(EventKind::FilesRestored { files: undo.restored.len() });
+        Ok(undo)
     }
 
     /// Creates a new session that continues from this one. This session does not change.

@@ -25,6 +25,7 @@ use hermes_store::{SqliteSessions, Store};
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
+use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
 use crate::command::Command;
 use crate::embedding::EmbeddingSource;
@@ -501,6 +502,7 @@ impl HostSource for Process {
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
                 sandbox: hermes_capabilities::process::SandboxRules::default(),
+                checkpoints: CheckpointSettings::off(),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

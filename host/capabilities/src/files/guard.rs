@@ -18,6 +18,8 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::changes::Changes;
+
 pub use built_in::BUILT_IN;
 pub use change::{Agreed, Change, Concern, Deed};
 pub(super) use kernel::is_kernel_interface;
@@ -34,12 +36,24 @@ pub struct Guard {
     listed: Arc<Listed>,
     seen: Arc<Seen>,
     turns: Arc<Turns>,
+    changes: Changes,
 }
 
 impl Guard {
     /// The rules with this list, for a session that has read these contents.
     pub fn new(listed: Arc<Listed>, seen: Arc<Seen>) -> Self {
-        Self { listed, seen, turns: Arc::default() }
+        Self { listed, seen, turns: Arc::default(), changes: Changes::default() }
+    }
+
+    /// The same rules, for changes that are recorded.
+    #[must_use]
+    pub fn recording(self, changes: Changes) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// Who records the changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The files that start programs or instruct agents.

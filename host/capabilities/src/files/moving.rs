@@ -53,10 +53,14 @@ impl Roots {
         };
         let meta = source.meta.as_ref().ok_or_else(|| from.not_found())?;
         from.check_departure(meta)?;
+        let recorded = self.guard.changes().begin();
         let allowed = |into: &Request<'_>, target: &Path| {
             let Judged { concerns, content } = self.judge_move((&from, &source), (into, target))?;
             let deed = || Deed::Rename { to: target.to_owned(), content };
-            self.check(&from, &source.path, concerns, agreed, deed)
+            self.check(&from, &source.path, concerns, agreed, deed)?;
+            // Before missing folders are made.
+            recorded.will_change(target);
+            Ok(())
         };
         let Place::Slot(target) = into.follow(Leaf::Itself, Way::Made, &allowed)? else {
             return Err(into.exists());
@@ -67,6 +71,7 @@ impl Roots {
         }
         into.check_creation(&target)?;
         allowed(&into, &target.path)?;
+        recorded.will_change(&source.path);
         source.parent.rename(&source.name, &target.parent, &target.name).map_err(|error| from.io("rename", error))?;
         self.guard.seen().moved(&source.path, &target.path);
         // As with writes: some file systems cannot sync a directory and persist it by themselves.

@@ -35,9 +35,13 @@ impl Roots {
         }
         let _turn = self.guard.turns().beside_others().ok_or_else(|| request.busy())?;
         let way = if version.is_some() { Way::MustExist } else { Way::Made };
+        let recorded = self.guard.changes().begin();
         let create = |request: &Request<'_>, target: &Path| {
             let concerns = self.guard.of_file(target, request.as_written());
-            self.check(request, target, concerns, agreed, || Deed::Create(content.to_vec()))
+            self.check(request, target, concerns, agreed, || Deed::Create(content.to_vec()))?;
+            // Before missing folders are made.
+            recorded.will_change(target);
+            Ok(())
         };
         let slot = match request.follow(Leaf::Followed, way, &create) {
             Ok(Place::Slot(slot)) => slot,
@@ -80,6 +84,7 @@ impl Roots {
                 self.check(&request, &slot.path, concerns, agreed, deed)?;
             }
         }
+        recorded.will_change(&slot.path);
         replace::replace(&slot.parent, &handle, &slot.name, content, mode).map_err(|e| request.io("write", e))?;
         let version = if content.len() as u64 <= MAX_HASHED {
             content_version(content)
@@ -143,6 +148,8 @@ impl Roots {
             Vec::new()
         };
         self.check(&request, &slot.path, concerns, agreed, || Deed::Remove)?;
+        let recorded = self.guard.changes().begin();
+        recorded.will_change(&slot.path);
         let removed = if meta.is_dir() {
             slot.parent.remove_dir(&slot.name)
         } else if meta.is_symlink() {

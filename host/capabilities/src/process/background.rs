@@ -16,6 +16,7 @@ use super::ring::Ring;
 use super::running::{Input, Running, begin, undone};
 use super::sandbox::Scratch;
 use super::{End, GRACE, MAX_BACKGROUND, MAX_ENDED, MAX_INPUT, Run, invalid};
+use crate::changes::RunningProgram;
 use crate::fault::{Fault, FaultKind};
 
 /// Identifies a background program of one plugin in one session.
@@ -176,6 +177,17 @@ impl Background {
     /// Starts a program. It ends after `time`, if there is one. `now` is the Unix time in milliseconds. Blocks until the program
     /// runs.
     pub fn start(&self, run: Run, time: Option<Duration>, now: u64) -> Result<ProgramId, Fault> {
+        self.start_recorded(run, time, now, None)
+    }
+
+    /// As [`Self::start`], for a program whose changes are recorded.
+    pub fn start_recorded(
+        &self,
+        run: Run,
+        time: Option<Duration>,
+        now: u64,
+        recorded: Option<Box<dyn RunningProgram>>,
+    ) -> Result<ProgramId, Fault> {
         {
             let mut table = self.table();
             let running = table.programs.values().filter(|entry| entry.program.state().end.is_none()).count();
@@ -203,7 +215,7 @@ impl Background {
             changed: Notify::new(),
         });
         tokio::spawn(feed(running.input.take(), run.input, queue, Arc::clone(&program)));
-        let watched = Watched { running, program: Arc::clone(&program) };
+        let watched = Watched { running, program: Arc::clone(&program), recorded };
         tokio::spawn(watched.watch(time, stopped));
         table.last += 1;
         let id = ProgramId(table.last);
@@ -326,6 +338,7 @@ impl Table {
 struct Watched {
     running: Running,
     program: Arc<Program>,
+    recorded: Option<Box<dyn RunningProgram>>,
 }
 
 impl Watched {
@@ -357,6 +370,9 @@ impl Watched {
         readers.iter().for_each(JoinHandle::abort);
         self.program.denied(undone(planned).await);
         self.program.ended(end);
+        if let Some(recorded) = self.recorded {
+            tokio::task::spawn_blocking(|| recorded.ended());
+        }
     }
 }
 

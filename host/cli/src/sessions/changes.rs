@@ -127,6 +127,12 @@ fn remove_results(store: &Store, setup: &Setup, console: Console) {
         let folder = setup.home.path().join("results");
         console.note(&format!("long results of deleted sessions are left in {}: {error}", folder.display()));
     }
+    let checkpoints = hermes_checkpoints::Store::in_home(setup.home.path());
+    let is_gone = |id: &str| is_gone(&SessionId(id.to_owned()));
+    if let Err(error) = hermes_checkpoints::forget_sessions(&checkpoints, &setup.checkpoints().limits, is_gone) {
+        let folder = setup.home.path().join("checkpoints");
+        console.note(&format!("saved files of deleted sessions are left in {}: {error}", folder.display()));
+    }
 }
 
 fn deleted(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitCode, Failure> {

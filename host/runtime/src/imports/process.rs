@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermes_bindings::imported;
+use hermes_capabilities::changes::RunningProgram;
 use hermes_capabilities::process::{
     self, Background, Confinement, End, Exit, GRACE, Host, Order, ProgramId, Programs, Run, ShowLine,
 };
@@ -75,18 +76,43 @@ impl Context {
             Box::new(move |line: &str| reporter.progress(beginning(line, PROGRESS))) as ShowLine
         });
         let run = self.approved(command, false).await?;
+        let recorded = self.recorded(&run).await?;
         // The program must have ended, and the plugin have its answer, before the call's own time is up.
         let left = self.call.time_left();
         let most = left.saturating_sub(margin(left) + SHUTDOWN);
         let time = wanted.map_or(most, |wanted| most.min(Duration::from_millis(wanted.into())));
-        self.call.bounded(process::run(run, time, show)).await
+        let ended = self.call.bounded(process::run(run, time, show)).await;
+        if let Some(recorded) = recorded
+            && ended.is_ok()
+        {
+            self.unhurried(move || recorded.ended()).await?;
+        }
+        ended
+    }
+
+    /// Lets the host look at the files before a program starts. The call's time does not pass meanwhile.
+    async fn recorded(&mut self, run: &Run) -> Result<Option<Box<dyn RunningProgram>>, Fault> {
+        let changes = self.programs()?.changes().clone();
+        if !changes.are_recorded() {
+            return Ok(None);
+        }
+        let run = run.clone();
+        self.unhurried(move || changes.program(&run)).await
+    }
+
+    /// Work of the host that may block, and for which the call's time does not pass.
+    async fn unhurried<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+        let work = tokio::task::spawn_blocking(work);
+        let failed = |error: tokio::task::JoinError| Fault::new(FaultKind::Failed, "io", error.to_string());
+        self.call.pausing(async { work.await.map_err(failed) }).await
     }
 
     async fn start_program(&mut self, command: wit::Command) -> Result<ProgramId, Fault> {
         let time = command.timeout_ms.map(|wanted| Duration::from_millis(wanted.into()));
         let run = self.approved(command, true).await?;
+        let recorded = self.recorded(&run).await?;
         let (background, now) = (self.background()?, self.services.clock.now());
-        self.off_thread(move || background.start(run, time, now)).await
+        self.off_thread(move || background.start_recorded(run, time, now, recorded)).await
     }
 
     /// Tells the user what the sandbox denied, and hands it over for the model.

@@ -1,0 +1,201 @@
+//! The checkpoints of a session: what its plugins change in the workspace is recorded, and can be undone.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use hermes_capabilities::changes::{ChangeRecorder, Changes, PendingChange, RunningProgram};
+use hermes_capabilities::process::Run;
+use hermes_checkpoints::{
+    Changing, Limits, OnConflict, Places, Record, Recorder, Store, Turns, Undo, UndoError, Window,
+};
+use hermes_conversation::{Draft, MessageId, SessionId, one_line_within};
+use hermes_diagnostic::Diagnose as _;
+use hermes_session_store::Session;
+
+use crate::host::Host;
+use crate::problem::Problem;
+use crate::report::NoticeSender;
+
+/// The most files that the model is told of by name, and the most bytes of each name.
+const MAX_NAMED: usize = 30;
+const MAX_NAME: usize = 200;
+
+/// The settings of checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointSettings {
+    /// Whether changes are recorded.
+    pub enabled: bool,
+    /// The limits of the store.
+    pub limits: Limits,
+}
+
+impl CheckpointSettings {
+    /// Nothing is recorded.
+    pub fn off() -> Self {
+        Self { enabled: false, limits: Limits::STANDARD }
+    }
+}
+
+/// The recorder of a session, once it has one. It outlives the plugins' instances.
+#[derive(Clone, Default)]
+pub(crate) struct Checkpoints(Arc<OnceLock<Option<Open>>>);
+
+#[derive(Clone)]
+struct Open {
+    store: Store,
+    session: String,
+    recorder: Arc<Recorder>,
+}
+
+impl Checkpoints {
+    /// The recorder for the plugins of a session.
+    pub(crate) fn open(&self, host: &Host, session: &Session, notices: &NoticeSender) -> Changes {
+        let open = self.0.get_or_init(|| {
+            let CheckpointSettings { enabled, limits } = host.settings.checkpoints;
+            if !enabled {
+                return None;
+            }
+            let store = Store::in_home(&host.home);
+            let places =
+                Places { workspace: session.workspace.clone(), hermes: host.home.clone(), user: std::env::home_dir() };
+            let notices = notices.clone();
+            let notify = Box::new(move |line| notices.notice(line));
+            let recorder = Recorder::new(store.clone(), session.id.as_str(), places, limits, notify)?;
+            Some(Open { store, session: session.id.to_string(), recorder: Arc::new(recorder) })
+        });
+        match open {
+            Some(open) => Changes::recorded_by(Arc::new(OfPlugins(Arc::clone(&open.recorder)))),
+            None => Changes::default(),
+        }
+    }
+
+    fn get(&self) -> Option<Open> {
+        self.0.get().cloned().flatten()
+    }
+
+    /// Adds to a message what the user has undone since the last one. Returns what the model knows once the message is stored.
+    pub(crate) async fn tell_undone(&self, said: &mut Draft) -> Vec<Record> {
+        let Some(open) = self.get() else { return Vec::new() };
+        let records =
+            blocking(move || hermes_checkpoints::untold(&open.store, &open.session)).await.unwrap_or_default();
+        if let Some(note) = note(&records) {
+            said.sent = Some(format!("{}\n\n{note}", said.text_sent()));
+        }
+        records
+    }
+
+    /// A message began a turn.
+    pub(crate) async fn turn_begins(&self, message: MessageId, text: &str, told: Vec<Record>) {
+        let Some(Open { store, session, recorder }) = self.get() else { return };
+        let text = text.to_owned();
+        blocking(move || {
+            hermes_checkpoints::set_told(&store, &session, told);
+            recorder.turn_begins(message.0, &text);
+        })
+        .await;
+    }
+
+    /// The turn is over.
+    pub(crate) async fn turn_ends(&self) {
+        if let Some(open) = self.get() {
+            blocking(move || open.recorder.turn_ends()).await;
+        }
+    }
+
+    /// Undoes turns, also those that were recorded before checkpoints were switched off.
+    pub(crate) async fn undo(
+        &self,
+        host: &Host,
+        session: &SessionId,
+        turns: Turns,
+        on_conflict: OnConflict,
+    ) -> Result<Undo, Problem> {
+        let (store, session, limits) =
+            (Store::in_home(&host.home), session.to_string(), host.settings.checkpoints.limits);
+        let open = self.get();
+        let undone = blocking(move || {
+            if let Some(open) = open {
+                open.recorder.settle();
+            }
+            hermes_checkpoints::undo(&store, &session, turns, on_conflict, &limits)
+        });
+        let undone = undone.await.unwrap_or(Err(UndoError::Busy));
+        undone.map_err(|error| error.diagnose().into())
+    }
+}
+
+/// Runs work that blocks. `None` if it panicked.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.inspect_err(|error| tracing::warn!(%error, "a checkpoint failed")).ok()
+}
+
+/// What the model must know of undone changes.
+fn note(records: &[Record]) -> Option<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for path in records.iter().filter_map(|record| record.undone.as_ref()).flat_map(|undone| &undone.restored) {
+        let name = one_line_within(&path.to_string(), MAX_NAME);
+        if !paths.contains(&name) {
+            paths.push(name);
+        }
+    }
+    if paths.is_empty() {
+        return None;
+    }
+    let more = match paths.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    paths.truncate(MAX_NAMED);
+    Some(format!(
+        "[Note by Hermes: the user has undone changes that you made to files. These are as they were before: {}{more}. Read a \
+         file again before you rely on what it contains.]",
+        paths.join(", ")
+    ))
+}
+
+/// Records what plugins do.
+struct OfPlugins(Arc<Recorder>);
+
+struct Change(Changing);
+struct Program(Window);
+
+impl ChangeRecorder for OfPlugins {
+    fn change(&self) -> Box<dyn PendingChange> {
+        Box::new(Change(self.0.change_begins()))
+    }
+
+    fn program(&self, run: &Run) -> Box<dyn RunningProgram> {
+        Box::new(Program(self.0.program_begins(&command(run), run.background)))
+    }
+}
+
+impl PendingChange for Change {
+    fn will_change(&self, path: &Path) {
+        self.0.will_change(path);
+    }
+}
+
+impl RunningProgram for Program {
+    fn ended(self: Box<Self>) {
+        self.0.end_meanwhile();
+    }
+}
+
+/// A program as the user knows it: the command of a shell, or the program with its arguments.
+fn command(run: &Run) -> String {
+    match run.arguments.as_slice() {
+        [flag, command] if flag == "-c" => command.clone(),
+        arguments => std::iter::once(&run.program).chain(arguments).cloned().collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_an_undo_the_model_is_told_nothing() {
+        assert_eq!(note(&[]), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! Plans an undo: what has to change at each path, and what stands against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::apply;
+use crate::error::{Cause, Conflict, UndoError};
+use crate::git::Head;
+use crate::index::{Look, present, state_of};
+use crate::path::RelPath;
+use crate::record::{Change, Record, Records};
+use crate::state::{State, Unsaved};
+use crate::store::{Limits, Store};
+use crate::tree::Tree;
+
+/// Which turns an undo takes back. Only turns that changed files count, and none twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turns {
+    /// So many, from the newest on.
+    Last(usize),
+    /// The one with this number, and all after it.
+    From(u32),
+}
+
+/// What happens to a file that changed since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnConflict {
+    /// Nothing is undone at all.
+    #[default]
+    Refuse,
+    /// It stays as it is, and the other files are restored.
+    Skip,
+    /// It is restored too. What it contains now is lost.
+    Overwrite,
+}
+
+/// What an undo does at one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Step {
+    pub(crate) path: RelPath,
+    /// What is there.
+    pub(crate) from: State,
+    /// What will be there.
+    pub(crate) to: State,
+}
+
+/// The result of an undo.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    /// The numbers of the turns, the oldest first.
+    pub turns: Vec<u32>,
+    /// What the user wrote at the beginning of the oldest one.
+    pub words: String,
+    /// The paths that are as they were before.
+    pub restored: Vec<RelPath>,
+    /// The paths that were left as they are.
+    pub skipped: Vec<Conflict>,
+    /// The paths whose content was not saved, or that could not be brought back again.
+    pub unsaved: Vec<(RelPath, Unsaved)>,
+    /// The folders that stay, because they have other files.
+    pub kept_folders: Vec<RelPath>,
+    /// The head of git before and after, if it moved.
+    pub heads: Option<(Head, Head)>,
+    /// The programs that ran: they may have done more than change files.
+    pub programs: Vec<String>,
+    /// Further programs.
+    pub more_programs: u32,
+    /// Why changes of programs are not known.
+    pub unrecorded: Vec<String>,
+    /// Files outside of the workspace that changed.
+    pub outside: Vec<PathBuf>,
+}
+
+/// All changes of a path in a row.
+pub(crate) struct Chain {
+    pub(crate) before: State,
+    pub(crate) after: State,
+    is_broken: bool,
+    is_unsure: bool,
+}
+
+/// What several turns changed, path by path.
+pub(crate) fn chains<'a>(changes: impl IntoIterator<Item = &'a Change>) -> BTreeMap<RelPath, Chain> {
+    let mut chains: BTreeMap<RelPath, Chain> = BTreeMap::new();
+    for change in changes {
+        let Change { path, before, after, unsure } = change;
+        match chains.get_mut(path) {
+            None => {
+                let (before, after) = (before.clone(), after.clone());
+                chains.insert(path.clone(), Chain { before, after, is_broken: false, is_unsure: *unsure });
+            }
+            Some(chain) => {
+                chain.is_broken |= chain.after != *before;
+                chain.is_unsure |= unsure;
+                chain.after = after.clone();
+            }
+        }
+    }
+    chains
+}
+
+/// The records of these turns, the oldest first, and the ones after them.
+pub(crate) fn chosen(records: &Records, turns: Turns) -> Result<(Vec<Record>, Vec<Record>), UndoError> {
+    let all = records.all()?;
+    let open: Vec<u32> = all.iter().filter(|record| record.is_open()).map(|record| record.number).collect();
+    let first = match turns {
+        Turns::Last(count) => open.iter().rev().take(count.max(1)).next_back().copied().ok_or(UndoError::Nothing)?,
+        Turns::From(number) if open.contains(&number) => number,
+        Turns::From(number) => return Err(UndoError::NoSuchTurn { number }),
+    };
+    let last = open.iter().filter(|number| **number >= first).count();
+    let after = all.into_iter().filter(|record| record.number >= first && record.undone.is_none());
+    let (chosen, others): (Vec<Record>, Vec<Record>) = after.partition(Record::is_open);
+    debug_assert_eq!(chosen.len(), last);
+    Ok((chosen, others))
+}
+
+/// Undoes the changes of turns. Either all files are restored, or none.
+///
+/// # Errors
+///
+/// [`UndoError`] says why nothing was undone.
+pub fn undo(
+    store: &Store,
+    session: &str,
+    turns: Turns,
+    on_conflict: OnConflict,
+    limits: &Limits,
+) -> Result<Undo, UndoError> {
+    let records = Records::of(store, session).ok_or(UndoError::Nothing)?;
+    let (chosen, others) = chosen(&records, turns)?;
+    let workspace = chosen.first().map(|record| record.workspace.clone()).ok_or(UndoError::Nothing)?;
+    let opened = |source| UndoError::Workspace { path: workspace.clone(), source };
+    // A workspace that was replaced by a link is another one.
+    if workspace.canonicalize().map_err(opened)? != workspace {
+        let source = std::io::Error::other("it is a link now");
+        return Err(UndoError::Workspace { path: workspace, source });
+    }
+    let tree = Tree::open(&workspace).map_err(opened)?;
+    let _adding = store.adding().map_err(UndoError::store(store.root()))?;
+    let mut undo = about(&chosen, &others);
+    let chains = chains(chosen.iter().flat_map(|record| &record.changes));
+    let steps = plan(store, &tree, limits, chains, on_conflict, &mut undo)?;
+    undo.kept_folders = apply::run(store, session, &tree, &undo.turns, steps, limits)?;
+    undo.restored.retain(|path| !undo.kept_folders.contains(path));
+    Ok(undo)
+}
+
+/// What the records say beside their changes.
+fn about(chosen: &[Record], others: &[Record]) -> Undo {
+    let mut undo = Undo {
+        turns: chosen.iter().map(|record| record.number).collect(),
+        words: chosen.first().map(|record| record.words.clone()).unwrap_or_default(),
+        ..Undo::default()
+    };
+    let mut all: Vec<&Record> = chosen.iter().chain(others).collect();
+    all.sort_by_key(|record| record.number);
+    let (mut programs, mut outside, mut unrecorded) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for record in all {
+        let new = record.programs.iter().filter(|program| programs.insert(*program)).cloned();
+        undo.programs.extend(new);
+        undo.more_programs += record.more_programs;
+        outside.extend(record.outside.iter().cloned());
+        unrecorded.extend(record.unrecorded.iter().cloned());
+        if let Some((before, after)) = &record.heads {
+            let first = undo.heads.take().map_or_else(|| before.clone(), |(first, _)| first);
+            undo.heads = Some((first, after.clone()));
+        }
+    }
+    undo.heads = undo.heads.filter(|(before, after)| before != after);
+    undo.outside = outside.into_iter().collect();
+    undo.unrecorded = unrecorded.into_iter().collect();
+    undo
+}
+
+fn plan(
+    store: &Store,
+    tree: &Tree,
+    limits: &Limits,
+    chains: BTreeMap<RelPath, Chain>,
+    on_conflict: OnConflict,
+    undo: &mut Undo,
+) -> Result<Vec<Step>, UndoError> {
+    let failed = |path: &RelPath| {
+        let path = path.clone();
+        move |source| UndoError::Failed { path, source }
+    };
+    let mut steps: Vec<Step> = Vec::new();
+    let mut conflicts = Vec::new();
+    for (path, chain) in chains {
+        let Chain { before: to, after, is_broken, is_unsure } = chain;
+        let now = present(tree, limits, &path).map_err(failed(&path))?;
+        if now == to {
+            continue;
+        }
+        // What the undo could not bring back again is not taken away either.
+        if let Some(why) = to.unsaved().or_else(|| now.unsaved()) {
+            undo.unsaved.push((path, why));
+            continue;
+        }
+        if to.digest().is_some_and(|digest| store.get(digest).is_none()) {
+            undo.unsaved.push((path, Unsaved::Lost));
+            continue;
+        }
+        let is_obstructed = to != State::Absent && tree.obstacle(&path).map_err(failed(&path))?.is_some();
+        let cause = match () {
+            () if is_obstructed => Some(Cause::Obstructed),
+            () if now != after => Some(Cause::ChangedSince),
+            () if is_broken => Some(Cause::ChangedBetween),
+            () if is_unsure => Some(Cause::InBackground),
+            () => None,
+        };
+        match cause {
+            Some(cause) if cause == Cause::Obstructed || on_conflict != OnConflict::Overwrite => {
+                conflicts.push(Conflict { path, cause });
+            }
+            _ => steps.push(Step { path, from: now, to }),
+        }
+    }
+    // A folder that gives way to something else must not have files of its own.
+    let leaving: BTreeSet<&RelPath> =
+        steps.iter().filter(|step| step.to == State::Absent).map(|step| &step.path).collect();
+    let mut obstructed = BTreeSet::new();
+    for step in steps.iter().filter(|step| step.from.is_folder() && step.to != State::Absent) {
+        let entries = tree.entries(&step.path).map_err(failed(&step.path))?;
+        if !entries.iter().all(|name| leaving.contains(&step.path.join(name))) {
+            obstructed.insert(step.path.clone());
+        }
+    }
+    steps.retain(|step| !obstructed.contains(&step.path));
+    conflicts.extend(obstructed.into_iter().map(|path| Conflict { path, cause: Cause::Obstructed }));
+    if !conflicts.is_empty() && on_conflict == OnConflict::Refuse {
+        return Err(UndoError::Changed { conflicts });
+    }
+    undo.skipped = conflicts;
+    undo.restored = steps.iter().map(|step| step.path.clone()).collect();
+    let look = Look { tree, store, limits, hermes: store.root() };
+    for step in &mut steps {
+        // If the undo fails, this is what is brought back.
+        let found = tree.look(&step.path).map_err(failed(&step.path))?;
+        let now = state_of(&look, &step.path, found.as_ref()).map_err(failed(&step.path))?;
+        if now != step.from {
+            let conflicts = vec![Conflict { path: step.path.clone(), cause: Cause::ChangedSince }];
+            return Err(UndoError::Changed { conflicts });
+        }
+    }
+    Ok(steps)
+}

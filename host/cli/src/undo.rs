@@ -1,0 +1,110 @@
+//! What an undo did and could not do, and diffs of files, as lines for the user.
+
+use hermes_checkpoints::{Record, Undo, UndoError};
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
+
+use crate::console::{Console, Tone};
+use crate::failure::Failure;
+use crate::text;
+
+/// The most files and commands that are named in a row.
+const NAMED: usize = 20;
+
+/// Names in one line, of which the rest is counted.
+fn named<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut shown: Vec<String> = names.take(NAMED).map(|name| text::line(&name.to_string())).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}
+
+/// What an undo restored, what it left, and what it cannot revert.
+pub(crate) fn lines(undo: &Undo) -> Vec<String> {
+    let mut lines = Vec::new();
+    let turns = text::counted(undo.turns.len() as u64, "turn");
+    let words = text::line(&undo.words);
+    match undo.restored.len() {
+        0 => lines.push(format!("no file had to be restored for {turns}, from `{words}` on")),
+        count => {
+            let files = text::counted(count as u64, "path");
+            lines.push(format!("restored {files} of {turns}, from `{words}` on: {}", named(undo.restored.iter())));
+        }
+    }
+    if !undo.skipped.is_empty() {
+        let skipped = undo.skipped.iter().map(|skipped| format!("{} ({})", skipped.path, skipped.cause.words()));
+        lines.push(format!("left as they are: {}", named(skipped)));
+    }
+    if !undo.unsaved.is_empty() {
+        let unsaved = undo.unsaved.iter().map(|(path, why)| format!("{path} ({})", why.why()));
+        lines.push(format!("not restored, because the content was not saved: {}", named(unsaved)));
+    }
+    if !undo.kept_folders.is_empty() {
+        lines.push(format!("folders that stay, because they have other files: {}", named(undo.kept_folders.iter())));
+    }
+    if let Some((before, after)) = &undo.heads {
+        let branch = |branch: &Option<String>| branch.as_deref().map_or_else(|| "no branch".to_owned(), text::line);
+        lines.push(format!(
+            "not undone: git moved from {} ({}) to {} ({}); commits stay, and git knows how to go back",
+            before.short(),
+            branch(&before.branch),
+            after.short(),
+            branch(&after.branch)
+        ));
+    }
+    if !undo.outside.is_empty() {
+        let outside = undo.outside.iter().map(|path| path.display().to_string());
+        lines.push(format!("not undone: changes outside of the workspace: {}", named(outside)));
+    }
+    for why in &undo.unrecorded {
+        lines.push(format!("not undone: what commands changed without a checkpoint: {}", text::line(why)));
+    }
+    if !undo.programs.is_empty() {
+        let more = match undo.more_programs {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        lines.push(format!(
+            "not undone: what these commands did beside changing files of the workspace: {}{more}",
+            named(undo.programs.iter().map(|program| format!("`{program}`")))
+        ));
+    }
+    lines.push("the conversation stays as it is; the model learns of this with your next message".to_owned());
+    lines
+}
+
+/// One line about a record.
+pub(crate) fn summary(record: &Record) -> String {
+    let paths: std::collections::BTreeSet<_> = record.changes.iter().map(|change| &change.path).collect();
+    let state = if record.undone.is_some() { "undone" } else { "" };
+    let paths = text::counted(paths.len() as u64, "path");
+    format!(
+        "{:>4}  {}  {paths:<10} {state:<6}  {}",
+        record.number,
+        super::sessions::local(record.started_at),
+        text::line(&record.words)
+    )
+}
+
+/// A diff in colours, without anything that could control the terminal.
+pub(crate) fn painted(diff: &str, console: Console) -> String {
+    let mut painted = String::with_capacity(diff.len());
+    for line in diff.lines() {
+        let tone = match line.as_bytes() {
+            [b'd', b'i', b'f', b'f', b' ', ..] | [b'@', b'@', ..] => Tone::Faint,
+            [b'+', ..] => Tone::Good,
+            [b'-', ..] => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        let line = text::line(line);
+        painted.push_str(&if tone == Tone::Plain { line } else { console.paint(tone, &line) });
+        painted.push('\n');
+    }
+    painted
+}
+
+/// Why there is no diff.
+pub(crate) fn failed_diff(error: &UndoError) -> Failure {
+    Diagnostic { what: "no changes can be shown".to_owned(), ..error.diagnose() }.into()
+}
