@@ -65,12 +65,18 @@ impl Shown {
         payloads
     }
 
-    /// Replaces each picture by a line of text, for a model that reads no pictures.
-    pub fn without_images(&mut self) {
-        let in_words = |parts: &mut Vec<Part>| {
+    /// Replaces each picture by a line of text, for a model that reads no pictures. False if the message is not needed any more,
+    /// because it only repeats the pictures of results, which have these lines themselves.
+    pub fn without_images(&mut self) -> bool {
+        // A message without media is sent as its text.
+        let text = &mut self.content;
+        let mut in_words = |parts: &mut Vec<Part>| {
             for part in parts.iter_mut() {
                 if matches!(part, Part::Image(_)) {
-                    *part = Part::text(part.mention().unwrap_or_default());
+                    let mention = part.mention().unwrap_or_default();
+                    let separator = if text.is_empty() { "" } else { "\n" };
+                    text.push_str(&format!("{separator}{mention}"));
+                    *part = Part::text(mention);
                 }
             }
         };
@@ -80,6 +86,7 @@ impl Shown {
             }
         }
         in_words(&mut self.parts);
+        !self.repeats_pictures || self.parts.iter().any(|part| part.media().is_some())
     }
 }
 

@@ -92,7 +92,12 @@ impl Built {
         if !message.parts.is_empty() {
             self.payloads = self.payloads.and(message.keep_payloads_for(&terms.reader()));
         }
-        fill(store, terms, &mut message).await?;
+        // A model without image input gets the names of pictures.
+        let sees_images = hermes_models::sees_images(&terms.model.provider, &terms.model.name) != Some(false);
+        if !sees_images && !message.without_images() {
+            return Ok(());
+        }
+        fill(store, &mut message).await?;
         let bytes = terms.style.render(&message);
         self.push(&message, &bytes);
         Ok(())
@@ -115,12 +120,8 @@ impl Built {
     }
 }
 
-/// Loads the bytes of pictures and files into a message before it is rendered. A model without image input gets their
-/// names.
-async fn fill(store: &dyn SessionStore, terms: &RequestSettings, message: &mut Shown) -> Result<(), StoreError> {
-    if hermes_models::sees_images(&terms.model.provider, &terms.model.name) == Some(false) {
-        message.without_images();
-    }
+/// Loads the bytes of pictures and files into a message before it is rendered.
+async fn fill(store: &dyn SessionStore, message: &mut Shown) -> Result<(), StoreError> {
     for media in message.media_mut() {
         if let Some(hash) = media.blob().map(|blob| blob.hash.clone()) {
             media.set_bytes(store.blob(&hash).await?);

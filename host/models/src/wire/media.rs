@@ -141,6 +141,34 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_reads_no_pictures_gets_their_names_in_every_format() {
+        let call = ToolCall { id: "c".into(), name: "camera".into(), arguments: "{}".into() };
+        let result = Part::ToolResult(ToolResult {
+            call_id: "c".into(),
+            tool_name: None,
+            parts: vec![Part::text("a shot"), Part::Image(gif())],
+            failed: false,
+            structured: None,
+            reminder: None,
+        });
+        let mut shown = vec![
+            of(Role::User, "like this", vec![Part::Image(gif()), Part::text("like this")]),
+            Shown { tool_calls: vec![call], ..Shown::words(Role::Assistant, "") },
+            Shown { tool_call_id: Some("c".into()), ..of(Role::Tool, "a shot", vec![result]) },
+            Shown { repeats_pictures: true, ..of(Role::User, "the images:", vec![Part::Image(gif())]) },
+        ];
+        shown.retain_mut(Shown::without_images);
+        for style in [Style::PLAIN, NATIVE] {
+            let sent = messages(style, &shown);
+            assert_eq!(sent.as_array().map(Vec::len), Some(3), "{sent}");
+            for (message, text) in [(&sent[0], "like this"), (&sent[2], "a shot")] {
+                let message = message.to_string();
+                assert!(message.contains(text) && message.contains("[image: dot.gif, image/gif]"), "{message}");
+            }
+        }
+    }
+
+    #[test]
     fn a_payload_is_sent_back_byte_for_byte_to_its_model_and_to_no_other() {
         let data = r#"{"type": "thinking","thinking":"hm","signature":"c2ln\u002b"}"#;
         let payload = ProviderPayload {

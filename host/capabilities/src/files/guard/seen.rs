@@ -35,7 +35,8 @@ impl Seen {
 
     /// The session has written the whole file.
     pub(in crate::files) fn wrote(&self, path: &Path, version: &str) {
-        Self::put(&mut self.contents(), path, Content { version: version.to_owned(), total: 0, read: 0 });
+        // A later reading of a part takes nothing away.
+        Self::put(&mut self.contents(), path, Content { version: version.to_owned(), total: 0, read: u64::MAX });
     }
 
     fn put(contents: &mut BTreeMap<PathBuf, Content>, path: &Path, content: Content) {
@@ -83,6 +84,8 @@ mod tests {
         assert!(!seen.has(file, "a") && !seen.has(file, "b"), "another version begins anew");
         seen.wrote(file, "c");
         assert!(seen.has(file, "c"));
+        seen.read(file, "c", 10, 1, 9);
+        assert!(seen.has(file, "c"), "what was written is known, whatever is read of it");
     }
 
     #[test]
