@@ -184,8 +184,16 @@ mod tests {
     }
 
     fn full() -> Inputs {
-        let tools =
-            ["write_file", "skill_manage", "memory", "search_files", "session_search", "read_file", "skill_view"];
+        let tools = [
+            "write_file",
+            "skill_manage",
+            "memory",
+            "search_files",
+            "session_search",
+            "patch",
+            "read_file",
+            "skill_view",
+        ];
         Inputs {
             tools: tools.map(String::from).to_vec(),
             skills: vec![
@@ -214,7 +222,7 @@ mod tests {
 
         # Tools
         Where a tool can find out or do what is needed, call it instead of guessing or announcing it. Calls that do not depend on each other can be made together. Go on until the task is done or needs a decision that is the user's. Never invent the result of a tool: report what it returned. When a call fails, say so, read why, and try another way.
-        `read_file`, `write_file`, `search_files` work in the workspace, with paths relative to it. Read a file before you change it.
+        `read_file`, `write_file`, `patch`, `search_files` work in the workspace, with paths relative to it. Read a file before you change it.
         `memory` lasts beyond this conversation. Save on your own, in short statements, what will matter again: who the user is, what they prefer or corrected, how their projects and machines are set up. Leave out the progress of a task and what is easily looked up. What you save stands in this prompt from the next session on.
         `session_search` finds what was said in earlier conversations: look there before you ask the user to repeat it.
         `skill_manage` keeps procedures: save one when a task was hard and may come again, and correct a skill that turned out wrong.

@@ -16,7 +16,7 @@ const TOOLS: &str = "# Tools\n\
     user's. Never invent the result of a tool: report what it returned. When a call fails, say so, read why, and try \
     another way.";
 
-const FILE_TOOLS: [&str; 3] = ["read_file", "write_file", "search_files"];
+const FILE_TOOLS: [&str; 4] = ["read_file", "write_file", "patch", "search_files"];
 
 /// Guidance for individual tools, in the order of the prompt.
 const GUIDANCE: [(&str, &str); 3] = [
