@@ -1,10 +1,11 @@
 //! The tools `read_file`, `write_file`, `patch` and `search_files`, in the folder where the session began.
 //!
 //! The host restricts every path to that folder. This plugin adapts the output to models: numbered lines in pages, answers
-//! that say how to continue, and errors that suggest an alternative.
+//! that say how to continue, pictures, and errors that suggest an alternative.
 
 mod patch;
 mod path;
+mod picture;
 mod read;
 mod search;
 mod text;
@@ -39,14 +40,13 @@ impl Tools for Files {
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
-        let answer = match invocation.name.as_str() {
+        match invocation.name.as_str() {
             "read_file" => read::run(&invocation.parse()?),
-            "write_file" => write::run(&invocation.parse()?),
-            "patch" => patch::run(&invocation.parse()?),
-            "search_files" => search::run(&invocation.parse()?),
+            "write_file" => write::run(&invocation.parse()?).map(Output::text),
+            "patch" => patch::run(&invocation.parse()?).map(Output::text),
+            "search_files" => search::run(&invocation.parse()?).map(Output::text),
             _ => Err(invocation.unknown()),
-        };
-        answer.map(Output::text)
+        }
     }
 }
 

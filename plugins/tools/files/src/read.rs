@@ -1,9 +1,11 @@
-//! `read_file`: a page of numbered lines.
+//! `read_file`: a page of numbered lines, or a picture.
 
+use hermes_plugin::tools::Output;
 use hermes_plugin::{Error, files};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::picture::{self, Format};
 use crate::{ROOT, count, number, parameters as schema, path};
 
 const LINES: u64 = 500;
@@ -21,7 +23,7 @@ const COUNTED: u64 = 64 << 20;
 
 pub(crate) fn description() -> String {
     format!(
-        "Read a text file of the workspace. Lines come as `number|text`; the numbers are not part of the file. Up to \
+        "Read a text file of the workspace, or look at a picture (PNG, JPEG, GIF, WebP). Lines come as `number|text`; the numbers are not part of the file. Up to \
          {LINES} lines unless limit says otherwise (at most {MOST_LINES}); the last line of the answer says how to read on."
     )
 }
@@ -46,7 +48,7 @@ pub(crate) struct Arguments {
     limit: Option<u64>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
+pub(crate) fn run(arguments: &Arguments) -> Result<Output, Error> {
     let (root, path) = path::locate_readable(&arguments.path)?;
     let mut page = Page::new(arguments.offset, arguments.limit);
     let mut offset = 0;
@@ -56,11 +58,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
         if version.get_or_insert_with(|| slice.version.clone()) != &slice.version {
             return Err(Error::conflict(format!("{path} changed while it was read: read it again")));
         }
+        if offset == 0
+            && let Some(format) = Format::of(&slice.content)
+        {
+            return picture::show(&path, format, slice.content, slice.total);
+        }
         page.feed(&slice.content);
         offset += slice.content.len() as u64;
         let ended = slice.content.is_empty() || offset >= slice.total;
         if ended || page.binary || (page.full && slice.total > COUNTED) {
-            return page.show(&path, slice.total, ended);
+            return page.show(&path, slice.total, ended).map(Output::text);
         }
     }
 }

@@ -95,6 +95,16 @@ impl Text {
         }
     }
 
+    /// Whether it begins with a byte order mark.
+    pub(crate) fn has_mark(&self) -> bool {
+        self.bom
+    }
+
+    /// The same file, with a byte order mark if it has one or gets one.
+    pub(crate) fn with_mark(&self, mark: bool) -> Self {
+        Self { bom: self.bom || mark, ..self.clone() }
+    }
+
     /// The same file with this content.
     pub(crate) fn with(&self, content: String) -> Self {
         Self { content, ..self.clone() }

@@ -1,10 +1,12 @@
-//! `write_file`: writes a whole file.
+//! `write_file`: writes a whole file. One that exists keeps its line ends, byte order mark and encoding.
 
 use hermes_plugin::Error;
 use hermes_plugin::files::{self, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::read::peek;
+use crate::text::{Encoding, REPLACEMENT, Text};
 use crate::{ROOT, count, parameters as schema, path};
 
 pub(crate) const DESCRIPTION: &str = "Write a file of the workspace, creating it and its folders, or replacing all that \
@@ -37,25 +39,129 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
         Err(error) if error.code == "not-found" => None,
         Err(error) => return Err(error),
     };
-    files::write(ROOT, &path, arguments.content.as_bytes(), None)?;
-    Ok(answer(&path, &arguments.content, before))
+    let known = match before.map(|_| peek(&path)) {
+        Some(Err(error)) if error.code == "conflict" => return Err(error),
+        // The host says why a file cannot be replaced that cannot be read.
+        Some(slice) => slice.ok().filter(|slice| slice.total == slice.content.len() as u64),
+        None => None,
+    };
+    let kept = match &known {
+        Some(slice) => kept(&path, &slice.content, &arguments.content)?,
+        None => Kept::nothing(&arguments.content),
+    };
+    files::write(ROOT, &path, &kept.bytes, known.as_ref().map(|slice| slice.version.as_str()))?;
+    Ok(answer(&path, &kept, before))
 }
 
-fn answer(path: &str, content: &str, before: Option<u64>) -> String {
-    let size = format!("{}, {}", count(content.len() as u64, "byte"), count(content.lines().count() as u64, "line"));
+/// A content as it is written.
+struct Kept {
+    bytes: Vec<u8>,
+    lines: u64,
+    /// What it takes over from the file that it replaces.
+    of_file: Vec<&'static str>,
+}
+
+impl Kept {
+    fn nothing(content: &str) -> Self {
+        Self { bytes: content.as_bytes().to_vec(), lines: content.lines().count() as u64, of_file: Vec::new() }
+    }
+}
+
+/// The content in the form of the file that it replaces. What the model wrote differs on purpose if it has CR LF itself.
+fn kept(path: &str, before: &[u8], content: &str) -> Result<Kept, Error> {
+    let mut kept = Kept::nothing(content);
+    // A binary file has no form that a text could keep, and an empty one has none either.
+    let Ok(file) = Text::decode(path, before) else { return Ok(kept) };
+    let all_cr_lf =
+        file.content.contains('\n') && file.content.matches('\n').count() == file.content.matches("\r\n").count();
+    let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+    let content = match all_cr_lf && content.contains('\n') && !content.contains("\r\n") {
+        true => {
+            kept.of_file.push("CR LF line ends");
+            content.replace('\n', "\r\n")
+        }
+        false => content.to_owned(),
+    };
+    if file.encoding != Encoding::Utf8 && content.contains(REPLACEMENT) {
+        return Err(Error::invalid(format!(
+            "{path} is not in UTF-8, and {REPLACEMENT} in the content stands for bytes of it that would be lost: change the file \
+             with patch, which keeps them"
+        )));
+    }
+    if file.encoding == Encoding::Latin1 && !content.is_ascii() {
+        kept.of_file.push("Latin-1 encoding");
+    }
+    let had_mark = kept.bytes.starts_with("\u{feff}".as_bytes());
+    if file.has_mark() && !had_mark {
+        kept.of_file.push("byte order mark");
+    }
+    let content = file.admit(path, &content)?;
+    kept.bytes = file.with_mark(had_mark).with(content).encode();
+    Ok(kept)
+}
+
+fn answer(path: &str, kept: &Kept, before: Option<u64>) -> String {
+    let size = format!("{}, {}", count(kept.bytes.len() as u64, "byte"), count(kept.lines, "line"));
+    let of_file = match kept.of_file.as_slice() {
+        [] => String::new(),
+        kept => format!("; kept of the file: {}", kept.join(", ")),
+    };
     match before {
         None => format!("created {path}: {size}"),
-        Some(before) => format!("overwrote {path}: {size}, in place of {}", count(before, "byte")),
+        Some(before) => format!("overwrote {path}: {size}, in place of {}{of_file}", count(before, "byte")),
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_answer_says_what_was_overwritten() {
-        assert_eq!(answer("a/b.txt", "ü\nb", None), "created a/b.txt: 4 bytes, 2 lines");
-        assert_eq!(answer("b.txt", "x", Some(9)), "overwrote b.txt: 1 byte, 1 line, in place of 9 bytes");
+        assert_eq!(answer("a/b.txt", &Kept::nothing("ü\nb"), None), "created a/b.txt: 4 bytes, 2 lines");
+        assert_eq!(
+            answer("b.txt", &Kept::nothing("x"), Some(9)),
+            "overwrote b.txt: 1 byte, 1 line, in place of 9 bytes"
+        );
+        let kept = kept("b.txt", b"\xef\xbb\xbfa\r\n", "x\ny\n").unwrap();
+        assert_eq!(
+            answer("b.txt", &kept, Some(6)),
+            "overwrote b.txt: 9 bytes, 2 lines, in place of 6 bytes; kept of the file: CR LF line ends, byte order mark"
+        );
+    }
+
+    #[test]
+    fn a_file_keeps_its_line_ends_mark_and_encoding() {
+        let cases: [(&[u8], &str, &[u8]); 14] = [
+            (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
+            (b"a\r\nb", "x", b"x"),
+            (b"a\nb\n", "x\ny", b"x\ny"),
+            // Mixed ends have no rule, and CR LF of the model is its own.
+            (b"a\r\nb\n", "x\ny\n", b"x\ny\n"),
+            (b"a\r\nb\r\n", "x\r\ny\n", b"x\r\ny\n"),
+            (b"a\nb\n", "x\r\n", b"x\r\n"),
+            (b"", "x\n", b"x\n"),
+            (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n"),
+            (b"\xef\xbb\xbfa\n", "\u{feff}x\n", b"\xef\xbb\xbfx\n"),
+            (b"a\n", "\u{feff}x\n", b"\xef\xbb\xbfx\n"),
+            (b"caf\xe9\r\n", "th\u{e9}\n", b"th\xe9\r\n"),
+            (b"caf\xe9\n", "tea\n", b"tea\n"),
+            // A mixture of encodings has none that could be kept.
+            (b"\xc3\xa9 \xe9\n", "\u{20ac}\n", b"\xe2\x82\xac\n"),
+            (b"\x7fELF\0\r\n", "x\n", b"x\n"),
+        ];
+        for (before, content, expected) in cases {
+            let kept = kept("a", before, content).unwrap();
+            assert_eq!(kept.bytes, expected, "{content:?} over {before:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_the_file_cannot_have_are_refused() {
+        for (content, words) in [("5 \u{20ac}\n", "Latin-1"), ("caf\u{fffd}\n", "patch")] {
+            let error = kept("a", b"caf\xe9\n", content).err().unwrap();
+            assert!(error.message.contains(words), "{error}");
+        }
     }
 }

@@ -1,0 +1,100 @@
+//! The bundled plugin `files`: pictures that `read_file` shows, and the form of files that `write_file` replaces.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hermes_tests::oracle::{assert_extends, assert_valid_anthropic_request, assert_valid_request};
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+/// A picture of one black pixel.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0:~\x9bU\0\0\0\nIDATx\xdac`\0\0\0\x02\0\x01\xe5'\xde\xfc\0\0\0\0IEND\xaeB`\x82";
+
+/// A model that makes one call in each turn whose message begins with `Go`.
+fn calling(name: &'static str, arguments: &Value) -> Server {
+    let arguments = arguments.clone();
+    Server::answering(move |body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let last = messages.last().map(Value::to_string).unwrap_or_default();
+        match last.contains("Go.") {
+            true => Reply::calls([Call::new("call_1", name, &arguments)]),
+            false => Reply::text("Done."),
+        }
+    })
+}
+
+#[test]
+fn read_file_shows_the_model_a_picture_and_later_requests_have_the_same_bytes() {
+    for home in [Home::with as fn(&Server) -> Home, Home::with_anthropic] {
+        let server = calling("read_file", &json!({"path": "dot.png"}));
+        let home = home(&server);
+        home.write_workspace("dot.png", PNG);
+        home.hermes(&["-z", "Go."]).run().success();
+        let request = server.last_turn();
+        match request.body["system"].is_null() {
+            true => assert_valid_request(&request.body),
+            false => assert_valid_anthropic_request(&request.body),
+        }
+        let sent = request.raw_member("messages");
+        assert!(sent.contains(&STANDARD.encode(PNG)), "{sent}");
+        assert!(sent.contains("[dot.png is a PNG picture of 1 x 1 pixels, 67 bytes."), "{sent}");
+        home.hermes(&["-z", "And now?", "--continue"]).run().success();
+        assert_extends(&request.body, &server.last_turn().body);
+    }
+}
+
+#[test]
+fn a_model_without_vision_is_told_what_the_picture_is() {
+    let server = calling("read_file", &json!({"path": "dot.png"}));
+    let home = Home::with(&server);
+    home.set("model.default", json!("deepseek-chat"));
+    home.write_workspace("dot.png", PNG);
+    home.hermes(&["-z", "Go."]).run().success();
+    let request = server.last_turn();
+    let result = request.trailing_results()[0].1.to_owned();
+    assert!(result.starts_with("[dot.png is a PNG picture of 1 x 1 pixels, 67 bytes."), "{result}");
+    assert!(
+        result.contains("unless your model takes no pictures.]") && result.contains("[image: image/png]"),
+        "{result}"
+    );
+    assert!(!request.body.to_string().contains(&STANDARD.encode(PNG)));
+}
+
+#[test]
+fn a_picture_that_a_provider_would_refuse_never_gets_into_the_conversation() {
+    let large = [PNG, &vec![0; 4 << 20]].concat();
+    for (content, words) in [(&PNG[..40], "damaged or cut off"), (&large[..], "4194371 bytes")] {
+        let server = calling("read_file", &json!({"path": "dot.png"}));
+        let home = Home::with(&server);
+        home.write_workspace("dot.png", content);
+        home.hermes(&["-z", "Go."]).run().success();
+        let request = server.last_turn();
+        let result = request.trailing_results()[0].1.to_owned();
+        assert!(result.contains("dot.png is a PNG picture") && result.contains(words), "{result}");
+        assert!(!request.body.to_string().contains("image_url"), "{}", request.body);
+    }
+}
+
+#[test]
+fn write_file_keeps_line_ends_the_byte_order_mark_and_the_encoding_of_a_file() {
+    for (before, content, after, kept) in [
+        (
+            &b"\xef\xbb\xbfone\r\ntwo\r\n"[..],
+            "three\n",
+            &b"\xef\xbb\xbfthree\r\n"[..],
+            "CR LF line ends, byte order mark",
+        ),
+        (b"caf\xe9\n", "th\u{e9}\n", b"th\xe9\n", "Latin-1 encoding"),
+    ] {
+        let server = Server::scripted([
+            Reply::calls([Call::new("call_1", "read_file", &json!({"path": "a.txt"}))]),
+            Reply::calls([Call::new("call_2", "write_file", &json!({"path": "a.txt", "content": content}))]),
+            Reply::text("Done."),
+        ]);
+        let home = Home::with(&server);
+        home.write_workspace("a.txt", before);
+        home.hermes(&["-z", "Go."]).run().success();
+        assert_eq!(std::fs::read(home.workspace().join("a.txt")).unwrap(), after);
+        let result = server.last_turn().trailing_results()[0].1.to_owned();
+        assert!(result.ends_with(&format!("; kept of the file: {kept}")), "{result}");
+    }
+}
