@@ -427,3 +427,20 @@ fn a_workspace_that_is_too_large_is_not_looked_at_for_each_program() {
     world.program(|| world.write("a", "1"));
     assert_eq!(world.records()[0].changes, []);
 }
+
+#[test]
+fn a_file_that_was_removed_and_written_again_gets_its_permissions_back() {
+    let mut world = World::new();
+    world.write("run.sh", "#!/bin/sh\n");
+    fs::set_permissions(world.path("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let changing = world.recorder.change_begins();
+    changing.will_change(&world.path("run.sh"));
+    fs::remove_file(world.path("run.sh")).unwrap();
+    drop(changing);
+    world.tool("run.sh", "#!/bin/sh\n");
+    assert_eq!(fs::metadata(world.path("run.sh")).unwrap().permissions().mode() & 0o111, 0);
+    // Killed before the next file of the same call: what was written until then is recorded.
+    world.restart();
+    assert_eq!(world.undone(), ["run.sh"]);
+    assert_eq!(fs::metadata(world.path("run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
+}
