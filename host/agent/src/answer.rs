@@ -11,6 +11,10 @@ pub(crate) struct Answer {
     pub(crate) structured: Option<String>,
     /// What the model still has to know when its view no longer shows the result.
     pub(crate) reminder: Option<String>,
+    /// More than the content, for a file that the model can read in parts.
+    pub(crate) whole: Option<String>,
+    /// Whether the content comes from strangers, such as a web page.
+    pub(crate) is_untrusted: bool,
     pub(crate) failed: bool,
     pub(crate) elapsed_ms: u64,
 }
@@ -18,12 +22,14 @@ pub(crate) struct Answer {
 impl Answer {
     /// The answer to an identical call, which does not run.
     pub(crate) fn copy(&self) -> Self {
-        let Self { content, images, structured, reminder, failed, .. } = self;
+        let Self { content, images, structured, reminder, whole, is_untrusted, failed, .. } = self;
         Self {
             content: content.clone(),
             images: images.clone(),
             structured: structured.clone(),
             reminder: reminder.clone(),
+            whole: whole.clone(),
+            is_untrusted: *is_untrusted,
             failed: *failed,
             elapsed_ms: 0,
         }

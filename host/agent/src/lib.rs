@@ -67,6 +67,7 @@ mod stop;
 mod thinking;
 mod toolbox;
 mod turn;
+mod untrusted;
 mod warming;
 
 pub use approval::Approvals;

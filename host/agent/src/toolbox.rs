@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
-use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSchema, Output, Tool, Tools};
+use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSchema, Output, Tool, Tools, WHOLE_TEXT};
 
 use crate::answer::Answer;
 use crate::approval::Gate;
@@ -23,6 +23,7 @@ use crate::screening;
 use crate::session_search::{self, SessionSearch};
 use crate::skills::{self, SkillCatalog};
 use crate::toolbox::schedule::Nature;
+use crate::untrusted;
 
 /// The most bytes of a tool's name in an error: a model can write any name.
 const SHOWN_NAME: usize = 64;
@@ -243,9 +244,11 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        let Content { text, images, structured, reminder } =
+        let Content { text, images, structured, reminder, whole } =
             result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
-        let answer = Answer { content: text, images, structured, reminder, failed, elapsed_ms };
+        let is_untrusted =
+            !failed && self.offered.get(&call.name).is_some_and(|offered| untrusted::is_of(&offered.tool));
+        let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
@@ -285,17 +288,25 @@ struct Content {
     images: Vec<Part>,
     structured: Option<String>,
     reminder: Option<String>,
+    whole: Option<String>,
 }
 
 impl Content {
     fn text(text: String) -> Self {
-        Self { text, images: Vec::new(), structured: None, reminder: None }
+        Self { text, images: Vec::new(), structured: None, reminder: None, whole: None }
     }
 
     /// Converts the images. The text names each image that cannot be sent.
     fn of(output: Output) -> Self {
         let Output { content: mut text, images, structured, extra } = output;
-        let reminder = extra.into_iter().find_map(|(key, text)| (key == REMINDER).then_some(text));
+        let (mut reminder, mut whole) = (None, None);
+        for (key, text) in extra {
+            match key.as_str() {
+                REMINDER => _ = reminder.get_or_insert(text),
+                WHOLE_TEXT => _ = whole.get_or_insert(text),
+                _ => {}
+            }
+        }
         let mut parts = Vec::new();
         let mut left = hermes_session_store::MOST_IN_A_MESSAGE;
         for image in images {
@@ -313,7 +324,7 @@ impl Content {
                 Err(why) => text.push_str(&format!("\n[an image is left out: {why}]")),
             }
         }
-        Self { text, images: parts, structured, reminder }
+        Self { text, images: parts, structured, reminder, whole }
     }
 }
 

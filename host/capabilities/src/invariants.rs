@@ -34,6 +34,12 @@ pub fn granted(grant: &str, other: &str, address: &str) {
 /// Parses the text of a grant independently of [`Site`], and checks an admitted address against it.
 fn names(grant: &str, address: &Url) {
     let (scheme, rest) = grant.split_once("://").expect("a grant has a scheme");
+    if matches!(rest, "*" | "*/") {
+        assert_eq!((scheme.to_ascii_lowercase().as_str(), address.port()), (address.scheme(), None), "{address}");
+        assert!(address.username().is_empty() && address.password().is_none(), "{address} names a user");
+        let name = matches!(address.host(), Some(url::Host::Domain(name)) if name != "localhost");
+        return assert!(name, "{address} has no name that is looked up");
+    }
     let below = rest.strip_prefix("*.");
     let named = Url::parse(&format!("{scheme}://{}", below.unwrap_or(rest))).expect("a grant is an address");
     assert!(matches!(address.scheme(), "https" | "http"), "{address}");

@@ -33,6 +33,8 @@ const REASON: usize = 300;
 const EXTRA: usize = 32;
 const EXTRA_NAME: usize = 64;
 const EXTRA_VALUE: usize = 1 << 10;
+/// The further field of a result with a text that the host keeps as a file.
+pub const WHOLE_TEXT: &str = "whole-text";
 /// The most bytes of the further fields of a result. They may describe writes of a memory provider.
 const OUTPUT_EXTRA: usize = 256 << 10;
 /// The most bytes of an engine's status.
@@ -146,7 +148,9 @@ pub(crate) fn plan(mut plan: Plan) -> Plan {
 
 /// A tool's result. Only its further fields have limits here: the host stores the content, and cuts what the model sees.
 pub(crate) fn output(mut output: Output) -> Output {
-    let size = |(name, value): &(String, String)| name.len() + value.len();
+    // The text for a file is not kept in memory, and `output` limits it.
+    let kept = |name: &str, value: &str| if name == WHOLE_TEXT { 0 } else { value.len() };
+    let size = |(name, value): &(String, String)| name.len() + kept(name, value);
     let fields = fitting(output.extra.iter().map(size), EXTRA, OUTPUT_EXTRA);
     output.extra.truncate(fields);
     output

@@ -58,6 +58,7 @@ pub use diagnosis::codes;
 pub use digest::Digest;
 pub use error::PluginsError;
 pub use expansion::expand;
+pub use flood::WHOLE_TEXT;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
     Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,

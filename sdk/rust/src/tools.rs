@@ -155,6 +155,14 @@ impl Output {
         self
     }
 
+    /// Sets a text that is more than the result, such as the page behind a summary. The host keeps it as a file, which the model
+    /// can read in parts, and names it behind the result.
+    #[must_use]
+    pub fn whole_text(mut self, text: impl Into<String>) -> Self {
+        self.extra.push(("whole-text".to_owned(), text.into()));
+        self
+    }
+
     /// For a tool of a memory provider: says what the call changed in its store, so that other providers can follow.
     #[must_use]
     pub fn memory_write(mut self, action: &str, target: &str, text: &str, previous: Option<&str>) -> Self {

@@ -94,6 +94,8 @@ async fn every_hook_is_asked_until_one_blocks_and_the_others_watch_in_order() {
         images: Vec::new(),
         structured: None,
         reminder: None,
+        whole: None,
+        is_untrusted: false,
         failed: false,
         elapsed_ms: 1,
     };
@@ -136,7 +138,16 @@ async fn a_slow_hook_is_waited_for_once_megabytes_wait_for_it() {
     let hook = Arc::new(Slow(tokio::sync::Semaphore::new(0)));
     let (dispatcher, _) = HookDispatcher::subscribe(&[Arc::clone(&hook) as Arc<dyn Hooks>]).await;
     let content = "a".repeat(1 << 20);
-    let answer = Answer { content, images: Vec::new(), structured: None, reminder: None, failed: false, elapsed_ms: 1 };
+    let answer = Answer {
+        content,
+        images: Vec::new(),
+        structured: None,
+        reminder: None,
+        whole: None,
+        is_untrusted: false,
+        failed: false,
+        elapsed_ms: 1,
+    };
     for count in 1..=5 {
         dispatcher.after_tool(&call(), "mine", &answer);
         let moment = std::time::Duration::from_millis(50);

@@ -5,9 +5,11 @@
 use std::borrow::Cow;
 
 use hermes_conversation::{Draft, Part, ToolCall, ToolResult, fence, reminder, tokens};
+use hermes_prompt::Notice;
 
 use crate::answer::Answer;
 use crate::kept_results::Kept;
+use crate::untrusted;
 
 /// The most tokens for one result, and for all results of one reply.
 pub(crate) fn result_limits(window: u32) -> (u32, u32) {
@@ -53,7 +55,8 @@ pub(crate) struct Additions {
 }
 
 /// Creates the message with the result of a call. A long result is stored in full and shortened for the model; the additions
-/// are appended to the shortened text, which names the file that has the whole text.
+/// are appended to the shortened text, which names the file that has the whole text. A notice says what the scan of untrusted
+/// text left out.
 pub(crate) fn result(
     call: &ToolCall,
     answer: &Answer,
@@ -61,7 +64,7 @@ pub(crate) fn result(
     kept: Option<&Kept>,
     additions: Additions,
     now: u64,
-) -> Draft {
+) -> (Draft, Option<Notice>) {
     let Additions { host, user } = additions;
     let logged = [Some(answer.content.as_str()).filter(|text| !text.is_empty()), user.as_deref()];
     let logged = logged.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
@@ -79,17 +82,30 @@ pub(crate) fn result(
             reminder,
         })]);
     }
+    let room = if answer.is_untrusted { budget.saturating_sub(untrusted::cost()).max(LEAST) } else { budget };
+    // What a tool gave for the file is more than the result.
+    let named = kept.filter(|_| answer.whole.is_some()).map(|kept| format!("\n[{}]", whereabouts(kept)));
     let shown = match answer.content.as_str() {
         // Some providers refuse an empty result.
         "" if answer.images.is_empty() => "(no output)".into(),
         "" => "(see the image)".into(),
-        content => cut(content, budget, kept).map_or(Cow::Borrowed(content), Cow::Owned),
+        content => cut(content, room, kept).map_or(Cow::Borrowed(content), Cow::Owned),
     };
     // Only the user speaks in this fence.
     let shown = fence::defuse_tag(&shown, fence::SAID_MEANWHILE);
+    let (mut shown, notice) = match answer.is_untrusted {
+        true => untrusted::fenced(&call.name, &shown),
+        false => (shown, None),
+    };
+    shown.extend(named);
     let sent = [Some(shown), host, user].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     draft.sent = (sent != draft.content).then_some(sent);
-    draft
+    (draft, notice)
+}
+
+/// Where the model finds the whole text.
+fn whereabouts(Kept { path, lines }: &Kept) -> String {
+    format!("The whole text is in {}, {lines} lines: read_file shows it in parts.", path.display())
 }
 
 /// A reminder that leaves room for others: at most half of the tokens of a result.
@@ -121,9 +137,7 @@ fn cut(text: &str, budget: u32, kept: Option<&Kept>) -> Option<String> {
         &text[start.map_or(text.len(), |(at, _)| at)..]
     };
     let rest = match kept {
-        Some(Kept { path, lines }) => {
-            format!("The whole text is in {}, {lines} lines: read_file shows it in parts.", path.display())
-        }
+        Some(kept) => whereabouts(kept),
         None => "The log has the whole text. Request less at a time.".to_owned(),
     };
     let mut keep = (count as u64 * u64::from(budget) / u64::from(total)) as usize;
@@ -159,10 +173,12 @@ mod tests {
             images: Vec::new(),
             structured: None,
             reminder: None,
+            whole: None,
+            is_untrusted: false,
             failed: false,
             elapsed_ms: 1,
         };
-        let draft = result(&call, &answer, Budgets::new(12_000, 2).next(), None, Additions::default(), 7);
+        let draft = result(&call, &answer, Budgets::new(12_000, 2).next(), None, Additions::default(), 7).0;
         assert_eq!(draft.content, content);
         let sent = draft.text_sent();
         assert!(tokens::of_text(sent) <= 1_800, "{}", tokens::of_text(sent));
@@ -177,13 +193,15 @@ mod tests {
             images: Vec::new(),
             structured: None,
             reminder: None,
+            whole: None,
+            is_untrusted: false,
             failed,
             elapsed_ms: 1,
         };
-        let failed = result(&call, &answer(true), 1_800, None, hinted(), 7);
+        let failed = result(&call, &answer(true), 1_800, None, hinted(), 7).0;
         let [Part::ToolResult(stored)] = failed.parts.as_slice() else { panic!("{failed:?}") };
         assert!(stored.failed);
-        let done = result(&call, &answer(false), 1_800, None, hinted(), 7);
+        let done = result(&call, &answer(false), 1_800, None, hinted(), 7).0;
         assert_eq!(done.parts, []);
         // The messages are equal except for their parts.
         assert_eq!(Draft { parts: Vec::new(), ..failed }, done);
@@ -197,10 +215,12 @@ mod tests {
             images: Vec::new(),
             structured: None,
             reminder: None,
+            whole: None,
+            is_untrusted: false,
             failed: false,
             elapsed_ms: 1,
         };
-        let draft = result(&call, &answer, 1_800, None, hinted(), 7);
+        let draft = result(&call, &answer, 1_800, None, hinted(), 7).0;
         assert_eq!((draft.content.as_str(), draft.text_sent()), ("found", "found\n\n[hint]"));
     }
 
@@ -214,10 +234,18 @@ mod tests {
         ] {
             for failed in [false, true] {
                 let content = content.to_owned();
-                let answer =
-                    Answer { content, images: Vec::new(), structured: None, reminder: None, failed, elapsed_ms: 1 };
+                let answer = Answer {
+                    content,
+                    images: Vec::new(),
+                    structured: None,
+                    reminder: None,
+                    whole: None,
+                    is_untrusted: false,
+                    failed,
+                    elapsed_ms: 1,
+                };
                 let additions = Additions { user: Some("<said-meanwhile>no".to_owned()), ..hinted() };
-                let draft = result(&call, &answer, 1_800, None, additions, 7);
+                let draft = result(&call, &answer, 1_800, None, additions, 7).0;
                 assert_eq!(draft.text_sent(), sent);
                 let logged = draft.content.strip_suffix("<said-meanwhile>no").unwrap_or_default();
                 assert_eq!(logged.trim_end(), answer.content);
@@ -238,6 +266,39 @@ mod tests {
             "{shown}"
         );
         assert!(tokens::of_text(&shown) <= 500);
+    }
+
+    #[test]
+    fn a_text_for_the_file_is_named_behind_the_fence_of_an_untrusted_result() {
+        let call = ToolCall { id: "c".to_owned(), name: "web_extract".to_owned(), arguments: "{}".to_owned() };
+        let kept = Kept { path: "/home/ada/.hermes/results/0a1b.txt".into(), lines: 21 };
+        let text = |whole: Option<&str>, content: String| {
+            let answer = Answer {
+                content,
+                images: Vec::new(),
+                structured: None,
+                reminder: None,
+                whole: whole.map(str::to_owned),
+                is_untrusted: true,
+                failed: false,
+                elapsed_ms: 1,
+            };
+            let kept = whole.map(|_| &kept);
+            let (draft, notice) = result(&call, &answer, 1_800, kept, Additions::default(), 7);
+            assert_eq!(draft.content, answer.content, "the log has what the tool said");
+            assert_eq!(notice, None);
+            draft.text_sent().to_owned()
+        };
+        let short = text(None, "A summary.".to_owned());
+        assert!(
+            short.starts_with("<untrusted-text>\n") && short.ends_with("\n\nA summary.\n</untrusted-text>"),
+            "{short}"
+        );
+        let named = text(Some("all of it"), "A summary.".to_owned());
+        let place = "[The whole text is in /home/ada/.hermes/results/0a1b.txt, 21 lines: read_file shows it in parts.]";
+        assert_eq!(named, format!("{short}\n{place}"));
+        let long = text(None, "many words and more ".repeat(2_000));
+        assert!(long.ends_with("\n</untrusted-text>") && tokens::of_text(&long) <= 1_800, "{long}");
     }
 
     #[test]
@@ -266,10 +327,12 @@ mod tests {
                 images: Vec::new(),
                 structured: None,
                 reminder: Some(reminder.to_owned()),
+                whole: None,
+                is_untrusted: false,
                 failed: false,
                 elapsed_ms: 1,
             };
-            let draft = result(&call, &answer, budget, None, Additions::default(), 7);
+            let draft = result(&call, &answer, budget, None, Additions::default(), 7).0;
             assert_eq!(draft.text_sent(), "noted");
             let [Part::ToolResult(stored)] = draft.parts.as_slice() else { panic!("{draft:?}") };
             stored.reminder.clone().unwrap_or_default()

@@ -83,13 +83,17 @@ pub(super) async fn run(
             let room = budgets.next();
             let size = tokens::of_text(&answer.content);
             budgets.spend(size.min(room));
-            let kept = match size > room {
-                true => toolbox.keep(&host.home, &log.session, call, &answer.content).await,
-                false => None,
+            let text = answer.whole.as_ref().or((size > room).then_some(&answer.content));
+            let kept = match text {
+                Some(text) => toolbox.keep(&host.home, &log.session, call, text).await,
+                None => None,
             };
             let steered = front.steering.waiting(result::result_limits(window).0);
             let additions = Additions { host: appended, user: steering::block(&steered) };
-            let result = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
+            let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
+            if let Some(notice) = notice {
+                plugins.notices.notice(notice.to_string());
+            }
             let stored = journal.append(&[result]).await?[0].id;
             front.steering.delivered(steered.len());
             let about = About { message: Some(stored), ..About::call(&call.id) };

@@ -1,4 +1,4 @@
-//! A site: a scheme, a host or all hosts below one, a port, and a path with everything below it.
+//! A site: a scheme, a host, all hosts below one or every public host, a port, and a path with everything below it.
 //!
 //! Grants and audiences of secrets are sites. Both sides of every comparison go through the URL parser of the client, so
 //! that an address has only one meaning.
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// A part of the web, such as `https://api.example.org:8443/v1/`, `https://*.example.org/`.
+/// A part of the web, such as `https://api.example.org:8443/v1/`, `https://*.example.org/`, `https://*/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     https: bool,
@@ -24,6 +24,8 @@ enum Hosts {
     One(String),
     /// All hosts below this one, without itself.
     Below(String),
+    /// Every host with a name. Not addresses in numbers and not `localhost`, so that the resolver checks each address.
+    Every,
 }
 
 /// Why a text is not a site.
@@ -47,7 +49,8 @@ pub enum SiteError {
     },
     /// The star is at a wrong place.
     #[error(
-        "`{0}` has a `*` in another place than before a domain of at least two names, as in https://*.example.org/"
+        "`{0}` has a `*` in another place than before a domain of at least two names, as in https://*.example.org/, or \
+         alone for every public host, as in https://*/"
     )]
     Star(String),
     /// The path has more than one meaning.
@@ -74,6 +77,10 @@ impl FromStr for Site {
         // In `https:evil.example/x://`, the parser would take the first name as the host.
         if !scheme.chars().all(|character| character.is_ascii_alphanumeric()) {
             return Err(address("it does not begin with https:// or http://"));
+        }
+        if rest == "*" || rest == "*/" {
+            let url = Url::parse(&format!("{scheme}://every.invalid/")).map_err(|error| address(&error.to_string()))?;
+            return Ok(Self { host: Hosts::Every, ..Self::of(&url).map_err(|why| address(&why))? });
         }
         let (below, rest) = match rest.strip_prefix("*.") {
             Some(rest) => (true, rest),
@@ -122,6 +129,7 @@ impl fmt::Display for Site {
         match &self.host {
             Hosts::One(host) => f.write_str(host)?,
             Hosts::Below(host) => write!(f, "*.{host}")?,
+            Hosts::Every => f.write_str("*")?,
         }
         if self.port != if self.https { 443 } else { 80 } {
             write!(f, ":{}", self.port)?;
@@ -188,12 +196,17 @@ impl Site {
         self.https
     }
 
-    /// The only host of the site, without brackets. None if it names all hosts below one.
+    /// The only host of the site, without brackets. None if it means several.
     pub fn host(&self) -> Option<&str> {
         match &self.host {
             Hosts::One(host) => Some(host.trim_start_matches('[').trim_end_matches(']')),
-            Hosts::Below(_) => None,
+            Hosts::Below(_) | Hosts::Every => None,
         }
+    }
+
+    /// Whether the site means every public host.
+    pub fn is_every_host(&self) -> bool {
+        self.host == Hosts::Every
     }
 }
 
@@ -203,9 +216,16 @@ impl Hosts {
             (Self::One(own), Self::One(other)) => own == other,
             (Self::Below(own), Self::One(other)) => is_subdomain(other, own),
             (Self::Below(own), Self::Below(other)) => own == other || is_subdomain(other, own),
-            (Self::One(_), Self::Below(_)) => false,
+            (Self::Every, Self::One(other)) => is_name(other),
+            (Self::Every, Self::Below(_) | Self::Every) => true,
+            (Self::One(_), Self::Below(_)) | (Self::One(_) | Self::Below(_), Self::Every) => false,
         }
     }
+}
+
+/// Whether a host in the parser's spelling is a name that a resolver looks up.
+fn is_name(host: &str) -> bool {
+    host != "localhost" && !host.starts_with('[') && host.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 fn is_subdomain(host: &str, domain: &str) -> bool {

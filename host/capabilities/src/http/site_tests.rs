@@ -19,6 +19,8 @@ fn a_site_has_one_canonical_form() {
         ("http://0x7f000001/", "http://127.0.0.1/"),
         ("http://[::0001]:8080/a", "http://[::1]:8080/a/"),
         ("https://*.example.org/", "https://*.example.org/"),
+        ("https://*", "https://*/"),
+        ("HTTP://*/", "http://*/"),
         ("https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC/"),
         ("https://example.org/a/./b/../c", "https://example.org/a/c/"),
     ] {
@@ -43,7 +45,10 @@ fn a_text_that_grants_more_than_it_says_is_not_a_site() {
         "https://example.org./",
         "https://example.org:0/",
         "https://example.org:65536/",
-        "https://*/",
+        "https://*/v1/",
+        "https://*:8443/",
+        "https://user@*/",
+        "https://**/",
         "https://*.org/",
         "https://*.127.0.0.1/",
         "https://*.localhost/",
@@ -249,4 +254,32 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn every_public_host_is_a_name_at_the_usual_port() {
+    let every = site("https://*/");
+    for (text, admitted) in [
+        ("https://example.org/", true),
+        ("https://a.b.example.org/x?y", true),
+        ("https://xn--bcher-kva.example/", true),
+        ("https://intranet/", true),
+        ("http://example.org/", false),
+        ("https://example.org:8443/", false),
+        ("https://localhost/", false),
+        ("https://1.1.1.1/", false),
+        ("https://127.1/", false),
+        ("https://0x7f000001/", false),
+        ("https://2130706433/", false),
+        ("https://[::1]/", false),
+        ("https://[2606:4700::1111]/", false),
+        ("https://user@example.org/", false),
+    ] {
+        assert_eq!(every.admits(&Url::parse(text).unwrap()), admitted, "{text}");
+    }
+    let (below, one) = (site("https://*.example.org/"), site("https://api.example.org/v1/"));
+    assert!(every.covers(&below) && every.covers(&one) && every.covers(&every));
+    assert!(!below.covers(&every) && !one.covers(&every) && !every.covers(&site("https://127.0.0.1/")));
+    assert_eq!((every.meet(&one), one.meet(&every)), (Some(one.clone()), Some(one)));
+    assert_eq!((every.meet(&site("http://*/")), every.host()), (None, None));
 }

@@ -367,6 +367,34 @@ async fn a_redirect_to_a_granted_name_with_a_private_address_is_refused() {
 
 /// The first address is in a public block, but not in use.
 #[tokio::test]
+async fn every_public_host_means_no_host_of_the_users_own_network() {
+    const EVERY: &[(&str, &[&str])] = &[("http://*/", &["GET"]), ("https://*/", &["GET"])];
+    for address in ["127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "::1", "fd00::1", "::ffff:192.168.0.1"] {
+        for url in ["http://inside.example/", "https://inside.example/"] {
+            let resolver = names(&[&["93.184.216.34", address]]);
+            let error = Http::new(rights(EVERY, &[]), resolver).send(get(url)).await.unwrap_err();
+            assert_eq!(class(error), (FaultKind::Denied, "address".to_owned()), "{url} {address}");
+        }
+    }
+    let resolver = names(&[&["93.184.216.34"]]);
+    let http = Http::new(rights(EVERY, &[]), Arc::clone(&resolver) as Arc<dyn Resolver>);
+    for url in
+        ["http://localhost/", "http://127.0.0.1/", "http://169.254.169.254/latest/", "http://[::1]/", "http://0/"]
+    {
+        assert_eq!(class(http.send(get(url)).await.unwrap_err()), (FaultKind::Denied, "grant".to_owned()), "{url}");
+    }
+    assert_eq!((http.traffic().requests, resolver.queries.lock().unwrap().len()), (0, 0));
+    // A redirect from a host that is granted by its number.
+    for target in ["http://127.0.0.1:1/", "http://169.254.169.254/", "http://localhost/"] {
+        let server = Server::new(move |_| redirect(302, target)).await;
+        let own = format!("http://127.0.0.1:{}/", server.port);
+        let http = Http::new(rights(&[EVERY, &[(own.as_str(), &["GET"])]].concat(), &[]), names(&[]));
+        let error = http.send(get(own.as_str())).await.unwrap_err();
+        assert_eq!(class(error), (FaultKind::Denied, "grant".to_owned()), "{target}");
+    }
+}
+
+#[tokio::test]
 async fn a_rebound_name_is_checked_again() {
     let server = Server::new(|_| answer(200, &[], "private")).await;
     let names = names(&[&["3ffe::1"], &["127.0.0.1"]]);

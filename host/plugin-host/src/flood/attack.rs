@@ -121,6 +121,10 @@ fn further_fields_of_a_result_are_bounded_and_its_content_is_not() {
         structured: None,
         extra: (0..100_000).map(|at| (format!("k{at}"), "v".to_owned())).collect(),
     };
-    let output = output(hostile);
+    let output = super::output(hostile);
     assert_eq!((output.extra.len(), output.content.len()), (EXTRA, 2 * MIB));
+    let field = |name: &str| (name.to_owned(), "v".repeat(2 * MIB));
+    let fields = |extra| super::output(Output { content: String::new(), images: Vec::new(), structured: None, extra });
+    assert_eq!(fields(vec![field("k")]).extra.len(), 0);
+    assert_eq!(fields(vec![field(WHOLE_TEXT), field("k")]).extra, [field(WHOLE_TEXT)]);
 }

@@ -125,7 +125,7 @@ fn a_misspelt_or_nested_permission_grants_nothing() {
         "{files: [{root: /}]}",
         "{files: [{root: workspace/.., access: write}]}",
         "{files: [{root: home, access: write}]}",
-        "{http: [{url: 'https://*/'}]}",
+        "{http: [{url: 'https://*:8443/'}]}",
         "{http: [{url: 'https://*.'}]}",
         "{http: [{url: 'file:///etc/'}]}",
         "{http: [{url: 'https://user:pass@host.example/'}]}",

@@ -34,6 +34,11 @@ pub(super) mod text {
 /// checked when it is known.
 pub(super) fn audience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     let address = Address::deserialize(deserializer)?;
+    if address.site().is_some_and(hermes_capabilities::http::Site::is_every_host) {
+        return Err(de::Error::custom(format!(
+            "a secret must not be sent to every host ({address}): name the host that it is for"
+        )));
+    }
     if address.is_protected() || address.template().is_some() {
         return Ok(address);
     }

@@ -103,7 +103,7 @@ impl Right {
                 "http",
                 "send this request",
                 "requests to an address and everything below it, with some methods (default `GET`); `*.` means all \
-                 hosts below a domain, and `${config.KEY}` a value of the plugin's configuration",
+                 hosts below a domain, `*` alone every public host, and `${config.KEY}` a value of the plugin's configuration",
                 "http: [{url: \"https://api.example.org/v1/\", methods: [GET, POST]}]",
             ),
             Self::Process => (
@@ -309,6 +309,9 @@ fn shown(address: &Address) -> String {
     let Some(site) = address.site() else {
         return format!("the address {address}, once your configuration has one and you allow it");
     };
+    if site.is_every_host() {
+        return format!("any public host, over {}", if site.is_encrypted() { "https" } else { "http, unencrypted" });
+    }
     let place = match site.host().map(|host| (host, host.parse())) {
         Some(("localhost", _)) => ", on this machine",
         Some((_, Ok(address))) if hermes_capabilities::http::is_loopback(address) => ", on this machine",

@@ -74,6 +74,13 @@ fn every_requested_permission_has_a_line() {
     );
     assert_eq!(Permissions::default().lines(), Vec::<String>::new());
     assert_eq!(permissions("llm: true").lines(), ["ask your models"]);
+    assert_eq!(
+        permissions("http: [{url: \"https://*/\"}, {url: \"http://*/\"}]").lines(),
+        [
+            "send GET requests to any public host, over https",
+            "send GET requests to any public host, over http, unencrypted"
+        ]
+    );
 }
 
 #[test]
@@ -95,7 +102,7 @@ fn an_invalid_permission_is_refused_with_a_reason_that_names_it() {
         ("http: [{url: \"https://example.org/\", methods: [get]}]", "capitals"),
         ("http: [{url: \"https://example.org/\", methods: [CONNECT]}]", "CONNECT"),
         ("http: [{url: \"https://example.org/?q=1\"}]", "a query"),
-        ("http: [{url: \"https://*/\"}]", "*"),
+        ("http: [{url: \"https://*/v1/\"}]", "*"),
         ("http: [{url: \"${base_url}/v1/\"}]", "${config.base_url}"),
         ("http: [{url: \"https://${HOME}/\"}]", "${config.base_url}"),
         ("process: [\"git status\"]", "git status"),
@@ -107,6 +114,7 @@ fn an_invalid_permission_is_refused_with_a_reason_that_names_it() {
         ("secrets: [{name: a, env: A}]", "audience"),
         ("secrets: [{name: a, env: A, audience: \"http://api.example.org/\"}]", "unencrypted"),
         ("secrets: [{name: a, env: A, audience: \"http://8.8.8.8/\"}]", "unencrypted"),
+        ("secrets: [{name: a, env: A, audience: \"https://*/\"}]", "every host"),
     ] {
         let error = serde_saphyr::from_str::<Permissions>(yaml).unwrap_err().to_string();
         assert!(error.contains(part), "{yaml} gives {error:?}");
