@@ -13,7 +13,8 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use serde_json::{Value, json};
 
-use self::sum::{Sum, dollars};
+use self::sum::Sum;
+pub(crate) use self::sum::dollars;
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
@@ -25,6 +26,8 @@ use crate::text::{self, counted, line};
 const WIDTH: usize = 16;
 /// Who asks in a conversation, beside the names of plugins.
 const CONVERSATION: &str = "(conversation)";
+/// Who asks in the conversations of subagents.
+const DELEGATED: &str = "(subagents)";
 
 /// What `hermes usage` shows.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -130,7 +133,7 @@ fn titles(store: &Store) -> Result<HashMap<SessionId, String>, Failure> {
 }
 
 fn asker(row: &UsageRow) -> &str {
-    row.plugin.as_deref().unwrap_or(CONVERSATION)
+    row.plugin.as_deref().unwrap_or(if row.delegated_by.is_some() { DELEGATED } else { CONVERSATION })
 }
 
 fn model(row: &UsageRow) -> String {
@@ -147,7 +150,7 @@ fn day(sent_at: u64) -> String {
 fn groups(rows: &[UsageRow], by: By, titles: &HashMap<SessionId, String>) -> Vec<Group> {
     let sums = match by {
         By::Day => sum::by(rows, |row| day(row.sent_at)),
-        By::Session => sum::by(rows, |row| row.session.to_string()),
+        By::Session => sum::by(rows, |row| row.delegated_by.as_ref().unwrap_or(&row.session).to_string()),
         By::Model => sum::by(rows, model),
         By::Plugin => sum::by(rows, |row| asker(row).to_owned()),
     };
@@ -255,6 +258,7 @@ mod tests {
     fn row(session: &str, plugin: Option<&str>, model: &str, input: u32, cost: Option<f64>) -> UsageRow {
         UsageRow {
             session: SessionId(session.into()),
+            delegated_by: None,
             plugin: plugin.map(str::to_owned),
             task: plugin.map(|_| "compression".to_owned()),
             sent_at: 0,
@@ -291,6 +295,24 @@ mod tests {
             (3, 4_000, 2_000, 1, 0)
         );
         assert_eq!((large.known_cost(), by_model[2].sum.known_cost()), (Some(2.0), None));
+    }
+
+    #[test]
+    fn requests_of_subagents_count_for_the_session_that_delegated() {
+        let by = Some(SessionId("a".into()));
+        let mut rows = rows();
+        rows.extend([None, Some("compressor")].map(|plugin| {
+            let row = row("child", plugin, "large", 100, Some(5.0));
+            UsageRow { delegated_by: by.clone(), ..row }
+        }));
+        let of = |by: By| {
+            let groups = groups(&rows, by, &HashMap::new()).into_iter();
+            groups.map(|group| (group.key, group.sum.cost)).collect::<Vec<_>>()
+        };
+        let named =
+            |rows: &[(&str, f64)]| rows.iter().map(|(key, cost)| ((*key).to_owned(), *cost)).collect::<Vec<_>>();
+        assert_eq!(of(By::Session), named(&[("a", 10.6), ("b", 1.5)]));
+        assert_eq!(of(By::Plugin), named(&[("compressor", 5.1), (DELEGATED, 5.0), (CONVERSATION, 2.0)]));
     }
 
     #[test]

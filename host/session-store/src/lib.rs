@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod delegation;
 mod diagnosis;
 mod error;
 mod lease;
@@ -20,6 +21,7 @@ mod store;
 pub mod title;
 mod view;
 
+pub use delegation::{Delegation, DelegationState};
 pub use diagnosis::codes;
 pub use error::{AdapterError, SessionError, StoreError};
 pub use lease::Lease;

@@ -9,9 +9,9 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage, PassageQuery,
-    Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError, StoredView,
-    ViewRecord,
+    AuxiliaryRecord, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage,
+    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError,
+    StoredView, ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -205,6 +205,13 @@ pub trait SessionStore: Send + Sync {
 
     /// Stores the consecutive failures of an engine; zero forgets them.
     async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError>;
+
+    /// Stores a task that the session's agent delegated, and returns its number. A task without a number, which is 0, gets the
+    /// next one of the session; one with a number replaces the stored task.
+    async fn put_delegation(&self, session: &SessionId, task: &Delegation) -> Result<u32, StoreError>;
+
+    /// The tasks that the session's agent delegated, by number.
+    async fn delegations(&self, session: &SessionId) -> Result<Vec<Delegation>, StoreError>;
 
     /// A note that the host keeps for itself, by name.
     async fn note(&self, name: &str) -> Result<Option<String>, StoreError>;

@@ -34,6 +34,7 @@
 mod blobs;
 mod catalog;
 mod database;
+mod delegation;
 mod deletion;
 mod diagnosis;
 mod error;
@@ -74,9 +75,9 @@ pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
-    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind,
-    Passage, Passed, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session, SessionError, SessionStore,
-    SessionSummary, StoredView, Totals, ViewRecord,
+    AuxiliaryRecord, Delegation, DelegationState, Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE,
+    NewSession, Parent, ParentKind, Passage, Passed, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session,
+    SessionError, SessionStore, SessionSummary, StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The newest schema that this program knows.
-pub const SCHEMA_VERSION: u32 = 10;
+pub const SCHEMA_VERSION: u32 = 11;
 
 /// A step; its number is the resulting schema version.
 pub(crate) struct Migration {
@@ -24,6 +24,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 8, sql: include_str!("../schema/0008.sql") },
     Migration { number: 9, sql: include_str!("../schema/0009.sql") },
     Migration { number: 10, sql: include_str!("../schema/0010.sql") },
+    Migration { number: 11, sql: include_str!("../schema/0011.sql") },
 ];
 
 /// The schema version of a database, including its write-ahead log.

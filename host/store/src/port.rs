@@ -12,9 +12,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage,
-    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore, SessionSummary,
-    StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, AuxiliaryRecord, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession,
+    Passage, PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore,
+    SessionSummary, StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 
@@ -309,6 +309,16 @@ impl SessionStore for SqliteSessions {
     async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), PortError> {
         let (session, faults) = (session.clone(), faults.clone());
         self.run(move |store| store.set_engine_faults(&session, &faults)).await
+    }
+
+    async fn put_delegation(&self, session: &SessionId, task: &Delegation) -> Result<u32, PortError> {
+        let (session, task) = (session.clone(), task.clone());
+        self.run(move |store| store.put_delegation(&session, &task)).await
+    }
+
+    async fn delegations(&self, session: &SessionId) -> Result<Vec<Delegation>, PortError> {
+        let session = session.clone();
+        self.glance(move |store| store.delegations(&session)).await
     }
 
     async fn note(&self, name: &str) -> Result<Option<String>, PortError> {

@@ -11,6 +11,8 @@ use crate::{AuxiliaryRecord, Store, StoreError};
 pub struct UsageRow {
     /// The session.
     pub session: SessionId,
+    /// The session of a person whose agent delegated to it, directly or through others; `None` if that is the session itself.
+    pub delegated_by: Option<SessionId>,
     /// The plugin that asked; `None` for a request of the conversation.
     pub plugin: Option<String>,
     /// The plugin's task.
@@ -108,7 +110,7 @@ impl Store {
                        WHERE sent_at >= ?1 AND plugin = ?2 AND task = ?3 ORDER BY sent_at";
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map(params![since.cast_signed(), plugin, task], |row| {
-                let UsageRow { session, plugin, task, sent_at, provider, model, usage, cost } = from_row(row)?;
+                let UsageRow { session, plugin, task, sent_at, provider, model, usage, cost, .. } = from_row(row)?;
                 let record = AuxiliaryRecord {
                     number: row.get::<_, i64>(11)?.cast_unsigned(),
                     plugin: plugin.unwrap_or_default(),
@@ -126,19 +128,31 @@ impl Store {
         })
     }
 
-    /// What requests used since a moment, oldest first: those of one session, or of all.
+    /// What requests used since a moment, oldest first: those of all sessions, or of one with the sessions that its agent
+    /// delegated to.
     pub fn usage(&self, since: u64, session: Option<&SessionId>) -> Result<Vec<UsageRow>, StoreError> {
         let session = session.map(SessionId::as_str);
         self.read(|connection| {
-            let sql = "SELECT session_id, NULL AS plugin, NULL AS task, sent_at, provider, coalesce(answered_by, model), \
-                       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost FROM requests \
-                       WHERE sent_at >= ?1 AND (?2 IS NULL OR session_id = ?2) \
-                       UNION ALL \
-                       SELECT session_id, plugin, task, sent_at, provider, coalesce(answered_by, model), \
-                       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost FROM auxiliary_requests \
-                       WHERE sent_at >= ?1 AND (?2 IS NULL OR session_id = ?2) ORDER BY sent_at";
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![since.cast_signed(), session], from_row)?;
+            let own = |table: &str, asked: &str| {
+                format!(
+                    "SELECT session_id, {asked}, sent_at, provider, coalesce(answered_by, model), input_tokens, \
+                     output_tokens, cache_read_tokens, cache_write_tokens, cost, nullif(root, session_id) \
+                     FROM {table} JOIN family ON family.id = session_id WHERE sent_at >= ?1"
+                )
+            };
+            // `UNION` drops rows that were found before, so a cycle in a damaged file ends.
+            let sql = format!(
+                "WITH RECURSIVE family(id, root) AS (SELECT id, id FROM sessions \
+                 WHERE CASE WHEN ?2 IS NULL THEN parent_kind IS NOT 'delegate' ELSE id = ?2 END \
+                 UNION SELECT sessions.id, root FROM sessions JOIN family ON sessions.parent_id = family.id \
+                 WHERE sessions.parent_kind = 'delegate') {} UNION ALL {} ORDER BY sent_at",
+                own("requests", "NULL AS plugin, NULL AS task"),
+                own("auxiliary_requests", "plugin, task"),
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map(params![since.cast_signed(), session], |row| {
+                Ok(UsageRow { delegated_by: row.get::<_, Option<String>>(11)?.map(SessionId), ..from_row(row)? })
+            })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
@@ -157,6 +171,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
     };
     Ok(UsageRow {
         session: SessionId(row.get(0)?),
+        delegated_by: None,
         plugin: row.get(1)?,
         task: row.get(2)?,
         sent_at: row.get::<_, i64>(3)?.cast_unsigned(),
@@ -171,8 +186,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::RequestRecord;
-    use crate::testing::{new_session, store};
+    use crate::testing::{child, new_session, store};
+    use crate::{ParentKind, RequestRecord};
 
     fn usage(input: u32) -> Option<Usage> {
         Some(Usage { input, output: 1, ..Usage::default() })
@@ -223,5 +238,31 @@ mod tests {
         assert_eq!((of("compression", 7), of("other", 0)), (Vec::new(), Vec::new()));
         store.delete(&[one], false).unwrap();
         assert_eq!(store.usage(0, None).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn delegated_requests_belong_to_the_session_of_a_person_and_count_once() {
+        let (_home, store) = store();
+        let root = store.create_session(new_session()).unwrap();
+        let task = child(&store, &root, ParentKind::Delegate, None);
+        let below = child(&store, &task, ParentKind::Delegate, None);
+        let branch = child(&store, &root, ParentKind::Branch, None);
+        for (sent_at, session) in (1..).zip([&root, &task, &below, &branch]) {
+            let request = RequestRecord { sent_at, usage: usage(10), cost: Some(0.5), ..RequestRecord::default() };
+            store.record_request(&session.id, &request).unwrap();
+        }
+        let asked = AuxiliaryRecord { plugin: "compressor".into(), sent_at: 9, ..AuxiliaryRecord::default() };
+        store.record_auxiliary(&below.id, &asked).unwrap();
+        let rows = |session| {
+            let rows = store.usage(0, session).unwrap().into_iter();
+            rows.map(|row| (row.sent_at, row.delegated_by)).collect::<Vec<_>>()
+        };
+        let by = |session: &crate::Session| Some(session.id.clone());
+        let of_root = [(1, None), (2, by(&root)), (3, by(&root)), (9, by(&root))];
+        assert_eq!(rows(Some(&root.id)), of_root);
+        assert_eq!(rows(Some(&task.id)), [(2, None), (3, by(&task)), (9, by(&task))]);
+        assert_eq!(rows(Some(&branch.id)), [(4, None)]);
+        assert_eq!(rows(None).len(), 5);
+        assert_eq!(rows(None)[..3], of_root[..3]);
     }
 }

@@ -605,7 +605,7 @@ fn messages_older_than_the_search_are_indexed() {
         .execute_batch(
             "DROP TABLE messages_fts_trigram_terms; DROP TABLE messages_fts_trigram; DROP TABLE messages_fts; \
              DROP TRIGGER messages_enter_the_search; DROP TRIGGER messages_leave_the_search; \
-             DROP TABLE engine_faults; DROP TABLE outbox; DROP TABLE message_blobs; DROP TABLE blobs; \
+             DROP TABLE delegations; DROP TABLE engine_faults; DROP TABLE outbox; DROP TABLE message_blobs; DROP TABLE blobs; \
              ALTER TABLE messages DROP COLUMN parts; ALTER TABLE messages DROP COLUMN author; \
              ALTER TABLE requests DROP COLUMN payloads_replayed; ALTER TABLE requests DROP COLUMN payloads_dropped; \
              ALTER TABLE requests DROP COLUMN answered_by; ALTER TABLE requests DROP COLUMN cache_ttl; DROP TABLE auxiliary_requests; DROP INDEX requests_by_time;",

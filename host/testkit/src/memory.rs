@@ -16,9 +16,9 @@ use hermes_conversation::{
     BlobId, Draft, Item, Message, MessageId, Model, Role, SessionId, Summary, Usage, View, ViewId,
 };
 use hermes_session_store::{
-    AuxiliaryRecord, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent, ParentKind, Passage,
-    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionError, SessionStore,
-    SessionSummary, StoreError, StoredView, Totals, ViewRecord, Words, title,
+    AuxiliaryRecord, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Parent,
+    ParentKind, Passage, PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session,
+    SessionError, SessionStore, SessionSummary, StoreError, StoredView, Totals, ViewRecord, Words, title,
 };
 
 use self::lineage::Lineage;
@@ -60,6 +60,7 @@ struct Entry {
     requests: Vec<RequestRecord>,
     auxiliary: Vec<AuxiliaryRecord>,
     faults: BTreeMap<String, EngineFaults>,
+    delegations: BTreeMap<u32, Delegation>,
 }
 
 /// A message that a session hides.
@@ -327,6 +328,7 @@ impl SessionStore for MemoryStore {
             requests: Vec::new(),
             auxiliary: Vec::new(),
             faults: BTreeMap::new(),
+            delegations: BTreeMap::new(),
         };
         if let Some(frozen) = frozen {
             entry.freeze(&frozen);
@@ -705,6 +707,21 @@ impl SessionStore for MemoryStore {
             stored.insert(faults.engine.clone(), faults.clone());
         }
         Ok(())
+    }
+
+    async fn put_delegation(&self, session: &SessionId, task: &Delegation) -> Result<u32, StoreError> {
+        let mut state = self.state();
+        let tasks = &mut state.entry_mut(session)?.delegations;
+        let number = match task.number {
+            0 => tasks.last_key_value().map_or(0, |(newest, _)| *newest) + 1,
+            number => number,
+        };
+        tasks.insert(number, Delegation { number, ..task.clone() });
+        Ok(number)
+    }
+
+    async fn delegations(&self, session: &SessionId) -> Result<Vec<Delegation>, StoreError> {
+        Ok(self.state().entry(session)?.delegations.values().cloned().collect())
     }
 
     async fn note(&self, name: &str) -> Result<Option<String>, StoreError> {

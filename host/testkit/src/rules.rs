@@ -39,6 +39,7 @@ macro_rules! session_store_rules {
             calls_about_an_unknown_session_name_it
             leases_exclude_each_other_until_they_are_dropped
             notes_and_engine_faults_are_kept_until_they_are_replaced
+            delegated_tasks_are_numbered_by_session_and_replaced
             messages_are_returned_as_they_were_appended
             an_append_is_all_or_nothing_and_ordered
             parallel_appends_lose_nothing

@@ -101,6 +101,6 @@ pub(super) fn by<K: Ord>(rows: &[UsageRow], key: impl Fn(&UsageRow) -> K) -> BTr
     sums
 }
 
-pub(super) fn dollars(amount: f64) -> String {
+pub(crate) fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
 }

@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::{Store, StoreError, blobs};
 
 /// Tables to which others refer come first.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "sessions",
     "messages",
     "blobs",
@@ -30,6 +30,7 @@ const TABLES: [&str; 15] = [
     "state_meta",
     "engine_faults",
     "outbox",
+    "delegations",
 ];
 /// If rows of these are lost, a view would leave out messages.
 const OF_VIEWS: [&str; 3] = ["views", "summaries", "view_items"];

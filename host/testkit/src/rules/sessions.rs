@@ -1,9 +1,9 @@
 //! Sessions, leases, notes.
 
-use hermes_conversation::{Draft, Model, View};
+use hermes_conversation::{Draft, MessageId, Model, SessionId, View};
 use hermes_session_store::{
-    AuxiliaryRecord, EngineFaults, Frozen, NewSession, Parent, ParentKind, PassageQuery, PromptNumber, RequestRecord,
-    SessionError, SessionStore, Words,
+    AuxiliaryRecord, Delegation, DelegationState, EngineFaults, Frozen, NewSession, Parent, ParentKind, PassageQuery,
+    PromptNumber, RequestRecord, SessionError, SessionStore, Words,
 };
 
 use super::{created, new_session, nobody, refused};
@@ -102,6 +102,40 @@ pub async fn leases_exclude_each_other_until_they_are_dropped(store: &dyn Sessio
     let _others = store.lease(&other).await.unwrap();
     drop(lease);
     let _again = store.lease(&one).await.unwrap();
+}
+
+pub async fn delegated_tasks_are_numbered_by_session_and_replaced(store: &dyn SessionStore) {
+    let (one, two) = (created(store).await.id, created(store).await.id);
+    let task = |goal: &str| Delegation {
+        number: 0,
+        child: None,
+        call: "4.1".into(),
+        goal: goal.into(),
+        background: false,
+        state: DelegationState::Waiting,
+        report: None,
+        delivered_in: None,
+        started_at: 5,
+        ended_at: None,
+    };
+    for (session, goal, number) in [(&one, "a", 1), (&one, "b", 2), (&two, "c", 1)] {
+        assert_eq!(store.put_delegation(session, &task(goal)).await.unwrap(), number);
+    }
+    let done = Delegation {
+        number: 1,
+        child: Some(two.clone()),
+        background: true,
+        state: DelegationState::OutOfBudget,
+        report: Some("counted".into()),
+        delivered_in: Some(MessageId(9)),
+        ended_at: Some(6),
+        ..task("a")
+    };
+    assert_eq!(store.put_delegation(&one, &done).await.unwrap(), 1);
+    assert_eq!(store.delegations(&one).await.unwrap(), [done, Delegation { number: 2, ..task("b") }]);
+    assert_eq!(store.delegations(&two).await.unwrap(), [Delegation { number: 1, ..task("c") }]);
+    let unknown = SessionId("nobody".into());
+    assert!(store.delegations(&unknown).await.is_err() && store.put_delegation(&unknown, &task("d")).await.is_err());
 }
 
 pub async fn notes_and_engine_faults_are_kept_until_they_are_replaced(store: &dyn SessionStore) {

@@ -1,0 +1,102 @@
+//! Tasks that a session's agent delegated, each to a session of its own.
+
+use hermes_conversation::{MessageId, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// What became of a delegated task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DelegationState {
+    /// Other tasks run first.
+    Waiting,
+    /// Its session works.
+    Running,
+    /// Its session gave an answer.
+    Done,
+    /// Its session made all requests that it may make, and gave a summary.
+    OutOfBudget,
+    /// The user stopped it.
+    Stopped,
+    /// It took longer than it may.
+    TimedOut,
+    /// An error ended it.
+    Failed,
+    /// Hermes ended while it ran.
+    Interrupted,
+}
+
+impl DelegationState {
+    const ALL: [Self; 8] = [
+        Self::Waiting,
+        Self::Running,
+        Self::Done,
+        Self::OutOfBudget,
+        Self::Stopped,
+        Self::TimedOut,
+        Self::Failed,
+        Self::Interrupted,
+    ];
+
+    /// The name under which a store keeps it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::OutOfBudget => "out-of-budget",
+            Self::Stopped => "stopped",
+            Self::TimedOut => "timed-out",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The state with this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether the task is over.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+/// A task that a session's agent delegated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Delegation {
+    /// Counts the tasks of the session, from 1; 0 for a task that is not stored.
+    pub number: u32,
+    /// The session that works on the task, once it has begun.
+    pub child: Option<SessionId>,
+    /// The tool call: the message with the call, a dot, and the position of the call in it.
+    pub call: String,
+    /// What is to be done.
+    pub goal: String,
+    /// Whether the parent does not wait for the result.
+    pub background: bool,
+    /// What became of it.
+    pub state: DelegationState,
+    /// What the parent's model gets of a task in the background.
+    pub report: Option<String>,
+    /// The message of the parent that has the report; `None` while the report waits.
+    pub delivered_in: Option<MessageId>,
+    /// Unix time in milliseconds.
+    pub started_at: u64,
+    /// Unix time in milliseconds; `None` while the task runs.
+    pub ended_at: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_back_from_its_name() {
+        for state in DelegationState::ALL {
+            assert_eq!(DelegationState::parse(state.as_str()), Some(state));
+            assert_eq!(serde_json::to_value(state).ok(), Some(state.as_str().into()));
+        }
+        assert_eq!(DelegationState::parse("lost"), None);
+    }
+}
