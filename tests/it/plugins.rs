@@ -18,6 +18,8 @@ mod mem0;
 mod memory;
 mod memory_services;
 mod models;
+#[cfg(target_os = "linux")]
+mod modes;
 mod native;
 mod outbox;
 mod reload;

@@ -6,6 +6,7 @@ use hermes_diagnostic::Diagnostic;
 use hermes_models::Effort;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Mode;
 use crate::approval::question::Decision;
 use crate::codes;
 use crate::id::QuestionId;
@@ -84,6 +85,14 @@ pub enum Command {
         question: QuestionId,
         /// The answer.
         decision: Decision,
+        /// With a refusal: what the model should do instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instead: Option<String>,
+    },
+    /// Switches what the user is asked about, also during a turn. It holds from the next call on.
+    ChooseMode {
+        /// The mode.
+        mode: Mode,
     },
     /// Rebuilds the system prompt from its current inputs.
     RebuildPrompt,
@@ -107,6 +116,7 @@ impl Command {
             Self::Branch { .. } => "branch",
             Self::Answer { .. } => "answer",
             Self::Decide { .. } => "decide",
+            Self::ChooseMode { .. } => "choose-mode",
             Self::RebuildPrompt => "rebuild-prompt",
             Self::Close => "close",
         }

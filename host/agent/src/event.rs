@@ -8,6 +8,7 @@ use hermes_diagnostic::Fix;
 use hermes_models::Effort;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Mode;
 use crate::compaction::outcome::{Compression, Outlook};
 use crate::id::{CallId, Position, QuestionId, TurnNumber};
 use crate::problem::Problem;
@@ -162,6 +163,11 @@ pub enum EventKind {
         /// The context engine.
         engine: String,
     },
+    /// The user switched what Hermes asks about.
+    ModeChosen {
+        /// The mode.
+        mode: Mode,
+    },
     /// The user's message in [`Event::message`] and all messages after it were removed.
     Rewound {
         /// The number of removed messages.
@@ -252,6 +258,10 @@ pub enum CompressionEnd {
     },
 }
 
+fn is_default(mode: &Mode) -> bool {
+    *mode == Mode::default()
+}
+
 /// The numbers of a status line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -266,6 +276,9 @@ pub struct Status {
     /// How much the model should think, if that is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// What the user is asked about.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: Mode,
     /// Messages in the conversation.
     pub messages: usize,
 }

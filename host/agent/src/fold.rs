@@ -16,6 +16,11 @@ impl Snapshot {
                 self.model = Some(model.clone());
                 self.engine = Some(engine.clone());
             }
+            EventKind::ModeChosen { mode } => {
+                if let Some(status) = &mut self.status {
+                    status.mode = *mode;
+                }
+            }
             EventKind::TurnStarted => {
                 self.turn = event.turn;
                 self.clear_reply();

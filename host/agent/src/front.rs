@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use hermes_capabilities::files::Seen;
 
-use crate::approval::SessionRights;
+use crate::approval::{SessionMode, SessionRights};
 use crate::checkpoints::Checkpoints;
 use crate::feed::{Feed, FeedLimits};
 use crate::questions::Questions;
 use crate::steering::Steering;
 
-/// The events, the open questions, the waiting messages, the granted rights, the contents that were read, and the recorder of changes. They stay while an idle session drops its plugin instances.
+/// The events, the open questions, the waiting messages, the granted rights, the contents that were read, the recorder of changes and the mode. They stay while an idle session drops its plugin instances.
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) feed: Feed,
@@ -19,10 +19,11 @@ pub(crate) struct Front {
     pub(crate) rights: SessionRights,
     pub(crate) seen: Arc<Seen>,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) mode: SessionMode,
 }
 
 impl Front {
-    pub(crate) fn new(limits: FeedLimits) -> Self {
+    pub(crate) fn new(limits: FeedLimits, mode: SessionMode) -> Self {
         let feed = Feed::new(limits);
         Self {
             questions: Questions::new(feed.clone()),
@@ -31,6 +32,14 @@ impl Front {
             rights: SessionRights::default(),
             seen: Arc::default(),
             checkpoints: Checkpoints::default(),
+            mode,
+        }
+    }
+
+    /// Says why the mode does less than its name says.
+    pub(crate) fn tell_shortfall(&self) {
+        if let Some(why) = self.mode.shortfall() {
+            self.feed.notice(why);
         }
     }
 }

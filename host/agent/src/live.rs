@@ -127,6 +127,7 @@ impl Live {
             prompt_tokens: self.next_request(),
             context_length: host.chain.window(),
             effort: host.effort,
+            mode: self.front.mode.get(),
             messages: self.log.journal.conversation().messages().len(),
         }
     }

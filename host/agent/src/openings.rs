@@ -6,6 +6,7 @@ use hermes_conversation::SessionId;
 use hermes_diagnostic::Notice;
 use hermes_session_store::{Session, Totals};
 
+use crate::approval::SessionMode;
 use crate::error::AgentError;
 use crate::feed::FeedLimits;
 use crate::freezing;
@@ -41,7 +42,7 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
         }
         None => (unsaved(host, workspace), Journal::empty(&host.store).history()),
     };
-    let front = Front::new(FeedLimits::SHARED);
+    let front = Front::new(FeedLimits::SHARED, SessionMode::new(&host.approvals, host.settings.sandbox.mode));
     let mut events = front.feed.subscribe(None);
     let plugins = RunningPlugins::start(host, &session, is_new, history, &front).await?;
     let stored = session.frozen.as_ref().map(Opening::restore);

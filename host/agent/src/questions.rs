@@ -37,7 +37,7 @@ struct State {
 
 /// An open question with the channel for its answer.
 enum Open {
-    Approval(oneshot::Sender<Decision>),
+    Approval(oneshot::Sender<(Decision, Option<String>)>),
     Text {
         /// The only valid answers; if empty, any text is valid.
         valid: Vec<String>,
@@ -83,8 +83,8 @@ impl Questions {
         matches!(tokio::time::timeout(ATTENDANCE_TIMEOUT, attended).await, Ok(Ok(_)))
     }
 
-    /// Asks for an approval; `None` if no front end can answer. Dropping the future withdraws the question.
-    pub(crate) async fn approval(&self, question: Question) -> Option<Decision> {
+    /// Asks for an approval; `None` if no front end can answer. A refusal may say what to do instead. Dropping the future withdraws the question.
+    pub(crate) async fn approval(&self, question: Question) -> Option<(Decision, Option<String>)> {
         if !self.is_attended().await {
             return None;
         }
@@ -92,7 +92,7 @@ impl Questions {
         let query = Query::Approval { question: Box::new(question) };
         let _asked = self.ask(query, Open::Approval(answer));
         // A question that is dropped without an answer counts as a refusal.
-        Some(answered.await.unwrap_or(Decision::Deny))
+        Some(answered.await.unwrap_or((Decision::Deny, None)))
     }
 
     /// Asks a text question; `None` if no front end can answer. If it is open, any text is an answer beside the choices.
@@ -118,11 +118,16 @@ impl Questions {
         AskedQuestion { questions: self, question }
     }
 
-    pub(crate) fn decide(&self, question: QuestionId, decision: Decision) -> Result<(), CommandError> {
+    pub(crate) fn decide(
+        &self,
+        question: QuestionId,
+        decision: Decision,
+        instead: Option<String>,
+    ) -> Result<(), CommandError> {
         let open = self.take(question, |open| matches!(open, Open::Approval(_)))?;
         if let Open::Approval(answer) = open {
             // The caller may have ended at this moment; the command still succeeds.
-            let _ = answer.send(decision);
+            let _ = answer.send((decision, instead));
         }
         Ok(())
     }
@@ -225,7 +230,7 @@ mod tests {
         let question = feed.snapshot().questions[0].question;
         let wrong = Err(CommandError::WrongAnswer { question });
         assert_eq!(questions.answer(question, "other".into()), wrong);
-        assert_eq!(questions.decide(question, Decision::Once), wrong);
+        assert_eq!(questions.decide(question, Decision::Once, None), wrong);
         assert_eq!(questions.answer(question, "that".into()), Ok(()));
         assert_eq!(asked.await.unwrap().as_deref(), Some("that"));
         assert_eq!(questions.answer(question, "this".into()), Err(CommandError::AlreadyAnswered { question }));

@@ -10,10 +10,11 @@ use std::time::Instant;
 
 use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
+use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSchema, Output, Tool, Tools, WHOLE_TEXT};
 
 use crate::answer::Answer;
-use crate::approval::Gate;
+use crate::approval::{Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::hook_dispatcher::HookDispatcher;
@@ -268,15 +269,24 @@ impl Toolbox {
         }
         let objections = self.dispatcher.before_tool(call, self.owner(call)).await?;
         let plugin = offered.map(|offered| offered.plugin.name());
-        let dangerous = offered.is_some_and(|offered| offered.tool.effect == Effect::Dangerous);
-        self.gate.tool(plugin, call, dangerous, objections).await.map_err(|refused| refused.text)?;
+        // The host's own tools only read.
+        let effect = offered.map_or(Effect::Reads, |offered| offered.tool.effect);
+        match self.gate.tool(plugin, call, effect, objections).await {
+            Ok(()) => {}
+            Err(refused) if refused.by == Refusal::Plan => return Ok(Content::text(refused.text)),
+            Err(refused) => return Err(refused.text),
+        }
         let Some(offered) = offered else {
             return self.own.call(&self.gate, &call.name, &call.arguments).await.map(Content::text);
         };
         // What the tool asked for, such as more time.
         let extra = offered.tool.extra.clone();
         let invocation = Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra };
-        let output = offered.plugin.call(invocation).await.map_err(|error| model_message(&error))?;
+        let output = match offered.plugin.call(invocation).await.map_err(|error| model_message(&error)) {
+            Ok(output) => output,
+            Err(text) if is_of_plan(&text) => return Ok(Content::text(text)),
+            Err(text) => return Err(text),
+        };
         self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))
     }

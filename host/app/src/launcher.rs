@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hermes_agent::approval::Mode;
 use hermes_agent::{
     Approvals, Begin, Choice, Host, HostSource, ModelChain, ModelRests, Problem, SessionHandle, SessionRules, Settings,
 };
@@ -117,8 +118,8 @@ impl Launcher {
             reporter.warning(&line);
         }
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
-        let approvals =
-            Approvals { rules: setup.approval_rules()?, listed: Arc::new(setup.listed_files()?), can_ask: false };
+        let (rules, listed) = (setup.approval_rules()?, Arc::new(setup.listed_files()?));
+        let approvals = Approvals { rules, listed, can_ask: false, mode: setup.mode() };
         setup.check_rules(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.
         if is_offline_unasked {
@@ -152,6 +153,13 @@ impl Launcher {
     #[must_use]
     pub fn asking(mut self, can_ask: bool) -> Self {
         self.approvals.can_ask = can_ask;
+        self
+    }
+
+    /// Sessions begin in this mode, if one is given, instead of the configured one.
+    #[must_use]
+    pub fn in_mode(mut self, mode: Option<Mode>) -> Self {
+        self.approvals.mode = mode.unwrap_or(self.approvals.mode);
         self
     }
 

@@ -4,13 +4,14 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::approval::{ApprovalRules, Listed, RuleLists, UnknownRule};
+use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, CheckpointSettings, Clock, PromptSettings, SearchSettings, ServedModel, Settings,
     TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
+use hermes_config::ApprovalMode;
 use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
@@ -284,9 +285,20 @@ impl Setup {
     /// When an entry below `approvals` is not a rule.
     pub fn approval_rules(&self) -> Result<ApprovalRules, AppError> {
         let approvals = &self.config.settings().approvals;
-        let lists = RuleLists { allow: &approvals.allow, ask: &approvals.ask, deny: &approvals.deny };
+        let lists =
+            RuleLists { allow: &approvals.allow, reads: &approvals.reads, ask: &approvals.ask, deny: &approvals.deny };
         let rules = ApprovalRules::parse(lists);
         rules.map_err(|source| AppError::Rule { file: self.config.file().to_owned(), source })
+    }
+
+    /// The mode in which sessions begin.
+    pub(crate) fn mode(&self) -> Mode {
+        match self.config.settings().approvals.mode {
+            ApprovalMode::Ask => Mode::Ask,
+            ApprovalMode::AcceptEdits => Mode::AcceptEdits,
+            ApprovalMode::Plan => Mode::Plan,
+            ApprovalMode::Auto => Mode::Auto,
+        }
     }
 
     /// Checks that the rules name plugins and programs that exist, whether they are enabled or not. A session checks the tools, which
@@ -297,7 +309,7 @@ impl Setup {
     /// When an entry is about nothing.
     pub fn check_rules(&self, rules: &ApprovalRules, listed: &Listed) -> Result<(), AppError> {
         const HOST: &str = "hermes";
-        const UNREAD: &str = "unread";
+        const FURTHER: [&str; 2] = ["unread", "edit"];
         if rules.all().next().is_none() {
             return Ok(());
         }
@@ -334,8 +346,8 @@ impl Setup {
                         (!exists).then(|| UnknownRule::new(&rule, known))
                     }
                     Some(("files", pattern)) => {
-                        let exists = listed.patterns().chain([UNREAD]).any(|known| known == pattern);
-                        let known = listed.patterns().chain([UNREAD]).map(|known| of(format!("files:{known}")));
+                        let exists = listed.patterns().chain(FURTHER).any(|known| known == pattern);
+                        let known = listed.patterns().chain(FURTHER).map(|known| of(format!("files:{known}")));
                         (!exists).then(|| UnknownRule::new(&rule, known))
                     }
                     _ => None,

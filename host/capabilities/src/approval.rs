@@ -17,6 +17,8 @@ pub enum Refusal {
     Configuration,
     /// There was no user to ask.
     Unattended,
+    /// The user lets the model only read.
+    Plan,
 }
 
 impl Refusal {
@@ -24,7 +26,7 @@ impl Refusal {
     pub fn code(self) -> &'static str {
         match self {
             Self::User => "refused",
-            Self::Configuration => "forbidden",
+            Self::Configuration | Self::Plan => "forbidden",
             Self::Unattended => "unattended",
         }
     }

@@ -27,7 +27,7 @@ use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
 
 pub use error::FilesError;
 pub(crate) use guard::is_git;
-pub use guard::{Agreed, BUILT_IN, Change, Concern, Deed, Guard, Listed, ListedFile, PatternError, Seen};
+pub use guard::{Agreed, BUILT_IN, Change, Concern, Deed, EveryChange, Guard, Listed, ListedFile, PatternError, Seen};
 pub use search::{Findings, Found, MAX_FOUND, Pattern};
 use walk::{Leaf, Place, Request, Way};
 

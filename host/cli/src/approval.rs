@@ -22,6 +22,8 @@ use self::pager::Size;
 use self::wording::Extent;
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
+#[cfg(unix)]
+use crate::typed::Typed;
 
 /// Asks the user at the terminal.
 pub(crate) struct AtTerminal {
@@ -48,39 +50,65 @@ impl AtTerminal {
     /// Shows the question and waits for a key. A yes counts only after the user was shown all of it. Dropping the future
     /// withdraws the question.
     #[cfg(unix)]
-    pub(crate) async fn ask(&self, question: &Question) -> Decision {
-        let Ok(mut keys) = Keys::open() else { return Decision::Deny };
+    pub(crate) async fn ask(&self, question: &Question) -> (Decision, Option<String>) {
+        let Ok(mut keys) = Keys::open() else { return (Decision::Deny, None) };
         let brief = wording::lines(question, Extent::Brief);
         let whole = wording::lines(question, Extent::Whole);
+        let columns = Size::of_terminal(self.console.screen).columns;
+        let (is_cut, has_pattern) = (brief != whole, wording::pattern(question).is_some());
+        let (brief, whole) = (wording::wrapped(&brief, columns), wording::wrapped(&whole, columns));
         let asked = Asked {
-            is_cut: brief != whole,
+            is_cut,
             brief: &brief,
             pages: &whole,
-            prompt: wording::KEYS,
+            prompt: if has_pattern { wording::KEYS_WITH_PATTERN } else { wording::KEYS },
             prompt_to_view: wording::KEYS_TO_VIEW,
-            answers: b"osa",
-            no: b'd',
+            answers: if has_pattern { b"osap" } else { b"osa" },
+            no: b"dn",
             optional_view: false,
         };
         let token = self.stop.token();
         let withdrawn = Withdrawn(Some(self));
-        let decision = tokio::select! {
+        let choice = tokio::select! {
             biased;
-            () = token.cancelled() => Decision::Deny,
-            choice = self.answer(&mut keys, &asked) => match choice {
-                Some(Choice::Letter(b'o')) => Decision::Once,
-                Some(Choice::Letter(b's')) => Decision::Session,
-                Some(Choice::Letter(b'a')) => Decision::Always,
-                Some(_) => Decision::Deny,
-                None => {
-                    self.stop.trigger();
-                    Decision::Deny
-                }
-            },
+            () = token.cancelled() => Some(Choice::Left),
+            choice = self.answer(&mut keys, &asked) => choice,
+        };
+        let decision = match choice {
+            Some(Choice::Letter(b'o')) => Decision::Once,
+            Some(Choice::Letter(b's')) => Decision::Session,
+            Some(Choice::Letter(b'a')) => Decision::Always,
+            Some(Choice::Letter(b'p')) => Decision::Pattern,
+            Some(_) => Decision::Deny,
+            None => {
+                self.stop.trigger();
+                Decision::Deny
+            }
+        };
+        // The terminal reads a whole line again.
+        drop(keys);
+        let instead = match choice {
+            Some(Choice::Letter(b'n')) => self.instead().await,
+            _ => None,
         };
         withdrawn.disarm();
-        self.write(&format!("{}\n", self.console.paint(Tone::Faint, wording::decided(decision))));
-        decision
+        let decided = if instead.is_some() { wording::INSTEAD_SENT } else { wording::decided(decision) };
+        self.write(&format!("{}\n", self.console.paint(Tone::Faint, decided)));
+        (decision, instead)
+    }
+
+    /// Reads what the model should do instead; `None` if the user says nothing.
+    #[cfg(unix)]
+    async fn instead(&self) -> Option<String> {
+        self.write(&format!("\n{}", wording::INSTEAD));
+        let (token, mut lines) = (self.stop.token(), Typed::open());
+        let line = tokio::select! {
+            biased;
+            () = token.cancelled() => return None,
+            line = lines.next() => line,
+        };
+        let line = line.trim();
+        (!line.is_empty()).then(|| line.to_owned())
     }
 
     /// Asks a question whose answers are letters; `no` is the one that accepts nothing. `v` shows the text, page by page. `None`
@@ -103,7 +131,7 @@ impl AtTerminal {
             prompt,
             prompt_to_view: &prompt_to_view,
             answers,
-            no,
+            no: &[no],
             optional_view: !text.is_empty(),
         };
         let chosen = self.answer(&mut keys, &asked).await;
@@ -135,7 +163,7 @@ impl AtTerminal {
                     match keys.next().await {
                         Key::Stop => return None,
                         Key::Enter | Key::Leave => return Some(Choice::Left),
-                        Key::Letter(letter) if letter == asked.no => return Some(Choice::Letter(letter)),
+                        Key::Letter(letter) if asked.no.contains(&letter) => return Some(Choice::Letter(letter)),
                         Key::Letter(b'v') if is_hidden || asked.optional_view => break None,
                         Key::Letter(letter) if asked.answers.contains(&letter) => break Some(letter),
                         Key::Letter(_) => {}
@@ -197,8 +225,8 @@ impl AtTerminal {
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn ask(&self, _: &Question) -> Decision {
-        Decision::Deny
+    pub(crate) async fn ask(&self, _: &Question) -> (Decision, Option<String>) {
+        (Decision::Deny, None)
     }
 
     #[cfg(not(unix))]
@@ -220,8 +248,8 @@ struct Asked<'a> {
     prompt_to_view: &'a str,
     /// The letters that count only after everything was shown.
     answers: &'a [u8],
-    /// The letter that always counts.
-    no: u8,
+    /// The letters that always count.
+    no: &'a [u8],
     /// Whether the pages contain more than the question, which need not be viewed.
     optional_view: bool,
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgGroup, Args, CommandFactory as _, Parser, Subcommand};
+use hermes_agent::approval::Mode;
 use hermes_config::most_similar;
 
 use crate::failure::{Failure, Kind};
@@ -79,6 +80,10 @@ pub(crate) struct SessionArguments {
     /// Use these parts of a session that was imported from a file [default: ask on a terminal, else `none`]
     #[arg(long, value_name = "PARTS", requires = "resume")]
     pub(crate) imported: Option<Parts>,
+
+    /// Begin in this mode: ask, accept-edits, plan (only read) or auto (ask only about what the sandbox does not cover)
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
 
     #[command(flatten)]
     pub(crate) model: ModelArguments,
@@ -478,6 +483,7 @@ impl SessionArguments {
             continue_newest,
             branch: self.branch || before.branch,
             imported: self.imported.or(before.imported),
+            mode: self.mode.or(before.mode),
             model: self.model.or(before.model),
         }
     }
@@ -519,13 +525,14 @@ impl Arguments {
             let text = if text == "-" { "" } else { " and its text" };
             return refused("-z", format!("remove `-z`{text}; to send a message, leave the command out"));
         }
-        let SessionArguments { resume, continue_newest, branch, imported, model } = &self.session;
+        let SessionArguments { resume, continue_newest, branch, imported, mode, model } = &self.session;
         if !matches!(command, Command::Chat { .. } | Command::Message(_)) {
             let sessions = [
                 ("--resume", resume.is_some()),
                 ("--continue", *continue_newest),
                 ("--branch", *branch),
                 ("--imported", imported.is_some()),
+                ("--mode", mode.is_some()),
             ];
             let takes_model = matches!(command, Command::Doctor { .. } | Command::Prompt(_));
             let models = if takes_model { Vec::new() } else { model.given() };

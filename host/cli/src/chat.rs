@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use hermes_agent::approval::Mode;
 use hermes_agent::{
-    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionRules, TurnEnd,
+    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionHandle, SessionRules,
+    TurnEnd,
 };
 use hermes_checkpoints::{OnConflict, Turns};
 use hermes_conversation::{Message, Role};
@@ -53,7 +55,9 @@ pub(crate) async fn run(
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
     let while_busy = setup.config.settings().input.while_busy;
     let person = approval::at_terminal(console, ctrl_c.switch());
-    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?.asking(person.is_some());
+    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?
+        .asking(person.is_some())
+        .in_mode(session.mode);
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
@@ -88,6 +92,11 @@ pub(crate) async fn run(
                 if let Next::Leave = chat.handle(&text).await {
                     break;
                 }
+            }
+            Input::NextMode(begun) => {
+                chat.front.begin_line(begun);
+                let mode = chat.mode_now().await.next();
+                chat.choose_mode(mode).await;
             }
             Input::Interrupted if interrupted => break,
             Input::Interrupted => {
@@ -155,8 +164,9 @@ impl Chat {
         // With piped input there are no keys to handle; Ctrl-C ends the process as usual.
         let _during = lines.is_terminal().then(|| self.ctrl_c.is_a_key());
         let begun = self.front.take_begun();
+        let prompt = format!("{}> ", status::mode(self.mode_now().await).unwrap_or_default());
         let read = tokio::task::spawn_blocking(move || {
-            let input = lines.read(&begun);
+            let input = lines.read(&prompt, &begun);
             (lines, input)
         });
         let failed = |why: String| {
@@ -206,6 +216,11 @@ impl Chat {
             Some(Slash::Model(Some(model))) => self.switch(Command::ChooseModel { model }).await,
             Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
             Some(Slash::Think(think)) => self.think(think).await,
+            Some(Slash::Mode(Some(mode))) => self.choose_mode(mode).await,
+            Some(Slash::Mode(None)) => {
+                let mode = self.mode_now().await;
+                self.show_mode(mode);
+            }
             Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Usage) => self.show_usage().await,
             Some(Slash::Misused { usage }) => {
@@ -380,8 +395,7 @@ impl Chat {
         let before = self.front.session().session();
         match self.launcher.begin(Begin::Resume(child.clone()), SessionRules::SINGLE).await {
             Ok(session) => {
-                self.close().await;
-                self.front.follow(session);
+                self.follow(session).await;
                 let before = before.map(|before| format!("; `hermes --resume {before}` resumes the original"));
                 let before = before.unwrap_or_default();
                 self.screen.line(Tone::Faint, &format!("continuing in a copy, session {child}{before}"));
@@ -395,6 +409,34 @@ impl Chat {
         match self.front.send(command, &mut self.screen).await {
             Ok(_) => self.show_status().await,
             Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    async fn mode_now(&self) -> Mode {
+        self.front.session().status().await.map(|status| status.mode).unwrap_or_default()
+    }
+
+    /// Switches what Hermes asks about.
+    async fn choose_mode(&mut self, mode: Mode) {
+        match self.front.send(Command::ChooseMode { mode }, &mut self.screen).await {
+            Ok(_) => self.show_mode(mode),
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    fn show_mode(&mut self, mode: Mode) {
+        self.screen.line(Tone::Faint, &format!("mode {mode}: {}", mode.meaning()));
+    }
+
+    /// Continues in another session, in the same mode.
+    async fn follow(&mut self, session: SessionHandle) {
+        let mode = self.mode_now().await;
+        self.close().await;
+        self.front.follow(session);
+        if mode != self.mode_now().await
+            && let Err(error) = self.front.send(Command::ChooseMode { mode }, &mut self.screen).await
+        {
+            self.fail(&error.into());
         }
     }
 
@@ -441,8 +483,7 @@ impl Chat {
     async fn new_session(&mut self) {
         match self.launcher.begin(Begin::New, SessionRules::SINGLE).await {
             Ok(session) => {
-                self.close().await;
-                self.front.follow(session);
+                self.follow(session).await;
                 self.screen.line(Tone::Faint, "new conversation");
             }
             Err(error) => self.fail(&error.into()),

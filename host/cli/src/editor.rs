@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read as _};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
@@ -10,20 +12,24 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Editor, Helper};
+use rustyline::{
+    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent,
+    Modifiers, RepeatCount,
+};
 
 use crate::slash;
 use hermes_private_files::append_file;
 
 /// The number of lines in the history.
 const HISTORY_LINES: usize = 1_000;
-const PROMPT: &str = "> ";
 
 /// An input of the user.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A message, or a command.
     Text(String),
+    /// Shift-Tab, with what was typed so far: the next mode.
+    NextMode(String),
     /// Ctrl-C.
     Interrupted,
     /// Ctrl-D, or the end of the pipe.
@@ -42,6 +48,8 @@ pub(crate) enum Lines {
 pub(crate) struct Terminal {
     editor: Editor<Assistance, FileHistory>,
     history: PathBuf,
+    /// Whether the last line ended with Shift-Tab.
+    switches: Arc<AtomicBool>,
 }
 
 impl Lines {
@@ -53,13 +61,16 @@ impl Lines {
         let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(other)?.build();
         let mut editor: Editor<Assistance, FileHistory> = Editor::with_config(config).map_err(other)?;
         editor.set_history_ignore_space(true);
+        let switches = Arc::new(AtomicBool::new(false));
         editor.set_helper(Some(Assistance));
+        let key = KeyEvent(KeyCode::BackTab, Modifiers::NONE);
+        editor.bind_sequence(key, EventHandler::Conditional(Box::new(SwitchMode(Arc::clone(&switches)))));
         // Create the file here, with permissions for its owner only.
         drop(append_file(&history)?);
         if let Err(error) = editor.load_history(&history) {
             tracing::warn!(%error, path = %history.display(), "the history cannot be read");
         }
-        Ok(Self::Terminal(Box::new(Terminal { editor, history })))
+        Ok(Self::Terminal(Box::new(Terminal { editor, history, switches })))
     }
 
     /// Whether the input comes from a terminal.
@@ -67,23 +78,27 @@ impl Lines {
         matches!(self, Self::Terminal(_))
     }
 
-    /// Waits for the next input, and blocks the thread. At a terminal the line begins with what the user has typed already.
-    pub(crate) fn read(&mut self, begun: &str) -> io::Result<Input> {
+    /// Waits for the next input, and blocks the thread. At a terminal the line is behind the prompt and begins with what the user has
+    /// typed already.
+    pub(crate) fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
         match self {
-            Self::Terminal(terminal) => terminal.read(begun),
+            Self::Terminal(terminal) => terminal.read(prompt, begun),
             Self::Pipe => read_line(&mut io::stdin().lock()),
         }
     }
 }
 
 impl Terminal {
-    fn read(&mut self, begun: &str) -> io::Result<Input> {
-        let text = match self.editor.readline_with_initial(PROMPT, (begun, "")) {
+    fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
+        let text = match self.editor.readline_with_initial(prompt, (begun, "")) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => return Ok(Input::Interrupted),
             Err(ReadlineError::Eof) => return Ok(Input::End),
             Err(error) => return Err(other(error)),
         };
+        if self.switches.swap(false, Ordering::Relaxed) {
+            return Ok(Input::NextMode(text));
+        }
         if !text.trim().is_empty() && self.editor.add_history_entry(text.as_str()).unwrap_or(false) {
             // A history that cannot be written must not end the chat.
             if let Err(error) = self.editor.append_history(&self.history) {
@@ -137,6 +152,16 @@ pub(crate) fn joined(text: &str) -> String {
         .map(|(at, line)| if at < last && is_continued(line) { &line[..line.len() - 1] } else { line })
         .collect();
     lines.join("\n")
+}
+
+/// Ends the line with Shift-Tab.
+struct SwitchMode(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for SwitchMode {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
+    }
 }
 
 /// Completes slash commands, and continues lines after a backslash.

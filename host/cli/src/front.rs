@@ -78,6 +78,11 @@ impl FrontEnd {
         std::mem::take(&mut self.begun)
     }
 
+    /// The user continues this line at the next prompt.
+    pub(crate) fn begin_line(&mut self, begun: String) {
+        self.begun = begun;
+    }
+
     /// Whether a message of the user stopped the last command.
     pub(crate) fn is_replaced(&self) -> bool {
         self.is_replaced
@@ -199,6 +204,17 @@ impl FrontEnd {
     /// Handles a line that was typed while a command runs.
     async fn typed_line(&mut self, line: String, is_turn: bool, screen: &mut Screen, stop: &StopSwitch) {
         let command = Slash::parse(&line);
+        let mode = match &command {
+            Some(Slash::Mode(mode)) => *mode,
+            // Shift-Tab, as the terminal sends it.
+            _ if line.trim() == "\u{1b}[Z" => self.session.status().await.ok().map(|status| status.mode.next()),
+            _ => None,
+        };
+        if let Some(mode) = mode
+            && self.session.send(Command::ChooseMode { mode }).await.is_ok()
+        {
+            return screen.line(Tone::Faint, &format!("mode {mode}, from the next call on: {}", mode.meaning()));
+        }
         if let Some(asked) = &self.asked
             && command.is_none()
         {
@@ -252,12 +268,13 @@ impl FrontEnd {
                 }
             }
         };
-        let decision: Decision = tokio::select! {
+        let (decision, instead): (Decision, Option<String>) = tokio::select! {
             biased;
             () = closed => return,
-            decision = person.ask(question) => decision,
+            answer = person.ask(question) => answer,
         };
-        let command = if stop.is_triggered() { Command::Stop } else { Command::Decide { question: id, decision } };
+        let command =
+            if stop.is_triggered() { Command::Stop } else { Command::Decide { question: id, decision, instead } };
         if let Err(error) = self.session.send(command).await {
             tracing::debug!(%error, question = id.0, "the answer came too late");
         }

@@ -92,7 +92,8 @@ async fn turn(
     // A script reads the output, so Hermes asks no questions even on a terminal.
     let is_for_person = matches!(show, Show::Turn { .. });
     let person = if is_for_person { approval::at_terminal(console, ctrl_c.switch()) } else { None };
-    let launcher = launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some());
+    let launcher =
+        launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some()).in_mode(session.mode);
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;

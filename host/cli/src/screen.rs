@@ -357,6 +357,7 @@ impl<W: Write + Send> Screen<W> {
             | EventKind::StatusChanged { .. }
             | EventKind::PromptRebuilt { .. }
             | EventKind::Switched { .. }
+            | EventKind::ModeChosen { .. }
             | EventKind::Rewound { .. }
             | EventKind::FilesRestored { .. }
             | EventKind::Branched { .. }

@@ -1,5 +1,6 @@
 //! The slash commands of a chat.
 
+use hermes_agent::approval::Mode;
 use hermes_checkpoints::OnConflict;
 use hermes_config::most_similar;
 use hermes_models::Effort;
@@ -21,6 +22,7 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
         "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
     ),
     ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
+    ("/mode [NAME]", "what Hermes asks about: ask, accept-edits, plan or auto; also shift-tab"),
     ("/usage", "show what this conversation used, by plugin and model"),
     ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
 ];
@@ -66,6 +68,8 @@ pub(crate) enum Slash {
     Think(Think),
     /// Without a name, show the engine.
     Engine(Option<String>),
+    /// Without a name, show the mode.
+    Mode(Option<Mode>),
     /// Show tokens and cost.
     Usage,
     Exit,
@@ -125,6 +129,11 @@ impl Slash {
                 (_, None) => Self::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" },
             },
             "engine" => Self::Engine((!rest.is_empty()).then(|| rest.to_owned())),
+            "mode" | "approvals" => match (rest, rest.parse()) {
+                ("", _) => Self::Mode(None),
+                (_, Ok(mode)) => Self::Mode(Some(mode)),
+                (_, Err(_)) => Self::Misused { usage: "/mode [ask|accept-edits|plan|auto]" },
+            },
             "usage" if rest.is_empty() => Self::Usage,
             "usage" => Self::Misused { usage: "/usage" },
             "exit" | "quit" => Self::Exit,
@@ -207,6 +216,9 @@ mod tests {
                 Some(Slash::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" }),
             ),
             ("/engine lossless", Some(Slash::Engine(Some("lossless".to_owned())))),
+            ("/mode", Some(Slash::Mode(None))),
+            ("/mode accept-edits", Some(Slash::Mode(Some(Mode::AcceptEdits)))),
+            ("/mode yolo", Some(Slash::Misused { usage: "/mode [ask|accept-edits|plan|auto]" })),
             ("/usage", Some(Slash::Usage)),
             ("/usage today", Some(Slash::Misused { usage: "/usage" })),
             ("/rewnd", unknown("/rewnd", Some("/rewind"))),

@@ -25,7 +25,7 @@ pub use fallbacks::{Fallback, Fallbacks};
 pub use keys::{most_similar, nearest, similarity};
 pub use redaction::{redacted, redacted_text};
 pub use schema::schema;
-pub use settings::{SandboxChoice, Settings, WhileBusy};
+pub use settings::{ApprovalMode, SandboxChoice, Settings, WhileBusy};
 
 hermes_diagnostic::codes! {
     /// The codes of configuration.

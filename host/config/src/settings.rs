@@ -18,7 +18,8 @@ pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSe
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
 pub use values::{
-    Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, SandboxChoice, Share, WhileBusy, Whole,
+    ApprovalMode, Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, SandboxChoice, Share, WhileBusy,
+    Whole,
 };
 
 /// Everything that `config.yaml` may set. A key that the file leaves out has its default.
@@ -226,8 +227,12 @@ impl PluginsSection {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ApprovalsSection {
+    /// What Hermes asks about: `ask` before every change and program, `accept-edits` before programs, `plan` lets the model only read, `auto` asks only about what the sandbox does not cover.
+    pub mode: ApprovalMode,
     /// What plugins may do without asking: `PLUGIN`, `PLUGIN/TOOL`, `PLUGIN/process:PROGRAM`, `PLUGIN/files:PATTERN`, or `PLUGIN(COMMAND)` for commands such as `terminal(git status*)`.
     pub allow: Vec<String>,
+    /// What changes nothing, in the same form: it runs without asking, also in the mode `plan`.
+    pub reads: Vec<String>,
     /// What plugins may do only after asking, in the same form. It overrides `allow`.
     pub ask: Vec<String>,
     /// What plugins may never do, in the same form. It overrides everything else.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::chat::{chat, model_that_calls};
 
-const READY: &str = "[a]lways  [d]eny (enter)? ";
+const READY: &str = "[n]o, but …  [d]eny (enter)? ";
 const TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (enter)? ";
 
 fn home_with_runner(server: &Server) -> Home {

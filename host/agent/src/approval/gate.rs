@@ -7,16 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use hermes_capabilities::changes::Changes;
 use hermes_capabilities::files::{Change, Concern, Guard, Listed, Seen};
-use hermes_capabilities::process::Run;
+use hermes_capabilities::process::{Confinement, Run};
 use hermes_conversation::ToolCall;
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{Approval, Refusal};
-use hermes_plugin_host::{Fault, FaultKind, Identity};
+use hermes_plugin_host::{Effect, Fault, FaultKind, Identity};
 
 use super::beside::RunningCalls;
 use super::code;
 use super::command;
 use super::kept::Kept;
+use super::line::Line;
+use super::mode::{Mode, SessionMode};
 use super::pattern::{self, Pattern};
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
@@ -33,6 +35,8 @@ pub struct Approvals {
     pub listed: Arc<Listed>,
     /// Whether a front end of the session can answer questions.
     pub can_ask: bool,
+    /// The mode in which sessions begin.
+    pub mode: Mode,
 }
 
 /// Rights that the user granted until the session is closed. They outlive the plugins' instances.
@@ -59,10 +63,13 @@ pub(crate) struct Gate {
     files: Guard,
     notices: NoticeSender,
     questions: Questions,
+    mode: SessionMode,
 }
 
 /// The right to replace files that the session has not read.
 const UNREAD: &str = "unread";
+/// The right to change files of the workspace in the ordinary way.
+pub(super) const EDIT: &str = "edit";
 /// What the right to run commands of a pattern begins with.
 pub(super) const COMMAND: &str = "command:";
 /// The owner of the host's own tools.
@@ -70,6 +77,19 @@ const HOST: &str = "hermes";
 /// Without this instruction a model tries another way to the same end.
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
+
+/// What a refusal says in the mode `plan`, which is no failure of the tool.
+const PLAN: &str = "the user works in plan mode, which changes nothing. Read and search what you need, then say what you would do and why. The \
+     user leaves plan mode to let you do it.";
+
+/// Whether a text is a refusal of the mode `plan`.
+pub(crate) fn is_of_plan(text: &str) -> bool {
+    text.ends_with(PLAN)
+}
+
+fn planned(name: &str, undone: &str) -> Refused {
+    Refused { by: Refusal::Plan, text: format!("`{name}` {undone}: {PLAN}") }
+}
 
 /// The right to set these variables for a program. Many programs run others that a variable names, so an approval holds for exactly
 /// the variables that the question showed.
@@ -108,7 +128,7 @@ impl Gate {
         home: &Path,
         identities: impl IntoIterator<Item = Identity>,
         notices: NoticeSender,
-        (questions, for_session, seen, changes): (Questions, SessionRights, Arc<Seen>, Changes),
+        (questions, for_session, seen, changes, mode): (Questions, SessionRights, Arc<Seen>, Changes, SessionMode),
     ) -> Self {
         Self {
             rules: approvals.rules.clone(),
@@ -118,9 +138,12 @@ impl Gate {
             asking: tokio::sync::Mutex::default(),
             running: RunningCalls::new(),
             can_ask: approvals.can_ask,
-            files: Guard::new(Arc::clone(&approvals.listed), seen).recording(changes),
+            files: Guard::new(Arc::clone(&approvals.listed), seen)
+                .recording(changes)
+                .with_every_change(mode.every_change().clone()),
             notices,
             questions,
+            mode,
         }
     }
 
@@ -129,15 +152,20 @@ impl Gate {
         &self,
         plugin: Option<&str>,
         call: &ToolCall,
-        dangerous: bool,
+        effect: Effect,
         objections: Vec<Objection>,
     ) -> Result<(), Refused> {
+        let dangerous = effect == Effect::Dangerous;
         let own = self.identity(plugin.unwrap_or(HOST));
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());
         // `approvals.deny` also applies to tools that need no approval.
         if let Some(refused) = self.forbidden(&itself, &call.name) {
             return Err(refused);
+        }
+        let only_reads = || effect == Effect::Reads || self.rules.reads(&itself) || self.reads_command(&own.name, call);
+        if self.mode.get() == Mode::Plan && !only_reads() {
+            return Err(planned(&call.name, "was not run"));
         }
         let mut rights: Vec<Right> = objections
             .iter()
@@ -163,6 +191,13 @@ impl Gate {
             },
         };
         self.pass(question, rights, true).await
+    }
+
+    /// Whether a call is a command of the user's list of those that change nothing. The program that it runs is checked again.
+    fn reads_command(&self, plugin: &str, call: &ToolCall) -> bool {
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or(serde_json::Value::Null);
+        let line = arguments["command"].as_str().and_then(|line| Line::read(line).ok());
+        line.is_some_and(|line| self.rules.reads_line(plugin, &line))
     }
 
     /// Checks whether a plugin may run a program.
@@ -200,6 +235,19 @@ impl Gate {
         }
         let asked =
             judged.asked.or_else(|| self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`")));
+        let mode = if attended { self.mode.get() } else { Mode::Ask };
+        let only_reads = || {
+            let reads = |line: &Line| command::is_all_of_it(line, run) && self.rules.reads_line(&plugin.name, line);
+            self.rules.reads(&right) || line.as_ref().is_ok_and(reads)
+        };
+        if mode == Mode::Plan && !only_reads() {
+            return Err(planned(&run.program, "was not run"));
+        }
+        // Keys of the user could leave the sandbox over the network.
+        let is_covered = matches!(run.confinement, Confinement::Confined(_)) && run.inherited.is_empty();
+        if mode == Mode::Auto && is_covered && asked.is_none() {
+            return Ok(());
+        }
         let (is_allowed, pattern) = match &line {
             Ok(line) if command::is_all_of_it(line, run) => (judged.is_allowed && asked.is_none(), pattern::safe(line)),
             _ => (false, None),
@@ -252,17 +300,39 @@ impl Gate {
     pub(super) async fn file(&self, plugin: &Identity, change: &Change, attended: bool) -> Result<(), Refused> {
         let right = |concern: &Concern| {
             let (of, pattern) = match concern {
-                Concern::Listed { path, pattern, .. } => (path, pattern.as_str()),
-                Concern::Unread { path, .. } => (path, UNREAD),
+                Concern::Listed { path, pattern, .. } => (path.display().to_string(), pattern.as_str()),
+                Concern::Unread { path, .. } => (path.display().to_string(), UNREAD),
+                Concern::Edit { .. } => (String::new(), EDIT),
             };
-            Right { plugin: plugin.clone(), what: format!("files:{pattern}"), of: of.display().to_string() }
+            Right { plugin: plugin.clone(), what: format!("files:{pattern}"), of }
         };
+        let rights: Vec<Right> = change.concerns.iter().map(right).collect();
+        let name = change.path.display().to_string();
+        if let Some(refused) = rights.iter().find_map(|right| self.denied(right, &name, "was not changed")) {
+            return Err(refused);
+        }
+        let mode = if attended { self.mode.get() } else { Mode::AcceptEdits };
+        if mode == Mode::Plan {
+            return Err(planned(&name, "was not changed"));
+        }
+        let rule = rights.iter().find_map(|right| self.rules.asks(right));
+        let rule = rule.map(|entry| format!("`approvals.ask` has `{entry}`"));
+        let is_ordinary = change.concerns.iter().all(|concern| matches!(concern, Concern::Edit { .. }));
+        // Without a user to ask, `ask` lets ordinary changes pass: nothing could be changed otherwise.
+        let asks = rule.is_some() || (mode == Mode::Ask && self.can_ask);
+        if is_ordinary && !asks {
+            return Ok(());
+        }
         let question = Question {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
-            subject: Subject::File(Box::new(FileChange::from(change))),
+            subject: Subject::File(Box::new({
+                let mut shown = FileChange::from(change);
+                shown.because.extend(rule);
+                shown
+            })),
         };
-        let passed = self.pass(question, change.concerns.iter().map(right).collect(), attended).await;
+        let passed = self.pass(question, rights, attended).await;
         passed.map_err(|mut refused| {
             let only_unread = change.concerns.iter().all(|concern| matches!(concern, Concern::Unread { .. }));
             if let (true, Some(Concern::Unread { path, .. })) = (only_unread, change.concerns.first())
@@ -308,18 +378,21 @@ impl Gate {
         }
         let lasting = match self.questions.approval(question.clone()).await {
             None => return Err(self.unattended(&question, &rights)),
-            Some(Decision::Deny) => {
+            Some((Decision::Deny, instead)) => {
                 let (name, undone) = (question.subject.name(), question.subject.undone());
-                let text = format!("`{name}` {undone}: the user refused it. {NO_OTHER_WAY}");
+                let text = match instead {
+                    Some(instead) => format!("`{name}` {undone}: the user refused it, and answers:\n{instead}"),
+                    None => format!("`{name}` {undone}: the user refused it. {NO_OTHER_WAY}"),
+                };
                 return Err(Refused { by: Refusal::User, text });
             }
-            Some(Decision::Once) => return Ok(()),
-            Some(Decision::Session) => {
+            Some((Decision::Once, _)) => return Ok(()),
+            Some((Decision::Session, _)) => {
                 self.remember(rights);
                 return Ok(());
             }
-            Some(Decision::Always) => rights,
-            Some(Decision::Pattern) => match &question.subject {
+            Some((Decision::Always, _)) => rights,
+            Some((Decision::Pattern, _)) => match &question.subject {
                 Subject::Program(run) if run.pattern.is_some() => {
                     let what = format!("{COMMAND}{}", run.pattern.clone().unwrap_or_default());
                     rights

@@ -50,6 +50,12 @@ pub struct FileChange {
     pub deed: FileDeed,
     /// Why the change needs approval.
     pub because: Vec<String>,
+    /// The changed lines with some around them, each behind `+`, `-` or a space, if it is an ordinary change of text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<String>>,
+    /// Whether nothing but the mode asks.
+    #[serde(default)]
+    pub is_ordinary: bool,
 }
 
 /// What happens to a file.
@@ -123,9 +129,44 @@ impl From<&Change> for FileChange {
             Concern::Unread { path, .. } => {
                 format!("the session has not read what files in it contain now, such as {}", path.display())
             }
+            Concern::Edit { .. } => "the mode `ask` asks before every change".to_owned(),
         };
-        Self { path: change.path.display().to_string(), deed, because: change.concerns.iter().map(because).collect() }
+        let edit = change.concerns.iter().find_map(|concern| match concern {
+            Concern::Edit { before, .. } => Some(before.as_deref()),
+            Concern::Listed { .. } | Concern::Unread { .. } => None,
+        });
+        Self {
+            path: change.path.display().to_string(),
+            deed,
+            because: change.concerns.iter().map(because).collect(),
+            lines: edit.and_then(|before| lines(before, &change.deed)),
+            is_ordinary: edit.is_some(),
+        }
     }
+}
+
+/// The changed lines of a text.
+fn lines(before: Option<&[u8]>, deed: &Deed) -> Option<Vec<String>> {
+    /// Unchanged lines around a change.
+    const AROUND: usize = 2;
+    let (before, after) = match deed {
+        Deed::Create(after) => ("", std::str::from_utf8(after).ok()?),
+        Deed::Replace { content, .. } => (std::str::from_utf8(before?).ok()?, std::str::from_utf8(content).ok()?),
+        Deed::Rename { .. } | Deed::Remove => return None,
+    };
+    let difference = similar::TextDiff::from_lines(before, after);
+    let mut lines = Vec::new();
+    for group in difference.grouped_ops(AROUND) {
+        if !lines.is_empty() {
+            lines.push(" …".to_owned());
+        }
+        for change in group.iter().flat_map(|op| difference.iter_changes(op)) {
+            let end = if change.missing_newline() { " (without a line break at the end)" } else { "" };
+            let text = change.value();
+            lines.push(format!("{}{}{end}", change.tag(), text.strip_suffix('\n').unwrap_or(text)));
+        }
+    }
+    Some(lines)
 }
 
 /// Bytes as text, or with escapes if they are no text, so that the user can view all of them.

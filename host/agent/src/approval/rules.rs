@@ -12,6 +12,7 @@ use crate::toolbox::{HOST, OwnTools};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     allow: Vec<Entry>,
+    reads: Vec<Entry>,
     ask: Vec<Entry>,
     deny: Vec<Entry>,
 }
@@ -21,6 +22,8 @@ pub struct ApprovalRules {
 pub struct RuleLists<'a> {
     /// `approvals.allow`.
     pub allow: &'a [String],
+    /// `approvals.reads`.
+    pub reads: &'a [String],
     /// `approvals.ask`.
     pub ask: &'a [String],
     /// `approvals.deny`.
@@ -77,6 +80,11 @@ impl<'a> Rule<'a> {
         if let About::Exactly(what) = &self.entry.about { Some(what) } else { None }
     }
 
+    /// Whether it limits everything that a plugin does.
+    pub(super) fn is_all_but_allowed(&self) -> bool {
+        self.entry.about == About::All && ["approvals.ask", "approvals.deny"].contains(&self.list)
+    }
+
     /// The pattern of commands, if it has one.
     pub fn command(&self) -> Option<String> {
         if let About::Commands(pattern) = &self.entry.about { Some(pattern.to_string()) } else { None }
@@ -118,12 +126,21 @@ impl ApprovalRules {
             let read = |entry: &String| entry.parse().map_err(|()| RuleError { list: name, entry: entry.clone() });
             entries.iter().map(read).collect::<Result<Vec<Entry>, RuleError>>()
         };
-        let allow = list("approvals.allow", lists.allow)?;
-        let too_wide = |entry: &&Entry| matches!(&entry.about, About::Commands(pattern) if !pattern.names_a_program());
-        if let Some(entry) = allow.iter().find(too_wide) {
-            return Err(RuleError { list: "approvals.allow", entry: entry.written.clone() });
-        }
-        Ok(Self { allow, ask: list("approvals.ask", lists.ask)?, deny: list("approvals.deny", lists.deny)? })
+        let permitting = |name: &'static str, entries: &[String]| {
+            let entries = list(name, entries)?;
+            let too_wide =
+                |entry: &&Entry| matches!(&entry.about, About::Commands(pattern) if !pattern.names_a_program());
+            match entries.iter().find(too_wide) {
+                Some(entry) => Err(RuleError { list: name, entry: entry.written.clone() }),
+                None => Ok(entries),
+            }
+        };
+        Ok(Self {
+            allow: permitting("approvals.allow", lists.allow)?,
+            reads: permitting("approvals.reads", lists.reads)?,
+            ask: list("approvals.ask", lists.ask)?,
+            deny: list("approvals.deny", lists.deny)?,
+        })
     }
 
     /// Finds the entry of `approvals.deny` that covers an action: a tool's name, `process:PROGRAM`, `variables:PROGRAM`
@@ -135,7 +152,12 @@ impl ApprovalRules {
     /// All entries.
     pub fn all(&self) -> impl Iterator<Item = Rule<'_>> {
         let named = |list: &'static str, entries: &'_ Vec<Entry>| entries.iter().map(move |_| list).collect::<Vec<_>>();
-        let lists = [("approvals.allow", &self.allow), ("approvals.ask", &self.ask), ("approvals.deny", &self.deny)];
+        let lists = [
+            ("approvals.allow", &self.allow),
+            ("approvals.reads", &self.reads),
+            ("approvals.ask", &self.ask),
+            ("approvals.deny", &self.deny),
+        ];
         lists.into_iter().flat_map(move |(list, entries)| {
             named(list, entries).into_iter().zip(entries).map(|(list, entry)| Rule { list, entry })
         })
@@ -161,9 +183,19 @@ impl ApprovalRules {
     }
 
     pub(super) fn allows(&self, right: &Right) -> bool {
-        first(&self.allow, &right.plugin.name, &right.what).is_some()
+        (first(&self.allow, &right.plugin.name, &right.what).is_some() || self.reads(right))
             && self.denies(right).is_none()
             && self.asks(right).is_none()
+    }
+
+    /// Whether the user says that an action changes nothing.
+    pub(super) fn reads(&self, right: &Right) -> bool {
+        first(&self.reads, &right.plugin.name, &right.what).is_some()
+    }
+
+    /// The same for the commands of a line.
+    pub(super) fn reads_line(&self, plugin: &str, line: &Line) -> bool {
+        pattern::cover(commands_of(&self.reads, plugin).map(|(_, pattern)| pattern), line)
     }
 
     /// Finds the entry that denies a right.
@@ -196,7 +228,7 @@ impl ApprovalRules {
         let ((denied, unread), (asked, _)) = (may_mean(&self.deny), may_mean(&self.ask));
         let unread = limits.filter(|_| unread).map(|(entry, _)| format!("`{entry}` may cover a command in it"));
         let asked = asked.map(|entry| format!("`approvals.ask` has `{entry}`")).or(unread);
-        let allowed = of(&self.allow).map(|(_, pattern)| pattern).chain(approved);
+        let allowed = of(&self.allow).chain(of(&self.reads)).map(|(_, pattern)| pattern).chain(approved);
         Judged { denied, asked, is_allowed: pattern::cover(allowed, line) }
     }
 }
@@ -252,7 +284,7 @@ mod tests {
 
     fn rules(allow: &[&str], deny: &[&str]) -> ApprovalRules {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
-        ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ask: &[] }).unwrap()
+        ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ..RuleLists::default() }).unwrap()
     }
 
     #[test]
@@ -332,7 +364,8 @@ mod tests {
             &["runner(git fetch*)"].map(str::to_owned)[..],
             &["runner(git push*)"].map(str::to_owned)[..],
         ];
-        let rules = ApprovalRules::parse(RuleLists { allow: lists[0], ask: lists[1], deny: lists[2] }).unwrap();
+        let rules =
+            ApprovalRules::parse(RuleLists { allow: lists[0], ask: lists[1], deny: lists[2], reads: &[] }).unwrap();
         let cat: Pattern = "cat*".parse().unwrap();
         for (line, allowed, asked, denied) in [
             ("git status && ls -l", true, false, false),

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use hermes_capabilities::changes::Changes;
 use hermes_capabilities::files::{Change, Concern, Deed};
-use hermes_capabilities::process::{Confinement, Places, Run};
+use hermes_capabilities::process::{Confinement, Places, Run, SandboxMode};
 use hermes_conversation::ToolCall;
-use hermes_plugin_host::Identity;
 use hermes_plugin_host::services::Refusal;
+use hermes_plugin_host::{Effect, Identity};
 
 use crate::command::CommandError;
 use crate::event::EventKind;
@@ -20,6 +20,7 @@ use crate::questions::Questions;
 use crate::report::NoticeSender;
 
 use super::gate::Refused;
+use super::mode::SessionMode;
 use super::right::Right;
 use super::*;
 
@@ -50,6 +51,7 @@ struct Fixture {
     notes: Vec<String>,
     /// The highest number of questions that were open at once.
     most_open: usize,
+    mode: SessionMode,
 }
 
 impl Fixture {
@@ -59,18 +61,20 @@ impl Fixture {
 
     fn with(answers: &[Decision], allow: &[&str], deny: &[&str], home: tempfile::TempDir) -> Self {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
-        let rules = ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ask: &[] }).unwrap();
+        let rules =
+            ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ..RuleLists::default() }).unwrap();
         let approvals = Approvals { rules, can_ask: true, ..Approvals::default() };
         let feed = Feed::new(FeedLimits::SHARED);
         let events = feed.subscribe(None);
         let questions = Questions::new(feed.clone());
         let notices = NoticeSender::new(home.path(), "s", feed);
         let identities = ["runner", "guard"].map(identity);
-        let answered = (questions.clone(), SessionRights::default(), Arc::default(), Changes::default());
+        let mode = SessionMode::new(&approvals, SandboxMode::Off);
+        let answered = (questions.clone(), SessionRights::default(), Arc::default(), Changes::default(), mode.clone());
         let gate = Gate::new(&approvals, home.path(), identities, notices, answered);
         let answers = answers.iter().copied().collect();
         let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);
-        Self { home, gate, questions, events, answers, asked, notes, most_open }
+        Self { home, gate, questions, events, answers, asked, notes, most_open, mode }
     }
 
     /// Runs work while the front end reads events and answers.
@@ -89,7 +93,7 @@ impl Fixture {
                         asked.push(Question::clone(details));
                         tokio::time::sleep(Duration::from_secs(3)).await;
                         let decision = answers.pop_front().expect("no more questions were expected");
-                        questions.decide(*question, decision).unwrap();
+                        questions.decide(*question, decision, None).unwrap();
                     }
                     EventKind::Closed { .. } => open -= 1,
                     other => panic!("{other:?}"),
@@ -124,7 +128,8 @@ impl Fixture {
         let objection = |why: &&str| Objection { plugin: "guard".to_owned(), why: (*why).to_owned() };
         let objections = objections.iter().map(objection).collect();
         let call = ToolCall { id: "c".to_owned(), name: "wipe".to_owned(), arguments: "{\"all\":1}".to_owned() };
-        self.attend(async |gate| gate.tool(Some("runner"), &call, dangerous, objections).await).await
+        let effect = if dangerous { Effect::Dangerous } else { Effect::Writes };
+        self.attend(async |gate| gate.tool(Some("runner"), &call, effect, objections).await).await
     }
 
     fn asked(&self) -> usize {
@@ -296,7 +301,7 @@ async fn a_stopped_call_withdraws_its_question() {
         panic!("{kinds:?}")
     };
     assert_eq!((question, *how), (closed, QuestionEnd::Withdrawn));
-    let late = fixture.questions.decide(*question, Decision::Always);
+    let late = fixture.questions.decide(*question, Decision::Always, None);
     assert_eq!(late, Err(CommandError::QuestionWithdrawn { question: *question }));
 }
 
@@ -379,4 +384,109 @@ async fn rules_name_a_pattern_or_unread_content() {
     assert_eq!(outcomes, [YES, YES, Some(Refusal::Configuration), Some(Refusal::Unattended)]);
     let notices = fixture.notices();
     assert!(notices[0].contains("approvals.allow: [runner/files:.bashrc]"), "{notices:?}");
+}
+
+fn edit(path: &str) -> Change {
+    let concern = Concern::Edit { path: PathBuf::from(path), before: None };
+    Change { concerns: vec![concern], ..change(path, &[]) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_mode_decides_about_ordinary_changes_and_special_files_ask_in_all_but_plan() {
+    let asked = || [edit("/w/a"), edit("/w/b"), change("/w/.envrc", &[Some(".envrc")])];
+    for (mode, answers, outcomes) in [
+        (Mode::Ask, &[Decision::Session, Decision::Deny][..], [YES, YES, NO]),
+        (Mode::AcceptEdits, &[Decision::Deny], [YES, YES, NO]),
+        (Mode::Auto, &[Decision::Deny], [YES, YES, NO]),
+        (Mode::Plan, &[], [Some(Refusal::Plan); 3]),
+    ] {
+        let mut fixture = Fixture::new(answers);
+        fixture.mode.set(mode);
+        assert_eq!(changes(&mut fixture, &asked()).await, outcomes, "{mode}");
+        assert_eq!(fixture.asked(), answers.len(), "{mode}");
+    }
+    // A rule holds in every mode.
+    for mode in Mode::ALL {
+        let mut fixture = Fixture::with(&[], &[], &["runner/files:edit"], tempfile::tempdir().unwrap());
+        fixture.mode.set(mode);
+        assert_eq!(changes(&mut fixture, &[edit("/w/a")]).await, [Some(Refusal::Configuration)], "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_refuses_tools_and_programs_without_a_question_and_with_words_for_the_model() {
+    let mut fixture = Fixture::with(&[], &["runner"], &[], tempfile::tempdir().unwrap());
+    fixture.mode.set(Mode::Plan);
+    for dangerous in [false, true] {
+        let refused = fixture.tool(dangerous, &[]).await.unwrap_err();
+        assert!(refused.by == Refusal::Plan && is_of_plan(&refused.text), "{refused:?}");
+    }
+    assert_eq!(fixture.programs(&["git"]).await, [Some(Refusal::Plan)]);
+    let look = ToolCall { id: "c".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
+    let looked = fixture.attend(async |gate| gate.tool(Some("runner"), &look, Effect::Reads, Vec::new()).await).await;
+    assert_eq!((looked, fixture.asked()), (Ok(()), 0));
+    // From the next call on.
+    fixture.mode.set(Mode::Ask);
+    assert_eq!(fixture.programs(&["git"]).await, [YES]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_hands_over_what_to_do_instead() {
+    let fixture = Fixture::new(&[]);
+    let _attending = fixture.questions.attend();
+    let (runner, git) = (identity("runner"), run("git"));
+    let mut asking = Box::pin(fixture.gate.program(&runner, &git, true));
+    assert!(tokio::time::timeout(Duration::from_secs(1), asking.as_mut()).await.is_err());
+    let question = crate::id::QuestionId(1);
+    fixture.questions.decide(question, Decision::Deny, Some("use `ls`".to_owned())).unwrap();
+    let refused = asking.await.unwrap_err();
+    assert!(refused.text.ends_with("answers:\nuse `ls`") && refused.by == Refusal::User, "{}", refused.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pattern_covers_every_line_of_such_commands_and_nothing_else() {
+    let line = |text: &str| Run { arguments: vec!["-c".to_owned(), text.to_owned()], ..run("bash") };
+    let decisions = [Decision::Pattern, Decision::Deny, Decision::Deny, Decision::Deny];
+    let mut fixture = Fixture::new(&decisions);
+    let with_input = Run { input: b"x".to_vec(), ..line("git status") };
+    let runs =
+        [line("git status -s"), line("git status; git status"), line("git status; rm x"), with_input, line("git log")];
+    let outcomes = fixture
+        .attend(async |gate| {
+            let mut outcomes = Vec::new();
+            for run in &runs {
+                outcomes.push(gate.program(&identity("runner"), run, true).await.is_ok());
+            }
+            outcomes
+        })
+        .await;
+    assert_eq!(outcomes, [true, true, false, false, false]);
+    let patterns: Vec<Option<String>> = fixture
+        .asked
+        .iter()
+        .map(|question| match &question.subject {
+            Subject::Program(run) => run.pattern.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(patterns, [Some("git status*".to_owned()), None, None, None]);
+    // It holds for this version of the plugin.
+    let updated = Identity { digest: "another".to_owned(), ..identity("runner") };
+    let mut later = Fixture::with(&[Decision::Deny], &[], &[], fixture.home);
+    let first = later.attend(async |gate| gate.program(&identity("runner"), &runs[0], true).await).await;
+    let second = later.attend(async |gate| gate.program(&updated, &runs[0], true).await).await;
+    assert!(first.is_ok() && second.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_in_a_folder_that_plugins_may_change_is_not_what_a_rule_names() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("git"), "").unwrap();
+    let mut line = Run { arguments: vec!["-c".to_owned(), "git status".to_owned()], ..run("bash") };
+    line.environment = vec![("PATH".into(), folder.path().into())];
+    let mut fixture = Fixture::with(&[Decision::Deny], &["runner(git status*)"], &[], tempfile::tempdir().unwrap());
+    assert!(fixture.attend(async |gate| gate.program(&identity("runner"), &line, true).await).await.is_ok());
+    line.places.changeable = vec![folder.path().to_owned()];
+    assert!(fixture.attend(async |gate| gate.program(&identity("runner"), &line, true).await).await.is_err());
+    assert_eq!(fixture.asked(), 1);
 }

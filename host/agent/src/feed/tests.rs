@@ -4,6 +4,7 @@ use hermes_conversation::Usage;
 use proptest::prelude::*;
 
 use super::*;
+use crate::approval::Mode;
 use crate::approval::question::Decision;
 use crate::command::{Command, CommandError};
 use crate::event::{Status, TurnEnd};
@@ -134,7 +135,9 @@ fn events_and_commands_survive_serialisation() {
         Command::Say { text: "hi".to_owned(), attached: Vec::new() },
         Command::Steer { text: "shorter".to_owned() },
         Command::Stop,
-        Command::Decide { question: QuestionId(3), decision: Decision::Session },
+        Command::Decide { question: QuestionId(3), decision: Decision::Session, instead: None },
+        Command::Decide { question: QuestionId(3), decision: Decision::Deny, instead: Some("use `patch`".to_owned()) },
+        Command::ChooseMode { mode: Mode::AcceptEdits },
         Command::Rewind { to: MessageId(4) },
     ] {
         let json = serde_json::to_value(&command).unwrap();

@@ -64,7 +64,8 @@ impl RunningPlugins {
     ) -> Result<Self, AgentError> {
         let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
         let changes = front.checkpoints.open(host, session, &notices);
-        let answers = (front.questions.clone(), front.rights.clone(), Arc::clone(&front.seen), changes);
+        let seen = Arc::clone(&front.seen);
+        let answers = (front.questions.clone(), front.rights.clone(), seen, changes, front.mode.clone());
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
         let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;

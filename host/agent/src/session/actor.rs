@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::approval::Mode;
 use crate::command::{Accepted, Command, CommandError};
 use crate::context::Context;
 use crate::event::{CompressionEnd, EventKind, Status};
@@ -165,6 +166,10 @@ impl Actor {
                 let rebuilt = inbox.attend(&stop, name, core.rebuild_prompt()).await;
                 answer(reply, rebuilt.map(|()| Accepted::default()));
             }
+            Command::ChooseMode { mode } => {
+                inbox.choose_mode(mode);
+                answer(reply, Ok(Accepted::default()));
+            }
             Command::Stop | Command::Steer { .. } => answer(reply, Err(CommandError::NothingRuns)),
             Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.answer_or_close(command, reply),
         }
@@ -217,6 +222,10 @@ impl Inbox {
                 stop.cancel();
                 self.closing.get_or_insert_default().push(reply);
             }
+            Message::Command(Command::ChooseMode { mode }, reply) => {
+                self.choose_mode(mode);
+                answer(reply, Ok(Accepted::default()));
+            }
             Message::Command(command @ (Command::Decide { .. } | Command::Answer { .. }), reply) => {
                 self.answer_or_close(command, reply);
             }
@@ -228,10 +237,17 @@ impl Inbox {
         }
     }
 
+    fn choose_mode(&mut self, mode: Mode) {
+        self.front.mode.set(mode);
+        self.status.mode = mode;
+        self.front.feed.publish(EventKind::ModeChosen { mode });
+        self.front.tell_shortfall();
+    }
+
     fn answer_or_close(&mut self, command: Command, reply: Reply) {
         let questions = &self.front.questions;
         let done = match command {
-            Command::Decide { question, decision } => questions.decide(question, decision),
+            Command::Decide { question, decision, instead } => questions.decide(question, decision, instead),
             Command::Answer { question, text } => questions.answer(question, text),
             Command::Close => return self.closing.get_or_insert_default().push(reply),
             other => Err(CommandError::Busy { command: other.name().to_owned(), busy_with: String::new() }),

@@ -71,7 +71,7 @@ async fn a_call_that_asks_the_user_runs_beside_no_other() {
     let asked = until(&mut events, |kind| matches!(kind, EventKind::Asked { .. })).await;
     let EventKind::Asked { question, .. } = asked.kind else { unreachable!() };
     assert_eq!(process.seen.take_calls(), ["begin look 1", "end look 1"]);
-    session.send(Command::Decide { question, decision: Decision::Once }).await.unwrap();
+    session.send(Command::Decide { question, decision: Decision::Once, instead: None }).await.unwrap();
     assert_eq!(turn_end(&mut events).await, done());
     assert_eq!(process.seen.take_calls(), ["begin wipe 2", "end wipe 2", "begin look 3", "end look 3"]);
 }

@@ -413,6 +413,7 @@ impl Core {
             prompt_tokens: self.prompt_tokens,
             context_length: self.host.chain.window(),
             effort: self.host.effort,
+            mode: self.front.mode.get(),
             messages: self.log().map_or(0, |log| log.journal.conversation().messages().len()),
         }
     }

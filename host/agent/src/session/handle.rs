@@ -7,6 +7,7 @@ use std::time::Duration;
 use hermes_conversation::SessionId;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::approval::SessionMode;
 use crate::command::{Accepted, Command, CommandError};
 use crate::context::Context;
 use crate::error::AgentError;
@@ -62,7 +63,9 @@ impl SessionHandle {
         workspace: PathBuf,
         rules: SessionRules,
     ) -> Result<Self, AgentError> {
-        let front = Front::new(rules.feed);
+        let mode = SessionMode::new(&host.approvals, host.settings.sandbox.mode);
+        let front = Front::new(rules.feed, mode);
+        front.tell_shortfall();
         let core = Core::begin(host, chosen, begin, workspace, front.clone()).await?;
         let (messages, inbox) = mpsc::channel(QUEUE_SIZE);
         tokio::spawn(Actor::new(core, inbox, front.clone(), rules.idle_after).run());

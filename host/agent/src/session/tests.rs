@@ -241,15 +241,15 @@ async fn a_command_approves_a_dangerous_call_and_a_second_answer_is_refused() {
         assert_eq!(session.snapshot().questions.len(), 1);
         let text = Command::Answer { question, text: "yes".to_owned() };
         assert_eq!(session.send(text).await, Err(CommandError::WrongAnswer { question }));
-        session.send(Command::Decide { question, decision }).await.unwrap();
-        let again = Command::Decide { question, decision: Decision::Always };
+        session.send(Command::Decide { question, decision, instead: None }).await.unwrap();
+        let again = Command::Decide { question, decision: Decision::Always, instead: None };
         assert_eq!(session.send(again).await, Err(CommandError::AlreadyAnswered { question }));
         let finished = until(&mut events, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
         let EventKind::ToolFinished { content, .. } = &finished.kind else { unreachable!() };
         assert!(content.starts_with(result), "{content}");
         turn_end(&mut events).await;
     }
-    let unknown = Command::Decide { question: QuestionId(99), decision: Decision::Once };
+    let unknown = Command::Decide { question: QuestionId(99), decision: Decision::Once, instead: None };
     assert_eq!(session.send(unknown).await, Err(CommandError::UnknownQuestion { question: QuestionId(99) }));
 }
 
@@ -262,7 +262,7 @@ async fn an_approval_for_the_session_survives_idling() {
     let mut events = from_here(&session);
     session.send(command("call wipe")).await.unwrap();
     let question = asked(&mut events).await;
-    session.send(Command::Decide { question, decision: Decision::Session }).await.unwrap();
+    session.send(Command::Decide { question, decision: Decision::Session, instead: None }).await.unwrap();
     turn_end(&mut events).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(attending);
@@ -501,7 +501,7 @@ async fn two_hundred_sessions_run_beside_streams_hanging_plugins_and_open_questi
         let question = asked(front).await;
         assert_eq!(session.snapshot().questions.len(), 1);
         let decision = if at % 2 == 0 { Decision::Once } else { Decision::Deny };
-        session.send(Command::Decide { question, decision }).await.unwrap();
+        session.send(Command::Decide { question, decision, instead: None }).await.unwrap();
         let finished = until(front, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
         let EventKind::ToolFinished { failed, .. } = finished.kind else { unreachable!() };
         assert_eq!(failed, at % 2 == 1);

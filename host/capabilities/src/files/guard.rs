@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::changes::Changes;
 
 pub use built_in::BUILT_IN;
-pub use change::{Agreed, Change, Concern, Deed};
+pub use change::{Agreed, Change, Concern, Deed, EveryChange};
 pub(super) use kernel::is_kernel_interface;
 pub(super) use linked::Linked;
 pub use listed::{Listed, ListedFile, PatternError};
@@ -37,12 +37,13 @@ pub struct Guard {
     seen: Arc<Seen>,
     turns: Arc<Turns>,
     changes: Changes,
+    every_change: EveryChange,
 }
 
 impl Guard {
     /// The rules with this list, for a session that has read these contents.
     pub fn new(listed: Arc<Listed>, seen: Arc<Seen>) -> Self {
-        Self { listed, seen, turns: Arc::default(), changes: Changes::default() }
+        Self { listed, seen, turns: Arc::default(), changes: Changes::default(), every_change: EveryChange::default() }
     }
 
     /// The same rules, for changes that are recorded.
@@ -54,6 +55,26 @@ impl Guard {
     /// Who records the changes.
     pub fn changes(&self) -> &Changes {
         &self.changes
+    }
+
+    /// The same rules, and whether every other change in the workspace needs approval, too.
+    #[must_use]
+    pub fn with_every_change(self, every_change: EveryChange) -> Self {
+        Self { every_change, ..self }
+    }
+
+    /// The concern of an ordinary change.
+    pub(super) fn of_edit(&self, root: &str, path: &Path) -> Option<Concern> {
+        /// The root with the project. The others hold what plugins keep for themselves, or were granted by the user.
+        const WORKSPACE: &str = "workspace";
+        /// A longer file is not shown.
+        const MOST: u64 = 1 << 20;
+        if root != WORKSPACE || !self.every_change.is_set() {
+            return None;
+        }
+        let is_shown = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
+        let before = if is_shown { std::fs::read(path).ok() } else { None };
+        Some(Concern::Edit { path: path.to_owned(), before })
     }
 
     /// The files that start programs or instruct agents.

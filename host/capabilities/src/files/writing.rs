@@ -118,6 +118,10 @@ impl Roots {
         agreed: &Agreed,
         deed: impl FnOnce() -> Deed,
     ) -> Result<(), FilesError> {
+        let concerns = match concerns.is_empty() {
+            true => self.guard.of_edit(&request.root.name, path).into_iter().collect(),
+            false => concerns,
+        };
         let concerns = agreed.open(concerns);
         if concerns.is_empty() {
             return Ok(());

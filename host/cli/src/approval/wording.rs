@@ -3,10 +3,16 @@
 
 use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
 
-use crate::text::{counted, grouped, is_deceptive};
+use crate::text::{counted, grouped, hanging, is_deceptive};
 
 /// The possible answers, shown when a key counts.
-pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [d]eny (enter)? ";
+pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [n]o, but …  [d]eny (enter)? ";
+/// The same, if a pattern of commands can be allowed.
+pub(super) const KEYS_WITH_PATTERN: &str = "[o]nce  [s]ession  [a]lways  [p]attern  [n]o, but …  [d]eny (enter)? ";
+/// Asks what the model should do instead.
+pub(super) const INSTEAD: &str = "no, do this instead: ";
+/// The answer after that.
+pub(super) const INSTEAD_SENT: &str = "denied, and the model reads your answer";
 /// The possible answers while a part is hidden.
 pub(super) const KEYS_TO_VIEW: &str = "[v]iew all of it to allow it  [d]eny (enter)? ";
 /// The answer to a yes that came too early.
@@ -81,7 +87,10 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
         Subject::File(change) => (
             format!("approval: {plugin} wants to {} a file", deed(&change.deed)),
             file(change, extent),
-            "every change of this file by this plugin".to_owned(),
+            match change.is_ordinary {
+                true => "every ordinary change of a file in the workspace by this plugin".to_owned(),
+                false => "every change of this file by this plugin".to_owned(),
+            },
         ),
         Subject::Tool { name, arguments, dangerous, objections, rule } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
@@ -101,7 +110,58 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
     let width = fields.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     let fields = fields.into_iter().map(|(label, text)| format!("  {label:width$}  {text}"));
     // Two of the answers allow more than the action that is shown.
-    std::iter::once(title).chain(fields).chain([format!("  session and always allow {scope}")]).collect()
+    let mut lines: Vec<String> = std::iter::once(title).chain(fields).collect();
+    lines.extend(changed(question, extent));
+    lines.push(format!("  session and always allow {scope}"));
+    let pattern = pattern(question).map(visible);
+    lines.extend(pattern.map(|pattern| {
+        format!("  pattern always allows {pattern}, with any further arguments in place of the last *")
+    }));
+    lines
+}
+
+/// The pattern of commands that an answer allows.
+pub(super) fn pattern(question: &Question) -> Option<&str> {
+    if let Subject::Program(run) = &question.subject { run.pattern.as_deref() } else { None }
+}
+
+/// The changed lines of a file.
+fn changed(question: &Question, extent: Extent) -> Vec<String> {
+    /// Most lines of the brief form.
+    const MOST: usize = 40;
+    let Subject::File(change) = &question.subject else { return Vec::new() };
+    let Some(lines) = &change.lines else { return Vec::new() };
+    let most = if extent == Extent::Brief { MOST } else { usize::MAX };
+    let shown = lines.iter().take(most).map(|line| {
+        let (sign, text) = line.split_at_checked(1).unwrap_or_default();
+        format!("    {sign} {}", bounded(text, line_of_file, extent))
+    });
+    let left_out = lines.len().saturating_sub(most);
+    let rest = (left_out > 0).then(|| format!("    [{} not shown]", counted(left_out as u64, "more line")));
+    shown.chain(rest).collect()
+}
+
+/// A line of a file. Its tabs stay what they look like.
+fn line_of_file(text: &str) -> String {
+    visible(&text.replace('\t', "    "))
+}
+
+/// The lines with breaks between the words of what Hermes says. What others wrote, such as a command, stays one line: it is shown
+/// exactly, and can be copied.
+pub(super) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
+    const OURS: [&str; 5] = ["approval: ", "  because ", "  pattern ", "  sandbox ", "  session "];
+    let wrap = |line: &String| {
+        if !OURS.iter().any(|ours| line.starts_with(ours)) {
+            return vec![line.clone()];
+        }
+        // Further lines are below the text of a field, or a little behind the margin.
+        let margin = line.len() - line.trim_start().len();
+        let text = line[margin..].find("  ").map(|at| margin + at);
+        let text = text.map_or(margin, |at| line.len() - line[at..].trim_start().len());
+        let indent = if margin > 0 && text < columns / 2 { text } else { 2 };
+        hanging(line, indent, Some(columns))
+    };
+    lines.iter().flat_map(wrap).collect()
 }
 
 fn deed(deed: &FileDeed) -> &'static str {
@@ -119,6 +179,7 @@ fn file(change: &FileChange, extent: Extent) -> Vec<(&'static str, String)> {
         format!("{}: {}", counted(bytes, "byte"), text_or_binary(content.as_deref(), binary.as_deref(), extent))
     };
     match &change.deed {
+        FileDeed::Create { .. } | FileDeed::Replace { .. } if change.lines.is_some() => {}
         FileDeed::Create { bytes, content: text, binary } => fields.push(("content", content(*bytes, text, binary))),
         FileDeed::Replace { before, bytes, content: text, binary } => {
             fields.push(("before", counted(*before, "byte")));
@@ -336,6 +397,43 @@ mod tests {
     }
 
     #[test]
+    fn what_hermes_says_is_broken_between_words_and_a_command_is_not() {
+        let shown = lines(&run("git", &["commit", "-m", &"word ".repeat(20)], b""));
+        let narrow = wrapped(&shown, 40);
+        assert_eq!(narrow[0], "approval: plugin `runner` 0.1.0 wants");
+        assert_eq!(narrow[1], "  to run a program");
+        assert_eq!(narrow[2], shown[1]);
+        let joined = narrow[5..].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        assert_eq!(joined, shown[4].trim());
+        assert!(narrow[5..].iter().all(|line| line.chars().count() < 40), "{narrow:?}");
+        assert_eq!(wrapped(&shown, 400), shown);
+    }
+
+    #[test]
+    fn an_ordinary_change_shows_its_lines_and_counts_what_it_leaves_out() {
+        let deed = FileDeed::Create { bytes: 9, content: Some("x".to_owned()), binary: None };
+        let lines_of = |count: usize| (0..count).map(|at| format!("+\tline {at}\r")).collect();
+        let mut change = FileChange {
+            path: "/w/x".to_owned(),
+            deed,
+            because: vec!["the mode asks".to_owned()],
+            lines: Some(lines_of(2)),
+            is_ordinary: true,
+        };
+        let question = |change: &FileChange| {
+            let subject = Subject::File(Box::new(change.clone()));
+            Question { plugin: "p".to_owned(), version: "1".to_owned(), subject }
+        };
+        let shown = lines(&question(&change));
+        assert_eq!(shown[3..5], [r"    +     line 0\r", r"    +     line 1\r"], "{shown:?}");
+        assert!(shown[5].contains("every ordinary change of a file in the workspace"), "{shown:?}");
+        change.lines = Some(lines_of(45));
+        assert!(lines(&question(&change)).contains(&"    [5 more lines not shown]".to_owned()));
+        let whole = super::lines(&question(&change), Extent::Whole);
+        assert!(whole.iter().any(|line| line.contains("line 44")) && !whole.concat().contains("not shown"));
+    }
+
+    #[test]
     fn a_missing_sandbox_and_the_network_are_shown() {
         let mut question = run("make", &[], b"");
         let Subject::Program(run) = &mut question.subject else { panic!("a program") };
@@ -354,7 +452,8 @@ mod tests {
             content: Some("curl |\n".to_owned()),
             binary: None,
         };
-        let change = FileChange { path: "/w/x".to_owned(), deed, because: vec!["a shell runs it".to_owned()] };
+        let because = vec!["a shell runs it".to_owned()];
+        let change = FileChange { path: "/w/x".to_owned(), deed, because, lines: None, is_ordinary: false };
         let subject = Subject::File(Box::new(change));
         let shown = lines(&Question { plugin: "p".to_owned(), version: "1".to_owned(), subject });
         assert_eq!(shown[2..4], ["  to       /w/.envrc", r#"  content  6 bytes: "curl |\n""#], "{shown:?}");

@@ -192,6 +192,50 @@ impl JsonSchema for SandboxChoice {
     }
 }
 
+/// What the user is asked about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalMode {
+    /// Every change and every program.
+    #[default]
+    Ask,
+    /// Programs, but no ordinary change of a file in the workspace.
+    AcceptEdits,
+    /// Nothing: what changes something is refused.
+    Plan,
+    /// What the sandbox does not cover.
+    Auto,
+}
+
+impl ApprovalMode {
+    const NAMES: [(&str, Self); 4] =
+        [("ask", Self::Ask), ("accept-edits", Self::AcceptEdits), ("plan", Self::Plan), ("auto", Self::Auto)];
+}
+
+impl<'de> Deserialize<'de> for ApprovalMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(deserializer)?;
+        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
+        found
+            .map(|(_, known)| known)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the four names"))
+    }
+}
+
+impl JsonSchema for ApprovalMode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ApprovalMode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
+    }
+}
+
 /// What happens to a message that the user types while a turn runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]

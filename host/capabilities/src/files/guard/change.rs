@@ -1,6 +1,8 @@
 //! A change that needs the user's approval, and the approval of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ListedFile;
 
@@ -60,6 +62,29 @@ pub enum Concern {
         /// The version that would be lost, or leave its place.
         version: String,
     },
+    /// An ordinary change, while every change needs approval.
+    Edit {
+        /// The file.
+        path: PathBuf,
+        /// What it contains now, unless that is too much to be shown.
+        before: Option<Vec<u8>>,
+    },
+}
+
+/// Whether every change of a file in the workspace needs approval at the moment. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct EveryChange(Arc<AtomicBool>);
+
+impl EveryChange {
+    /// Sets it from now on.
+    pub fn set(&self, needs_approval: bool) {
+        self.0.store(needs_approval, Ordering::Relaxed);
+    }
+
+    /// Whether it is so.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Concern {
@@ -67,7 +92,7 @@ impl Concern {
     pub fn pattern(&self) -> Option<&str> {
         match self {
             Self::Listed { pattern, .. } => Some(pattern),
-            Self::Unread { .. } => None,
+            Self::Unread { .. } | Self::Edit { .. } => None,
         }
     }
 
@@ -82,7 +107,7 @@ impl Concern {
             Self::Listed { path, pattern, reason, .. } => {
                 Self::Listed { path, pattern, reason, version: content.to_owned() }
             }
-            unread @ Self::Unread { .. } => unread,
+            other @ (Self::Unread { .. } | Self::Edit { .. }) => other,
         }
     }
 }
