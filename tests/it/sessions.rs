@@ -5,6 +5,7 @@ mod budget;
 mod commands;
 mod crash;
 mod damaged;
+mod delegation;
 mod fallback;
 mod known_providers;
 mod login;

@@ -38,7 +38,11 @@ impl CheckpointSettings {
 
 /// The recorder of a session, once it has one. It outlives the plugins' instances.
 #[derive(Clone, Default)]
-pub(crate) struct Checkpoints(Arc<OnceLock<Option<Open>>>);
+pub(crate) struct Checkpoints {
+    open: Arc<OnceLock<Option<Open>>>,
+    /// Whether the session works on a task of the recorder's session. What it changes belongs to a turn of that session.
+    is_delegate: bool,
+}
 
 #[derive(Clone)]
 struct Open {
@@ -48,9 +52,14 @@ struct Open {
 }
 
 impl Checkpoints {
+    /// The same recorder, for a session that works on a task of this one's.
+    pub(crate) fn for_delegate(&self) -> Self {
+        Self { open: Arc::clone(&self.open), is_delegate: true }
+    }
+
     /// The recorder for the plugins of a session.
     pub(crate) fn open(&self, host: &Host, session: &Session, notices: &NoticeSender) -> Changes {
-        let open = self.0.get_or_init(|| {
+        let open = self.open.get_or_init(|| {
             let CheckpointSettings { enabled, limits } = host.settings.checkpoints;
             if !enabled {
                 return None;
@@ -69,13 +78,18 @@ impl Checkpoints {
         }
     }
 
+    /// The recorder, if turns of this session are its turns.
+    fn of_turns(&self) -> Option<Open> {
+        self.get().filter(|_| !self.is_delegate)
+    }
+
     fn get(&self) -> Option<Open> {
-        self.0.get().cloned().flatten()
+        self.open.get().cloned().flatten()
     }
 
     /// Adds to a message what the user has undone since the last one. Returns what the model knows once the message is stored.
     pub(crate) async fn tell_undone(&self, said: &mut Draft) -> Vec<Record> {
-        let Some(open) = self.get() else { return Vec::new() };
+        let Some(open) = self.of_turns() else { return Vec::new() };
         let records =
             blocking(move || hermes_checkpoints::untold(&open.store, &open.session)).await.unwrap_or_default();
         if let Some(note) = note(&records) {
@@ -86,7 +100,7 @@ impl Checkpoints {
 
     /// A message began a turn.
     pub(crate) async fn turn_begins(&self, message: MessageId, text: &str, told: Vec<Record>) {
-        let Some(Open { store, session, recorder }) = self.get() else { return };
+        let Some(Open { store, session, recorder }) = self.of_turns() else { return };
         let text = text.to_owned();
         blocking(move || {
             hermes_checkpoints::set_told(&store, &session, told);
@@ -97,7 +111,7 @@ impl Checkpoints {
 
     /// The turn is over.
     pub(crate) async fn turn_ends(&self) {
-        if let Some(open) = self.get() {
+        if let Some(open) = self.of_turns() {
             blocking(move || open.recorder.turn_ends()).await;
         }
     }

@@ -32,6 +32,11 @@ pub enum Command {
     },
     /// Stops the running turn or compaction.
     Stop,
+    /// Stops one delegated task, also in the background. The turn goes on.
+    StopTask {
+        /// The task's number.
+        task: u32,
+    },
     /// Compacts the conversation now.
     Compress {
         /// What the summary should focus on; `None` leaves the choice to the engine.
@@ -107,6 +112,7 @@ impl Command {
             Self::Say { .. } => "say",
             Self::Steer { .. } => "steer",
             Self::Stop => "stop",
+            Self::StopTask { .. } => "stop-task",
             Self::Compress { .. } => "compress",
             Self::ChooseModel { .. } => "choose-model",
             Self::ChooseEngine { .. } => "choose-engine",
@@ -176,6 +182,12 @@ pub enum CommandError {
         /// The question.
         question: QuestionId,
     },
+    /// No delegated task with this number runs.
+    #[error("no task {task} runs")]
+    UnknownTask {
+        /// The task.
+        task: u32,
+    },
     /// Another command has answered the question.
     #[error("question {question} was answered already")]
     AlreadyAnswered {
@@ -217,6 +229,7 @@ impl CommandError {
             Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of this conversation"),
             Self::NotTheUsers { .. } => (codes::NOT_FROM_USER, "choose a message of the user"),
             Self::UnknownQuestion { .. } => (codes::UNKNOWN_QUESTION, "answer an open question"),
+            Self::UnknownTask { .. } => (codes::UNKNOWN_TASK, "choose a task that runs"),
             Self::AlreadyAnswered { .. } => (codes::ANSWERED, "continue; the first answer was used"),
             Self::QuestionWithdrawn { .. } => (codes::WITHDRAWN, "continue without an answer"),
             Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the offered answers"),
@@ -239,6 +252,7 @@ impl CommandError {
             Self::UnknownMessage { .. } => "unknown-message",
             Self::NotTheUsers { .. } => "not-the-users",
             Self::UnknownQuestion { .. } => "unknown-question",
+            Self::UnknownTask { .. } => "unknown-task",
             Self::AlreadyAnswered { .. } => "already-answered",
             Self::QuestionWithdrawn { .. } => "question-withdrawn",
             Self::WrongAnswer { .. } => "wrong-answer",

@@ -23,6 +23,7 @@ hermes_diagnostic::codes! {
         UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation does not contain the message";
         NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be rewound";
         UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the session has no question with this number";
+        UNKNOWN_TASK = "session.unknown-task", Category::General, "no delegated task with this number runs";
         ANSWERED = "session.answered", Category::General, "the question has already been answered";
         WITHDRAWN = "session.withdrawn", Category::General, "the call that needed the answer has ended";
         WRONG_ANSWER = "session.wrong-answer", Category::General, "the answer does not fit the question";
@@ -175,6 +176,7 @@ mod tests {
             CommandError::UnknownMessage { message },
             CommandError::NotTheUsers { message },
             CommandError::UnknownQuestion { question },
+            CommandError::UnknownTask { task: 1 },
             CommandError::AlreadyAnswered { question },
             CommandError::QuestionWithdrawn { question },
             CommandError::WrongAnswer { question },

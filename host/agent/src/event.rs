@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::Mode;
 use crate::compaction::outcome::{Compression, Outlook};
+use crate::delegation::TaskStatus;
 use crate::id::{CallId, Position, QuestionId, TurnNumber};
 use crate::problem::Problem;
 use crate::query::{Query, QuestionEnd};
@@ -110,6 +111,11 @@ pub enum EventKind {
         failed: bool,
         /// Duration in milliseconds.
         elapsed_ms: u64,
+    },
+    /// A delegated task has begun, made progress, or ended.
+    TaskChanged {
+        /// The task now.
+        task: TaskStatus,
     },
     /// The result in [`Event::message`] contains messages that the user wrote during the turn.
     Steered {

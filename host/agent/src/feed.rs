@@ -258,6 +258,7 @@ fn size_of(event: &Event) -> usize {
         | EventKind::Progress { text } => text.len(),
         EventKind::ToolStarted { name, arguments } => name.len() + arguments.len(),
         EventKind::ToolFinished { name, content, .. } => name.len() + content.len(),
+        EventKind::TaskChanged { task } => task.goal.len() + task.why.as_ref().map_or(0, String::len),
         EventKind::Steered { texts } => texts.iter().map(String::len).sum(),
         EventKind::TurnEnded { unsent, .. } => (1 << 10) + unsent.iter().map(String::len).sum::<usize>(),
         EventKind::Asked { .. } | EventKind::CompressionPreviewed { .. } => 1 << 10,

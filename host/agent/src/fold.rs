@@ -52,6 +52,13 @@ impl Snapshot {
                 self.running.clear();
                 self.clear_reply();
             }
+            EventKind::TaskChanged { task } => {
+                self.tasks.retain(|known| known.number != task.number);
+                if !task.state.is_over() {
+                    self.tasks.push(task.clone());
+                    self.tasks.sort_by_key(|task| task.number);
+                }
+            }
             EventKind::Rewound { .. } => self.last_message = event.message,
             EventKind::Asked { question, query } => {
                 self.questions.push(OpenQuestion { question: *question, query: query.clone() });

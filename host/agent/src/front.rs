@@ -6,11 +6,13 @@ use hermes_capabilities::files::Seen;
 
 use crate::approval::{SessionMode, SessionRights};
 use crate::checkpoints::Checkpoints;
+use crate::delegation::{Tasks, ToolLimits};
 use crate::feed::{Feed, FeedLimits};
 use crate::questions::Questions;
 use crate::steering::Steering;
 
-/// The events, the open questions, the waiting messages, the granted rights, the contents that were read, the recorder of changes and the mode. They stay while an idle session drops its plugin instances.
+/// The events, the open questions, the waiting messages, the granted rights, the contents that were read, the recorder of changes, the mode and
+/// the delegated tasks. They stay while an idle session drops its plugin instances.
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) feed: Feed,
@@ -20,6 +22,9 @@ pub(crate) struct Front {
     pub(crate) seen: Arc<Seen>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) mode: SessionMode,
+    pub(crate) tasks: Arc<Tasks>,
+    /// The tools that the session may have.
+    pub(crate) limits: ToolLimits,
 }
 
 impl Front {
@@ -33,6 +38,8 @@ impl Front {
             seen: Arc::default(),
             checkpoints: Checkpoints::default(),
             mode,
+            tasks: Arc::default(),
+            limits: ToolLimits::default(),
         }
     }
 
@@ -40,6 +47,19 @@ impl Front {
     pub(crate) fn tell_shortfall(&self) {
         if let Some(why) = self.mode.shortfall() {
             self.feed.notice(why);
+        }
+    }
+
+    /// For a session whose agent works on a task of this one's. The user answers its questions, grants rights to both, switches
+    /// the mode of both, and undoes what both changed.
+    pub(crate) fn for_delegate(&self, name: &str, limits: ToolLimits) -> Self {
+        let front = Self::new(FeedLimits::SHARED, self.mode.clone());
+        Self {
+            questions: self.questions.on_behalf_of(name),
+            rights: self.rights.clone(),
+            checkpoints: self.checkpoints.for_delegate(),
+            limits,
+            ..front
         }
     }
 }

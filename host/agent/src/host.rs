@@ -14,6 +14,7 @@ use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
+use crate::delegation::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
@@ -24,8 +25,8 @@ use crate::serving::ModelChain;
 pub struct Settings {
     /// The most requests with tools of one turn.
     pub max_turns: u32,
-    /// The same for a session that another session's agent delegated to.
-    pub max_delegated_turns: u32,
+    /// The sessions that an agent delegates to.
+    pub delegation: DelegationSettings,
     /// Whether the context engine is used. A full window is folded by the host's rules in any case.
     pub compression: bool,
     /// The platform, such as `cli`.

@@ -11,6 +11,8 @@ use crate::problem::Problem;
 pub struct Choice {
     /// The model, as the configuration or the command line names it.
     pub model: Option<String>,
+    /// The model's provider; `None` for that of the configuration.
+    pub provider: Option<String>,
     /// The context engine.
     pub engine: Option<String>,
     /// How much the model thinks.

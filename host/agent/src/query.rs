@@ -12,6 +12,9 @@ pub enum Query {
     Approval {
         /// The details.
         question: Box<Question>,
+        /// The subagent that wants to act; `None` for the session itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
     },
     /// A question with a text answer. [`crate::Command::Answer`] answers.
     Text {

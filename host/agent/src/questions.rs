@@ -25,6 +25,10 @@ pub(crate) struct Questions {
     /// The number of front ends that can answer.
     attending: Arc<watch::Sender<usize>>,
     feed: Feed,
+    /// The agent of another session that asks.
+    agent: Option<Arc<str>>,
+    /// Held while the user is asked.
+    turns: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -56,7 +60,18 @@ impl Drop for Attendance {
 
 impl Questions {
     pub(crate) fn new(feed: Feed) -> Self {
-        Self { state: Arc::default(), attending: Arc::new(watch::Sender::new(0)), feed }
+        let (state, turns) = (Arc::default(), Arc::default());
+        Self { state, attending: Arc::new(watch::Sender::new(0)), feed, agent: None, turns }
+    }
+
+    /// The same questions for the agent of another session, which is named in each.
+    pub(crate) fn on_behalf_of(&self, agent: &str) -> Self {
+        Self { agent: Some(agent.into()), ..self.clone() }
+    }
+
+    /// Waits until no other question is asked. The user gets one at a time.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turns.lock().await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -68,9 +83,11 @@ impl Questions {
         Attendance(Arc::clone(&self.attending))
     }
 
-    /// Refuses all further questions.
+    /// Refuses all further questions, if they are those of the session itself.
     pub(crate) fn end(&self) {
-        self.state().ended = true;
+        if self.agent.is_none() {
+            self.state().ended = true;
+        }
     }
 
     /// Whether a front end can answer now or connects soon.
@@ -89,7 +106,7 @@ impl Questions {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        let query = Query::Approval { question: Box::new(question) };
+        let query = Query::Approval { question: Box::new(question), agent: self.agent.as_deref().map(str::to_owned) };
         let _asked = self.ask(query, Open::Approval(answer));
         // A question that is dropped without an answer counts as a refusal.
         Some(answered.await.unwrap_or((Decision::Deny, None)))

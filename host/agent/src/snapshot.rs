@@ -3,6 +3,7 @@
 use hermes_conversation::{MessageId, Model, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::delegation::TaskStatus;
 use crate::event::Status;
 use crate::id::{CallId, QuestionId, TurnNumber};
 use crate::query::Query;
@@ -24,6 +25,9 @@ pub struct Snapshot {
     pub reasoning: String,
     /// The running tool calls, in the order of their start.
     pub running: Vec<RunningCall>,
+    /// The delegated tasks that wait or run, by number.
+    #[serde(default)]
+    pub tasks: Vec<TaskStatus>,
     /// The open questions, oldest first.
     pub questions: Vec<OpenQuestion>,
     /// The numbers of the status line, once an event contained them.

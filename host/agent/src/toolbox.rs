@@ -17,6 +17,7 @@ use crate::answer::Answer;
 use crate::approval::{Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
+use crate::delegation::{self, Delegate, Listing, ToolLimits};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::kept_results::{self, Kept};
 use crate::memory_extras::Mirrors;
@@ -56,29 +57,46 @@ pub(crate) struct OwnTools {
     pub(crate) skills: SkillCatalog,
     /// `None` if the user switched the search off.
     pub(crate) search: Option<SessionSearch>,
+    /// `None` if the session's agent may not delegate.
+    pub(crate) delegate: Option<Delegate>,
+    /// Whether the model can ask the user.
+    pub(crate) clarifies: bool,
+    /// The tools that the session may have, of plugins too.
+    pub(crate) limits: ToolLimits,
+    /// The plugins whose tools the session does not have.
+    pub(crate) without: Vec<String>,
 }
 
 impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
-    pub(crate) const NAMES: [&str; 4] = [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME];
+    pub(crate) const NAMES: [&str; 5] =
+        [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME, delegation::NAME];
 
     fn schemas(&self) -> Vec<ToolSchema> {
         let search = self.search.as_ref().map(|_| SessionSearch::schema());
-        self.skills.schemas().into_iter().chain(search).chain([clarify::schema()]).collect()
+        let clarify = self.clarifies.then(clarify::schema);
+        let delegate = self.delegate.as_ref().map(Delegate::schema);
+        let all = self.skills.schemas().into_iter().chain(search).chain(clarify).chain(delegate);
+        all.filter(|schema| self.limits.admit(&schema.name)).collect()
     }
 
     fn has(&self, name: &str) -> bool {
-        match name {
+        let exists = match name {
             session_search::NAME => self.search.is_some(),
-            clarify::NAME => true,
+            clarify::NAME => self.clarifies,
+            delegation::NAME => self.delegate.is_some(),
             _ => Self::NAMES.contains(&name) && !self.skills.schemas().is_empty(),
-        }
+        };
+        exists && self.limits.admit(name)
     }
 
-    async fn call(&self, gate: &Gate, name: &str, arguments: &str) -> Result<String, String> {
-        match &self.search {
+    /// Calls one of them. `tools` are all tools of the session.
+    async fn call(&self, gate: &Gate, call: &ToolCall, id: &str, tools: &Listing) -> Result<String, String> {
+        let (name, arguments) = (call.name.as_str(), call.arguments.as_str());
+        match (&self.search, &self.delegate) {
             _ if name == clarify::NAME => clarify::call(gate, arguments).await,
-            Some(search) if name == session_search::NAME => search.call(arguments).await.map(|answer| answer.text),
+            (Some(search), _) if name == session_search::NAME => search.call(arguments).await.map(|answer| answer.text),
+            (_, Some(delegate)) if name == delegation::NAME => delegate.call(arguments, id, tools).await,
             _ => self.skills.call(name, arguments).await,
         }
     }
@@ -114,7 +132,10 @@ impl Toolbox {
             };
             let names = tools.iter().map(|tool| tool.schema.name.clone()).collect();
             catalogs.insert(plugin.name().to_owned(), names);
-            for tool in tools {
+            if own.without.iter().any(|without| without == plugin.name()) {
+                continue;
+            }
+            for tool in tools.into_iter().filter(|tool| own.limits.admit(&tool.schema.name)) {
                 let name = tool.schema.name.clone();
                 if let Some(why) = unusable(&tool) {
                     notices.push(left_out(plugin.name(), &name, why));
@@ -176,13 +197,33 @@ impl Toolbox {
         schemas
     }
 
+    /// The names of all tools by toolset. The host's own tools are toolsets of their own, but those for skills are one.
+    fn listing(&self) -> Listing {
+        let plugins = self.offered.iter().map(|(name, offered)| (offered.tool.toolset.clone(), name.clone()));
+        let own = self.own.schemas().into_iter().map(|schema| match schema.name.as_str() {
+            skills::LIST | skills::VIEW => ("skills".to_owned(), schema.name),
+            _ => (schema.name.clone(), schema.name),
+        });
+        let mut listing = Listing::new();
+        for (toolset, name) in plugins.chain(own) {
+            listing.entry(toolset).or_default().insert(name);
+        }
+        listing
+    }
+
     pub(crate) fn skills(&self) -> &SkillCatalog {
         &self.own.skills
     }
 
     /// Splits calls into runs. Adjacent calls that may run beside each other form one run; every other call is a run of its own.
     pub(crate) fn runs<'c>(&self, calls: &'c [ToolCall]) -> Vec<&'c [ToolCall]> {
-        schedule::runs(calls, |name| self.nature(name).parallel)
+        // Tasks run beside each other, but not beside other calls: they may change what those read.
+        let delegates = |name: &str| name == delegation::NAME && !self.offered.contains_key(name);
+        let beside = |a: &str, b: &str| match (delegates(a), delegates(b)) {
+            (false, false) => self.nature(a).parallel && self.nature(b).parallel,
+            (a, b) => a && b,
+        };
+        schedule::runs(calls, beside)
     }
 
     /// For each call, the earlier one whose answer it shares, if there is one.
@@ -195,6 +236,7 @@ impl Toolbox {
             Some(offered) => Nature::of(&offered.tool),
             // A question to the user runs alone, and the user may answer it in another way the next time.
             None if name == clarify::NAME => Nature { parallel: false, reads: true, repeatable: false },
+            None if name == delegation::NAME => Nature { parallel: false, reads: false, repeatable: false },
             // The host's other tools only read.
             None if OwnTools::NAMES.contains(&name) => Nature { parallel: true, reads: true, repeatable: true },
             None => Nature { parallel: false, reads: true, repeatable: false },
@@ -277,7 +319,7 @@ impl Toolbox {
             Err(refused) => return Err(refused.text),
         }
         let Some(offered) = offered else {
-            return self.own.call(&self.gate, &call.name, &call.arguments).await.map(Content::text);
+            return self.own.call(&self.gate, call, &id, &self.listing()).await.map(Content::text);
         };
         // What the tool asked for, such as more time.
         let extra = offered.tool.extra.clone();

@@ -14,6 +14,7 @@ use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
 use tokio_util::sync::CancellationToken;
 
 use crate::breaker::{Change, OpenBreaker};
+use crate::delegation::{Reports, SUBAGENT_RESULTS};
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
@@ -24,6 +25,7 @@ use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
 use crate::serving::{Attempts, ServedModel};
+use crate::toolbox::result::result_limits;
 use crate::turn::budget::Budget;
 use crate::{assist, compaction, learned, memory, reload, room, serving};
 
@@ -69,8 +71,17 @@ pub(crate) async fn run(
     live.log.close_open_turn().await?;
     let mut said = user_message(host, live, text, attached, stop).await?;
     let told = live.front.checkpoints.tell_undone(&mut said).await;
+    let room = result_limits(host.chain.window()).0;
+    let reports = Reports::waiting(host.store.as_ref(), &live.log.session, &live.front.tasks, room).await;
+    if let Some(reports) = &reports {
+        let text = fence::defuse_tag(said.text_sent(), SUBAGENT_RESULTS);
+        said.sent = Some(format!("{text}\n\n{}", reports.block));
+    }
     let first = live.log.journal.append(&[said]).await?[0].id;
     live.front.checkpoints.turn_begins(first, text, told).await;
+    if let Some(reports) = reports {
+        reports.delivered(host.store.as_ref(), &live.log.session, first).await;
+    }
     let turn = live.log.journal.conversation().headers().last().map(|header| TurnNumber(header.turn));
     live.front.feed.set_turn(turn);
     live.front.feed.publish_about(About::message(first), EventKind::TurnStarted);

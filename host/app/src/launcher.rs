@@ -341,14 +341,23 @@ fn wide(workspace: &Path, home: Option<&Path>) -> Option<String> {
 #[async_trait]
 impl HostSource for Launcher {
     async fn host(&self, choice: &Choice) -> Result<Host, Problem> {
-        let wanted = ModelChoice {
-            model: choice.model.clone().or_else(|| self.choice.model.clone()),
-            engine: choice.engine.clone().or_else(|| self.choice.engine.clone()),
-            ..self.choice.clone()
+        let engine = choice.engine.clone().or_else(|| self.choice.engine.clone());
+        let wanted = match &choice.provider {
+            // The address and the model of the command line belong to another provider.
+            Some(_) => {
+                ModelChoice { provider: choice.provider.clone(), model: choice.model.clone(), base_url: None, engine }
+            }
+            None => {
+                let model = choice.model.clone().or_else(|| self.choice.model.clone());
+                ModelChoice { model, engine, ..self.choice.clone() }
+            }
         };
-        let chosen = match &choice.model {
-            None => self.model.clone(),
-            Some(model) => self.model_of(model, &wanted)?,
+        let chosen = match (&choice.provider, &choice.model) {
+            (None, None) => self.model.clone(),
+            (None, Some(model)) => self.model_of(model, &wanted)?,
+            (Some(provider), model) => {
+                self.model_of(&format!("{provider}/{}", model.as_deref().unwrap_or_default()), &wanted)?
+            }
         };
         let host: Result<Host, Problem> = match &choice.engine {
             None => self.host_of(&self.selection, chosen).map_err(|error| Problem::from(&error)),

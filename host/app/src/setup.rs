@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
-    AuxiliaryModels, Candidate, CheckpointSettings, Clock, PromptSettings, SearchSettings, ServedModel, Settings,
-    TaskModels,
+    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, PromptSettings, SearchSettings, ServedModel,
+    Settings, TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
 use hermes_config::ApprovalMode;
-use hermes_config::settings::{CompressionSection, Hint, MemorySection, Share, Whole};
+use hermes_config::settings::{CompressionSection, DelegationSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
@@ -227,7 +227,7 @@ impl Setup {
         let hint = settings.platform_hints.get(platform).and_then(Option::as_ref).map(Hint::parts).unwrap_or_default();
         Ok(Settings {
             max_turns: settings.agent.max_turns.get(),
-            max_delegated_turns: settings.delegation.max_iterations.get(),
+            delegation: delegation(&settings.delegation),
             compression: settings.compression.enabled,
             platform: platform.to_owned(),
             one_shot,
@@ -493,6 +493,23 @@ fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static 
         for (name, value) in defaults {
             entry.entry(name).or_insert(value);
         }
+    }
+}
+
+/// The settings of delegated tasks.
+fn delegation(section: &DelegationSection) -> DelegationSettings {
+    let DelegationSection { provider, model, models, .. } = section.clone();
+    DelegationSettings {
+        max_iterations: section.max_iterations.get(),
+        max_concurrent_children: section.max_concurrent_children.get(),
+        max_spawn_depth: section.max_spawn_depth.get(),
+        max_summary_chars: section.max_summary_chars.get(),
+        child_timeout: Some(section.child_timeout_seconds.get())
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.into())),
+        provider,
+        model,
+        models,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
 use crate::launch::{self, Launcher};
-use crate::screen::{Screen, Show};
+use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash, Think};
 use crate::typed::Typed;
@@ -191,6 +191,17 @@ impl Chat {
                 }
                 self.screen
                     .line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
+            }
+            Some(Slash::StopTask(task)) => match self.front.send(Command::StopTask { task }, &mut self.screen).await {
+                Ok(_) => {}
+                Err(error) => self.fail(&error.into()),
+            },
+            Some(Slash::Tasks) => {
+                let tasks = self.front.session().snapshot().tasks;
+                tasks.iter().for_each(|task| self.screen.line(Tone::Plain, &task_line(task)));
+                if tasks.is_empty() {
+                    self.screen.line(Tone::Faint, "no task of a subagent waits or runs");
+                }
             }
             Some(Slash::Stop) => self.screen.line(Tone::Faint, "nothing runs, so there is nothing to stop"),
             Some(Slash::New) => self.new_session().await,

@@ -10,9 +10,10 @@ use hermes_config::WhileBusy;
 
 use crate::approval::AtTerminal;
 use crate::console::Tone;
-use crate::screen::Screen;
+use crate::screen::{Screen, task_line};
 use crate::signals::StopSwitch;
 use crate::slash::Slash;
+use crate::text;
 use crate::typed::Typed;
 
 /// A session, and the terminal's subscription to its events.
@@ -158,8 +159,11 @@ impl FrontEnd {
                 _ => screen.event(&event),
             }
             match &event.kind {
-                EventKind::Asked { question, query: Query::Approval { question: details } } => {
+                EventKind::Asked { question, query: Query::Approval { question: details, agent } } => {
                     if let Some(person) = person {
+                        if let Some(agent) = agent {
+                            screen.line(Tone::Warning, &format!("{} asks:", text::line(agent)));
+                        }
                         self.ask(person, *question, details, stop).await;
                     }
                 }
@@ -228,6 +232,16 @@ impl FrontEnd {
         }
         match (&command, self.while_busy) {
             (Some(Slash::Stop), _) => return stop.trigger(),
+            (Some(Slash::StopTask(task)), _) => {
+                if let Err(error) = self.session.send(Command::StopTask { task: *task }).await {
+                    screen.line(Tone::Faint, &error.to_string());
+                }
+                return;
+            }
+            (Some(Slash::Tasks), _) => {
+                let tasks = self.session.snapshot().tasks;
+                return tasks.iter().for_each(|task| screen.line(Tone::Faint, &task_line(task)));
+            }
             _ if line.trim().is_empty() => return,
             (None, WhileBusy::Interrupt) if is_turn && !stop.is_triggered() => {
                 self.is_replaced = true;

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use hermes_agent::{CallId, Event, EventKind, Snapshot, TurnEnd};
+use hermes_agent::{CallId, DelegationState, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
 use hermes_conversation::Usage;
 
 use crate::console::{self, Console, Tone};
 use crate::signals::StopSwitch;
-use crate::text::{self, Cleaner};
+use crate::spending::dollars;
+use crate::text::{self, Cleaner, counted};
 use crate::wording;
 
 /// How much is shown.
@@ -161,6 +162,18 @@ impl<W: Write + Send> Screen<W> {
         self.line(Tone::Faint, &format!("type {how}, and enter; ctrl-c stops the turn"));
     }
 
+    /// Shows a delegated task: one line when it has ended, and until then only where it is.
+    fn task(&mut self, task: &TaskStatus) {
+        let line = format!("· {}", task_line(task));
+        match task.state {
+            DelegationState::Waiting => {}
+            DelegationState::Running => self.temporary_line(&format!("{line} …")),
+            _ if !self.is_turn() => {}
+            DelegationState::Done => self.line(Tone::Faint, &line),
+            _ => self.line(Tone::Warning, &line),
+        }
+    }
+
     /// Says again how a question is answered.
     pub(crate) fn ask_again(&mut self) {
         self.line(Tone::Faint, "the model waits for an answer; ctrl-c stops the turn");
@@ -262,6 +275,23 @@ impl<W: Write + Send> Screen<W> {
     }
 }
 
+/// A delegated task in one line: what it does, where it is, and what it used.
+pub(crate) fn task_line(task: &TaskStatus) -> String {
+    let TaskStatus { number, goal, state, tool, why, requests, tokens, cost, elapsed_ms, .. } = task;
+    let detail = match (state.is_over(), tool, why) {
+        (true, _, Some(detail)) => format!(": {}", text::line(detail)),
+        (false, Some(tool), _) => format!(": {}", text::line(tool)),
+        _ => String::new(),
+    };
+    let cost = cost.map_or_else(String::new, |cost| format!(", {}", dollars(cost)));
+    let (requests, tokens, seconds) = (counted(*requests, "request"), text::grouped(*tokens), elapsed_ms / 1_000);
+    format!(
+        "subagent {number}: {} · {}{detail} ({requests}, {tokens} tokens{cost}, {seconds} s)",
+        text::line(goal),
+        state.as_str().replace('-', " "),
+    )
+}
+
 /// One line for a compaction.
 fn compacted(reason: &str, by: &str, before: u32, after: u32) -> String {
     let by = if by == "host" { "Hermes itself".to_owned() } else { format!("`{}`", text::line(by)) };
@@ -333,6 +363,7 @@ impl<W: Write + Send> Screen<W> {
                 self.console.note(&wording::with_fix(text, fix));
             }
             EventKind::Progress { text } => self.temporary_line(text),
+            EventKind::TaskChanged { task } => self.task(task),
             // A summary may take half a minute, without any sign of progress.
             EventKind::CompressionStarted if self.is_turn() => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
             EventKind::Asked { .. } => self.end_line(),
@@ -425,6 +456,33 @@ mod tests {
             done(),
             answered("It says\n\nhello.\n\n"),
         ]
+    }
+
+    #[test]
+    fn a_subagent_has_one_line_that_says_where_it_is_and_what_it_used() {
+        let task = TaskStatus {
+            number: 3,
+            goal: "count\u{1b}[2J".to_owned(),
+            session: None,
+            state: DelegationState::Running,
+            background: false,
+            tool: Some("read_file".to_owned()),
+            requests: 1,
+            tokens: 12_345,
+            cost: None,
+            elapsed_ms: 4_900,
+            why: None,
+        };
+        let shown = task_line(&task);
+        assert!(shown.ends_with(" · running: read_file (1 request, 12,345 tokens, 4 s)"), "{shown}");
+        assert!(shown.starts_with("subagent 3: count") && !shown.contains('\u{1b}'), "{shown}");
+        let why = Some("the model is gone".to_owned());
+        let failed = TaskStatus { state: DelegationState::TimedOut, why, cost: Some(0.5), requests: 2, ..task };
+        let shown = task_line(&failed);
+        assert!(
+            shown.ends_with(" · timed out: the model is gone (2 requests, 12,345 tokens, $0.5000, 4 s)"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns; files stay"),
     ("/undo [TURNS]", "restore the files that the last turn changed, or the last TURNS turns; the conversation stays"),
     ("/diff [TURNS]", "show how the last turn changed files, or the last TURNS turns"),
-    ("/stop", "while a turn runs: stop it, like ctrl-c"),
+    ("/stop [TASK]", "while a turn runs: stop it, like ctrl-c; with a number, only that task of a subagent"),
+    ("/tasks", "show the tasks of subagents that wait or run"),
     ("/branch", "continue in a copy; the original conversation stays unchanged"),
     ("/model [NAME]", "switch to another model; without a name, show the current one"),
     (
@@ -62,6 +63,10 @@ pub(crate) enum Slash {
     },
     /// Stop the running turn.
     Stop,
+    /// Stop one task of a subagent.
+    StopTask(u32),
+    /// Show the tasks of subagents.
+    Tasks,
     Branch,
     /// Without a name, show the model.
     Model(Option<String>),
@@ -117,7 +122,12 @@ impl Slash {
             },
             "undo" => undo(rest).unwrap_or(Self::Misused { usage: "/undo [TURNS] [--skip-changed | --force]" }),
             "stop" if rest.is_empty() => Self::Stop,
-            "stop" => Self::Misused { usage: "/stop" },
+            "stop" => match rest.parse() {
+                Ok(task) => Self::StopTask(task),
+                Err(_) => Self::Misused { usage: "/stop [TASK]" },
+            },
+            "tasks" if rest.is_empty() => Self::Tasks,
+            "tasks" => Self::Misused { usage: "/tasks" },
             "branch" | "fork" if rest.is_empty() => Self::Branch,
             "branch" | "fork" => Self::Misused { usage: "/branch" },
             "model" => Self::Model((!rest.is_empty()).then(|| rest.to_owned())),
@@ -203,7 +213,10 @@ mod tests {
             ("/diff 3", Some(Slash::Diff { turns: 3 })),
             ("/diff 0", Some(Slash::Misused { usage: "/diff [TURNS]" })),
             ("/stop", Some(Slash::Stop)),
-            ("/stop now", Some(Slash::Misused { usage: "/stop" })),
+            ("/stop 3", Some(Slash::StopTask(3))),
+            ("/stop now", Some(Slash::Misused { usage: "/stop [TASK]" })),
+            ("/tasks", Some(Slash::Tasks)),
+            ("/tasks all", Some(Slash::Misused { usage: "/tasks" })),
             ("/branch", Some(Slash::Branch)),
             ("/branch off", Some(Slash::Misused { usage: "/branch" })),
             ("/model", Some(Slash::Model(None))),

@@ -338,11 +338,34 @@ impl Default for AgentSection {
 pub struct DelegationSection {
     /// The same limit for each message to a session that another session's agent delegated to.
     pub max_iterations: Whole<1>,
+    /// How many delegated tasks of a session run at once. The others wait.
+    pub max_concurrent_children: Whole<1>,
+    /// How deep agents may delegate. With 1, a delegated task delegates nothing; with 0, no agent has the tool `delegate_task`.
+    pub max_spawn_depth: Whole<0>,
+    /// Most characters of a delegated task's result that the model gets. The whole result is kept as a file.
+    pub max_summary_chars: Whole<200>,
+    /// Seconds after which a delegated task is stopped; 0 for never.
+    pub child_timeout_seconds: Whole<0>,
+    /// The provider of the model for delegated tasks. The default is the session's.
+    pub provider: Option<String>,
+    /// The model for delegated tasks. The default is the session's.
+    pub model: Option<String>,
+    /// Further models that the model may choose for delegated tasks, of the same provider.
+    pub models: Vec<String>,
 }
 
 impl Default for DelegationSection {
     fn default() -> Self {
-        Self { max_iterations: const { Whole::new(50) } }
+        Self {
+            max_iterations: const { Whole::new(50) },
+            max_concurrent_children: const { Whole::new(3) },
+            max_spawn_depth: const { Whole::new(1) },
+            max_summary_chars: const { Whole::new(24_000) },
+            child_timeout_seconds: const { Whole::new(0) },
+            provider: None,
+            model: None,
+            models: Vec::new(),
+        }
     }
 }
 

@@ -56,8 +56,6 @@ pub(crate) struct Gate {
     kept: Kept,
     for_session: SessionRights,
     identities: Mutex<HashMap<String, Identity>>,
-    /// Held while the user is asked.
-    asking: tokio::sync::Mutex<()>,
     running: RunningCalls,
     pub(super) can_ask: bool,
     files: Guard,
@@ -135,7 +133,6 @@ impl Gate {
             kept: Kept::in_home(home),
             for_session,
             identities: Mutex::new(by_name(identities)),
-            asking: tokio::sync::Mutex::default(),
             running: RunningCalls::new(),
             can_ask: approvals.can_ask,
             files: Guard::new(Arc::clone(&approvals.listed), seen)
@@ -282,7 +279,7 @@ impl Gate {
             return None;
         }
         self.running.alone().await;
-        let _one_at_a_time = self.asking.lock().await;
+        let _one_at_a_time = self.questions.turn().await;
         self.questions.text(question, choices, true).await
     }
 
@@ -370,7 +367,7 @@ impl Gate {
         }
         // First, because a call that holds the lock would wait for another that waits for the lock.
         self.running.alone().await;
-        let _one_at_a_time = self.asking.lock().await;
+        let _one_at_a_time = self.questions.turn().await;
         // The answer to the previous question may cover this one too.
         let rights = missing(rights);
         if rights.is_empty() {

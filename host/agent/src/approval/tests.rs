@@ -86,7 +86,7 @@ impl Fixture {
             while let Some(event) = events.next().await {
                 match &event.kind {
                     EventKind::Notice { text, .. } => notes.push(text.clone()),
-                    EventKind::Asked { question, query: Query::Approval { question: details } } => {
+                    EventKind::Asked { question, query: Query::Approval { question: details, .. } } => {
                         open += 1;
                         *most_open = open.max(*most_open);
                         notes.push("asked".to_owned());

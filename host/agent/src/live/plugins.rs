@@ -15,6 +15,7 @@ use crate::approval::{Gate, PluginGate};
 use crate::auxiliary::{Auxiliary, AuxiliaryLedger};
 use crate::breaker::{Breakers, UnlessOpen};
 use crate::clash::Owners;
+use crate::delegation::Delegate;
 use crate::delivery::{Deliverer, Deliveries, backlog};
 use crate::error::AgentError;
 use crate::front::Front;
@@ -68,7 +69,16 @@ impl RunningPlugins {
         let answers = (front.questions.clone(), front.rights.clone(), seen, changes, front.mode.clone());
         let gate =
             Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
-        let plugins = host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
+        let mut plugins =
+            host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
+        let is_delegate = is_delegate(session);
+        let mut without = Vec::new();
+        if is_delegate {
+            // Memories are about the user, and what a subagent is told is not what the user said.
+            without = std::mem::take(&mut plugins.memories).iter().map(|memory| memory.name().to_owned()).collect();
+            plugins.memory_events.clear();
+            plugins.memory_extras = MemoryExtras::default();
+        }
         let SessionPlugins {
             engine,
             assist,
@@ -103,7 +113,14 @@ impl RunningPlugins {
                 patience: Assistant::PATIENCE,
             })
         });
-        let own = OwnTools { skills: SkillCatalog::new(skills), search };
+        let own = OwnTools {
+            skills: SkillCatalog::new(skills),
+            search,
+            delegate: Delegate::of(host, session, front).await?,
+            clarifies: !is_delegate,
+            limits: front.limits.clone(),
+            without,
+        };
         let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
         let (id, clock) = (session.id.to_string(), host.settings.clock);
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
@@ -120,7 +137,7 @@ impl RunningPlugins {
         // After a single turn nothing is recalled for a next one.
         let breakers = Breakers::load(host.store.as_ref(), memories.iter().map(|memory| memory.name())).await;
         let prefetches = Prefetches::new(if host.settings.one_shot { Vec::new() } else { prefetch }, breakers.clone());
-        if fresh && !is_delegate(session) {
+        if fresh {
             for memory in &memories {
                 let outlook = first_outlook(memory::budget(host.model.context_length));
                 prefetches.start(memory.name(), outlook, clock.now());
@@ -136,9 +153,7 @@ impl RunningPlugins {
             prefetches: prefetches.clone(),
             budget: memory::budget(host.model.context_length),
         };
-        // What a delegate was told is not what the user said: its turns are not stored in memories.
-        let storing = if is_delegate(session) { Vec::new() } else { memories.clone() };
-        let deliveries = Deliveries::new(deliverer, storing, rewind);
+        let deliveries = Deliveries::new(deliverer, memories.clone(), rewind);
         let unless_open = |memory| Arc::new(UnlessOpen::new(memory, breakers.clone(), clock)) as Arc<dyn MemoryEvents>;
         let memory_events = memory_events.into_iter().map(unless_open).collect();
         Ok(Self {

@@ -171,6 +171,7 @@ impl Actor {
                 answer(reply, Ok(Accepted::default()));
             }
             Command::Stop | Command::Steer { .. } => answer(reply, Err(CommandError::NothingRuns)),
+            Command::StopTask { task } => answer(reply, inbox.stop_task(task)),
             Command::Decide { .. } | Command::Answer { .. } | Command::Close => inbox.answer_or_close(command, reply),
         }
     }
@@ -211,6 +212,7 @@ impl Inbox {
                 stop.cancel();
                 answer(reply, stopped);
             }
+            Message::Command(Command::StopTask { task }, reply) => answer(reply, self.stop_task(task)),
             Message::Command(Command::Steer { text }, reply) if text.trim().is_empty() => {
                 answer(reply, Err(CommandError::EmptyMessage));
             }
@@ -242,6 +244,13 @@ impl Inbox {
         self.status.mode = mode;
         self.front.feed.publish(EventKind::ModeChosen { mode });
         self.front.tell_shortfall();
+    }
+
+    fn stop_task(&self, task: u32) -> Result<Accepted, CommandError> {
+        match self.front.tasks.stop(task) {
+            true => Ok(Accepted::default()),
+            false => Err(CommandError::UnknownTask { task }),
+        }
     }
 
     fn answer_or_close(&mut self, command: Command, reply: Reply) {

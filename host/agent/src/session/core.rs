@@ -26,7 +26,7 @@ use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::{delivery, kept_results, rebuild, reload, room, thinking, turn};
+use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -88,15 +88,36 @@ impl Core {
         Ok(core)
     }
 
+    /// A new session whose agent works on a task of another session's agent.
+    pub(super) async fn delegate(
+        host: Host,
+        chosen: (Arc<dyn HostSource>, Choice),
+        parent: SessionId,
+        workspace: PathBuf,
+        front: Front,
+    ) -> Result<Self, AgentError> {
+        let mut core = Self::begin(host, chosen, Begin::New, workspace, front).await?;
+        core.create(Some(Parent { id: parent, kind: ParentKind::Delegate, through: None })).await?;
+        Ok(core)
+    }
+
     async fn resume(&mut self, id: &SessionId) -> Result<(), AgentError> {
         let of_store = self.host.store.session(id).await?;
         let session = self.as_accepted(of_store.clone());
         let log = SessionLog::open(&self.host, &session).await?;
+        let (store, now) = (self.host.store.as_ref(), self.host.settings.clock.now());
+        let interrupted = delegation::settle(store, id, &self.front.tasks, now).await?;
         self.front.feed.set_session(id);
         self.state = State::Idle(Box::new(log));
         self.wake(false).await?;
         self.settle(&of_store, &session).await?;
         self.publish_opened();
+        if interrupted > 0 {
+            let tasks = if interrupted == 1 { "a task".to_owned() } else { format!("{interrupted} tasks") };
+            self.front.feed.notice(format!(
+                "{tasks} of subagents in the background ended with Hermes; the model learns it with your next message"
+            ));
+        }
         Ok(())
     }
 
@@ -269,6 +290,7 @@ impl Core {
     /// Switches to another model or engine. After an error the session continues with the previous ones.
     pub(super) async fn choose(&mut self, choice: Choice) -> Result<(), CommandError> {
         let choice = Choice {
+            provider: if choice.model.is_some() { choice.provider } else { self.choice.provider.clone() },
             model: choice.model.or_else(|| self.choice.model.clone()),
             engine: choice.engine.or_else(|| self.choice.engine.clone()),
             effort: choice.effort.or(self.choice.effort),
@@ -287,6 +309,7 @@ impl Core {
         {
             self.front.feed.notice(format!("{error}; the engine will see the new model with the next request"));
         }
+        self.front.tasks.choose(&choice);
         self.choice = choice;
         if !is_new || before.model != self.host.model || before.engine != self.host.engine {
             let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
@@ -319,6 +342,7 @@ impl Core {
     /// Lets the model think more or less from the next request on.
     pub(super) fn choose_effort(&mut self, effort: Effort) {
         self.choice.effort = Some(effort);
+        self.front.tasks.choose(&self.choice);
         self.host.effort = Some(effort);
         self.told_effort = None;
         self.tell_shortfall();
@@ -445,6 +469,7 @@ impl Core {
         /// After a single turn the process waits for summaries, which the next one uses. A chat closes at once.
         const ONE_SHOT: Duration = Duration::from_secs(10);
         self.front.questions.end();
+        self.front.tasks.close().await;
         let awake = match &self.state {
             State::Awake(live) => Some(live.plugins.deliveries.providers()),
             State::New | State::Idle(_) => None,

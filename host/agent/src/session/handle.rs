@@ -66,10 +66,28 @@ impl SessionHandle {
         let mode = SessionMode::new(&host.approvals, host.settings.sandbox.mode);
         let front = Front::new(rules.feed, mode);
         front.tell_shortfall();
+        front.tasks.connect(&host, &chosen);
         let core = Core::begin(host, chosen, begin, workspace, front.clone()).await?;
+        Ok(Self::start(core, front, rules.idle_after))
+    }
+
+    /// Opens a new session whose agent works on a task of another session's agent. It never becomes idle.
+    pub(crate) async fn delegate(
+        host: Host,
+        chosen: (Arc<dyn HostSource>, Choice),
+        parent: SessionId,
+        workspace: PathBuf,
+        front: Front,
+    ) -> Result<Self, AgentError> {
+        front.tasks.connect(&host, &chosen);
+        let core = Core::delegate(host, chosen, parent, workspace, front.clone()).await?;
+        Ok(Self::start(core, front, SessionRules::SINGLE.idle_after))
+    }
+
+    fn start(core: Core, front: Front, idle_after: Duration) -> Self {
         let (messages, inbox) = mpsc::channel(QUEUE_SIZE);
-        tokio::spawn(Actor::new(core, inbox, front.clone(), rules.idle_after).run());
-        Ok(Self { messages, front })
+        tokio::spawn(Actor::new(core, inbox, front.clone(), idle_after).run());
+        Self { messages, front }
     }
 
     /// Sends a command and waits until it is accepted or refused.

@@ -28,6 +28,7 @@ use crate::auxiliary::AuxiliaryModels;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
 use crate::command::Command;
+use crate::delegation::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::event::{Event, EventKind, TurnEnd};
@@ -487,7 +488,7 @@ impl HostSource for Process {
             engine,
             settings: Settings {
                 max_turns: 8,
-                max_delegated_turns: 2,
+                delegation: DelegationSettings { max_iterations: 2, ..DelegationSettings::default() },
                 tool_owners: std::collections::BTreeMap::new(),
                 compression: true,
                 platform: "test".to_owned(),

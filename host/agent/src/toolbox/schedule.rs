@@ -31,8 +31,8 @@ impl Nature {
 }
 
 /// Splits calls into runs. Adjacent calls that may run beside each other form one run; every other call is a run of its own.
-pub(super) fn runs(calls: &[ToolCall], is_parallel: impl Fn(&str) -> bool) -> Vec<&[ToolCall]> {
-    calls.chunk_by(|a, b| is_parallel(&a.name) && is_parallel(&b.name)).collect()
+pub(super) fn runs(calls: &[ToolCall], beside: impl Fn(&str, &str) -> bool) -> Vec<&[ToolCall]> {
+    calls.chunk_by(|a, b| beside(&a.name, &b.name)).collect()
 }
 
 /// For each call, the earlier identical call whose answer it shares. A call between the two that may change something makes the
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_tool_that_is_not_parallel_runs_alone() {
         let calls = calls(["read", "read", "ask", "read", "ask", "ask"].map(|name| (name, "{}")));
-        let runs = runs(&calls, |name| nature(name).parallel);
+        let runs = runs(&calls, |a, b| nature(a).parallel && nature(b).parallel);
         assert_eq!(runs.iter().map(|run| run.len()).collect::<Vec<_>>(), [2, 1, 1, 1, 1]);
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Budget {
 impl Budget {
     pub(super) fn of(host: &Host, live: &Live) -> Self {
         let (steps, setting) = match live.is_delegate {
-            true => (host.settings.max_delegated_turns, "delegation.max_iterations"),
+            true => (host.settings.delegation.max_iterations, "delegation.max_iterations"),
             false => (host.settings.max_turns, "agent.max_turns"),
         };
         Self { steps: steps.max(1), setting }

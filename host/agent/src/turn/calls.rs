@@ -9,6 +9,7 @@ use hermes_prompt::hints::SubdirectoryHints;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
+use crate::delegation::Reports;
 use crate::error::AgentError;
 use crate::event::EventKind;
 use crate::feed::About;
@@ -78,8 +79,11 @@ pub(super) async fn run(
             let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
             stored_results += 1;
             let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
+            let limit = result::result_limits(window).0;
+            let reports = Reports::waiting(host.store.as_ref(), &log.session, &front.tasks, limit).await;
+            let found = reports.as_ref().map(|reports| reports.block.clone());
             let appended =
-                [hint, block, closing].into_iter().flatten().reduce(|text, next| format!("{text}\n\n{next}"));
+                [hint, block, found, closing].into_iter().flatten().reduce(|text, next| format!("{text}\n\n{next}"));
             let room = budgets.next();
             let size = tokens::of_text(&answer.content);
             budgets.spend(size.min(room));
@@ -88,7 +92,7 @@ pub(super) async fn run(
                 Some(text) => toolbox.keep(&host.home, &log.session, call, text).await,
                 None => None,
             };
-            let steered = front.steering.waiting(result::result_limits(window).0);
+            let steered = front.steering.waiting(limit);
             let additions = Additions { host: appended, user: steering::block(&steered) };
             let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
             if let Some(notice) = notice {
@@ -96,6 +100,9 @@ pub(super) async fn run(
             }
             let stored = journal.append(&[result]).await?[0].id;
             front.steering.delivered(steered.len());
+            if let Some(reports) = reports {
+                reports.delivered(host.store.as_ref(), &log.session, stored).await;
+            }
             let about = About { message: Some(stored), ..About::call(&call.id) };
             let Answer { content, failed, elapsed_ms, .. } = answer;
             let name = call.name.clone();

@@ -169,6 +169,7 @@ impl Roots {
             std::io::ErrorKind::DirectoryNotEmpty => request.not_empty(),
             _ => request.io("remove", error),
         })?;
+        self.guard.seen().change(&slot.path);
         let _ = handle.sync_all();
         Ok(())
     }

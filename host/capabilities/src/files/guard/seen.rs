@@ -1,15 +1,18 @@
 //! The contents that a session has read or written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The most files that are remembered. Of more, those that come first by path are forgotten, and ask again.
 const MAX_FILES: usize = 100_000;
 
-/// The contents of files that the session knows, by path. All plugins of a session share it.
+/// The contents of files that the session knows, by path, and the paths that it changed. All plugins of a session share it.
 #[derive(Debug, Default)]
-pub struct Seen(Mutex<BTreeMap<PathBuf, Content>>);
+pub struct Seen {
+    contents: Mutex<BTreeMap<PathBuf, Content>>,
+    changed: Mutex<BTreeSet<PathBuf>>,
+}
 
 #[derive(Debug)]
 struct Content {
@@ -21,7 +24,7 @@ struct Content {
 
 impl Seen {
     fn contents(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Content>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A read of `length` bytes from `offset`.
@@ -33,8 +36,27 @@ impl Seen {
         Self::put(&mut contents, path, Content { version: version.to_owned(), total, read });
     }
 
+    /// The session has created, changed or removed what is at this path.
+    pub(in crate::files) fn change(&self, path: &Path) {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        if changed.len() < MAX_FILES {
+            changed.insert(path.to_owned());
+        }
+    }
+
+    /// The paths that the session created, changed or removed, in order.
+    pub fn changed(&self) -> Vec<PathBuf> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Whether the session has read or written any content of the file.
+    pub fn knows(&self, path: &Path) -> bool {
+        self.contents().contains_key(path)
+    }
+
     /// The session has written the whole file.
     pub(in crate::files) fn wrote(&self, path: &Path, version: &str) {
+        self.change(path);
         // A later reading of a part takes nothing away.
         Self::put(&mut self.contents(), path, Content { version: version.to_owned(), total: 0, read: u64::MAX });
     }
@@ -48,6 +70,8 @@ impl Seen {
 
     /// The file, or everything in the folder, is somewhere else now.
     pub(in crate::files) fn moved(&self, from: &Path, to: &Path) {
+        self.change(from);
+        self.change(to);
         let mut contents = self.contents();
         let below: Vec<PathBuf> = contents.range(from.to_owned()..).map(|(path, _)| path.clone()).collect();
         for path in below.into_iter().take_while(|path| path.starts_with(from)) {
@@ -82,10 +106,14 @@ mod tests {
         assert!(seen.has(file, "a") && !seen.has(file, "b"));
         seen.read(file, "b", 10, 0, 1);
         assert!(!seen.has(file, "a") && !seen.has(file, "b"), "another version begins anew");
+        assert_eq!(seen.changed(), Vec::<PathBuf>::new());
         seen.wrote(file, "c");
         assert!(seen.has(file, "c"));
         seen.read(file, "c", 10, 1, 9);
         assert!(seen.has(file, "c"), "what was written is known, whatever is read of it");
+        seen.change(Path::new("/w/gone"));
+        assert_eq!(seen.changed(), [file, Path::new("/w/gone")]);
+        assert!(seen.knows(file) && !seen.knows(Path::new("/w/gone")));
     }
 
     #[test]
