@@ -14,6 +14,8 @@ mod files;
 mod honcho;
 mod hooks;
 mod http;
+#[cfg(target_os = "linux")]
+mod mcp;
 mod mem0;
 mod memory;
 mod memory_services;

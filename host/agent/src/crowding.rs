@@ -60,12 +60,16 @@ pub(crate) struct Crowding {
 
 impl Crowding {
     /// What the user reads: which plugin, why, and what to do.
-    pub(crate) fn notice(&self) -> String {
+    pub(crate) fn notice(&self, is_server: bool) -> String {
         let Self { plugin, share, total, most, window } = self;
+        let (what, otherwise) = match is_server {
+            true => ("tools of the MCP server", "exclude some of its tools"),
+            false => ("tools, skills and prompt of the plugin", "turn the plugin off"),
+        };
         format!(
-            "the tools, skills and prompt of the plugin `{plugin}` are left out of this session: they have about {share} tokens, \
-             and the whole prompt would have {total}; a window of {window} leaves room for a conversation if the prompt has at \
-             most {most}; choose a model with a larger window, or turn the plugin off"
+            "the {what} `{plugin}` are left out of this session: they have about {share} tokens, and the whole prompt would have \
+             {total}; a window of {window} leaves room for a conversation if the prompt has at most {most}; choose a model with \
+             a larger window, or {otherwise}"
         )
     }
 }
@@ -108,7 +112,7 @@ mod tests {
         let mut shares = shares(&[("large", 20_000)]);
         shares.add("large", &"b ".repeat(30_000));
         let crowding = shares.crowding(51_000, 32_768, &BTreeSet::new());
-        let notice = crowding[0].notice();
+        let notice = crowding[0].notice(false);
         for words in ["`large`", "about 50000 tokens", "would have 51000", "at most 18023", "turn the plugin off"] {
             assert!(notice.contains(words), "{notice}");
         }

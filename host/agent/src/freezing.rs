@@ -9,7 +9,7 @@ use hermes_plugin_host::Skill;
 use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
 use hermes_session_store::{Frozen, StoreError};
 
-use crate::crowding::{Crowding, Shares};
+use crate::crowding::Shares;
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
@@ -96,7 +96,7 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
     let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name);
     let crowding = shares.crowding(whole.tokens(), host.model.context_length, &bundled.collect());
     if !crowding.is_empty() {
-        failures.extend(crowding.iter().map(Crowding::notice));
+        failures.extend(crowding.iter().map(|crowding| crowding.notice(plugins.toolbox.is_server(&crowding.plugin))));
         whole = opening(&crowding.iter().map(|crowding| crowding.plugin.as_str()).collect::<Vec<_>>());
     }
     let mut opening = whole;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hermes_capabilities::process::SandboxRules;
 use hermes_conversation::Model;
+use hermes_mcp::ServerDefinition;
 use hermes_models::{Effort, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
@@ -57,6 +58,8 @@ pub struct Settings {
     pub sandbox: SandboxRules,
     /// The files before and after each change, for an undo.
     pub checkpoints: CheckpointSettings,
+    /// The MCP servers.
+    pub mcp: Vec<ServerDefinition>,
 }
 
 /// The settings of the tool `session_search`.

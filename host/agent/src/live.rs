@@ -22,6 +22,7 @@ use crate::live::compaction::{SessionCompaction, SessionTarget};
 use crate::live::log::SessionLog;
 use crate::live::plugins::RunningPlugins;
 use crate::live::prefix::SessionPrefix;
+use crate::mcp::McpServers;
 use crate::{kept_results, memory_extras, warming};
 
 /// How long plugins may take to finish background work.
@@ -48,8 +49,9 @@ impl Live {
         mut log: SessionLog,
         fresh: bool,
         front: &Front,
+        servers: &McpServers,
     ) -> Result<Self, (Box<SessionLog>, AgentError)> {
-        match Self::parts(host, &session, &log, fresh, front).await {
+        match Self::parts(host, &session, &log, fresh, front, servers).await {
             Ok((plugins, prefix, compaction, engine_change)) => {
                 log.rewound = None;
                 let is_delegate = plugins::is_delegate(&session);
@@ -65,13 +67,14 @@ impl Live {
         log: &SessionLog,
         fresh: bool,
         front: &Front,
+        servers: &McpServers,
     ) -> Result<(RunningPlugins, SessionPrefix, SessionCompaction, Option<Notice>), AgentError> {
         if let Some(parent) = session.parent.as_ref().filter(|parent| parent.kind != ParentKind::Delegate)
             && let Err(error) = kept_results::inherit(&host.home, &parent.id, &session.id)
         {
             tracing::warn!(%error, "a branch has not all kept results of its parent");
         }
-        let mut plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front).await?;
+        let mut plugins = RunningPlugins::start(host, session, fresh, log.journal.history(), front, servers).await?;
         let prefix = SessionPrefix::open(host, session, log, &plugins).await?;
         if session.model != host.model {
             host.store.update_model(&session.id, &host.model).await?;

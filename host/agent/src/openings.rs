@@ -14,6 +14,7 @@ use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::live::plugins::RunningPlugins;
+use crate::mcp::McpServers;
 use crate::opening::Opening;
 
 /// A stored opening and a current one.
@@ -44,7 +45,9 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     };
     let front = Front::new(FeedLimits::SHARED, SessionMode::new(&host.approvals, host.settings.sandbox.mode));
     let mut events = front.feed.subscribe(None);
-    let plugins = RunningPlugins::start(host, &session, is_new, history, &front).await?;
+    // No program is started to look at a prompt.
+    let servers = McpServers::unconnected(host);
+    let plugins = RunningPlugins::start(host, &session, is_new, history, &front, &servers).await?;
     let stored = session.frozen.as_ref().map(Opening::restore);
     let fresh = freezing::build(host, &session.workspace, &plugins, stored.as_ref()).await;
     let notices = events.notices().into_iter().chain(fresh.notices.into_iter().map(Notice::from)).collect();

@@ -3,7 +3,7 @@
 pub(crate) mod result;
 mod schedule;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,6 +30,14 @@ use crate::untrusted;
 /// The most bytes of a tool's name in an error: a model can write any name.
 const SHOWN_NAME: usize = 64;
 
+/// What offers tools beside the host.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) plugins: &'a [Arc<dyn Tools>],
+    /// MCP servers.
+    pub(crate) servers: &'a [Arc<dyn Tools>],
+}
+
 /// All tools that the model can call.
 pub(crate) struct Toolbox {
     offered: HashMap<String, Offered>,
@@ -41,6 +49,8 @@ pub(crate) struct Toolbox {
     is_complete: bool,
     /// The tools of each plugin that listed them, also those that are left out.
     catalogs: BTreeMap<String, Vec<String>>,
+    /// The names of MCP servers.
+    servers: BTreeSet<String>,
 }
 
 /// The tool that shows a kept result in parts.
@@ -108,9 +118,9 @@ struct Offered {
 }
 
 impl Toolbox {
-    /// Lists the tools of every plugin. A tool that several plugins offer belongs to the one that `owners` names.
+    /// Lists the tools of every plugin and server. A tool that several of them offer belongs to the one that `owners` names.
     pub(crate) async fn load(
-        plugins: &[Arc<dyn Tools>],
+        sources: Sources<'_>,
         owners: &Owners,
         mut own: OwnTools,
         dispatcher: Arc<HookDispatcher>,
@@ -121,7 +131,11 @@ impl Toolbox {
         let mut claims: BTreeMap<String, Vec<Offered>> = BTreeMap::new();
         let mut is_complete = true;
         let mut catalogs = BTreeMap::new();
-        for plugin in plugins {
+        let servers: BTreeSet<String> = sources.servers.iter().map(|server| server.name().to_owned()).collect();
+        let left_out = |owner: &str, tool: &str, why: &str| {
+            format!("{}: its tool `{tool}` is left out: {why}", kind_and_name(&servers, owner))
+        };
+        for plugin in sources.plugins.iter().chain(sources.servers) {
             let tools = match plugin.catalog().await {
                 Ok(tools) => tools,
                 Err(error) => {
@@ -141,7 +155,7 @@ impl Toolbox {
                     notices.push(left_out(plugin.name(), &name, why));
                     continue;
                 }
-                match screening::tool(plugin.name(), tool) {
+                match screening::tool_of(&kind_and_name(&servers, plugin.name()), tool) {
                     Ok((tool, suspicious)) => {
                         notices.extend(suspicious.iter().map(ToString::to_string));
                         claims.entry(name).or_default().push(Offered { plugin: Arc::clone(plugin), tool });
@@ -167,7 +181,7 @@ impl Toolbox {
             }
         }
         own.skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
-        (Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs }, notices)
+        (Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers }, notices)
     }
 
     /// Replaces the hook dispatcher.
@@ -178,6 +192,11 @@ impl Toolbox {
     /// The tools of each plugin that listed them, also those that are left out.
     pub(crate) fn catalogs(&self) -> &BTreeMap<String, Vec<String>> {
         &self.catalogs
+    }
+
+    /// Whether a source of tools is an MCP server.
+    pub(crate) fn is_server(&self, name: &str) -> bool {
+        self.servers.contains(name)
     }
 
     /// Whether every plugin listed its tools.
@@ -388,8 +407,9 @@ fn model_message(error: &CallError) -> String {
     }
 }
 
-fn left_out(plugin: &str, tool: &str, why: &str) -> String {
-    format!("plugin `{plugin}`: its tool `{tool}` is left out: {why}")
+fn kind_and_name(servers: &BTreeSet<String>, name: &str) -> String {
+    let kind = if servers.contains(name) { "MCP server" } else { "plugin" };
+    format!("{kind} `{name}`")
 }
 
 /// Why no session can use a tool; `None` if one can.

@@ -16,6 +16,7 @@ use hermes_config::settings::{CompressionSection, DelegationSection, Hint, Memor
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
+use hermes_mcp::ServerDefinition;
 use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, RestId, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
@@ -245,6 +246,7 @@ impl Setup {
             warming: settings.prompt_caching.warming.get(),
             prices: self.prices().0,
             clock: self.clock()?,
+            mcp: self.mcp_servers()?,
             tool_owners: settings.plugins.tools.clone(),
             session_search: SearchSettings {
                 enabled: settings.session_search.enabled,
@@ -254,6 +256,15 @@ impl Setup {
             sandbox: self.sandbox(),
             checkpoints: self.checkpoints(),
         })
+    }
+
+    /// The MCP servers that sessions use.
+    ///
+    /// # Errors
+    ///
+    /// When a section below `mcp_servers` is no server.
+    pub fn mcp_servers(&self) -> Result<Vec<ServerDefinition>, AppError> {
+        Ok(self.config.mcp_servers(&|name| std::env::var_os(name))?)
     }
 
     /// How programs that plugins start are confined.
@@ -323,6 +334,8 @@ impl Setup {
                 programs.map(ToString::to_string).collect()
             };
             let unknown = match (what, rule.command()) {
+                // A session checks the tools of servers, which only it knows.
+                (what, None) if self.is_server(plugin) && what.is_none_or(|what| !what.contains(':')) => None,
                 _ if found.is_none() && plugin != HOST => {
                     let names = catalog.all().iter().map(|found| found.manifest.name.as_str()).chain([HOST]);
                     let entries = names.map(|name| match (what, rule.command()) {
@@ -359,6 +372,11 @@ impl Setup {
             }
         }
         Ok(())
+    }
+
+    /// Whether an MCP server has this name.
+    fn is_server(&self, name: &str) -> bool {
+        self.config.settings().mcp_servers.contains_key(name)
     }
 
     /// The files that change only with approval.

@@ -206,6 +206,7 @@ mod tests {
         hermes_conformance::codes::ALL,
         hermes_install::codes::ALL,
         hermes_lab::codes::ALL,
+        hermes_mcp::codes::ALL,
         hermes_models::codes::ALL,
         hermes_plugin_host::codes::ALL,
         hermes_store::session_codes::ALL,

@@ -108,6 +108,12 @@ impl Config {
         let mut tasks = self.settings.auxiliary.tasks.iter();
         let mut logins = self.settings.logins.values().flatten();
         self.settings.model.api_key.is_some()
+            || self
+                .settings
+                .mcp_servers
+                .values()
+                .flatten()
+                .any(|server| !server.env.is_empty() || !server.headers.is_empty())
             || logins.any(|login| login.client_secret.is_some())
             || !self.settings.model.api_keys.is_empty()
             || self.settings.fallback_providers.iter().any(|entry| entry.api_key.is_some())

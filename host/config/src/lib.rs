@@ -14,6 +14,7 @@ mod providers;
 mod reader;
 mod redaction;
 mod schema;
+mod servers;
 pub mod settings;
 mod tree;
 
@@ -36,6 +37,7 @@ hermes_diagnostic::codes! {
         FOREIGN_HOME = "config.foreign-home", Category::Configuration, "the home folder belongs to another program";
         AUXILIARY = "config.auxiliary", Category::Configuration, "a section below `auxiliary` cannot be used";
         PROVIDER = "config.provider", Category::Configuration, "a row of `custom_providers` cannot be used";
+        MCP_SERVER = "config.mcp-server", Category::Configuration, "a section below `mcp_servers` cannot be used";
         NOT_EDITABLE = "config.not-editable", Category::Configuration, "a change of `config.yaml` would alter something else";
         NOT_SAVED = "config.not-saved", Category::Configuration, "`config.yaml` cannot be written";
     }
@@ -56,6 +58,7 @@ mod tests {
         let parse = |text: &str| Config::parse(text, &file, &|_| None);
         let unknown_provider = parse("auxiliary: {compression: {provider: nobody}}\n").unwrap();
         let nameless = parse("custom_providers: [{base_url: 'http://x/v1'}]\n").unwrap();
+        let no_server = parse("mcp_servers: {a: {}}\n").unwrap();
         let mut edit = Edit::of(&file).unwrap();
         edit.set("model.default", &"large".into()).unwrap();
         std::fs::create_dir(&file).unwrap();
@@ -70,6 +73,7 @@ mod tests {
             parse("_config_version: 33\n").unwrap_err(),
             Auxiliary::read(&unknown_provider, &Route::offline(), &Wanted::default(), &|_| None).unwrap_err(),
             nameless.custom_providers().unwrap_err(),
+            no_server.mcp_servers(&|_| None).unwrap_err(),
             Edit::of(&other).unwrap().set("plugins.entries.dice", &true.into()).unwrap_err(),
             not_saved,
         ];

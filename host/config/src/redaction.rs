@@ -16,6 +16,8 @@ const SECRET_NAMES: &[&str] = &[
     "authorization",
     "private_key",
 ];
+/// Names of sections all of whose values are secrets.
+const HOLDERS: &[&str] = &["env", "headers"];
 /// Prefixes of the keys of known services.
 const KEY_STARTS: &[&str] = &[
     "sk-",
@@ -42,7 +44,14 @@ pub fn redacted(value: Value) -> Value {
         Value::Object(section) => section
             .into_iter()
             .map(|(name, value)| {
-                let value = if is_secret_name(&name) { hidden(value) } else { redacted(value) };
+                let value = match value {
+                    value if is_secret_name(&name) => hidden(value),
+                    // Variables and headers of servers: any of them may be a key.
+                    Value::Object(values) if HOLDERS.contains(&name.as_str()) => {
+                        values.into_iter().map(|(name, value)| (name, hidden(value))).collect()
+                    }
+                    value => redacted(value),
+                };
                 (name, value)
             })
             .collect(),

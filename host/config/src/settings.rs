@@ -6,6 +6,7 @@
 mod auxiliary;
 mod logins;
 mod providers;
+mod servers;
 mod values;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
+pub use servers::{McpServerSection, McpToolsSection};
 pub use values::{
     ApprovalMode, Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, SandboxChoice, Share, WhileBusy,
     Whole,
@@ -45,6 +47,9 @@ pub struct Settings {
     pub session_search: SessionSearchSection,
     /// Which plugins run, and with which settings.
     pub plugins: PluginsSection,
+    /// Servers of the Model Context Protocol, by names of your own. See docs/mcp.md.
+    #[schemars(extend("x-name" = "<server>", "properties" = {}))]
+    pub mcp_servers: BTreeMap<String, Option<McpServerSection>>,
     /// What plugins may do without asking.
     pub approvals: ApprovalsSection,
     /// How programs that plugins start are confined. See docs/sandbox.md.

@@ -33,7 +33,9 @@ impl Connection {
         let flow = Flow::new();
         let service = match &definition.endpoint {
             Endpoint::Program(program) => {
-                greet(definition, &flow, program::start(program, &flow).await?, handler).await?
+                // Relative folders are below that of the session.
+                let base = handler.front.roots().into_iter().next().unwrap_or_default();
+                greet(definition, &flow, program::start(program, &base, &flow).await?, handler).await?
             }
             Endpoint::Web(address) => {
                 greet(definition, &flow, web::transport(definition, address, &flow)?, handler).await?

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub enum Endpoint {
 }
 
 /// A program that is a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     /// Its name, which is looked up in `PATH`, or its path.
     pub command: String,
@@ -38,19 +39,67 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// The variables that it gets beside the standard ones.
     pub variables: BTreeMap<String, String>,
-    /// The folder that it runs in.
+    /// The folder that it runs in. A relative one is below the session's folder.
     pub folder: PathBuf,
     /// The standard variables.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 /// The address of a server that speaks streamable HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct WebAddress {
     /// The address.
     pub url: url::Url,
     /// Headers of each request.
     pub headers: BTreeMap<String, String>,
+}
+
+// Values of variables and headers may be keys, and so may parts of an address.
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.variables.keys().collect();
+        let mut shown = f.debug_struct("Program");
+        shown.field("command", &self.command).field("arguments", &self.arguments).field("variables", &names);
+        shown.field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for WebAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("WebAddress")
+            .field("host", &self.url.host_str())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The standard variables of a server's program, of those that the host has: what programs need to find themselves and the
+/// user's files, and no keys.
+pub fn standard_environment(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
+    const NAMES: &[&str] = &[
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "TMPDIR",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+        "XDG_STATE_HOME",
+    ];
+    let path = variable("PATH").unwrap_or_default();
+    // Relative folders would depend on the program's folder.
+    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let path = std::env::join_paths(folders).unwrap_or_default();
+    // There is no terminal, so programs should not expect one.
+    let fixed = [("PATH".into(), path), ("TERM".into(), "dumb".into())];
+    fixed.into_iter().chain(NAMES.iter().filter_map(|name| Some((name.into(), variable(name)?)))).collect()
 }
 
 /// Which tools of a server are used.
@@ -156,6 +205,31 @@ pub(crate) mod tests {
             with(|program| program.folder = "/elsewhere".into()),
         ];
         assert!(others.iter().all(|other| *other != same));
+    }
+
+    #[test]
+    fn a_program_gets_the_standard_variables_and_no_keys() {
+        let variable = |name: &str| match name {
+            "PATH" => Some("/bin:relative:/usr/bin".into()),
+            "HOME" => Some("/home/me".into()),
+            "OPENAI_API_KEY" | "HERMES_HOME" | "LD_PRELOAD" => Some("secret".into()),
+            _ => None,
+        };
+        let environment = standard_environment(&variable);
+        let expected = [("PATH", "/bin:/usr/bin"), ("TERM", "dumb"), ("HOME", "/home/me")];
+        assert_eq!(environment, expected.map(|(name, value)| (name.into(), value.into())));
+    }
+
+    #[test]
+    fn no_key_is_printed() {
+        let mut definition = program("server", &[]);
+        if let Endpoint::Program(program) = &mut definition.endpoint {
+            program.variables.insert("KEY".to_owned(), "secret".to_owned());
+        }
+        let url = url::Url::parse("https://example.com/mcp?key=secret").expect("it is an address");
+        let web = Endpoint::Web(WebAddress { url, headers: [("X-Key".to_owned(), "secret".to_owned())].into() });
+        let printed = format!("{definition:?} {web:?}");
+        assert!(!printed.contains("secret") && printed.contains("KEY") && printed.contains("X-Key"), "{printed}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod server;
 mod web;
 
 pub use content::Answer;
-pub use definition::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
+pub use definition::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress, standard_environment};
 pub use error::{Cause, McpError, codes};
 pub use front::Front;
 pub use kept::KeptListings;

@@ -2,6 +2,7 @@
 //! started.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ impl Tail {
 /// Starts a server.
 pub(crate) async fn start(
     program: &Program,
+    base: &Path,
     flow: &Flow,
 ) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
     let arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
@@ -58,10 +60,11 @@ pub(crate) async fn start(
         environment.push((name.into(), value.into()));
     }
     let not_started = |why: String| Cause::NotStarted { program: program.command.clone(), why };
-    if !program.folder.is_dir() {
-        return Err(not_started(format!("its folder {} does not exist", program.folder.display())));
+    let folder = base.join(&program.folder);
+    if !folder.is_dir() {
+        return Err(not_started(format!("its folder {} does not exist", folder.display())));
     }
-    let started = OwnProgram::talk(program.command.as_ref(), &arguments, &program.folder, environment).await;
+    let started = OwnProgram::talk(program.command.as_ref(), &arguments, &folder, environment).await;
     let mut started = started.map_err(|error| not_started(error.to_string()))?;
     let (Some(input), Some(output)) = (started.input.take(), started.output.take()) else {
         return Err(not_started("it has no standard streams".to_owned()));

@@ -11,7 +11,7 @@ use super::code;
 pub struct Question {
     /// The plugin that wants to act.
     pub plugin: String,
-    /// Its version; empty for the host's own tools.
+    /// Its version; empty for the host's own tools, and [`SERVER_VERSION`](crate::SERVER_VERSION) for a server in place of a plugin.
     pub version: String,
     /// What it wants to do.
     pub subject: Subject,

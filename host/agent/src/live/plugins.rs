@@ -21,13 +21,14 @@ use crate::error::AgentError;
 use crate::front::Front;
 use crate::hook_dispatcher::HookDispatcher;
 use crate::host::Host;
+use crate::mcp::{self, McpServers};
 use crate::memory;
 use crate::memory_extras::{Mirrors, Prefetches};
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::session_search::{Assistant, SessionSearch};
 use crate::skills::SkillCatalog;
-use crate::toolbox::{OwnTools, Toolbox};
+use crate::toolbox::{OwnTools, Sources, Toolbox};
 
 /// The running plugins of a session.
 pub(crate) struct RunningPlugins {
@@ -62,6 +63,7 @@ impl RunningPlugins {
         fresh: bool,
         history: Arc<dyn History>,
         front: &Front,
+        servers: &McpServers,
     ) -> Result<Self, AgentError> {
         let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
         let changes = front.checkpoints.open(host, session, &notices);
@@ -124,12 +126,17 @@ impl RunningPlugins {
         let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
         let (id, clock) = (session.id.to_string(), host.settings.clock);
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
+        let offers = servers.offers(mcp::patience(session.frozen.is_some())).await;
+        gate.renew(offers.identities);
+        let sources = Sources { plugins: &tools, servers: &offers.tools };
         let (toolbox, left_out) =
-            Toolbox::load(&tools, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors)).await;
+            Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
+                .await;
         let asking = hooks.iter().map(|hook| hook.name().to_owned());
         if let Some(unknown) = host.approvals.rules.unknown_tool(toolbox.catalogs(), asking) {
             return Err(unknown.into());
         }
+        offers.notices.into_iter().for_each(|notice| notices.notice(notice));
         for notice in failed_hooks.into_iter().chain(left_out) {
             notices.notice(notice);
         }

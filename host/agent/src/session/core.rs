@@ -24,6 +24,7 @@ use crate::host_source::{Choice, HostSource};
 use crate::imported::{self, AcceptedParts};
 use crate::live::Live;
 use crate::live::log::SessionLog;
+use crate::mcp::McpServers;
 use crate::problem::Problem;
 use crate::session::Begin;
 use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
@@ -41,6 +42,8 @@ pub(super) struct Core {
     accepted: AcceptedParts,
     front: Front,
     state: State,
+    /// The MCP servers, while the session is not idle.
+    servers: Option<McpServers>,
     /// The value from when the session was last awake.
     prompt_tokens: u32,
     /// The model and the effort that the last line to the user was about.
@@ -77,11 +80,13 @@ impl Core {
             accepted,
             front,
             state: State::New,
+            servers: None,
             prompt_tokens: 0,
             told_effort: None,
         };
         match begin {
-            Begin::New => {}
+            // The servers connect while the user writes.
+            Begin::New => core.connect(),
             Begin::Resume(id) | Begin::Imported { session: id, .. } => core.resume(&id).await?,
             Begin::Branch(id) => core.create(Some(Parent { id, kind: ParentKind::Branch, through: None })).await?,
         }
@@ -167,12 +172,22 @@ impl Core {
         self.front.feed.publish(EventKind::Opened { model, engine, messages });
     }
 
+    /// Starts to connect to the MCP servers, unless that has happened.
+    fn connect(&mut self) {
+        let workspace = self.log().map_or(&self.workspace, |log| &log.workspace);
+        if self.servers.is_none() {
+            self.servers = Some(McpServers::start(&self.host, workspace, &self.front.feed));
+        }
+    }
+
     /// Makes a stored session ready for a turn.
     async fn wake(&mut self, fresh: bool) -> Result<(), AgentError> {
         let State::Idle(log) = &self.state else { return Ok(()) };
         let session = self.as_accepted(self.host.store.session(&log.session).await?);
+        self.connect();
+        let Some(servers) = &self.servers else { return Ok(()) };
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
-        match Live::wake(&self.host, session, *log, fresh, &self.front).await {
+        match Live::wake(&self.host, session, *log, fresh, &self.front, servers).await {
             Ok(live) => self.state = State::Awake(Box::new(live)),
             Err((log, error)) => {
                 self.state = State::Idle(log);
@@ -205,8 +220,12 @@ impl Core {
         }
     }
 
-    /// Drops the plugin instances and the rendered messages. The next command that needs them creates them again.
+    /// Drops the plugin instances and the rendered messages, and ends the MCP servers. The next command that needs them creates
+    /// them again.
     pub(super) async fn make_idle(&mut self, patience: Duration) {
+        if let Some(servers) = self.servers.take() {
+            servers.close().await;
+        }
         self.prompt_tokens = self.status().prompt_tokens;
         self.state = match std::mem::replace(&mut self.state, State::New) {
             State::Awake(live) => {
@@ -297,7 +316,10 @@ impl Core {
         };
         let host = self.source.host(&choice).await.map_err(|problem| CommandError::Failed { problem })?;
         let is_new = matches!(self.state, State::New);
+        // The servers are the same for each model.
+        let servers = self.servers.take();
         self.make_idle(Duration::ZERO).await;
+        self.servers = servers;
         let before = std::mem::replace(&mut self.host, host);
         if let Err(error) = self.wake(false).await {
             self.host = before;

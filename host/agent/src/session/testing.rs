@@ -504,6 +504,7 @@ impl HostSource for Process {
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
                 sandbox: hermes_capabilities::process::SandboxRules::default(),
                 checkpoints: CheckpointSettings::off(),
+                mcp: Vec::new(),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

@@ -1,6 +1,7 @@
 //! The text of a question. Foreign text is shown exactly: invisible characters are made visible, and omitted text is
 //! counted.
 
+use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
 
 use crate::text::{counted, grouped, hanging, is_deceptive};
@@ -57,6 +58,7 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
     let bounded = |text: &str, show: fn(&str) -> String| bounded(text, show, extent);
     let plugin = match question.version.as_str() {
         "" => format!("`{}`", visible(&question.plugin)),
+        SERVER_VERSION => format!("the MCP server `{}`", visible(&question.plugin)),
         version => format!("plugin `{}` {}", visible(&question.plugin), visible(version)),
     };
     let (title, fields, scope) = match &question.subject {
@@ -95,7 +97,11 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
         Subject::Tool { name, arguments, dangerous, objections, rule } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
             if *dangerous {
-                fields.push(("because", "the plugin marks it as dangerous: it cannot be undone".to_owned()));
+                let why = match question.version.as_str() {
+                    SERVER_VERSION => "Hermes cannot know what a tool of a server does",
+                    _ => "the plugin marks it as dangerous: it cannot be undone",
+                };
+                fields.push(("because", why.to_owned()));
             }
             fields.extend(rule.iter().map(|rule| ("because", visible(rule))));
             for objection in objections {

@@ -1,0 +1,334 @@
+//! The MCP servers of a session as sources of tools, beside plugins.
+//!
+//! Servers connect when the session is opened. Its tools are frozen with its prompt: a list that changes later is for other
+//! sessions. Nobody knows what a tool of a server does, so each call needs approval, whatever the server says about it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use hermes_conversation::one_line_within;
+use hermes_diagnostic::{Diagnose as _, Notice};
+use hermes_mcp::{Cause, Found, Front, KeptListings, Listing, McpError, Server, ServerDefinition, limits, tool_name};
+use hermes_plugin_host::{
+    CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
+    Tools,
+};
+use tokio::time::Instant;
+
+use crate::event::EventKind;
+use crate::feed::Feed;
+use crate::host::Host;
+
+/// What stands for the version of a server in questions, and in the list of approvals.
+pub const SERVER_VERSION: &str = "MCP";
+
+/// The servers of a session.
+pub(crate) struct McpServers {
+    servers: Vec<Source>,
+    /// Servers that are left out, because a plugin has the same name.
+    left_out: Vec<Notice>,
+    kept: KeptListings,
+}
+
+/// A server, and its connection unless the session only looks at its tools.
+struct Source {
+    definition: ServerDefinition,
+    server: Option<Arc<Server>>,
+}
+
+/// The tools of a session's servers.
+pub(crate) struct Offers {
+    pub(crate) tools: Vec<Arc<dyn Tools>>,
+    /// The servers, for approvals.
+    pub(crate) identities: Vec<Identity>,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl McpServers {
+    /// Starts to connect to all servers.
+    pub(crate) fn start(host: &Host, workspace: &Path, feed: &Feed) -> Self {
+        let mut servers = Self::unconnected(host);
+        for source in &mut servers.servers {
+            let front = SessionFront {
+                server: source.definition.name.clone(),
+                workspace: workspace.to_owned(),
+                feed: feed.clone(),
+            };
+            let (definition, kept) = (source.definition.clone(), servers.kept.clone());
+            source.server = Some(Arc::new(Server::start(definition, Arc::new(front), kept)));
+        }
+        servers
+    }
+
+    /// The same without connections: only the last verified lists are used.
+    pub(crate) fn unconnected(host: &Host) -> Self {
+        let plugins: BTreeSet<String> = host.plugins.identities().into_iter().map(|plugin| plugin.name).collect();
+        let (mut servers, mut left_out) = (Vec::new(), Vec::new());
+        for definition in &host.settings.mcp {
+            let name = &definition.name;
+            if plugins.contains(name) || name == crate::toolbox::HOST {
+                let text = format!(
+                    "the MCP server `{name}` is left out: a plugin has the same name, and an approval must name one of them"
+                );
+                left_out.push(Notice::new(text, format!("rename `mcp_servers.{name}` in config.yaml")));
+                continue;
+            }
+            servers.push(Source { definition: definition.clone(), server: None });
+        }
+        Self { servers, left_out, kept: KeptListings::in_home(&host.home) }
+    }
+
+    /// The tools of all servers. Waits for the servers until this moment, for all of them together.
+    pub(crate) async fn offers(&self, until: Instant) -> Offers {
+        let found = join_all(self.servers.iter().map(|source| async move {
+            let found = match &source.server {
+                Some(server) => server.find(until).await,
+                None => self.last_list(&source.definition),
+            };
+            (source, found)
+        }));
+        let mut offers = Offers { tools: Vec::new(), identities: Vec::new(), notices: self.left_out.clone() };
+        for (source, found) in found.await {
+            let (listing, failure) = match found {
+                Found::Live(listing) => (listing, None),
+                Found::Kept(listing, failure) => (listing, failure),
+                Found::Missing(error) => {
+                    offers.notices.push(left_out(&error));
+                    continue;
+                }
+            };
+            let name = &source.definition.name;
+            if let Some(error) = failure {
+                let text = format!(
+                    "the MCP server `{name}` cannot be used now: {error}; its tools are those of the last time"
+                );
+                offers.notices.push(Notice::new(text, error.parts().2));
+            }
+            offers
+                .notices
+                .extend(listing.left_out.iter().map(|line| format!("the MCP server `{name}`: {line}").into()));
+            let (tools, notices) = ServerTools::new(source, &listing);
+            offers.notices.extend(notices.into_iter().map(Notice::from));
+            offers.identities.push(identity(&source.definition, &listing));
+            offers.tools.push(Arc::new(tools));
+        }
+        offers
+    }
+
+    fn last_list(&self, definition: &ServerDefinition) -> Found {
+        match self.kept.read(definition) {
+            Some(listing) => Found::Kept(Arc::new(listing), None),
+            None => {
+                let cause = Cause::Ended("no session has listed its tools yet".to_owned());
+                Found::Missing(McpError { server: definition.name.clone(), cause })
+            }
+        }
+    }
+
+    /// Ends all servers with everything that they started, in bounded time.
+    pub(crate) async fn close(&self) {
+        join_all(self.servers.iter().filter_map(|source| source.server.as_ref()).map(|server| server.close())).await;
+    }
+}
+
+fn left_out(error: &McpError) -> Notice {
+    Notice::new(format!("the MCP server `{}` is left out of this session: {error}", error.server), error.parts().2)
+}
+
+/// A server in approvals: they hold until its definition or its list of tools changes.
+fn identity(definition: &ServerDefinition, listing: &Listing) -> Identity {
+    let digest = blake3::hash(format!("{} {}", definition.identity(), listing.digest()).as_bytes());
+    Identity {
+        name: definition.name.clone(),
+        version: SERVER_VERSION.to_owned(),
+        digest: digest.to_hex().to_string(),
+        is_bundled: false,
+    }
+}
+
+/// The tools of one server.
+struct ServerTools {
+    name: String,
+    server: Option<Arc<Server>>,
+    catalog: Vec<Tool>,
+    /// The server's names of its tools.
+    own_names: HashMap<String, String>,
+}
+
+impl ServerTools {
+    /// The tools that the user wants of a listing, with lines about those that are left out.
+    fn new(source: &Source, listing: &Listing) -> (Self, Vec<String>) {
+        let server = source.definition.name.clone();
+        let mut claims: BTreeMap<String, Vec<&hermes_mcp::ListedTool>> = BTreeMap::new();
+        for tool in listing.tools.iter().filter(|tool| source.definition.tools.has(&tool.name)) {
+            claims.entry(tool_name(&server, &tool.name)).or_default().push(tool);
+        }
+        let (mut catalog, mut own_names, mut lines) = (Vec::new(), HashMap::new(), Vec::new());
+        for (name, tools) in claims {
+            if let [one, other, ..] = tools[..] {
+                let [one, other] = [one, other].map(|tool| one_line_within(&tool.name, 64));
+                lines.push(format!(
+                    "the MCP server `{server}`: its tools `{one}` and `{other}` are left out: both would be called `{name}`; \
+                     name one of them in `mcp_servers.{server}.tools.exclude`"
+                ));
+                continue;
+            }
+            let Some(tool) = tools.first() else { continue };
+            own_names.insert(name.clone(), tool.name.clone());
+            catalog.push(Tool {
+                schema: OfferedSchema {
+                    name,
+                    description: tool.description.clone(),
+                    parameters: tool.parameters.clone(),
+                    extra: Vec::new(),
+                },
+                title: None,
+                output_schema: None,
+                toolset: format!("mcp-{server}"),
+                // Whatever the server says: nobody has checked it.
+                effect: Effect::Dangerous,
+                parallel: false,
+                idempotent: false,
+                open_world: true,
+                extra: Vec::new(),
+            });
+        }
+        (Self { name: server, server: source.server.clone(), catalog, own_names }, lines)
+    }
+
+    fn fault(&self, kind: FaultKind, message: impl Into<String>) -> CallError {
+        let cause = CallCause::Fault(Box::new(Fault::new(kind, "", message)));
+        CallError { plugin: self.name.clone(), version: SERVER_VERSION.to_owned(), call: "call", cause }
+    }
+}
+
+#[async_trait]
+impl Tools for ServerTools {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
+        Ok(self.catalog.clone())
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
+        let (Some(server), Some(tool)) = (&self.server, self.own_names.get(&invocation.name)) else {
+            return Err(self.fault(FaultKind::Unavailable, format!("the MCP server `{}` is not connected", self.name)));
+        };
+        let arguments = serde_json::from_str(&invocation.arguments);
+        let arguments =
+            arguments.map_err(|error| self.fault(FaultKind::InvalidInput, format!("the arguments: {error}")))?;
+        let answer = server.call(tool, arguments).await.map_err(|error| match error.cause {
+            // The words of the tool itself.
+            Cause::Refused(why) => self.fault(FaultKind::Failed, why),
+            cause => {
+                let kind =
+                    if matches!(cause, Cause::Timeout { .. }) { FaultKind::Timeout } else { FaultKind::Unavailable };
+                self.fault(kind, format!("the MCP server `{}` cannot be used: {cause}", self.name))
+            }
+        })?;
+        let images = answer.images.into_iter().map(Image::Bytes).collect();
+        Ok(Output { content: answer.text, images, structured: answer.structured, extra: Vec::new() })
+    }
+}
+
+/// What a server may want of its session.
+struct SessionFront {
+    server: String,
+    workspace: PathBuf,
+    feed: Feed,
+}
+
+impl Front for SessionFront {
+    fn notice(&self, text: String) {
+        self.feed.notice(text);
+    }
+
+    fn progress(&self, text: &str) {
+        self.feed.publish(EventKind::Progress { text: format!("{}: {text}", self.server) });
+    }
+
+    fn log(&self, is_warning: bool, text: &str) {
+        match is_warning {
+            true => tracing::info!(server = self.server, "{text}"),
+            false => tracing::debug!(server = self.server, "{text}"),
+        }
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        vec![self.workspace.clone()]
+    }
+}
+
+/// Until when a session waits for the tools of its servers. A session with a stored prompt has its tools already.
+pub(crate) fn patience(has_prompt: bool) -> Instant {
+    let now = Instant::now();
+    if has_prompt { now } else { now + limits::PATIENCE }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hermes_mcp::{Endpoint, ListedTool, Program, ToolChoice};
+
+    use super::*;
+
+    fn source(tools: ToolChoice) -> Source {
+        let program = Program {
+            command: "server".to_owned(),
+            arguments: Vec::new(),
+            variables: BTreeMap::new(),
+            folder: PathBuf::new(),
+            environment: Vec::new(),
+        };
+        let definition = ServerDefinition {
+            name: "my-fs".to_owned(),
+            endpoint: Endpoint::Program(program),
+            timeout: Duration::ZERO,
+            connect_timeout: Duration::ZERO,
+            tools,
+        };
+        Source { definition, server: None }
+    }
+
+    fn listing(names: &[&str]) -> Listing {
+        let tool = |name: &&str| ListedTool {
+            name: (*name).to_owned(),
+            description: format!("{name}."),
+            parameters: "{}".to_owned(),
+            claims_to_read: true,
+        };
+        Listing { tools: names.iter().map(tool).collect(), ..Listing::default() }
+    }
+
+    #[test]
+    fn a_tool_needs_approval_whatever_its_server_says() {
+        let (tools, lines) = ServerTools::new(&source(ToolChoice::default()), &listing(&["read.file"]));
+        let tool = &tools.catalog[0];
+        assert_eq!((tool.schema.name.as_str(), tool.effect), ("mcp_my_fs_read_file", Effect::Dangerous));
+        assert_eq!((tools.own_names["mcp_my_fs_read_file"].as_str(), lines), ("read.file", Vec::new()));
+    }
+
+    #[test]
+    fn two_tools_that_would_have_one_name_are_left_out_by_both_names() {
+        let (tools, lines) = ServerTools::new(&source(ToolChoice::default()), &listing(&["a.b", "a_b", "c"]));
+        assert_eq!(tools.catalog.len(), 1);
+        assert!(lines[0].contains("`a.b` and `a_b`") && lines[0].contains("`mcp_my_fs_a_b`"), "{lines:?}");
+        let choice = ToolChoice { exclude: vec!["a.b".to_owned()], ..ToolChoice::default() };
+        let (tools, lines) = ServerTools::new(&source(choice), &listing(&["a.b", "a_b", "c"]));
+        assert_eq!((tools.own_names["mcp_my_fs_a_b"].as_str(), lines.len()), ("a_b", 0));
+    }
+
+    #[test]
+    fn an_approval_holds_until_the_list_changes() {
+        let definition = source(ToolChoice::default()).definition;
+        let one = identity(&definition, &listing(&["a"]));
+        assert_eq!(one, identity(&definition, &listing(&["a"])));
+        assert_ne!(one.digest, identity(&definition, &listing(&["a", "b"])).digest);
+    }
+}

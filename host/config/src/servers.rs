@@ -1,0 +1,194 @@
+//! The servers of the Model Context Protocol: the sections below `mcp_servers`, checked.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hermes_diagnostic::{Diagnostic, Fix};
+use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress, is_server_name, standard_environment};
+
+use crate::settings::McpServerSection;
+use crate::{Config, codes};
+
+impl Config {
+    /// The servers that are used, sorted by name. `variable` reads the process's environment, for standard variables.
+    ///
+    /// # Errors
+    ///
+    /// When a section is no server.
+    pub fn mcp_servers(
+        &self,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<ServerDefinition>, Diagnostic> {
+        let sections = self.settings().mcp_servers.iter();
+        let sections = sections.filter_map(|(name, section)| Some((name, section.as_ref()?)));
+        let used = sections.filter(|(_, section)| section.enabled);
+        used.map(|(name, section)| self.mcp_server(name, section, variable)).collect()
+    }
+
+    /// One server, whether it is used or not.
+    ///
+    /// # Errors
+    ///
+    /// When the section is no server.
+    pub fn mcp_server(
+        &self,
+        name: &str,
+        section: &McpServerSection,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<ServerDefinition, Diagnostic> {
+        definition(name, section, variable).map_err(|(why, fix)| Diagnostic {
+            code: codes::MCP_SERVER,
+            what: "an MCP server cannot be used".to_owned(),
+            why: format!("{}: `mcp_servers.{name}` {why}", self.file().display()),
+            fix: Fix::words(fix),
+        })
+    }
+}
+
+/// A flaw of a section, and what to do about it.
+type Flaw = (String, &'static str);
+
+fn definition(
+    name: &str,
+    section: &McpServerSection,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<ServerDefinition, Flaw> {
+    if !is_server_name(name) {
+        return Err(("has a name that cannot be used".to_owned(), "use 1 to 32 letters, digits, `_` and `-`"));
+    }
+    let text =
+        |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let endpoint = match (text(&section.command), text(&section.url)) {
+        (Some(command), None) => program(command, section, variable)?,
+        (None, Some(url)) => web(&url, section)?,
+        (None, None) => return Err(("has neither a program nor an address".to_owned(), "set `command` or `url`")),
+        (Some(_), Some(_)) => {
+            return Err(("has a program and an address".to_owned(), "remove `command` or `url`"));
+        }
+    };
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    Ok(ServerDefinition {
+        name: name.to_owned(),
+        endpoint,
+        timeout: seconds(section.timeout.get()),
+        connect_timeout: seconds(section.connect_timeout.get()),
+        tools: ToolChoice { include: section.tools.include.clone(), exclude: section.tools.exclude.clone() },
+    })
+}
+
+fn program(
+    command: String,
+    section: &McpServerSection,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Endpoint, Flaw> {
+    if !section.headers.is_empty() {
+        return Err(("has `headers` for a program".to_owned(), "use `env`, or set `url` in place of `command`"));
+    }
+    let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    if let Some(name) = section.env.keys().find(|name| !is_variable(name)) {
+        return Err((format!("has the variable `{name}`, which is no name"), "correct the name"));
+    }
+    let texts = std::iter::once(&command).chain(&section.args).chain(section.env.values());
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        return Err(("has a NUL character".to_owned(), "remove it"));
+    }
+    let home = variable("HOME").map(PathBuf::from);
+    let folder = match &section.cwd {
+        Some(folder) => in_home(folder, home.as_deref()),
+        // Not the session's folder: some starters of programs run what they find in the current one.
+        None => home.clone().unwrap_or_else(|| PathBuf::from("/")),
+    };
+    Ok(Endpoint::Program(Program {
+        command: in_home(&command, home.as_deref()).to_string_lossy().into_owned(),
+        arguments: section.args.clone(),
+        variables: section.env.clone(),
+        folder,
+        environment: standard_environment(variable),
+    }))
+}
+
+/// The path, with the user's home in place of `~/`.
+fn in_home(path: &str, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => path.into(),
+    }
+}
+
+fn web(url: &str, section: &McpServerSection) -> Result<Endpoint, Flaw> {
+    if !section.args.is_empty() || !section.env.is_empty() || section.cwd.is_some() {
+        return Err((
+            "has `args`, `env` or `cwd` for an address".to_owned(),
+            "remove them, or set `command` in place of `url`",
+        ));
+    }
+    let parsed = url.parse().ok().filter(|url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(url) = parsed else {
+        return Err(("has a `url` that is no address".to_owned(), "write one that begins with https:// or http://"));
+    };
+    let headers: BTreeMap<String, String> =
+        section.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    Ok(Endpoint::Web(WebAddress { url, headers }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn environment(name: &str) -> Option<OsString> {
+        (name == "HOME").then(|| "/home/me".into())
+    }
+
+    fn read(yaml: &str) -> Result<Vec<ServerDefinition>, Diagnostic> {
+        let variable = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
+        Config::parse(yaml, Path::new("/h/config.yaml"), &variable).unwrap().mcp_servers(&environment)
+    }
+
+    #[test]
+    fn sections_are_read_with_their_variables() {
+        let servers = read(
+            "mcp_servers:\n  web: {url: 'https://mcp.test/mcp', headers: {Authorization: 'Bearer ${TOKEN}'}, timeout: 30}\n  \
+             fs:\n    command: npx\n    args: [-y, server, '.']\n    env: {KEY: '${TOKEN}'}\n    \
+             tools: {include: [read], exclude: [write]}\n  off: {command: x, enabled: false}\n  empty:\n",
+        );
+        let servers = servers.unwrap();
+        assert_eq!(servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["fs", "web"]);
+        let (Endpoint::Program(program), Endpoint::Web(web)) = (&servers[0].endpoint, &servers[1].endpoint) else {
+            panic!("{servers:?}")
+        };
+        assert_eq!((program.command.as_str(), program.folder.as_path()), ("npx", Path::new("/home/me")));
+        assert_eq!(program.variables["KEY"], "secret");
+        assert_eq!(servers[0].timeout, Duration::from_secs(120));
+        assert!(servers[0].tools.has("read") && !servers[0].tools.has("other"));
+        assert_eq!((web.headers["Authorization"].as_str(), servers[1].timeout.as_secs()), ("Bearer secret", 30));
+    }
+
+    #[test]
+    fn a_folder_is_the_users_home_or_below_the_session() {
+        for (cwd, expected) in [("~/x", "/home/me/x"), (".", "."), ("/srv", "/srv")] {
+            let servers = read(&format!("mcp_servers: {{a: {{command: ~/bin/s, cwd: {cwd}}}}}\n")).unwrap();
+            let Endpoint::Program(program) = &servers[0].endpoint else { panic!("{servers:?}") };
+            assert_eq!((program.folder.as_path(), program.command.as_str()), (Path::new(expected), "/home/me/bin/s"));
+        }
+    }
+
+    #[test]
+    fn a_section_that_is_no_server_is_named() {
+        for (server, words) in [
+            ("a: {}", "`mcp_servers.a` has neither a program nor an address"),
+            ("a: {command: x, url: 'https://x.test'}", "has a program and an address"),
+            ("a: {url: 'ftp://x.test'}", "has a `url` that is no address"),
+            ("a: {url: 'https://x.test', env: {A: b}}", "has `args`, `env` or `cwd` for an address"),
+            ("a: {command: x, headers: {A: b}}", "has `headers` for a program"),
+            ("a: {command: x, env: {'A=B': c}}", "has the variable `A=B`"),
+            ("'a b': {command: x}", "has a name that cannot be used"),
+        ] {
+            let failure = read(&format!("mcp_servers: {{{server}}}\n")).unwrap_err();
+            assert!(failure.why.contains(words) && !failure.fix.is_empty(), "{failure}");
+            assert_eq!(failure.code, codes::MCP_SERVER);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The section `mcp_servers`: servers of the Model Context Protocol.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Whole;
+
+/// `mcp_servers.<server>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpServerSection {
+    /// Whether the server is used.
+    pub enabled: bool,
+    /// The program that is started: its name, which is looked up in `PATH`, or its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The program's arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables that the program gets beside standard ones such as `PATH` and `HOME`, preferably as `${NAME}`. It gets no others of yours.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The folder that the program runs in; your home folder if it is missing. A relative one is below the session's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// In place of a program: the address of a server that speaks streamable HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of each request to that address, with keys preferably as `${NAME}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Seconds that a call of a tool may take.
+    pub timeout: Whole<1>,
+    /// Seconds that it may take to start or reach the server and to list its tools. The first message waits for at most 5.
+    pub connect_timeout: Whole<1>,
+    /// Which of its tools are used.
+    pub tools: McpToolsSection,
+}
+
+impl Default for McpServerSection {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
+            timeout: const { Whole::new(120) },
+            connect_timeout: const { Whole::new(60) },
+            tools: McpToolsSection::default(),
+        }
+    }
+}
+
+/// `mcp_servers.<server>.tools`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpToolsSection {
+    /// Only these, by the server's own names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include: Option<Vec<String>>,
+    /// Not these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+}

@@ -1,0 +1,218 @@
+//! MCP servers through the binary: tools beside those of plugins, approvals, frozen lists, and servers that misbehave.
+//!
+//! The server is `host/mcp/tests/server.py`, which needs nothing but Python.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hermes_tests::oracle::assert_valid_request;
+use hermes_tests::{Call, Home, Reply, Server};
+use serde_json::{Value, json};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/mcp/tests/server.py");
+
+/// A model that makes one call after another, one for each request.
+fn model_that_calls(calls: Vec<(&'static str, Value)>) -> Server {
+    Server::answering(move |body, _| {
+        let made = body["messages"].as_array().map_or(0, |messages| {
+            let asked = messages.iter().rposition(|message| message["role"] == "user").unwrap_or_default();
+            messages[asked..].iter().filter(|message| message["role"] == "assistant").count()
+        });
+        match calls.get(made) {
+            Some((name, arguments)) => Reply::calls([Call::new(&format!("call_{made}"), name, arguments)]),
+            None => Reply::text("Done."),
+        }
+    })
+}
+
+fn fixture(home: &Home, misbehaviour: &[&str]) -> Value {
+    let log = home.path().join("server.log").display().to_string();
+    let mut arguments = vec![SCRIPT.to_owned(), "--log".to_owned(), log];
+    arguments.extend(misbehaviour.iter().flat_map(|word| ["--do".to_owned(), (*word).to_owned()]));
+    json!({ "command": "python3", "args": arguments })
+}
+
+fn home_with(server: &Server, misbehaviour: &[&str]) -> Home {
+    let home = Home::with(server);
+    home.set("mcp_servers.fixture", fixture(&home, misbehaviour));
+    home
+}
+
+#[track_caller]
+fn results(server: &Server) -> Vec<String> {
+    let request = server.last_turn();
+    assert_valid_request(&request.body);
+    let messages = request.messages();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn tools_of(server: &Server, turn: usize) -> Vec<String> {
+    let turns = server.turns();
+    turns[turn].tool_names().into_iter().filter(|name| name.starts_with("mcp_")).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn ends(pid: &str) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < until, "{pid} still runs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn the_model_calls_tools_of_a_server_and_everything_ends_with_the_session() {
+    let server = model_that_calls(vec![
+        ("mcp_fixture_echo", json!({"text": "hé"})),
+        ("mcp_fixture_environment", json!({})),
+        ("mcp_fixture_roots", json!({})),
+        ("mcp_fixture_fail", json!({})),
+        ("mcp_fixture_spawn", json!({})),
+    ]);
+    let home = home_with(&server, &[]);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.set("mcp_servers.fixture.env", json!({"GIVEN": "${TOKEN}"}));
+    home.write(".env", "TOKEN=secret\nOTHER_API_KEY=secret\n");
+    home.hermes(&["-z", "go"]).env("CARGO_TOKEN", "secret").run().success();
+    let results = results(&server);
+    assert_eq!(results[0], "hé");
+    let names: Vec<String> = serde_json::from_str(&results[1]).expect("they are a list");
+    assert!(names.iter().any(|name| name == "GIVEN") && names.iter().any(|name| name == "HOME"), "{names:?}");
+    let others = ["HERMES_", "CARGO", "OTHER", "TOKEN"];
+    assert!(!names.iter().any(|name| others.iter().any(|other| name.starts_with(other))), "{names:?}");
+    let workspace = home.workspace().canonicalize().expect("it exists");
+    assert_eq!(results[2], format!("[\"file://{}\"]", workspace.display()));
+    assert_eq!(results[3], "error: the disk is full");
+    ends(&results[4]);
+}
+
+#[test]
+fn a_call_needs_approval_and_rules_name_server_and_tool() {
+    let calls = || vec![("mcp_fixture_echo", json!({"text": "x"})), ("mcp_fixture_folder", json!({}))];
+    let server = model_that_calls(calls());
+    let home = home_with(&server, &[]);
+    // The server says that `echo` only reads.
+    home.hermes(&["-z", "go"]).run().success().says(&["approvals.allow: [fixture/mcp_fixture_echo]"]);
+    assert!(results(&server).iter().all(|result| result.contains("it needs the user's approval")));
+    home.set("approvals.allow", json!(["fixture/mcp_fixture_echo"]));
+    home.set("approvals.deny", json!(["fixture/mcp_fixture_folder"]));
+    let server = model_that_calls(calls());
+    home.use_endpoint(&server.url());
+    home.hermes(&["-z", "go"]).run().success();
+    let given = results(&server);
+    assert_eq!(given[0], "x");
+    assert!(given[1].contains("`approvals.deny` has `fixture/mcp_fixture_folder`"), "{given:?}");
+    home.set("approvals.deny", json!(["fixture/mcp_fixture_foldre"]));
+    home.hermes(&["-z", "go"]).run().refused().says(&["fixture/mcp_fixture_foldre", "fixture/mcp_fixture_folder"]);
+}
+
+#[test]
+fn tools_are_frozen_with_the_prompt_and_a_changed_list_is_announced() {
+    let server = model_that_calls(vec![("mcp_fixture_change", json!({})), ("mcp_fixture_work", json!({}))]);
+    let home = home_with(&server, &["slow_work"]);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.hermes(&["-z", "go"]).run().success().says(&["the MCP server `fixture` offers other tools now (new: added)"]);
+    let first = tools_of(&server, 0);
+    assert!(first.contains(&"mcp_fixture_echo".to_owned()) && !first.contains(&"mcp_fixture_added".to_owned()));
+    // Another version of the server: the session keeps its tools, and a new session gets the new ones.
+    home.set("mcp_servers.fixture", fixture(&home, &["more"]));
+    let turn = server.turns().len();
+    home.hermes(&["-c", "-z", "again"]).run().success();
+    assert_eq!(tools_of(&server, turn), first);
+    let turn = server.turns().len();
+    home.hermes(&["-z", "new"]).run().success();
+    assert!(tools_of(&server, turn).contains(&"mcp_fixture_more".to_owned()));
+}
+
+#[test]
+fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
+    let server = model_that_calls(Vec::new());
+    let home = home_with(&server, &["mute"]);
+    home.set("mcp_servers.other", fixture(&home, &["mute"]));
+    home.set("mcp_servers.gone", json!({"command": "no-such-program"}));
+    home.set("mcp_servers.fine", fixture(&home, &[]));
+    let begun = Instant::now();
+    let output = home.hermes(&["-z", "go"]).run().success().says(&[
+        "the MCP server `fixture` is left out of this session: it did not answer within 5 s",
+        "the MCP server `other` is left out of this session",
+        "the MCP server `gone` is left out of this session: `no-such-program` cannot be started",
+        "hermes mcp test fixture",
+    ]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(!output.stderr.contains("`fine`"), "{}", output.stderr);
+    assert!(tools_of(&server, 0).iter().all(|name| name.starts_with("mcp_fine_")));
+    assert!(!tools_of(&server, 0).is_empty());
+}
+
+#[test]
+fn a_server_that_dies_or_floods_costs_the_call_and_not_the_session() {
+    let server = model_that_calls(vec![
+        ("mcp_fixture_die", json!({})),
+        ("mcp_fixture_echo", json!({"text": "alive"})),
+        ("mcp_fixture_flood", json!({})),
+    ]);
+    let home = home_with(&server, &[]);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.hermes(&["-z", "go"]).run().success();
+    let results = results(&server);
+    assert_eq!(
+        results[0],
+        "error: the MCP server `fixture` cannot be used: it ended with exit code 3: MemoryError: on purpose"
+    );
+    assert_eq!(results[1], "alive");
+    assert!(results[2].contains("it sent too much"), "{results:?}");
+}
+
+#[test]
+fn no_name_shadows_another() {
+    let server = model_that_calls(Vec::new());
+    let home = home_with(&server, &["clash"]);
+    let mut long = fixture(&home, &[]);
+    long["tools"] = json!({"include": ["echo"]});
+    home.set("mcp_servers.s_t", long);
+    let mut short = fixture(&home, &["t_echo"]);
+    short["tools"] = json!({"include": ["t_echo"]});
+    home.set("mcp_servers.s", short);
+    // A bundled plugin has this name.
+    home.set("mcp_servers.files", fixture(&home, &[]));
+    home.hermes(&["-z", "go"]).run().success().says(&[
+        "MCP server `s`: its tool `mcp_s_t_echo` is left out: `s_t` offers a tool with the same name",
+        "MCP server `s_t`: its tool `mcp_s_t_echo` is left out: `s` offers a tool with the same name",
+        "its tools `a.b` and `a_b` are left out: both would be called `mcp_fixture_a_b`",
+        "the MCP server `files` is left out: a plugin has the same name",
+    ]);
+    let tools = tools_of(&server, 0);
+    assert!(!tools.iter().any(|name| name == "mcp_s_t_echo" || name.starts_with("mcp_files")), "{tools:?}");
+}
+
+#[test]
+fn what_a_server_says_about_its_tools_is_scanned() {
+    let server = model_that_calls(Vec::new());
+    let home = home_with(&server, &["hostile"]);
+    home.hermes(&["-z", "go"])
+        .run()
+        .success()
+        .says(&["MCP server `fixture`: the description of its tool `mcp_fixture_helper`, line 3 (prompt_injection)"]);
+    let request = server.turns().remove(0);
+    assert!(request.tool_names().contains(&"mcp_fixture_helper"));
+    assert!(!request.raw_member("tools").contains("Ignore all previous"));
+}
+
+#[test]
+fn servers_end_with_hermes_when_it_is_killed() {
+    let server = model_that_calls(vec![("mcp_fixture_spawn", json!({})), ("mcp_fixture_hang", json!({}))]);
+    let home = home_with(&server, &["deaf"]);
+    home.set("approvals.allow", json!(["fixture"]));
+    let running = home.hermes(&["-z", "go"]).spawn();
+    server.wait_for_requests(2);
+    let spawned = results(&server).remove(0);
+    let log = home.path().join("server.log");
+    while !fs::read_to_string(&log).unwrap_or_default().contains("call hang") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(Path::new(&format!("/proc/{spawned}")).exists());
+    running.kill();
+    ends(&spawned);
+}
