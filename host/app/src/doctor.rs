@@ -4,6 +4,7 @@ mod finding;
 mod logins;
 mod plugins;
 mod sandbox;
+mod servers;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -105,6 +106,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.extend(logins::examine(&setup));
     checks.extend(prices(&setup));
     checks.push(sandbox::examine(&setup.sandbox()));
+    checks.extend(servers::examine(&setup));
     checks.push(store(home));
     (checks, Some(setup))
 }

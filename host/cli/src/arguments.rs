@@ -9,6 +9,7 @@ use hermes_config::most_similar;
 use crate::failure::{Failure, Kind};
 use crate::imported::Parts;
 use crate::lab::LabCommand;
+use crate::mcp::McpCommand;
 use crate::memory::MemoryCommand;
 use crate::plugins::grant::GrantArguments;
 use crate::plugins::install::InstallArguments;
@@ -161,6 +162,11 @@ pub(crate) enum Command {
     Plugins {
         #[command(subcommand)]
         command: Option<PluginsCommand>,
+    },
+    /// Add, list, test and remove servers of the Model Context Protocol (MCP)
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// Show, search, change and move what the agent remembers
     Memory {
@@ -585,6 +591,7 @@ impl Command {
             Self::Lab { .. } => "lab",
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
+            Self::Mcp { .. } => "mcp",
             Self::Memory { .. } => "memory",
             Self::Login(_) => "login",
             Self::Logout(_) => "logout",

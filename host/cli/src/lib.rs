@@ -23,6 +23,7 @@ mod lab;
 mod launch;
 mod logging;
 mod login;
+mod mcp;
 mod memory;
 mod model;
 mod oneshot;
@@ -108,6 +109,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),
+        Some(Command::Mcp { command }) => wait(mcp::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),

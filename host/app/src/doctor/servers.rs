@@ -1,0 +1,51 @@
+//! The MCP servers, as far as they can be checked without starting one.
+
+use std::path::Path;
+
+use hermes_diagnostic::{Diagnose as _, counted};
+use hermes_mcp::{Endpoint, KeptListings, Program, ServerDefinition};
+
+use super::Check;
+use crate::Setup;
+
+const SUBJECT: &str = "mcp";
+
+pub(super) fn examine(setup: &Setup) -> Vec<Check> {
+    let servers = match setup.mcp_servers() {
+        Ok(servers) => servers,
+        Err(error) => return vec![Check::fail(SUBJECT, error.diagnose())],
+    };
+    let kept = KeptListings::in_home(setup.home.path());
+    let catalog = (!servers.is_empty()).then(|| setup.catalog());
+    let plugin = |name: &str| catalog.as_ref().is_some_and(|catalog| catalog.get(name).is_some());
+    servers.iter().map(|server| of_server(server, &kept, plugin(&server.name))).collect()
+}
+
+fn of_server(server: &ServerDefinition, kept: &KeptListings, is_plugin: bool) -> Check {
+    let name = &server.name;
+    if is_plugin {
+        let found =
+            format!("a plugin is called `{name}`, so the server of this name is left out while the plugin is used");
+        return Check::warn(SUBJECT, found, format!("rename `mcp_servers.{name}` in config.yaml"));
+    }
+    if let Endpoint::Program(program) = &server.endpoint
+        && !is_found(program)
+    {
+        let found = format!("`{name}`: there is no program `{}`", program.command);
+        return Check::warn(SUBJECT, found, format!("install it, or correct `mcp_servers.{name}.command`"));
+    }
+    match kept.read(server) {
+        Some(listing) => Check::ok(SUBJECT, format!("`{name}` offers {}", counted(listing.tools.len() as u64, "tool"))),
+        None => Check::ok(SUBJECT, format!("`{name}` has not been connected yet; `hermes mcp test {name}` tries it")),
+    }
+}
+
+fn is_found(program: &Program) -> bool {
+    if program.command.contains('/') {
+        return program.folder.join(&program.command).exists();
+    }
+    let own = program.variables.get("PATH").map(Into::into);
+    let standard = || program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let path = own.or_else(standard).unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(&program.command).is_file())
+}

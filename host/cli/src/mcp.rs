@@ -1,0 +1,274 @@
+//! `hermes mcp`: adds, lists, tries and removes servers of the Model Context Protocol.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use hermes_app::Setup;
+use hermes_config::Edit;
+use hermes_config::settings::McpServerSection;
+use hermes_diagnostic::Diagnose as _;
+use hermes_mcp::{Front, KeptListings, Listing, ServerDefinition, is_server_name, tool_name, try_once};
+use serde_json::{Map, Value, json};
+
+use crate::console::{Console, Tone, print};
+use crate::failure::{Failure, Kind};
+use crate::launch;
+use crate::table::{Align, Table};
+use crate::text;
+
+/// What to do with servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Try a server, and add it to config.yaml if it answers
+    Add(AddArguments),
+    /// List the servers of config.yaml
+    #[command(visible_alias = "ls")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Connect to a server and list its tools
+    Test {
+        /// The server's name
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a server from config.yaml
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// The server's name
+        name: String,
+    },
+}
+
+/// A server to add.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct AddArguments {
+    /// A name of your own: 1 to 32 letters, digits, `_` and `-`
+    name: String,
+    /// The address of a server that speaks streamable HTTP, in place of a program
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
+    /// A header of each request, such as 'Authorization: Bearer ${TOKEN}'; repeat for more
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    header: Vec<String>,
+    /// A variable for the program, such as 'KEY=${KEY}'; repeat for more
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    env: Vec<String>,
+    /// The folder that the program runs in [default: your home folder]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "url")]
+    cwd: Option<String>,
+    /// Add the server without trying it
+    #[arg(long)]
+    no_test: bool,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, value_name = "PROGRAM", required_unless_present = "url")]
+    command: Vec<String>,
+}
+
+pub(crate) async fn run(command: &McpCommand, console: Console) -> Result<ExitCode, Failure> {
+    let setup = launch::setup(console)?;
+    match command {
+        McpCommand::Add(arguments) => add(&setup, arguments, console).await,
+        McpCommand::List { json } => list(&setup, *json, console),
+        McpCommand::Test { name, json } => test(&setup, name, *json, console).await,
+        McpCommand::Remove { name } => remove(&setup, name, console),
+    }
+}
+
+/// Without a session, nobody needs what a server tells.
+struct Alone(PathBuf);
+
+impl Front for Alone {
+    fn notice(&self, _: String) {}
+
+    fn progress(&self, _: &str) {}
+
+    fn log(&self, _: bool, text: &str) {
+        tracing::debug!("{text}");
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        vec![self.0.clone()]
+    }
+}
+
+async fn tried(definition: ServerDefinition) -> Result<Listing, Failure> {
+    let folder = std::env::current_dir().unwrap_or_default();
+    Ok(try_once(definition, Arc::new(Alone(folder))).await.map_err(|error| error.diagnose())?)
+}
+
+fn definition(setup: &Setup, name: &str, section: &McpServerSection) -> Result<ServerDefinition, Failure> {
+    Ok(setup.config.mcp_server(name, section, &|name| std::env::var_os(name))?)
+}
+
+fn section<'a>(setup: &'a Setup, name: &str) -> Result<&'a McpServerSection, Failure> {
+    let servers = &setup.config.settings().mcp_servers;
+    servers.get(name).and_then(Option::as_ref).ok_or_else(|| {
+        let why = format!("config.yaml has no server `{}` below `mcp_servers`", text::line(name));
+        Failure::new(Kind::General, "there is no such MCP server", why, "`hermes mcp list` lists all of them")
+    })
+}
+
+async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Result<ExitCode, Failure> {
+    let name = &arguments.name;
+    let refused = |why: String, fix: &str| Failure::new(Kind::Usage, "nothing was added", why, fix);
+    if !is_server_name(name) {
+        let why = format!("`{}` cannot be the name of a server", text::line(name));
+        return Err(refused(why, "use 1 to 32 letters, digits, `_` and `-`"));
+    }
+    if setup.config.settings().mcp_servers.contains_key(name) {
+        let fix = "choose another name, or remove it first with `hermes mcp remove`";
+        return Err(refused(format!("config.yaml has a server `{name}` already"), fix));
+    }
+    if setup.catalog().get(name).is_some() || name == "hermes" {
+        let why = format!("a plugin is called `{name}`, and an approval must name one of them");
+        return Err(refused(why, "choose another name"));
+    }
+    let mut edit = Edit::of(setup.config.file())?;
+    edit.set(&format!("mcp_servers.{name}"), &written(arguments)?)?;
+    let changed = setup.with_changes(&edit, &[])?;
+    let definition = definition(&changed, name, section(&changed, name)?)?;
+    let listing = if arguments.no_test { None } else { Some(tried(definition).await?) };
+    setup.own()?;
+    edit.save()?;
+    let found = listing.map(|listing| format!(" with {}", text::counted(listing.tools.len() as u64, "tool")));
+    console.note(&format!(
+        "added `{name}`{}; new sessions use it, and each call of its tools asks you unless `approvals.allow` has `{name}`",
+        found.unwrap_or_default()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The section of a new server.
+fn written(arguments: &AddArguments) -> Result<Value, Failure> {
+    let pairs = |texts: &[String], sign: char, what: &str| -> Result<Map<String, Value>, Failure> {
+        let pair = |text: &String| {
+            let pair = text.split_once(sign).map(|(name, value)| (name.trim().to_owned(), value.trim().into()));
+            pair.filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+                let why = format!("`{}` is no {what}", text::line(text));
+                Failure::new(Kind::Usage, "nothing was added", why, format!("write NAME{sign}VALUE"))
+            })
+        };
+        texts.iter().map(pair).collect()
+    };
+    let mut section = Map::new();
+    if let Some(url) = &arguments.url {
+        section.insert("url".to_owned(), url.as_str().into());
+    }
+    if let [command, rest @ ..] = &arguments.command[..] {
+        section.insert("command".to_owned(), command.as_str().into());
+        if !rest.is_empty() {
+            section.insert("args".to_owned(), rest.into());
+        }
+    }
+    if let Some(folder) = &arguments.cwd {
+        section.insert("cwd".to_owned(), folder.as_str().into());
+    }
+    let others =
+        [("env", pairs(&arguments.env, '=', "variable")?), ("headers", pairs(&arguments.header, ':', "header")?)];
+    section.extend(
+        others.into_iter().filter(|(_, pairs)| !pairs.is_empty()).map(|(name, pairs)| (name.to_owned(), pairs.into())),
+    );
+    Ok(section.into())
+}
+
+fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let kept = KeptListings::in_home(setup.home.path());
+    let mut rows = Vec::new();
+    for (name, section) in &setup.config.settings().mcp_servers {
+        let Some(section) = section else { continue };
+        let definition = definition(setup, name, section)?;
+        let tools = kept.read(&definition).map(|listing| {
+            listing
+                .tools
+                .into_iter()
+                .map(|tool| tool.name)
+                .filter(|tool| definition.tools.has(tool))
+                .collect::<Vec<_>>()
+        });
+        rows.push((name, section.enabled, definition.place(), tools));
+    }
+    if json {
+        let row = |(name, enabled, place, tools): &(&String, bool, String, Option<Vec<String>>)| json!({ "name": name, "enabled": enabled, "place": hermes_config::redacted_text(place), "tools": tools });
+        print(&text::json(&rows.iter().map(row).collect::<Value>()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        console.note("there is no MCP server; `hermes mcp add NAME -- PROGRAM ARGUMENTS` adds one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Left]);
+    table.head(["server", "state", "tools", "program or address"]);
+    for (name, enabled, place, tools) in rows {
+        let state = if enabled { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
+        let tools = tools.map_or_else(|| "not listed yet".to_owned(), |tools| tools.len().to_string());
+        let place = text::line(&hermes_config::redacted_text(&place));
+        table.row([(Tone::Plain, text::line(name)), state, (Tone::Plain, tools), (Tone::Plain, place)]);
+    }
+    print(&table.text(console))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
+    let definition = definition(setup, name, section(setup, name)?)?;
+    let choice = definition.tools.clone();
+    let begun = Instant::now();
+    let listing = tried(definition).await?;
+    let elapsed = begun.elapsed();
+    if json {
+        let tool = |tool: &hermes_mcp::ListedTool| {
+            json!({
+                "name": tool.name,
+                "tool": tool_name(name, &tool.name),
+                "used": choice.has(&tool.name),
+                "claims_to_read": tool.claims_to_read,
+                "description": tool.description,
+            })
+        };
+        let tools: Vec<Value> = listing.tools.iter().map(tool).collect();
+        let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let shown = json!({
+            "server": name, "software": listing.software, "elapsed_ms": elapsed, "tools": tools, "left_out": listing.left_out,
+        });
+        print(&text::json(&shown))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let software = if listing.software.is_empty() { "a server" } else { &listing.software };
+    let count = text::counted(listing.tools.len() as u64, "tool");
+    print(&format!("{} answered in {:.1} s with {count}\n", text::line(software), elapsed.as_secs_f64()))?;
+    for line in &listing.left_out {
+        console.warning(line);
+    }
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    for tool in &listing.tools {
+        let tone = if choice.has(&tool.name) { Tone::Plain } else { Tone::Faint };
+        let said = text::shortened(&text::line(&tool.description), 160);
+        let said = if choice.has(&tool.name) { said } else { "not used: see `tools` in config.yaml".to_owned() };
+        table.row([(tone, tool_name(name, &tool.name)), (Tone::Faint, said)]);
+    }
+    print(&table.text(console))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(setup: &Setup, name: &str, console: Console) -> Result<ExitCode, Failure> {
+    if !setup.config.settings().mcp_servers.contains_key(name) {
+        section(setup, name)?;
+    }
+    let mut edit = Edit::of(setup.config.file())?;
+    edit.remove(&format!("mcp_servers.{name}"))?;
+    edit.save()?;
+    if is_server_name(name)
+        && let Err(error) = KeptListings::in_home(setup.home.path()).forget(name)
+    {
+        console.warning(&format!("its list of tools cannot be removed: {error}"));
+    }
+    console.note(&format!("removed `{}`; sessions that run keep it until they end", text::line(name)));
+    Ok(ExitCode::SUCCESS)
+}
