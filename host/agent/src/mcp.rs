@@ -5,19 +5,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use hermes_conversation::one_line_within;
 use hermes_diagnostic::{Diagnose as _, Notice};
-use hermes_mcp::{Cause, Found, Front, KeptListings, Listing, McpError, Server, ServerDefinition, limits, tool_name};
+use hermes_mcp::{
+    Cause, Found, Front, KeptListings, Listing, McpError, Request, Server, ServerDefinition, limits, tool_name,
+};
 use hermes_plugin_host::{
     CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
     Tools,
 };
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use crate::approval::Gate;
 use crate::event::EventKind;
 use crate::feed::Feed;
 use crate::host::Host;
@@ -31,6 +35,7 @@ pub(crate) struct McpServers {
     /// Servers that are left out, because a plugin has the same name.
     left_out: Vec<Notice>,
     kept: KeptListings,
+    gate: SharedGate,
 }
 
 /// A server, and its connection unless the session only looks at its tools.
@@ -53,6 +58,7 @@ impl McpServers {
         let mut servers = Self::unconnected(host);
         for source in &mut servers.servers {
             let front = SessionFront {
+                gate: Arc::clone(&servers.gate),
                 server: source.definition.name.clone(),
                 workspace: workspace.to_owned(),
                 feed: feed.clone(),
@@ -78,7 +84,12 @@ impl McpServers {
             }
             servers.push(Source { definition: definition.clone(), server: None });
         }
-        Self { servers, left_out, kept: KeptListings::in_home(&host.home) }
+        Self { servers, left_out, kept: KeptListings::in_home(&host.home), gate: SharedGate::default() }
+    }
+
+    /// Lets the servers ask the user through the gate of the session.
+    pub(crate) fn ask_through(&self, gate: &Arc<Gate>) {
+        *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(gate));
     }
 
     /// The tools of all servers. Waits for the servers until this moment, for all of them together.
@@ -156,6 +167,68 @@ struct ServerTools {
     catalog: Vec<Tool>,
     /// The server's names of its tools.
     own_names: HashMap<String, String>,
+    /// Tools of Hermes that read what the server has beside tools.
+    readers: HashMap<String, Reader>,
+}
+
+/// A tool of Hermes over a server's resources and prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    ListResources,
+    ReadResource,
+    ListPrompts,
+    GetPrompt,
+}
+
+impl Reader {
+    /// Those that a listing and the user's choice allow.
+    fn all(listing: &Listing, choice: &hermes_mcp::ToolChoice) -> Vec<Self> {
+        let resources = [Self::ListResources, Self::ReadResource];
+        let prompts = [Self::ListPrompts, Self::GetPrompt];
+        let resources = resources.into_iter().filter(|_| listing.resources && choice.resources);
+        resources.chain(prompts.into_iter().filter(|_| listing.prompts && choice.prompts)).collect()
+    }
+
+    fn schema(self, server: &str) -> OfferedSchema {
+        let text = |description: &str| json!({ "type": "string", "description": description });
+        let (name, description, properties, required) = match self {
+            Self::ListResources => ("list_resources", "List the resources of", json!({}), json!([])),
+            Self::ReadResource => {
+                let properties = json!({ "uri": text("The address, as in the list.") });
+                ("read_resource", "Read a resource of", properties, json!(["uri"]))
+            }
+            Self::ListPrompts => ("list_prompts", "List the prompts of", json!({}), json!([])),
+            Self::GetPrompt => {
+                let arguments = json!({ "type": "object", "description": "Its arguments, as in the list." });
+                let properties = json!({ "name": text("Its name, as in the list."), "arguments": arguments });
+                ("get_prompt", "Get the text of a prompt of", properties, json!(["name"]))
+            }
+        };
+        OfferedSchema {
+            name: tool_name(server, name),
+            description: format!("{description} the MCP server {server}."),
+            parameters: json!({ "type": "object", "properties": properties, "required": required }).to_string(),
+            extra: Vec::new(),
+        }
+    }
+
+    fn request(self, mut arguments: Map<String, Value>) -> Result<Request, &'static str> {
+        let text =
+            |arguments: &Map<String, Value>, name| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(match self {
+            Self::ListResources => Request::ListResources,
+            Self::ListPrompts => Request::ListPrompts,
+            Self::ReadResource => Request::ReadResource(text(&arguments, "uri").ok_or("`uri` must be a text")?),
+            Self::GetPrompt => {
+                let name = text(&arguments, "name").ok_or("`name` must be a text")?;
+                let given = match arguments.remove("arguments") {
+                    Some(Value::Object(given)) => given,
+                    _ => Map::new(),
+                };
+                Request::GetPrompt(name, given)
+            }
+        })
+    }
 }
 
 impl ServerTools {
@@ -178,25 +251,26 @@ impl ServerTools {
             }
             let Some(tool) = tools.first() else { continue };
             own_names.insert(name.clone(), tool.name.clone());
-            catalog.push(Tool {
-                schema: OfferedSchema {
+            catalog.push(offered(
+                &server,
+                OfferedSchema {
                     name,
                     description: tool.description.clone(),
                     parameters: tool.parameters.clone(),
                     extra: Vec::new(),
                 },
-                title: None,
-                output_schema: None,
-                toolset: format!("mcp-{server}"),
-                // Whatever the server says: nobody has checked it.
-                effect: Effect::Dangerous,
-                parallel: false,
-                idempotent: false,
-                open_world: true,
-                extra: Vec::new(),
-            });
+            ));
         }
-        (Self { name: server, server: source.server.clone(), catalog, own_names }, lines)
+        let mut readers = HashMap::new();
+        for reader in Reader::all(listing, &source.definition.tools) {
+            let schema = reader.schema(&server);
+            // A tool of the server that has this name comes first.
+            if !catalog.iter().any(|tool| tool.schema.name == schema.name) {
+                readers.insert(schema.name.clone(), reader);
+                catalog.push(offered(&server, schema));
+            }
+        }
+        (Self { name: server, server: source.server.clone(), catalog, own_names, readers }, lines)
     }
 
     fn fault(&self, kind: FaultKind, message: impl Into<String>) -> CallError {
@@ -216,13 +290,18 @@ impl Tools for ServerTools {
     }
 
     async fn call(&self, invocation: Invocation) -> Result<Output, CallError> {
-        let (Some(server), Some(tool)) = (&self.server, self.own_names.get(&invocation.name)) else {
+        let Some(server) = &self.server else {
             return Err(self.fault(FaultKind::Unavailable, format!("the MCP server `{}` is not connected", self.name)));
         };
-        let arguments = serde_json::from_str(&invocation.arguments);
-        let arguments =
-            arguments.map_err(|error| self.fault(FaultKind::InvalidInput, format!("the arguments: {error}")))?;
-        let answer = server.call(tool, arguments).await.map_err(|error| match error.cause {
+        let arguments: Map<String, Value> = serde_json::from_str(&invocation.arguments)
+            .map_err(|error| self.fault(FaultKind::InvalidInput, format!("the arguments: {error}")))?;
+        let request = match (self.readers.get(&invocation.name), self.own_names.get(&invocation.name)) {
+            (Some(reader), _) => reader.request(arguments),
+            (None, Some(tool)) => Ok(Request::Tool(tool.clone(), arguments)),
+            (None, None) => Err("the server has no such tool"),
+        };
+        let request = request.map_err(|why| self.fault(FaultKind::InvalidInput, why))?;
+        let answer = server.call(request).await.map_err(|error| match error.cause {
             // The words of the tool itself.
             Cause::Refused(why) => self.fault(FaultKind::Failed, why),
             cause => {
@@ -236,14 +315,39 @@ impl Tools for ServerTools {
     }
 }
 
+fn offered(server: &str, schema: OfferedSchema) -> Tool {
+    Tool {
+        schema,
+        title: None,
+        output_schema: None,
+        toolset: format!("mcp-{server}"),
+        // Whatever the server says: nobody has checked it.
+        effect: Effect::Dangerous,
+        parallel: false,
+        idempotent: false,
+        open_world: true,
+        extra: Vec::new(),
+    }
+}
+
+/// The gate of a session, once its plugins run.
+type SharedGate = Arc<Mutex<Option<Arc<Gate>>>>;
+
 /// What a server may want of its session.
 struct SessionFront {
+    gate: SharedGate,
     server: String,
     workspace: PathBuf,
     feed: Feed,
 }
 
+#[async_trait]
 impl Front for SessionFront {
+    async fn ask(&self, question: String, choices: Vec<String>) -> Option<String> {
+        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        gate?.clarify(question, choices).await
+    }
+
     fn notice(&self, text: String) {
         self.feed.notice(text);
     }
@@ -322,6 +426,25 @@ mod tests {
         let choice = ToolChoice { exclude: vec!["a.b".to_owned()], ..ToolChoice::default() };
         let (tools, lines) = ServerTools::new(&source(choice), &listing(&["a.b", "a_b", "c"]));
         assert_eq!((tools.own_names["mcp_my_fs_a_b"].as_str(), lines.len()), ("a_b", 0));
+    }
+
+    #[test]
+    fn resources_and_prompts_are_tools_if_the_server_has_them_and_the_user_wants_them() {
+        let listing = Listing { resources: true, prompts: true, ..listing(&["get_prompt"]) };
+        let names = |choice| -> Vec<String> {
+            let (tools, _) = ServerTools::new(&source(choice), &listing);
+            tools.catalog.iter().map(|tool| tool.schema.name.clone()).collect()
+        };
+        let all = names(ToolChoice::default());
+        // The server's own tool of this name comes first.
+        let expected = ["get_prompt", "list_resources", "read_resource", "list_prompts"];
+        assert_eq!(all, expected.map(|name| format!("mcp_my_fs_{name}")));
+        let none = names(ToolChoice { resources: false, prompts: false, ..ToolChoice::default() });
+        assert_eq!(none, ["mcp_my_fs_get_prompt"]);
+        let Value::Object(arguments) = json!({"name": "greet", "arguments": {"a": "b"}}) else { panic!("an object") };
+        let Value::Object(given) = arguments["arguments"].clone() else { panic!("an object") };
+        assert_eq!(Reader::GetPrompt.request(arguments), Ok(Request::GetPrompt("greet".to_owned(), given)));
+        assert!(Reader::ReadResource.request(Map::new()).is_err());
     }
 
     #[test]

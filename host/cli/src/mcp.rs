@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use async_trait::async_trait;
 use clap::{Args, Subcommand};
 use hermes_app::Setup;
 use hermes_config::Edit;
@@ -85,7 +86,12 @@ pub(crate) async fn run(command: &McpCommand, console: Console) -> Result<ExitCo
 /// Without a session, nobody needs what a server tells.
 struct Alone(PathBuf);
 
+#[async_trait]
 impl Front for Alone {
+    async fn ask(&self, _: String, _: Vec<String>) -> Option<String> {
+        None
+    }
+
     fn notice(&self, _: String) {}
 
     fn progress(&self, _: &str) {}

@@ -74,7 +74,12 @@ fn definition(
         endpoint,
         timeout: seconds(section.timeout.get()),
         connect_timeout: seconds(section.connect_timeout.get()),
-        tools: ToolChoice { include: section.tools.include.clone(), exclude: section.tools.exclude.clone() },
+        tools: ToolChoice {
+            include: section.tools.include.clone(),
+            exclude: section.tools.exclude.clone(),
+            resources: section.tools.resources,
+            prompts: section.tools.prompts,
+        },
     })
 }
 

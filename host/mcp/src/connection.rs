@@ -3,34 +3,77 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, JsonObject, PaginatedRequestParams};
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, JsonObject, PaginatedRequestParams, ReadResourceRequestParams,
+    ServerCapabilities,
+};
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
 use rmcp::transport::Transport;
 use rmcp::{RoleClient, ServiceExt as _};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::content::Answer;
 use crate::definition::{Endpoint, ServerDefinition};
 use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
-use crate::handler::Handler;
+use crate::handler::{Calls, Handler};
 use crate::listing::Listing;
 use crate::{limits, program, web};
 
 /// How long the end of a server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// What the model wants of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// Call a tool, by the server's name of it.
+    Tool(String, JsonObject),
+    /// List the resources.
+    ListResources,
+    /// Read a resource by its address.
+    ReadResource(String),
+    /// List the prompts.
+    ListPrompts,
+    /// Get a prompt by its name, with its arguments.
+    GetPrompt(String, JsonObject),
+}
+
+impl Request {
+    fn what(&self) -> String {
+        match self {
+            Self::Tool(tool, _) => format!("a call of `{}`", line(tool)),
+            Self::ListResources => "the list of its resources".to_owned(),
+            Self::ReadResource(uri) => format!("the resource {}", line(uri)),
+            Self::ListPrompts => "the list of its prompts".to_owned(),
+            Self::GetPrompt(name, _) => format!("the prompt `{}`", line(name)),
+        }
+    }
+}
+
 /// An established connection. Dropping it ends the server without waiting.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     flow: Flow,
     definition: Arc<ServerDefinition>,
+    calls: Arc<Calls>,
+}
+
+fn listed(what: &str, mut entries: Vec<Value>) -> Answer {
+    let all = entries.len();
+    entries.truncate(limits::ENTRIES);
+    let mut list = json!({ what: entries });
+    if all > limits::ENTRIES {
+        list["left_out"] = (all - limits::ENTRIES).into();
+    }
+    Answer::of_text(list.to_string())
 }
 
 impl Connection {
     /// Starts or reaches the server, and greets it. The caller limits the time; dropping the future ends the server.
     pub(crate) async fn open(definition: &Arc<ServerDefinition>, handler: Handler) -> Result<Self, Cause> {
         let flow = Flow::new();
+        let calls = Arc::clone(&handler.calls);
         let service = match &definition.endpoint {
             Endpoint::Program(program) => {
                 // Relative folders are below that of the session.
@@ -41,7 +84,7 @@ impl Connection {
                 greet(definition, &flow, web::transport(definition, address, &flow)?, handler).await?
             }
         };
-        Ok(Self { service, flow, definition: Arc::clone(definition) })
+        Ok(Self { service, flow, definition: Arc::clone(definition), calls })
     }
 
     /// What the server offers.
@@ -65,17 +108,72 @@ impl Connection {
                 break;
             }
         }
-        Ok(Listing::new(software, tools, all))
+        let has =
+            |offers: &dyn Fn(&ServerCapabilities) -> bool| info.as_ref().is_some_and(|info| offers(&info.capabilities));
+        Ok(Listing {
+            resources: has(&|capabilities| capabilities.resources.is_some()),
+            prompts: has(&|capabilities| capabilities.prompts.is_some()),
+            ..Listing::new(software, tools, all)
+        })
     }
 
-    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
-    pub(crate) async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Answer, Cause> {
-        let parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    /// Carries out a request. Dropping the future tells the server that it is cancelled. While the server asks the user, the
+    /// time does not count.
+    pub(crate) async fn carry_out(&self, request: &Request) -> Result<Answer, Cause> {
         let limit = self.definition.timeout;
-        let result = timeout(limit, self.service.call_tool(parameters)).await;
-        let result =
-            result.map_err(|_| Cause::Timeout { what: format!("a call of `{}`", line(tool)), after: limit })?;
-        Answer::of(result.map_err(|error| self.cause(&error))?).map_err(Cause::Refused)
+        let _running = self.calls.begin();
+        let answered = self.calls.within(limit, self.answer(request)).await;
+        answered.unwrap_or_else(|| Err(Cause::Timeout { what: request.what(), after: limit }))
+    }
+
+    async fn answer(&self, request: &Request) -> Result<Answer, Cause> {
+        let failed = |error: ServiceError| self.cause(&error);
+        match request {
+            Request::Tool(tool, arguments) => {
+                let parameters = CallToolRequestParams::new(tool.clone()).with_arguments(arguments.clone());
+                let result = self.service.call_tool(parameters).await.map_err(failed)?;
+                Answer::of(result).map_err(Cause::Refused)
+            }
+            Request::ReadResource(uri) => {
+                let result = self.service.read_resource(ReadResourceRequestParams::new(uri.clone())).await;
+                Ok(Answer::of_resource(result.map_err(failed)?.contents))
+            }
+            Request::GetPrompt(name, arguments) => {
+                let parameters = GetPromptRequestParams::new(name.clone()).with_arguments(arguments.clone());
+                Ok(Answer::of_prompt(self.service.get_prompt(parameters).await.map_err(failed)?))
+            }
+            Request::ListResources => {
+                let mut entries = Vec::new();
+                let mut cursor = None;
+                for _ in 0..limits::PAGES {
+                    let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+                    let page = self.service.peer().list_resources(Some(page)).await.map_err(failed)?;
+                    entries.extend(page.resources.into_iter().map(|it| {
+                        json!({ "uri": it.uri, "name": it.name, "description": it.description, "type": it.mime_type })
+                    }));
+                    cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+                    if cursor.is_none() || entries.len() >= limits::ENTRIES {
+                        break;
+                    }
+                }
+                // Servers without templates need not know the request.
+                let templates = self.service.peer().list_resource_templates(None).await;
+                entries.extend(templates.map(|page| page.resource_templates).unwrap_or_default().into_iter().map(|it| {
+                    json!({
+                        "uri_template": it.uri_template, "name": it.name, "description": it.description, "type": it.mime_type,
+                    })
+                }));
+                Ok(listed("resources", entries))
+            }
+            Request::ListPrompts => {
+                let page = self.service.peer().list_prompts(None).await.map_err(failed)?;
+                let entries = page
+                    .prompts
+                    .into_iter()
+                    .map(|it| json!({ "name": it.name, "description": it.description, "arguments": it.arguments }));
+                Ok(listed("prompts", entries.collect()))
+            }
+        }
     }
 
     /// Whether the connection has ended.

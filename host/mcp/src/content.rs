@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hermes_conversation::one_line_within;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role};
 
 use crate::limits;
 
@@ -39,6 +39,33 @@ impl Answer {
             return Err(said);
         }
         Ok(answer)
+    }
+
+    /// A text as it is.
+    pub(crate) fn of_text(text: String) -> Self {
+        let mut answer = Self { text, ..Self::default() };
+        answer.bound();
+        answer
+    }
+
+    /// The contents of a resource.
+    pub(crate) fn of_resource(contents: Vec<ResourceContents>) -> Self {
+        let mut answer = Self::default();
+        contents.into_iter().for_each(|contents| answer.add_contents(contents));
+        answer.bound();
+        answer
+    }
+
+    /// The messages of a prompt.
+    pub(crate) fn of_prompt(prompt: GetPromptResult) -> Self {
+        let mut answer = Self::default();
+        for message in prompt.messages {
+            let author = if matches!(message.role, Role::Assistant) { "assistant" } else { "user" };
+            answer.line(&format!("[{author}]"));
+            answer.add(message.content);
+        }
+        answer.bound();
+        answer
     }
 
     fn add(&mut self, block: ContentBlock) {

@@ -103,12 +103,22 @@ pub fn standard_environment(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<
 }
 
 /// Which tools of a server are used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolChoice {
     /// Only these, by the server's names; all if the list is missing.
     pub include: Option<Vec<String>>,
     /// Not these.
     pub exclude: Vec<String>,
+    /// Whether tools read its resources.
+    pub resources: bool,
+    /// Whether tools read its prompts.
+    pub prompts: bool,
+}
+
+impl Default for ToolChoice {
+    fn default() -> Self {
+        Self { include: None, exclude: Vec::new(), resources: true, prompts: true }
+    }
 }
 
 impl ToolChoice {
@@ -246,6 +256,7 @@ pub(crate) mod tests {
         let choice = |include: Option<&[&str]>, exclude: &[&str]| ToolChoice {
             include: include.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
             exclude: exclude.iter().map(|&name| name.to_owned()).collect(),
+            ..ToolChoice::default()
         };
         assert!(choice(None, &[]).has("a"));
         assert!(!choice(None, &["a"]).has("a") && choice(None, &["a"]).has("b"));

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use async_trait::async_trait;
+
 /// The session of a server. Its texts come from the server and are untrusted.
+#[async_trait]
 pub trait Front: Send + Sync + 'static {
     /// A line for the user.
     fn notice(&self, text: String);
@@ -10,6 +13,8 @@ pub trait Front: Send + Sync + 'static {
     fn progress(&self, text: &str);
     /// A line for the log.
     fn log(&self, is_warning: bool, text: &str);
+    /// Asks the user during a call; `None` if nobody can answer. The user can also answer in other words than the choices.
+    async fn ask(&self, question: String, choices: Vec<String>) -> Option<String>;
     /// The folders that the server should work in.
     fn roots(&self) -> Vec<PathBuf>;
 }

@@ -3,32 +3,151 @@
 // The protocol calls roots deprecated since its version 2026-07-28; servers of earlier versions use them.
 #![allow(deprecated)]
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ErrorData, Implementation, ListRootsResult, LoggingLevel,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
     LoggingMessageNotificationParam, ProgressNotificationParam, Root, RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use url::Url;
 
 use crate::error::line;
+use crate::form::{Field, Values, fields};
 use crate::front::Front;
 use crate::limits;
 
+/// The calls of one connection that run, and the questions of the server in them.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    running: AtomicUsize,
+    asking: watch::Sender<usize>,
+}
+
+/// A call that runs, until it is dropped.
+pub(crate) struct RunningCall<'a>(&'a Calls);
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A question to the user, until it is dropped.
+struct Asking<'a>(&'a Calls);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asking.send_modify(|asking| *asking -= 1);
+    }
+}
+
+impl Calls {
+    pub(crate) fn begin(&self) -> RunningCall<'_> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        RunningCall(self)
+    }
+
+    /// A question of the server; `None` outside of its calls.
+    fn ask(&self) -> Option<Asking<'_>> {
+        (self.running.load(Ordering::SeqCst) > 0).then(|| {
+            self.asking.send_modify(|asking| *asking += 1);
+            Asking(self)
+        })
+    }
+
+    /// Waits for at most this time, in which the moments do not count while the user is asked.
+    pub(crate) async fn within<T>(&self, limit: Duration, answer: impl Future<Output = T>) -> Option<T> {
+        let mut asking = self.asking.subscribe();
+        let (mut answer, mut left) = (pin!(answer), limit);
+        loop {
+            let is_asking = *asking.borrow_and_update() > 0;
+            let begun = Instant::now();
+            tokio::select! {
+                answer = &mut answer => return Some(answer),
+                () = tokio::time::sleep(left), if !is_asking => return None,
+                // The sender is in `self`, so that waiting cannot fail.
+                _ = asking.changed() => {}
+            }
+            if !is_asking {
+                left = left.saturating_sub(begun.elapsed());
+            }
+        }
+    }
+}
+
+/// How often an answer that does not fit is asked for again.
+const TRIES: usize = 3;
+/// The choice that ends a form.
+const DECLINE: &str = "decline";
+
 /// The client's side of one connection.
 pub(crate) struct Handler {
+    server: String,
+    pub(crate) calls: Arc<Calls>,
     pub(crate) front: Arc<dyn Front>,
     /// Notified when the server says that its tools have changed.
     pub(crate) changed: Arc<Notify>,
+}
+
+impl Handler {
+    pub(crate) fn new(server: &str, front: Arc<dyn Front>, changed: Arc<Notify>) -> Self {
+        Self { server: server.to_owned(), calls: Arc::default(), front, changed }
+    }
+
+    /// Asks the user for the values of a form. The question names the server, so that nobody takes it for one of Hermes.
+    async fn fill(&self, message: &str, fields: &[Field]) -> ElicitResult {
+        let message = within(message.trim(), limits::QUESTION);
+        let intro = format!("the MCP server `{}` asks: {message}", self.server);
+        if fields.is_empty() {
+            let answer = self.front.ask(intro, vec!["accept".to_owned(), DECLINE.to_owned()]).await;
+            return ElicitResult::new(match answer.as_deref().map(str::trim) {
+                Some("accept") => ElicitationAction::Accept,
+                Some(_) => ElicitationAction::Decline,
+                None => ElicitationAction::Cancel,
+            });
+        }
+        let mut values = Values::new();
+        for field in fields {
+            let mut question = format!("{intro}\n{}", field.words);
+            let mut value = None;
+            for _ in 0..TRIES {
+                let choices = field.choices().into_iter().chain([DECLINE.to_owned()]).collect();
+                let Some(answer) = self.front.ask(question, choices).await else {
+                    return ElicitResult::new(ElicitationAction::Cancel);
+                };
+                if answer.trim() == DECLINE {
+                    break;
+                }
+                value = field.read(&answer);
+                if value.is_some() {
+                    break;
+                }
+                question = format!("{intro}\n{} (the answer must be {})", field.words, field.wanted());
+            }
+            let Some(value) = value else { return ElicitResult::new(ElicitationAction::Decline) };
+            values.insert(field.name.clone(), value);
+        }
+        ElicitResult::new(ElicitationAction::Accept).with_content(values.into())
+    }
+}
+
+fn within(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
         let name = Implementation::new("hermes", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, name)
     }
@@ -39,6 +158,24 @@ impl ClientHandler for Handler {
         // Without the slash at the end, as other clients write it.
         let roots = urls.map(|url| Root::new(url.as_str().trim_end_matches('/')));
         Ok(ListRootsResult::new(roots.collect()))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let declined = || Ok(ElicitResult::new(ElicitationAction::Decline));
+        // Without a call of its tools, a server has nothing to ask.
+        let Some(_asking) = self.calls.ask() else { return declined() };
+        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
+            return declined();
+        };
+        let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
+        match fields(&schema) {
+            Some(fields) => Ok(self.fill(&message, &fields).await),
+            None => declined(),
+        }
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

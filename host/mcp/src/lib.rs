@@ -13,6 +13,7 @@ mod content;
 mod definition;
 mod error;
 mod flow;
+mod form;
 mod front;
 mod handler;
 mod kept;
@@ -23,6 +24,7 @@ mod program;
 mod server;
 mod web;
 
+pub use connection::Request;
 pub use content::Answer;
 pub use definition::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress, standard_environment};
 pub use error::{Cause, McpError, codes};

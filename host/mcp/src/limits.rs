@@ -27,6 +27,10 @@ pub const DEFINITIONS: usize = 256 << 10;
 pub const TEXT: usize = 1 << 20;
 /// The most images of a result.
 pub const IMAGES: usize = 16;
+/// The most entries of a list of resources or prompts.
+pub const ENTRIES: usize = 500;
+/// The most bytes of what a server asks the user.
+pub const QUESTION: usize = 4 << 10;
 /// The most bytes of an error of a server that the user reads.
 pub const ERROR: usize = 2 << 10;
 /// The most bytes of a line that shows progress.

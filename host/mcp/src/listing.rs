@@ -16,6 +16,12 @@ pub struct Listing {
     pub software: String,
     /// Its tools, sorted by name.
     pub tools: Vec<ListedTool>,
+    /// Whether it has resources.
+    #[serde(default)]
+    pub resources: bool,
+    /// Whether it has prompts.
+    #[serde(default)]
+    pub prompts: bool,
     /// What was left out.
     #[serde(default)]
     pub left_out: Vec<String>,
@@ -72,7 +78,7 @@ impl Listing {
             ));
         }
         tools.truncate(fitting);
-        Self { software, tools, left_out }
+        Self { software, tools, left_out, ..Self::default() }
     }
 
     /// What is different in a newer listing; `None` if nothing is.

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermes_diagnostic::Diagnose as _;
-use rmcp::model::JsonObject;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Request};
 use crate::content::Answer;
 use crate::definition::ServerDefinition;
 use crate::error::{Cause, McpError};
@@ -121,14 +120,14 @@ impl Server {
         Found::Missing(failure.unwrap_or_else(|| self.0.error(slow)))
     }
 
-    /// Calls a tool by the server's name of it. Connects again if the connection has ended.
+    /// Carries out a request. Connects again if the connection has ended.
     ///
     /// # Errors
     ///
     /// When the server cannot be used, or answers with an error.
-    pub async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Answer, McpError> {
+    pub async fn call(&self, request: Request) -> Result<Answer, McpError> {
         let connection = self.0.connection().await?;
-        let answer = connection.call(tool, arguments).await;
+        let answer = connection.carry_out(&request).await;
         self.0.judge(&connection, answer).await
     }
 
@@ -159,7 +158,7 @@ impl Inner {
     /// Connects once, and watches the connection until it ends.
     async fn connect(self: Arc<Self>) {
         let changed = Arc::new(Notify::new());
-        let handler = Handler { front: Arc::clone(&self.front), changed: Arc::clone(&changed) };
+        let handler = Handler::new(&self.definition.name, Arc::clone(&self.front), Arc::clone(&changed));
         let limit = self.definition.connect_timeout;
         let opened = async {
             let connection = Connection::open(&self.definition, handler).await?;
@@ -345,7 +344,7 @@ impl Inner {
 pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>) -> Result<Listing, McpError> {
     let definition = Arc::new(definition);
     let limit = definition.connect_timeout;
-    let handler = Handler { front, changed: Arc::default() };
+    let handler = Handler::new(&definition.name, front, Arc::default());
     let tried = async {
         let connection = Connection::open(&definition, handler).await?;
         let listing = connection.list().await;

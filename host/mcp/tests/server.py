@@ -46,6 +46,7 @@ TOOLS = [
     tool("hang", "Never answers."),
     tool("work", "Reports progress, and then answers."),
     tool("roots", "Asks for the roots."),
+    tool("ask", "Asks the user."),
     tool("environment", "Returns the names of all variables."),
     tool("folder", "Returns the current folder."),
     tool("spawn", "Starts a program in the background."),
@@ -117,6 +118,14 @@ def call(peer, name, given, token):
     if name == "roots":
         answer = peer.ask("roots/list", {})
         return text(json.dumps([root["uri"] for root in answer["result"]["roots"]]))
+    if name == "ask":
+        schema = {
+            "type": "object",
+            "properties": {"branch": {"type": "string", "title": "Branch"}, "count": {"type": "integer"}},
+            "required": ["branch"],
+        }
+        answer = peer.ask("elicitation/create", {"message": "Which branch?", "requestedSchema": schema})
+        return text(json.dumps(answer["result"]))
     if name == "environment":
         return text(json.dumps(sorted(os.environ)))
     if name == "folder":
@@ -154,7 +163,10 @@ def handle(peer, message):
             return None
         result = {
             "protocolVersion": params["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": {
+                "tools": {"listChanged": True},
+                **({"resources": {}, "prompts": {}} if "library" in DO else {}),
+            },
             "serverInfo": {"name": "fixture", "version": "1"},
         }
     elif method == "tools/list":
@@ -172,6 +184,15 @@ def handle(peer, message):
         result = call(peer, params["name"], params.get("arguments") or {}, token)
         if result is None:
             return {"id": number, "error": {"code": -32602, "message": f"unknown tool {params['name']}"}}
+    elif method == "resources/list":
+        result = {"resources": [{"uri": "note://1", "name": "first", "mimeType": "text/plain"}]}
+    elif method == "resources/read":
+        result = {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "the first note"}]}
+    elif method == "prompts/list":
+        result = {"prompts": [{"name": "greet", "arguments": [{"name": "name", "required": True}]}]}
+    elif method == "prompts/get":
+        words = "Say hello to " + params["arguments"]["name"] + "."
+        result = {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]}
     elif method == "ping":
         result = {}
     else:

@@ -8,9 +8,10 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hermes_mcp::{
-    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Server, ServerDefinition, ToolChoice,
-    WebAddress, limits, try_once,
+    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Server, ServerDefinition,
+    ToolChoice, WebAddress, limits, try_once,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,10 +20,14 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server.py");
 
 #[derive(Default)]
 struct Seen {
+    questions: Mutex<Vec<String>>,
+    /// The last one first.
+    answers: Mutex<Vec<String>>,
     notices: Mutex<Vec<String>>,
     progress: Mutex<Vec<String>>,
 }
 
+#[async_trait]
 impl Front for Seen {
     fn notice(&self, text: String) {
         self.notices.lock().unwrap().push(text);
@@ -33,6 +38,13 @@ impl Front for Seen {
     }
 
     fn log(&self, _: bool, _: &str) {}
+
+    async fn ask(&self, question: String, _: Vec<String>) -> Option<String> {
+        self.questions.lock().unwrap().push(question);
+        // Longer than the limit of a call.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        self.answers.lock().unwrap().pop()
+    }
 
     fn roots(&self) -> Vec<PathBuf> {
         vec![PathBuf::from("/work space")]
@@ -124,7 +136,7 @@ async fn live(server: &Server) -> Arc<hermes_mcp::Listing> {
 
 async fn call(server: &Server, tool: &str, arguments: Value) -> Result<Answer, McpError> {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    server.call(tool, arguments).await
+    server.call(Request::Tool(tool.to_owned(), arguments)).await
 }
 
 async fn text(server: &Server, tool: &str) -> String {
@@ -136,7 +148,7 @@ async fn a_program_lists_its_tools_and_answers_calls() {
     let fixture = Fixture::new(&["noise"]);
     let server = fixture.start();
     let listing = live(&server).await;
-    assert_eq!((listing.software.as_str(), listing.tools.len()), ("fixture 1", 12));
+    assert_eq!((listing.software.as_str(), listing.tools.len()), ("fixture 1", 13));
     let echo = listing.tools.iter().find(|tool| tool.name == "echo").unwrap();
     assert!(echo.claims_to_read && echo.description == "Returns a text.");
     assert_eq!(echo.parameters, r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
@@ -161,6 +173,38 @@ async fn a_program_gets_only_the_variables_that_it_is_given_and_its_own_folder()
     assert!(!names.iter().any(|name| name.starts_with("CARGO") || name == "HOME"), "{names:?}");
     assert!(names.contains(&"OWN".to_owned()));
     assert_eq!(Path::new(&text(&server, "folder").await), fixture.home.path().canonicalize().unwrap());
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_read() {
+    let fixture = Fixture::new(&["library"]);
+    let server = fixture.start();
+    let listing = live(&server).await;
+    assert!(listing.resources && listing.prompts);
+    let text = async |request| server.call(request).await.unwrap().text;
+    let listed: Value = serde_json::from_str(&text(Request::ListResources).await).unwrap();
+    assert_eq!(listed["resources"][0]["uri"], "note://1");
+    assert_eq!(text(Request::ReadResource("note://1".to_owned())).await, "[resource note://1]\nthe first note");
+    let listed: Value = serde_json::from_str(&text(Request::ListPrompts).await).unwrap();
+    assert_eq!(listed["prompts"][0]["name"], "greet");
+    let Value::Object(arguments) = json!({"name": "Ada"}) else { panic!("it is an object") };
+    assert_eq!(text(Request::GetPrompt("greet".to_owned(), arguments)).await, "[user]\nSay hello to Ada.");
+}
+
+#[tokio::test]
+async fn a_server_asks_the_user_during_a_call_and_the_time_does_not_count() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.timeout = Duration::from_secs(1);
+    let server = fixture.start();
+    live(&server).await;
+    *fixture.seen.answers.lock().unwrap() = ["7", "much", "main"].map(str::to_owned).to_vec();
+    let answer = text(&server, "ask").await;
+    assert_eq!(answer, r#"{"action": "accept", "content": {"branch": "main", "count": 7}}"#);
+    let questions = fixture.seen.questions.lock().unwrap().clone();
+    assert!(questions[0].starts_with("the MCP server `fixture` asks: Which branch?\nBranch"), "{questions:?}");
+    assert!(questions[2].ends_with("(the answer must be a whole number)"), "{questions:?}");
+    // Nobody answers.
+    assert_eq!(text(&server, "ask").await, r#"{"action": "cancel"}"#);
 }
 
 #[tokio::test]
@@ -253,7 +297,7 @@ async fn lists_without_end_are_bounded() {
     let fixture = Fixture::new(&["many"]);
     let listing = live(&fixture.start()).await;
     assert_eq!(listing.tools.len(), limits::TOOLS);
-    assert!(listing.left_out[0].starts_with("it offers 1012 tools"), "{:?}", listing.left_out);
+    assert!(listing.left_out[0].starts_with("it offers 1013 tools"), "{:?}", listing.left_out);
     let fixture = Fixture::new(&["endless"]);
     assert_eq!(live(&fixture.start()).await.tools.len(), limits::TOOLS);
 }
@@ -377,7 +421,7 @@ async fn a_server_on_the_web_lists_its_tools_and_answers_calls() {
     let web = Web::start(&fixture);
     let definition = fixture.defined(web.at("/mcp", &[("Authorization", "Bearer right")]));
     let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
-    assert_eq!(live(&server).await.tools.len(), 12);
+    assert_eq!(live(&server).await.tools.len(), 13);
     assert_eq!(call(&server, "echo", json!({"text": "over HTTP"})).await.unwrap().text, "over HTTP");
     assert_eq!(text(&server, "work").await, "worked");
     server.close().await;

@@ -128,6 +128,7 @@ impl RunningPlugins {
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let offers = servers.offers(mcp::patience(session.frozen.is_some())).await;
         gate.renew(offers.identities);
+        servers.ask_through(&gate);
         let sources = Sources { plugins: &tools, servers: &offers.tools };
         let (toolbox, left_out) =
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))

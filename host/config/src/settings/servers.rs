@@ -57,7 +57,7 @@ impl Default for McpServerSection {
 }
 
 /// `mcp_servers.<server>.tools`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpToolsSection {
     /// Only these, by the server's own names.
@@ -66,4 +66,14 @@ pub struct McpToolsSection {
     /// Not these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
+    /// Whether the model gets tools that list and read the server's resources, if it has some.
+    pub resources: bool,
+    /// Whether the model gets tools that list and read the server's prompts, if it has some.
+    pub prompts: bool,
+}
+
+impl Default for McpToolsSection {
+    fn default() -> Self {
+        Self { include: None, exclude: Vec::new(), resources: true, prompts: true }
+    }
 }
