@@ -29,4 +29,5 @@ mod reload;
 mod terminal;
 mod todo;
 mod wasi;
+mod web;
 mod zoo;
