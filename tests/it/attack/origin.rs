@@ -83,7 +83,7 @@ plugins:
 approvals:
   allow:
     - notes/process:sh
-    - other/tool
+    - files/write_file
   deny: [notes/wipe]
 ";
     configure(home, &format!("{PROVIDER}{lines}"));
@@ -104,7 +104,7 @@ fn another_author_inherits_nothing_after_a_removal() {
     for gone in ["process:sh", "of Ann", "tools:", "provider: notes"] {
         assert!(!left.contains(gone), "{gone} in {left}");
     }
-    assert!(left.contains("other/tool") && left.contains("notes/wipe"), "{left}");
+    assert!(left.contains("files/write_file") && left.contains("notes/wipe"), "{left}");
 
     let installed = home.hermes(&["plugins", "install", "./bob", "--yes"]).run().success();
     installed.says(&["the data of", "ann", ".origins/notes", "plugins adopt notes"]);
@@ -171,7 +171,7 @@ fn lines_and_data_that_nobody_knows_need_a_word_of_their_own() {
     installed.says(&["perhaps written for another plugin", "taken out of config.yaml", "memory.provider: notes"]);
     home.hermes(&["-z", "Go."]).run().success();
     assert!(!ran(&home), "`--yes` agreed to an approval that it does not name");
-    assert!(settings(&home).contains("other/tool") && !settings(&home).contains("process:sh"));
+    assert!(settings(&home).contains("files/write_file") && !settings(&home).contains("process:sh"));
     assert!(!home.path().join("data/notes/documents/note").exists());
     home.hermes(&["plugins", "adopt", "notes"]).run().refused().exits(USAGE);
     home.hermes(&["plugins", "adopt", "notes", "--yes"]).run().success();

@@ -390,6 +390,7 @@ fn of_identical_calls_that_only_read_one_runs_and_each_has_the_result() {
     let server =
         model_that_calls(vec![read("a.txt"), read("b.txt"), swapped, write, read("a.txt"), ("look", json!({}))]);
     let home = home_with_runner(&server, json!({ "ask": ["read_file"] }));
+    home.set("approvals.mode", json!("accept-edits"));
     home.write_workspace("a.txt", "first\n");
     home.write_workspace("b.txt", "other\n");
     let mut terminal = chat(&home);
