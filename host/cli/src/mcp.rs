@@ -110,6 +110,13 @@ async fn tried(definition: ServerDefinition) -> Result<Listing, Failure> {
     Ok(try_once(definition, Arc::new(Alone(folder))).await.map_err(|error| error.diagnose())?)
 }
 
+/// Keeps a list that was just verified, for sessions that cannot wait for the server.
+fn keep(setup: &Setup, definition: &ServerDefinition, listing: &Listing) {
+    if let Err(error) = KeptListings::in_home(setup.home.path()).write(definition, listing) {
+        tracing::warn!(server = definition.name, %error, "its list of tools cannot be kept");
+    }
+}
+
 fn definition(setup: &Setup, name: &str, section: &McpServerSection) -> Result<ServerDefinition, Failure> {
     Ok(setup.config.mcp_server(name, section, &|name| std::env::var_os(name))?)
 }
@@ -141,9 +148,12 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
     edit.set(&format!("mcp_servers.{name}"), &written(arguments)?)?;
     let changed = setup.with_changes(&edit, &[])?;
     let definition = definition(&changed, name, section(&changed, name)?)?;
-    let listing = if arguments.no_test { None } else { Some(tried(definition).await?) };
+    let listing = if arguments.no_test { None } else { Some(tried(definition.clone()).await?) };
     setup.own()?;
     edit.save()?;
+    if let Some(listing) = &listing {
+        keep(setup, &definition, listing);
+    }
     let found = listing.map(|listing| format!(" with {}", text::counted(listing.tools.len() as u64, "tool")));
     console.note(&format!(
         "added `{name}`{}; new sessions use it, and each call of its tools asks you unless `approvals.allow` has `{name}`",
@@ -226,8 +236,9 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
     let definition = definition(setup, name, section(setup, name)?)?;
     let choice = definition.tools.clone();
     let begun = Instant::now();
-    let listing = tried(definition).await?;
+    let listing = tried(definition.clone()).await?;
     let elapsed = begun.elapsed();
+    keep(setup, &definition, &listing);
     if json {
         let tool = |tool: &hermes_mcp::ListedTool| {
             json!({

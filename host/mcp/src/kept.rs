@@ -47,7 +47,11 @@ impl KeptListings {
     }
 
     /// Keeps a list that a server has just given.
-    pub(crate) fn write(&self, definition: &ServerDefinition, listing: &Listing) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written. Sessions work without it.
+    pub fn write(&self, definition: &ServerDefinition, listing: &Listing) -> io::Result<()> {
         if self.read(definition).as_ref() == Some(listing) {
             return Ok(());
         }

@@ -201,6 +201,44 @@ fn what_a_server_says_about_its_tools_is_scanned() {
 }
 
 #[test]
+fn servers_are_added_listed_tried_and_removed() {
+    let home = Home::new();
+    let missing = ["mcp", "add", "gone", "--", "no-such-program"];
+    home.hermes(&missing).run().exits(5).says(&["`no-such-program` cannot be started", "mcp_servers.gone"]);
+    home.hermes(&["mcp", "add", "files", "--", "python3", SCRIPT])
+        .run()
+        .refused()
+        .says(&["a plugin is called `files`"]);
+    let add = ["mcp", "add", "mine", "--env", "KEY=${KEY}", "--", "python3", SCRIPT, "--do", "library"];
+    home.hermes(&add).run().success().says(&["added `mine` with 13 tools"]);
+    assert!(home.read("config.yaml").contains(r#"KEY: "${KEY}""#), "{}", home.read("config.yaml"));
+    home.hermes(&add).run().refused().says(&["config.yaml has a server `mine` already"]);
+    let listed = home.hermes(&["mcp", "list", "--json"]).run().success();
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("it is JSON");
+    assert_eq!(listed[0]["tools"].as_array().map(Vec::len), Some(13));
+    let tried = home.hermes(&["mcp", "test", "mine"]).run().success();
+    assert!(tried.stdout.contains("fixture 1 answered") && tried.stdout.contains("mcp_mine_echo"), "{}", tried.stdout);
+    home.hermes(&["mcp", "remove", "mine"]).run().success();
+    home.hermes(&["mcp", "test", "mine"]).run().refused().says(&["has no server `mine`"]);
+    assert!(!home.path().join("mcp/mine.json").exists());
+}
+
+#[test]
+fn resources_and_prompts_of_a_server_are_tools() {
+    let server = model_that_calls(vec![
+        ("mcp_fixture_read_resource", json!({"uri": "note://1"})),
+        ("mcp_fixture_get_prompt", json!({"name": "greet", "arguments": {"name": "Ada"}})),
+        // Nobody can answer its question.
+        ("mcp_fixture_ask", json!({})),
+    ]);
+    let home = home_with(&server, &["library"]);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.hermes(&["-z", "go"]).run().success();
+    let expected = ["[resource note://1]\nthe first note", "[user]\nSay hello to Ada.", "{\"action\": \"cancel\"}"];
+    assert_eq!(results(&server), expected);
+}
+
+#[test]
 fn servers_end_with_hermes_when_it_is_killed() {
     let server = model_that_calls(vec![("mcp_fixture_spawn", json!({})), ("mcp_fixture_hang", json!({}))]);
     let home = home_with(&server, &["deaf"]);
