@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-mcp",
             "hermes-models",
             "hermes-store",
+            "hermes-terminal",
             "hermes-runtime",
             "hermes-sandbox",
             "hermes-capabilities",
@@ -184,6 +185,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Capabilities know neither wasmtime nor the bindings.
     ("hermes-capabilities", &["hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
     ("hermes-sandbox", &[]),
+    // It knows neither sessions nor models.
+    ("hermes-terminal", &["hermes-conversation"]),
     // It knows neither plugins nor sessions.
     ("hermes-checkpoints", &["hermes-private-files", "hermes-diagnostic"]),
     ("hermes-http-client", &[]),

@@ -3,6 +3,8 @@
 mod config;
 mod context;
 #[cfg(unix)]
+mod drawn;
+#[cfg(unix)]
 mod interrupt;
 #[cfg(unix)]
 mod models;

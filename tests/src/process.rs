@@ -83,6 +83,13 @@ impl Hermes {
         crate::terminal::Terminal::spawn(command, timeout, (columns, rows))
     }
 
+    /// Starts it on a terminal of this size that shows colours and can be drawn.
+    #[cfg(unix)]
+    pub fn at_drawn_terminal(self, columns: u16, rows: u16) -> crate::terminal::Terminal {
+        let Self { command, timeout, .. } = self.env("TERM", "xterm-256color");
+        crate::terminal::Terminal::spawn(command, timeout, (columns, rows))
+    }
+
     /// Keeps standard input open, for [`Running::say`].
     pub fn talking(mut self) -> Self {
         self.talks = true;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::num::NonZeroU16;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct Terminal {
     /// Set when the screen is no longer read.
     gone: Arc<AtomicBool>,
     deadline: Instant,
+    size: (u16, u16),
 }
 
 /// The screen until the terminal is closed. The terminal disappears only when all its handles are closed.
@@ -61,7 +63,7 @@ impl Terminal {
         let gone = Arc::<AtomicBool>::default();
         let file = keyboard.try_clone().expect("a descriptor can be copied");
         let screen = Capture::of(Screen { file, gone: Arc::clone(&gone) });
-        Self { child, keyboard: Some(keyboard), screen, gone, deadline: Instant::now() + timeout }
+        Self { child, keyboard: Some(keyboard), screen, gone, deadline: Instant::now() + timeout, size }
     }
 
     /// Presses keys; Enter is `\r`, Ctrl-C `\u{3}`.
@@ -107,6 +109,39 @@ impl Terminal {
     /// Everything shown so far.
     pub fn shown(&self) -> String {
         self.screen.so_far()
+    }
+
+    /// What a person sees now, also what was scrolled away. Not after the window changed its size.
+    pub fn rows(&self) -> Vec<String> {
+        let (columns, rows) = self.size;
+        let size = |length: u16| NonZeroU16::new(length).expect("a drawn terminal has a size");
+        let mut parser = vt100::Parser::new(size(rows), size(columns), 10_000);
+        parser.process(self.screen.so_far().as_bytes());
+        parser.screen_mut().set_scrollback(usize::MAX);
+        let hidden = parser.screen().scrollback();
+        let mut shown = Vec::new();
+        for offset in (1..=hidden).rev() {
+            parser.screen_mut().set_scrollback(offset);
+            shown.extend(parser.screen().rows(0, columns).next());
+        }
+        parser.screen_mut().set_scrollback(0);
+        shown.extend(parser.screen().rows(0, columns));
+        let last = shown.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+        shown.truncate(last);
+        shown
+    }
+
+    /// Waits until what a person sees is as expected, and returns it.
+    #[track_caller]
+    pub fn wait_until(&self, is_expected: impl Fn(&[String]) -> bool) -> Vec<String> {
+        loop {
+            let rows = self.rows();
+            if is_expected(&rows) {
+                return rows;
+            }
+            assert!(Instant::now() < self.deadline, "not seen in time; shown was:\n{}", rows.join("\n"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits until the process exits.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
-    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, PromptSettings, SearchSettings, ServedModel,
-    Settings, TaskModels,
+    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, PromptSettings, SearchSettings,
+    ServedModel, Settings, TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;

@@ -9,7 +9,7 @@ use hermes_agent::{
     TurnEnd,
 };
 use hermes_checkpoints::{OnConflict, Turns};
-use hermes_conversation::{Message, Role};
+use hermes_conversation::{Message, Role, SessionId};
 
 use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
@@ -18,11 +18,15 @@ use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
 use crate::launch::{self, Launcher};
+use crate::live::Live;
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
 use crate::slash::{NAMES, Slash, Think};
 use crate::typed::Typed;
 use crate::{approval, context, imported, oneshot, spending, status, text, undo};
+
+/// How many messages of the user, with the replies to them, are shown of a resumed conversation.
+const RECENT: usize = 3;
 
 /// Whether the chat continues after an input.
 enum Next {
@@ -39,6 +43,8 @@ struct Chat {
     ctrl_c: CtrlC,
     /// Whether the input comes from a terminal.
     at_terminal: bool,
+    /// The terminal, if it is drawn.
+    live: Option<Live>,
     /// The failure of the last turn, if it failed.
     failed: Option<Kind>,
 }
@@ -61,14 +67,24 @@ pub(crate) async fn run(
     let launcher = Arc::new(launcher);
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
-    let front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
-    let mut lines = Lines::open(launcher.setup().home.history()).map_err(|error| {
+    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
+    let history = launcher.setup().home.history();
+    let opened = match console.can_draw() {
+        true => Live::open(history, &ctrl_c).map(Lines::Live),
+        false => Lines::open(history),
+    };
+    let mut lines = opened.map_err(|error| {
         let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
         Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
     })?;
     let at_terminal = lines.is_terminal();
-    let screen = Screen::new(console, show, ctrl_c.switch());
-    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, failed: None };
+    let live = lines.live().cloned();
+    let mut screen = Screen::new(console, show, ctrl_c.switch());
+    if let Some(live) = &live {
+        screen.draw_on(live);
+        front.draw_on(live);
+    }
+    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, live, failed: None };
     chat.greet(at_terminal).await;
 
     let (mut interrupted, mut message) = (false, message);
@@ -83,6 +99,10 @@ pub(crate) async fn run(
             None => {
                 let input;
                 (lines, input) = chat.read(lines).await?;
+                if let (Some(live), Input::Text(text)) = (&chat.live, &input) {
+                    live.remember(text);
+                    chat.screen.said(text);
+                }
                 input
             }
         };
@@ -98,6 +118,7 @@ pub(crate) async fn run(
                 let mode = chat.mode_now().await.next();
                 chat.choose_mode(mode).await;
             }
+            Input::Editor => chat.edit().await,
             Input::Interrupted if interrupted => break,
             Input::Interrupted => {
                 interrupted = true;
@@ -156,13 +177,39 @@ impl Chat {
         if let Some(session) = self.front.session().session() {
             let messages = text::counted(u64::try_from(status.messages).unwrap_or(u64::MAX), "message");
             self.screen.line(Tone::Faint, &format!("session {session} · {messages}"));
+            self.show_recent(session).await;
+        }
+    }
+
+    /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
+    async fn show_recent(&mut self, session: SessionId) {
+        let launcher = Arc::clone(&self.launcher);
+        // The session reads the same messages, and reports what it cannot read.
+        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&session));
+        let Ok(Ok(messages)) = read.await else { return };
+        let is_of_user = |message: &&Message| message.role == Role::User;
+        let begin = messages.iter().enumerate().filter(|(_, message)| is_of_user(message)).map(|(at, _)| at);
+        let begin = begin.rev().take(RECENT).last().unwrap_or(messages.len());
+        for message in &messages[begin..] {
+            let text = message.told();
+            match message.role {
+                Role::User => self.screen.said(&text),
+                Role::Assistant if !text.trim().is_empty() => self.screen.earlier_reply(&text),
+                _ => {}
+            }
         }
     }
 
     /// Waits for input on a thread that may block.
     async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
-        // With piped input there are no keys to handle; Ctrl-C ends the process as usual.
-        let _during = lines.is_terminal().then(|| self.ctrl_c.is_a_key());
+        if let Some(live) = self.live.clone() {
+            live.ui().offer(&self.front.take_begun());
+            self.show_status_below().await;
+            let _during = self.ctrl_c.is_a_key();
+            return Ok((lines, live.next().await));
+        }
+        // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
+        let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
         let begun = self.front.take_begun();
         let prompt = format!("{}> ", status::mode(self.mode_now().await).unwrap_or_default());
         let read = tokio::task::spawn_blocking(move || {
@@ -175,6 +222,17 @@ impl Chat {
         };
         let (lines, input) = read.await.map_err(|error| failed(error.to_string()))?;
         Ok((lines, input.map_err(|error| failed(error.to_string()))?))
+    }
+
+    /// Opens the written text in the user's editor.
+    async fn edit(&self) {
+        let Some(live) = self.live.clone() else { return };
+        let edited = tokio::task::spawn_blocking(move || live.edit()).await;
+        if let Ok(Err(error)) = edited {
+            self.console.warning(&format!(
+                "no editor can be used: {error}; set EDITOR, such as to `vi`; the text stays in the input"
+            ));
+        }
     }
 
     /// Carries out a command, or sends a message.
@@ -251,8 +309,19 @@ impl Chat {
     /// Runs a command that Ctrl-C stops.
     async fn run(&mut self, command: Command) -> Result<EventKind, CommandError> {
         let _during = self.ctrl_c.stops_the_turn();
-        let lines = if self.at_terminal { Typed::open() } else { Typed::none() };
-        self.front.run(command, &mut self.screen, self.person.as_ref(), self.ctrl_c.switch(), lines).await
+        let lines = match &self.live {
+            Some(live) => Typed::drawn(live),
+            None if self.at_terminal => Typed::open(),
+            None => Typed::none(),
+        };
+        if let Some(live) = &self.live {
+            live.ui().set_busy(true);
+        }
+        let ended = self.front.run(command, &mut self.screen, self.person.as_ref(), self.ctrl_c.switch(), lines).await;
+        if let Some(live) = &self.live {
+            live.ui().set_busy(false);
+        }
+        ended
     }
 
     async fn turn(&mut self, text: &str) {
@@ -281,7 +350,17 @@ impl Chat {
             Ok(_) => return,
             Err(error) => return self.fail(&error.into()),
         };
-        self.screen.line(Tone::Faint, &status::line(&status));
+        // A terminal that is drawn has it below the prompt.
+        if self.live.is_none() {
+            self.screen.line(Tone::Faint, &status::line(&status));
+        }
+    }
+
+    /// Shows the status below the prompt.
+    async fn show_status_below(&mut self) {
+        if let Ok(status) = self.front.session().status().await {
+            self.screen.status(status);
+        }
     }
 
     /// Shows the lines that were typed and are not sent any more.

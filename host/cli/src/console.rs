@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use hermes_terminal::{Color, Modifier, Style, Ui};
 
 use crate::failure::{Failure, Kind};
 use crate::text;
@@ -14,6 +17,8 @@ pub(crate) struct Console {
     /// Whether standard error is a terminal.
     stderr: bool,
     colour: bool,
+    /// Whether the terminal knows nothing but lines.
+    dumb: bool,
 }
 
 /// The colour of a text.
@@ -27,6 +32,17 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
+    /// The same for text that is drawn.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Tone::Plain => Style::new(),
+            Tone::Faint => Style::new().add_modifier(Modifier::DIM),
+            Tone::Bad => Style::new().fg(Color::Red),
+            Tone::Warning => Style::new().fg(Color::Yellow),
+            Tone::Good => Style::new().fg(Color::Green),
+        }
+    }
+
     fn code(self) -> &'static str {
         match self {
             Tone::Plain => "0",
@@ -43,22 +59,39 @@ impl Console {
     pub(crate) fn of_process() -> Self {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { screen: io::stdout().is_terminal(), stderr: io::stderr().is_terminal(), colour: !no_colour && !dumb }
+        Self {
+            screen: io::stdout().is_terminal(),
+            stderr: io::stderr().is_terminal(),
+            colour: !no_colour && !dumb,
+            dumb,
+        }
+    }
+
+    /// Whether the terminal knows nothing but lines (`TERM=dumb`).
+    pub(crate) fn is_dumb(self) -> bool {
+        self.dumb
     }
 
     /// A console without colours, for tests.
     pub(crate) fn plain(screen: bool) -> Self {
-        Self { screen, stderr: false, colour: false }
+        Self { screen, stderr: false, colour: false, dumb: false }
     }
 
     #[cfg(test)]
     pub(crate) fn coloured() -> Self {
-        Self { screen: true, stderr: false, colour: true }
+        Self { screen: true, stderr: false, colour: true, dumb: false }
     }
 
     /// Whether a line on standard error can be overwritten.
     pub(crate) fn can_overwrite_stderr(self) -> bool {
-        self.stderr && self.colour
+        self.stderr && self.colour && !is_drawing()
+    }
+
+    /// Whether a chat can draw: standard input, output and error are a terminal that obeys more than line feeds, and the user
+    /// wants more than plain text.
+    pub(crate) fn can_draw(self) -> bool {
+        let is_known = std::env::var_os("TERM").is_some_and(|value| !value.is_empty());
+        self.screen && self.stderr && self.colour && is_known && io::stdin().is_terminal()
     }
 
     /// A text for standard output.
@@ -97,8 +130,7 @@ impl Console {
     }
 
     fn labelled(self, label: &str, tone: Tone, text: &str) {
-        // A closed standard error cannot be reported anywhere.
-        let _ = io::stderr().write_all(self.beside(&format!("{label}:"), tone, &text::line(text)).as_bytes());
+        self.write_note(&self.beside(&format!("{label}:"), tone, &text::line(text)));
     }
 
     /// A text for standard error beside its label. On a terminal its continuations are below it.
@@ -125,13 +157,35 @@ impl Console {
             let lines = self.beside(&format!("{label:>5}:"), tone, &text::line(&text));
             report.push_str(&format!("{}{code}\n", lines.trim_end()));
         }
-        let _ = io::stderr().write_all(report.as_bytes());
+        self.write_note(&report);
+    }
+
+    fn write_note(self, text: &str) {
+        let drawing = DRAWING.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        match drawing.filter(|_| self.stderr) {
+            Some(ui) => ui.print_painted(text),
+            // A closed standard error cannot be reported anywhere.
+            None => drop(io::stderr().write_all(text.as_bytes())),
+        }
     }
 
     /// Foreign text for standard output: cleaned for a terminal, unchanged for a script.
     pub(crate) fn shown(self, text: &str) -> String {
         if self.screen { text::lines(text) } else { text.to_owned() }
     }
+}
+
+/// The terminal that is drawn. What is written to standard error meanwhile is printed above what it draws.
+static DRAWING: Mutex<Weak<Ui>> = Mutex::new(Weak::new());
+
+/// Prints notes above what is drawn from now on, or to standard error.
+pub(crate) fn draw_notes_with(ui: Option<&Arc<Ui>>) {
+    *DRAWING.lock().unwrap_or_else(PoisonError::into_inner) = ui.map(Arc::downgrade).unwrap_or_default();
+}
+
+/// Whether a terminal is drawn now.
+pub(crate) fn is_drawing() -> bool {
+    DRAWING.lock().unwrap_or_else(PoisonError::into_inner).strong_count() > 0
 }
 
 /// The columns of a terminal that knows its size.

@@ -14,14 +14,15 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
     Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent,
-    Modifiers, RepeatCount,
+    Modifiers, Movement, RepeatCount,
 };
 
+use crate::live::Live;
 use crate::slash;
 use hermes_private_files::append_file;
 
 /// The number of lines in the history.
-const HISTORY_LINES: usize = 1_000;
+pub(crate) const HISTORY_LINES: usize = 1_000;
 
 /// An input of the user.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,8 +31,10 @@ pub(crate) enum Input {
     Text(String),
     /// Shift-Tab, with what was typed so far: the next mode.
     NextMode(String),
-    /// Ctrl-C.
+    /// Ctrl-C without a text.
     Interrupted,
+    /// The user wants to write the text in an editor.
+    Editor,
     /// Ctrl-D, or the end of the pipe.
     End,
 }
@@ -40,6 +43,8 @@ pub(crate) enum Input {
 pub(crate) enum Lines {
     /// A terminal, with editing.
     Terminal(Box<Terminal>),
+    /// A terminal that is drawn.
+    Live(Live),
     /// Standard input, line by line.
     Pipe,
 }
@@ -62,6 +67,7 @@ impl Lines {
         let mut editor: Editor<Assistance, FileHistory> = Editor::with_config(config).map_err(other)?;
         editor.set_history_ignore_space(true);
         let switches = Arc::new(AtomicBool::new(false));
+        editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(ClearsText)));
         editor.set_helper(Some(Assistance));
         let key = KeyEvent(KeyCode::BackTab, Modifiers::NONE);
         editor.bind_sequence(key, EventHandler::Conditional(Box::new(SwitchMode(Arc::clone(&switches)))));
@@ -75,7 +81,15 @@ impl Lines {
 
     /// Whether the input comes from a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self, Self::Terminal(_))
+        matches!(self, Self::Terminal(_) | Self::Live(_))
+    }
+
+    /// The terminal, if it is drawn.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        match self {
+            Self::Live(live) => Some(live),
+            Self::Terminal(_) | Self::Pipe => None,
+        }
     }
 
     /// Waits for the next input, and blocks the thread. At a terminal the line is behind the prompt and begins with what the user has
@@ -83,6 +97,7 @@ impl Lines {
     pub(crate) fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
         match self {
             Self::Terminal(terminal) => terminal.read(prompt, begun),
+            Self::Live(_) => Ok(Input::End),
             Self::Pipe => read_line(&mut io::stdin().lock()),
         }
     }
@@ -161,6 +176,18 @@ impl ConditionalEventHandler for SwitchMode {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
         self.0.store(true, Ordering::Relaxed);
         Some(Cmd::AcceptLine)
+    }
+}
+
+/// Ctrl-C clears a text. The text stays where Ctrl-Y finds it.
+struct ClearsText;
+
+impl ConditionalEventHandler for ClearsText {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        Some(match context.line().is_empty() {
+            true => Cmd::Interrupt,
+            false => Cmd::Kill(Movement::WholeBuffer),
+        })
     }
 }
 

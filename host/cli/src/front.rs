@@ -10,11 +10,12 @@ use hermes_config::WhileBusy;
 
 use crate::approval::AtTerminal;
 use crate::console::Tone;
+use crate::live::Live;
 use crate::screen::{Screen, task_line};
 use crate::signals::StopSwitch;
 use crate::slash::Slash;
 use crate::text;
-use crate::typed::Typed;
+use crate::typed::{SHIFT_TAB, Typed};
 
 /// A session, and the terminal's subscription to its events.
 pub(crate) struct FrontEnd {
@@ -32,6 +33,8 @@ pub(crate) struct FrontEnd {
     is_replaced: bool,
     /// The question that the next typed line answers.
     asked: Option<Asked>,
+    /// The terminal, if it is drawn: it pauses while a key answers a question.
+    live: Option<Live>,
 }
 
 /// A question of the model.
@@ -55,7 +58,13 @@ impl FrontEnd {
             begun: String::new(),
             is_replaced: false,
             asked: None,
+            live: None,
         }
+    }
+
+    /// Uses a terminal that is drawn from now on.
+    pub(crate) fn draw_on(&mut self, live: &Live) {
+        self.live = Some(live.clone());
     }
 
     /// Follows another session from now on. Lines that were typed stay.
@@ -210,8 +219,7 @@ impl FrontEnd {
         let command = Slash::parse(&line);
         let mode = match &command {
             Some(Slash::Mode(mode)) => *mode,
-            // Shift-Tab, as the terminal sends it.
-            _ if line.trim() == "\u{1b}[Z" => self.session.status().await.ok().map(|status| status.mode.next()),
+            _ if line.trim() == SHIFT_TAB => self.session.status().await.ok().map(|status| status.mode.next()),
             _ => None,
         };
         if let Some(mode) = mode
@@ -282,10 +290,14 @@ impl FrontEnd {
                 }
             }
         };
+        let asked = async {
+            let _paused = self.live.as_ref().map(Live::pause);
+            person.ask(question).await
+        };
         let (decision, instead): (Decision, Option<String>) = tokio::select! {
             biased;
             () = closed => return,
-            answer = person.ask(question) => answer,
+            answer = asked => answer,
         };
         let command =
             if stop.is_triggered() { Command::Stop } else { Command::Decide { question: id, decision, instead } };

@@ -21,6 +21,7 @@ mod imported;
 pub mod invariants;
 mod lab;
 mod launch;
+mod live;
 mod logging;
 mod login;
 mod mcp;

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use hermes_agent::{CallId, DelegationState, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
+use hermes_agent::{CallId, DelegationState, Event, EventKind, Snapshot, Status, TaskStatus, TurnEnd};
 use hermes_conversation::Usage;
 
 use crate::console::{self, Console, Tone};
+use crate::live::{Drawn, Live};
 use crate::signals::StopSwitch;
 use crate::spending::dollars;
 use crate::text::{self, Cleaner, counted};
@@ -51,6 +52,8 @@ pub(crate) struct Screen<W = io::Stdout> {
     unwritable: Option<io::Error>,
     /// What the replies used so far.
     used: Used,
+    /// The terminal, if it is drawn. Nothing is written to `out` then.
+    drawn: Option<Drawn>,
 }
 
 /// The requests of a turn and their tokens.
@@ -100,7 +103,13 @@ impl<W: Write + Send> Screen<W> {
             reader_gone: false,
             unwritable: None,
             used: Used::default(),
+            drawn: None,
         }
+    }
+
+    /// Draws from now on.
+    pub(crate) fn draw_on(&mut self, live: &Live) {
+        self.drawn = Some(Drawn::new(live.clone()));
     }
 
     /// Shows or hides the model's reasoning from now on.
@@ -140,14 +149,45 @@ impl<W: Write + Send> Screen<W> {
         self.end_line();
         self.running.clear();
         self.reply.clear();
+        if let Some(drawn) = &mut self.drawn {
+            drawn.rest();
+        }
     }
 
     /// Writes a separate line.
     pub(crate) fn line(&mut self, tone: Tone, text: &str) {
         self.end_line();
+        if let Some(drawn) = &self.drawn {
+            return drawn.line(tone, text);
+        }
         let text = if self.console.screen { console::checked(text) } else { text.into() };
         let text = self.console.paint(tone, &text);
         self.write(&format!("{text}\n"));
+    }
+
+    /// Shows the status below the input, if the terminal is drawn.
+    pub(crate) fn status(&mut self, status: Status) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.status(status);
+        }
+    }
+
+    /// Shows what the user said.
+    pub(crate) fn said(&mut self, text: &str) {
+        let text = text::lines(text.trim_end());
+        let text = format!("> {}", text.replace('\n', "\n  "));
+        // An empty line on both sides, so that turns can be told apart.
+        match self.drawn.is_some() {
+            true => self.line(Tone::Plain, &format!("\n{text}\n")),
+            false => self.line(Tone::Plain, &text),
+        }
+    }
+
+    /// Shows a reply of an earlier turn.
+    pub(crate) fn earlier_reply(&mut self, text: &str) {
+        self.end_line();
+        self.words(text);
+        self.end_line();
     }
 
     /// Shows a question of the model. The next typed line answers it.
@@ -197,6 +237,9 @@ impl<W: Write + Send> Screen<W> {
         if text.is_empty() {
             return;
         }
+        if let Some(drawn) = &mut self.drawn {
+            return drawn.add(&text, false);
+        }
         self.erase_temporary();
         // Line feeds before the first word are dropped.
         let text = if self.in_line { text.as_str() } else { text.trim_start_matches('\n') };
@@ -211,6 +254,11 @@ impl<W: Write + Send> Screen<W> {
     }
 
     fn end_line(&mut self) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.end();
+            self.cleaner = Cleaner::default();
+            return;
+        }
         self.erase_temporary();
         if self.in_reasoning {
             self.in_reasoning = false;
@@ -227,7 +275,7 @@ impl<W: Write + Send> Screen<W> {
 
     /// Shows a temporary line, on a terminal only.
     fn temporary_line(&mut self, text: &str) {
-        if !self.console.screen || !self.is_turn() {
+        if !self.console.screen || !self.is_turn() || self.drawn.is_some() {
             return;
         }
         self.end_line();
@@ -309,6 +357,33 @@ fn reason(content: &str) -> String {
 }
 
 impl<W: Write + Send> Screen<W> {
+    /// Says what the turn does now, on a terminal that is drawn.
+    fn draw_activity(&mut self, event: &Event) {
+        let Some(drawn) = &mut self.drawn else { return };
+        match &event.kind {
+            EventKind::TurnStarted | EventKind::StepStarted { .. } | EventKind::Thinking => {
+                drawn.does("waiting for the model");
+            }
+            EventKind::Reasoning { .. } => drawn.does("thinking"),
+            EventKind::Text { .. } => drawn.does("answering"),
+            EventKind::CallForming { name } => drawn.does(&format!("writing a call of {}", text::line(name))),
+            EventKind::CompressionStarted => drawn.does("compacting"),
+            EventKind::ToolStarted { name, arguments } => {
+                let what = format!("{} {}", text::line(name), text::arguments(arguments));
+                drawn.begin_call(event.call.clone(), what.trim_end().to_owned());
+            }
+            EventKind::ToolFinished { .. } => {
+                drawn.end_call(event.call.as_ref());
+                drawn.does("waiting for the model");
+            }
+            EventKind::Progress { text } => drawn.progress(event.call.as_ref(), &text::line(text)),
+            EventKind::Used { usage, .. } => drawn.used(u64::from(usage.output)),
+            EventKind::StatusChanged { status } | EventKind::TurnEnded { status, .. } => drawn.status(status.clone()),
+            EventKind::ModeChosen { mode } => drawn.mode(*mode),
+            _ => {}
+        }
+    }
+
     /// Shows an event.
     pub(crate) fn event(&mut self, event: &Event) {
         if self.show == Show::Events {
@@ -316,6 +391,7 @@ impl<W: Write + Send> Screen<W> {
             let line = serde_json::to_string(event).unwrap_or_default();
             self.write(&format!("{line}\n"));
         }
+        self.draw_activity(event);
         match &event.kind {
             EventKind::Used { usage, .. } => self.used.add(usage),
             EventKind::Text { .. } if !self.is_turn() => {}
@@ -328,6 +404,10 @@ impl<W: Write + Send> Screen<W> {
             }
             EventKind::Reasoning { text } => {
                 if self.show == (Show::Turn { reasoning: true }) {
+                    if let Some(drawn) = &mut self.drawn {
+                        let text = self.cleaner.clean(text);
+                        return drawn.add(&text, true);
+                    }
                     if !self.in_reasoning {
                         self.end_line();
                         self.in_reasoning = true;

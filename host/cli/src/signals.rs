@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::console;
 use crate::failure::Kind;
 
 /// No turn runs: Ctrl-C ends the process.
@@ -65,18 +66,27 @@ impl CtrlC {
         let own = listener.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
-                match own.state.load(Ordering::Relaxed) {
-                    PROMPT => {}
-                    TURN if !own.stop.is_triggered() => own.stop.trigger(),
-                    // All messages are stored already, and the next process repairs an open turn.
-                    _ => {
-                        hermes_capabilities::process::end_all();
-                        std::process::exit(Kind::Interrupted as i32)
-                    }
-                }
+                own.pressed();
             }
         });
         listener
+    }
+
+    /// Does what Ctrl-C means now. True if it is a key.
+    pub(crate) fn pressed(&self) -> bool {
+        match self.state.load(Ordering::Relaxed) {
+            PROMPT => return true,
+            TURN if !self.stop.is_triggered() => self.stop.trigger(),
+            // All messages are stored already, and the next process repairs an open turn.
+            _ => {
+                if console::is_drawing() {
+                    hermes_terminal::restore();
+                }
+                hermes_capabilities::process::end_all();
+                std::process::exit(Kind::Interrupted as i32)
+            }
+        }
+        false
     }
 
     /// The switch that stops a turn.

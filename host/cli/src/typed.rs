@@ -6,6 +6,9 @@
 #[cfg(unix)]
 pub(crate) use unix::Typed;
 
+/// Shift-Tab, as a terminal sends it. It stands for the next mode.
+pub(crate) const SHIFT_TAB: &str = "\u{1b}[Z";
+
 #[cfg(unix)]
 mod unix {
     use std::collections::VecDeque;
@@ -15,7 +18,9 @@ mod unix {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{QueueSelector, tcflush};
 
-    use crate::editor::{is_continued, joined};
+    use super::SHIFT_TAB;
+    use crate::editor::{Input, is_continued, joined};
+    use crate::live::Live;
 
     /// How often to look for a line. Reads never block, and no thread outlives the turn.
     const POLL: Duration = Duration::from_millis(20);
@@ -29,17 +34,24 @@ mod unix {
         /// The begin of a line that the next one continues.
         begun: String,
         lines: VecDeque<String>,
+        /// The terminal, if it is drawn. It reads the keys then.
+        live: Option<Live>,
     }
 
     impl Typed {
         /// No lines at all.
         pub(crate) fn none() -> Self {
-            Self { is_open: false, begun: String::new(), lines: VecDeque::new() }
+            Self { is_open: false, begun: String::new(), lines: VecDeque::new(), live: None }
         }
 
         /// The lines of standard input, which is a terminal.
         pub(crate) fn open() -> Self {
             Self { is_open: true, ..Self::none() }
+        }
+
+        /// The inputs of a terminal that is drawn.
+        pub(crate) fn drawn(live: &Live) -> Self {
+            Self { is_open: true, live: Some(live.clone()), ..Self::none() }
         }
 
         /// The lines that nobody has taken, and the begin of one that was to be continued.
@@ -54,6 +66,9 @@ mod unix {
 
         /// The same for the lines so far, before a question is shown. What the user has begun to type is dropped.
         pub(crate) fn set_aside(&mut self) -> (VecDeque<String>, String) {
+            if let Some(live) = &self.live {
+                return (std::mem::take(&mut self.lines), live.ui().take());
+            }
             // Without a terminal there is nothing to drop.
             let _ = tcflush(io::stdin(), QueueSelector::IFlush);
             (std::mem::take(&mut self.lines), std::mem::take(&mut self.begun))
@@ -67,6 +82,17 @@ mod unix {
                 }
                 if !self.is_open {
                     return std::future::pending().await;
+                }
+                if let Some(live) = &self.live {
+                    match live.next().await {
+                        Input::Text(line) => {
+                            live.remember(&line);
+                            return line;
+                        }
+                        // Ctrl-C stops the turn without this, and the end of the input counts at the prompt.
+                        Input::NextMode(_) => return SHIFT_TAB.to_owned(),
+                        Input::Interrupted | Input::Editor | Input::End => continue,
+                    }
                 }
                 if !has_input() {
                     tokio::time::sleep(POLL).await;
@@ -134,6 +160,11 @@ impl Typed {
 
     /// No lines at all.
     pub(crate) fn open() -> Self {
+        Self
+    }
+
+    /// The terminal keeps them until the next prompt.
+    pub(crate) fn drawn(_: &crate::live::Live) -> Self {
         Self
     }
 

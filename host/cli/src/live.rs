@@ -1,0 +1,282 @@
+//! The chat on a terminal that is drawn while it runs: what the user types, and what is shown.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use hermes_agent::approval::Mode;
+use hermes_agent::{CallId, Status};
+use hermes_private_files::append_file;
+use hermes_terminal::{
+    Activity, Candidate, Candidates, Colours, Line, Outcome, Paused, Span, Stream, Ui, printable, wrapped,
+};
+use rustyline::history::{FileHistory, History as _};
+use tokio::sync::{Mutex as Waiting, mpsc};
+
+use crate::console::{self, Tone};
+use crate::editor::{HISTORY_LINES, Input};
+use crate::signals::CtrlC;
+use crate::slash;
+use crate::status;
+
+/// The terminal of a chat. All clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Live(Arc<Shared>);
+
+struct Shared {
+    ui: Arc<Ui>,
+    inputs: Waiting<mpsc::UnboundedReceiver<Input>>,
+    history: Mutex<FileHistory>,
+    path: PathBuf,
+}
+
+impl Live {
+    /// Takes over the terminal.
+    pub(crate) fn open(path: PathBuf, ctrl_c: &CtrlC) -> io::Result<Self> {
+        // Create the file here, with permissions for its owner only.
+        drop(append_file(&path)?);
+        let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(io::Error::other)?;
+        let mut history = FileHistory::with_config(&config.history_ignore_space(true).build());
+        if let Err(error) = history.load(&path) {
+            tracing::warn!(%error, path = %path.display(), "the history cannot be read");
+        }
+        let (send, inputs) = mpsc::unbounded_channel();
+        let ctrl_c = ctrl_c.clone();
+        let report = move |outcome| {
+            let input = match outcome {
+                Outcome::Submitted(text) => Input::Text(text),
+                Outcome::Interrupted if !ctrl_c.pressed() => return,
+                Outcome::Interrupted => Input::Interrupted,
+                Outcome::Ended => Input::End,
+                Outcome::Editor => Input::Editor,
+                // What is written stays in the input.
+                Outcome::NextMode => Input::NextMode(String::new()),
+                Outcome::Edited => return,
+            };
+            // Nobody listens only when the chat is over.
+            let _ = send.send(input);
+        };
+        let earlier = history.iter().cloned().collect();
+        let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(completions), report)?);
+        console::draw_notes_with(Some(&ui));
+        Ok(Self(Arc::new(Shared { ui, inputs: Waiting::new(inputs), history: Mutex::new(history), path })))
+    }
+
+    pub(crate) fn ui(&self) -> &Arc<Ui> {
+        &self.0.ui
+    }
+
+    /// Waits for the next input. The future may be dropped at any time.
+    pub(crate) async fn next(&self) -> Input {
+        self.0.inputs.lock().await.recv().await.unwrap_or(Input::End)
+    }
+
+    /// Remembers an input for this chat and later ones.
+    pub(crate) fn remember(&self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.0.ui.remember(text);
+        let mut history = self.0.history.lock().unwrap_or_else(PoisonError::into_inner);
+        // A history that cannot be written must not end the chat.
+        if history.add(text).unwrap_or(false)
+            && let Err(error) = history.append(&self.0.path)
+        {
+            tracing::warn!(%error, path = %self.0.path.display(), "the history cannot be written");
+        }
+    }
+
+    /// Opens the text in the editor that the user has chosen.
+    ///
+    /// # Errors
+    ///
+    /// If no editor is chosen or it fails. The text stays as it was.
+    pub(crate) fn edit(&self) -> io::Result<()> {
+        let chosen = ["VISUAL", "EDITOR"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+        let chosen =
+            chosen.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither VISUAL nor EDITOR is set"))?;
+        let words = chosen.to_str().and_then(shlex::split).filter(|words| !words.is_empty());
+        let words =
+            words.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "VISUAL or EDITOR is no command"))?;
+        let mut file = tempfile::Builder::new().prefix("hermes-").suffix(".md").tempfile()?;
+        let written = self.0.ui.take();
+        let edited = (|| {
+            file.write_all(written.as_bytes())?;
+            file.flush()?;
+            let status = {
+                let _paused = self.pause();
+                std::process::Command::new(&words[0]).args(&words[1..]).arg(file.path()).status()?
+            };
+            match status.success() {
+                // The editor may have replaced the file.
+                true => std::fs::read_to_string(file.path()),
+                false => Err(io::Error::other(format!("{} ended with {status}", words[0]))),
+            }
+        })();
+        self.0.ui.offer(edited.as_ref().map_or(written.as_str(), |text| text.trim_end_matches('\n')));
+        edited.map(drop)
+    }
+
+    /// Gives the terminal to somebody else until the guard is dropped.
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        self.0.ui.pause()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        console::draw_notes_with(None);
+    }
+}
+
+/// The slash commands that begin like the typed text.
+fn completions(typed: &str) -> Candidates {
+    if !typed.starts_with('/') {
+        return Candidates::default();
+    }
+    let list = slash::NAMES.iter().filter_map(|(usage, about)| {
+        let name = usage.split(' ').next().unwrap_or(usage);
+        let text = if usage.len() > name.len() { format!("{name} ") } else { name.to_owned() };
+        name.starts_with(typed).then(|| Candidate { text, about: (*about).to_owned() })
+    });
+    Candidates { begin: 0, list: list.collect() }
+}
+
+/// What of a turn is drawn: the text that streams, and what runs.
+pub(crate) struct Drawn {
+    live: Live,
+    text: Stream,
+    /// Whether `text` is the model's reasoning.
+    is_reasoning: bool,
+    /// What the turn does while no tool runs.
+    doing: Option<Activity>,
+    running: Vec<(Option<CallId>, Activity)>,
+    /// The tokens of the turn's replies so far.
+    tokens: u64,
+    status: Option<Status>,
+}
+
+impl Drawn {
+    pub(crate) fn new(live: Live) -> Self {
+        Self {
+            live,
+            text: Stream::default(),
+            is_reasoning: false,
+            doing: None,
+            running: Vec::new(),
+            tokens: 0,
+            status: None,
+        }
+    }
+
+    /// Adds a piece of a reply, or of the reasoning before it.
+    pub(crate) fn add(&mut self, piece: &str, is_reasoning: bool) {
+        if self.is_reasoning != is_reasoning {
+            self.end();
+        }
+        self.is_reasoning = is_reasoning;
+        let columns = self.live.ui().columns();
+        let lines = self.text.push(piece, columns);
+        let rest = self.text.rest(columns);
+        self.live.ui().stream(&self.toned(lines), self.toned(rest));
+    }
+
+    /// Ends the text.
+    pub(crate) fn end(&mut self) {
+        let lines = self.text.finish(self.live.ui().columns());
+        let lines = self.toned(lines);
+        self.is_reasoning = false;
+        self.live.ui().stream(&lines, Vec::new());
+    }
+
+    fn toned(&self, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+        match self.is_reasoning {
+            true => lines.into_iter().map(|line| line.style(Tone::Faint.style())).collect(),
+            false => lines,
+        }
+    }
+
+    /// Prints a line. Text that is painted already is printed as it is.
+    pub(crate) fn line(&self, tone: Tone, text: &str) {
+        let ui = self.live.ui();
+        if text.contains('\u{1b}') {
+            return ui.print_painted(&console::checked(text));
+        }
+        let columns = ui.columns();
+        for line in text.split('\n') {
+            let spans = [Span::styled(printable(line).into_owned(), tone.style())];
+            let indent =
+                if line.starts_with("> ") || line.starts_with("· ") || line.starts_with("× ") { "  " } else { "" };
+            ui.print(&wrapped(&spans, columns, &[], &[indent.into()]));
+        }
+    }
+
+    /// The turn, or another command, does something from now on.
+    pub(crate) fn does(&mut self, what: &str) {
+        if self.doing.as_ref().is_none_or(|doing| doing.text != what) {
+            self.doing = Some(Activity { text: what.to_owned(), since: Instant::now() });
+        }
+        self.show();
+    }
+
+    pub(crate) fn begin_call(&mut self, call: Option<CallId>, what: String) {
+        self.running.push((call, Activity { text: what, since: Instant::now() }));
+        self.show();
+    }
+
+    pub(crate) fn end_call(&mut self, call: Option<&CallId>) {
+        if let Some(at) = self.running.iter().position(|(running, _)| running.as_ref() == call) {
+            self.running.remove(at);
+        }
+        self.show();
+    }
+
+    /// How far a running call is.
+    pub(crate) fn progress(&mut self, call: Option<&CallId>, text: &str) {
+        match self.running.iter_mut().find(|(running, _)| running.as_ref() == call) {
+            Some((_, activity)) => text.clone_into(&mut activity.text),
+            None => return self.does(text),
+        }
+        self.show();
+    }
+
+    pub(crate) fn used(&mut self, tokens: u64) {
+        self.tokens += tokens;
+        self.show();
+    }
+
+    /// Shows the status below the input.
+    pub(crate) fn status(&mut self, status: Status) {
+        self.live.ui().set_status(Line::from(status::line(&status)));
+        self.status = Some(status);
+    }
+
+    /// The user has chosen another mode.
+    pub(crate) fn mode(&mut self, mode: Mode) {
+        if let Some(mut status) = self.status.take() {
+            status.mode = mode;
+            self.status(status);
+        }
+    }
+
+    /// Nothing runs any more.
+    pub(crate) fn rest(&mut self) {
+        self.doing = None;
+        self.running.clear();
+        self.tokens = 0;
+        self.show();
+    }
+
+    fn show(&self) {
+        let activities: Vec<Activity> = match self.running.is_empty() {
+            true => self.doing.iter().cloned().collect(),
+            false => self.running.iter().map(|(_, activity)| activity.clone()).collect(),
+        };
+        let tokens = match self.tokens {
+            0 => String::new(),
+            tokens => format!("{} tokens · ", crate::text::grouped(tokens)),
+        };
+        self.live.ui().set_activities(activities, &format!("{tokens}ctrl-c stops"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Columns, and lines broken to fit them.
+
+use std::borrow::Cow;
+
+use hermes_conversation::characters;
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// Spaces for a tab.
+const TAB: &str = "    ";
+
+/// The columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A text without line feeds that a terminal shows as it is: tabs become spaces, and what a terminal would obey, what reorders a
+/// line and what hides text is escaped.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_odd = |character: char| {
+        character.is_control() || characters::is_reordering(character) || characters::is_tag(character)
+    };
+    if !text.chars().any(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '\t' => shown.push_str(TAB),
+            odd if is_odd(odd) => characters::escape(odd, &mut shown),
+            plain => shown.push(plain),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A character as people see it, with its columns.
+struct Cell<'a> {
+    text: &'a str,
+    style: Style,
+    width: usize,
+}
+
+impl Cell<'_> {
+    fn is_space(&self) -> bool {
+        self.text == " "
+    }
+
+    /// Whether a line may begin with it although no space is before it: scripts without spaces use wide characters.
+    fn may_begin(&self) -> bool {
+        self.width == 2
+            && !self.text.chars().any(|character| "、。，．！？：；）］｝」』】》〉・ー…".contains(character))
+    }
+
+    /// Whether a line may end with it although no space follows.
+    fn may_end(&self) -> bool {
+        self.width == 2 && !self.text.chars().any(|character| "（［｛「『【《〈".contains(character))
+    }
+}
+
+/// A line broken at spaces, between wide characters, and inside a word that is longer than a line. `first` is in front of the
+/// first line, and `rest` in front of the others; both are left out if they would take more than half of the width.
+pub fn wrapped(spans: &[Span<'_>], width: usize, first: &[Span<'_>], rest: &[Span<'_>]) -> Vec<Line<'static>> {
+    let cells: Vec<Cell<'_>> = spans
+        .iter()
+        .flat_map(|span| span.content.graphemes(true).map(|text| Cell { text, style: span.style, width: text.width() }))
+        .collect();
+    let mut lines = Vec::new();
+    let mut begin = 0;
+    loop {
+        let prefix = if lines.is_empty() { first } else { rest };
+        let taken: usize = prefix.iter().map(Span::width).sum();
+        let (prefix, room) = if taken * 2 > width { (&[][..], width.max(1)) } else { (prefix, width - taken) };
+        let end = end_of_line(&cells[begin..], room) + begin;
+        let mut shown = end;
+        // Spaces at the end of a broken line are not shown.
+        while end < cells.len() && shown > begin && cells[shown - 1].is_space() {
+            shown -= 1;
+        }
+        lines.push(line(prefix, &cells[begin..shown]));
+        begin = end;
+        if begin >= cells.len() {
+            return lines;
+        }
+    }
+}
+
+/// How many cells are on the first line.
+fn end_of_line(cells: &[Cell<'_>], room: usize) -> usize {
+    let mut used = 0;
+    let mut last_break = None;
+    for (at, cell) in cells.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| cells.get(before));
+        if before.is_some_and(|before| {
+            (before.is_space() && !cell.is_space())
+                || (!before.is_space() && !cell.is_space() && (before.may_end() && cell.may_begin()))
+        }) {
+            last_break = Some(at);
+        }
+        used += cell.width;
+        // A space at the end of a line takes no room.
+        if used > room && at > 0 && !cell.is_space() {
+            return last_break.unwrap_or(at);
+        }
+    }
+    cells.len()
+}
+
+fn line(prefix: &[Span<'_>], cells: &[Cell<'_>]) -> Line<'static> {
+    let mut spans: Vec<Span<'static>> =
+        prefix.iter().map(|span| Span::styled(span.content.clone().into_owned(), span.style)).collect();
+    let begin = spans.len();
+    for cell in cells {
+        match spans.get_mut(begin..).and_then(<[_]>::last_mut) {
+            Some(last) if last.style == cell.style => last.content.to_mut().push_str(cell.text),
+            _ => spans.push(Span::styled(cell.text.to_owned(), cell.style)),
+        }
+    }
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ratatui_core::style::Stylize as _;
+
+    use super::*;
+
+    fn texts(text: &str, width: usize) -> Vec<String> {
+        wrapped(&[text.into()], width, &[], &[]).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn lines_break_at_spaces_and_between_wide_characters() {
+        assert_eq!(texts("one two three", 8), ["one two", "three"]);
+        assert_eq!(texts("one two", 7), ["one two"]);
+        assert_eq!(texts("incomprehensibility", 8), ["incompre", "hensibil", "ity"]);
+        assert_eq!(texts("漢字漢字。漢字", 8), ["漢字漢", "字。漢字"]);
+        assert_eq!(texts("", 8), [""]);
+        assert_eq!(texts("👨‍👩‍👧‍👦 family", 8), ["👨‍👩‍👧‍👦", "family"]);
+        // A space that does not fit any more is at the end of the line, and not shown.
+        assert_eq!(texts("eightcol umns", 8), ["eightcol", "umns"]);
+    }
+
+    #[test]
+    fn styles_stay_with_their_text_and_prefixes_are_in_front() {
+        let lines = wrapped(&["plain ".into(), "bold words".bold()], 9, &["- ".into()], &["  ".into()]);
+        assert_eq!(
+            lines,
+            [
+                Line::from(vec!["- ".into(), "plain".into()]),
+                Line::from(vec!["  ".into(), "bold".bold()]),
+                Line::from(vec!["  ".into(), "words".bold()]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(printable("a\tb\u{1b}[31m\u{202e}c"), "a    b\\u{1b}[31m\\u{202e}c");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_wide_and_no_word_is_lost(text in "[a-z漢字👍 ]{0,80}", width in 2_usize..40) {
+            let lines = texts(&text, width);
+            for line in &lines {
+                prop_assert!(super::width(line.trim_end()) <= width, "{line:?}");
+            }
+            let letters = |text: &str| text.chars().filter(|character| *character != ' ').collect::<String>();
+            prop_assert_eq!(letters(&lines.concat()), letters(&text));
+        }
+    }
+}

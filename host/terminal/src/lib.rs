@@ -1,0 +1,24 @@
+//! The terminal of a chat.
+//!
+//! Text that is complete is printed once and belongs to the terminal's scrollback. Below it is a region that is drawn again and
+//! again: the unfinished end of a reply, what runs, the input, and a status line.
+//!
+//! This crate knows nothing of sessions and models. Text that it gets may contain anything: what a terminal would obey, or what
+//! hides text, is shown in its escaped form.
+
+mod ansi;
+mod editor;
+mod highlight;
+mod layout;
+mod markdown;
+mod region;
+mod ui;
+
+pub use ansi::{Colours, sequence};
+pub use editor::{Candidate, Candidates, Completer, Editor, Outcome};
+pub use layout::{printable, width, wrapped};
+pub use markdown::{Stream, rendered};
+pub use ratatui_core::style::{Color, Modifier, Style};
+pub use ratatui_core::text::{Line, Span};
+pub use region::{Picture, Place, Region};
+pub use ui::{Activity, Paused, Ui, restore};

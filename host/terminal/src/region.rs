@@ -1,0 +1,208 @@
+//! The lowest rows of the terminal, which are drawn again and again, below text that is printed once.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use ratatui_core::text::Line;
+
+use crate::ansi::{Colours, sequence};
+use crate::layout;
+
+/// A place in the region: its row, and the columns before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The row, from 0.
+    pub row: usize,
+    /// The columns before the place.
+    pub column: usize,
+}
+
+/// What the region shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Picture {
+    /// The rows. None is wider than the terminal.
+    pub rows: Vec<Line<'static>>,
+    /// Where the cursor is. Without one it is hidden.
+    pub cursor: Option<Place>,
+}
+
+/// Draws the region. Everything is written relative to the cursor, so what is above never changes.
+pub struct Region<W> {
+    out: W,
+    colours: Colours,
+    drawn: Picture,
+}
+
+/// The terminal shows what follows only when it is complete. Terminals that do not know this ignore it.
+const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?25l";
+const END: &str = "\u{1b}[?2026l";
+
+impl<W: Write> Region<W> {
+    /// An empty region below the cursor, which is at the begin of a line.
+    pub fn new(out: W, colours: Colours) -> Self {
+        Self { out, colours, drawn: Picture::default() }
+    }
+
+    /// Prints lines above the region, as they are, and draws it.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be written.
+    pub fn draw(&mut self, above: &[String], picture: Picture, columns: usize) -> io::Result<()> {
+        if above.is_empty() && picture == self.drawn {
+            return Ok(());
+        }
+        let mut text = BEGIN.to_owned();
+        self.erased(columns, &mut text);
+        for line in above {
+            text.push_str(line);
+            text.push_str("\r\n");
+        }
+        for (at, row) in picture.rows.iter().enumerate() {
+            if at > 0 {
+                text.push_str("\r\n");
+            }
+            text.push_str(&sequence(row, self.colours));
+        }
+        let last = picture.rows.len().saturating_sub(1);
+        let place = picture.cursor.unwrap_or(Place { row: last, column: 0 });
+        text.push('\r');
+        if last > place.row {
+            let _ = write!(text, "\u{1b}[{}A", last - place.row);
+        }
+        if place.column > 0 {
+            let _ = write!(text, "\u{1b}[{}C", place.column);
+        }
+        if picture.cursor.is_some() {
+            text.push_str("\u{1b}[?25h");
+        }
+        text.push_str(END);
+        self.drawn = picture;
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Removes the region, and shows the cursor where the region began.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be written.
+    pub fn clear(&mut self, columns: usize) -> io::Result<()> {
+        let mut text = String::new();
+        if !self.drawn.rows.is_empty() {
+            self.erased(columns, &mut text);
+        }
+        text.push_str("\u{1b}[?25h");
+        self.drawn = Picture::default();
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Moves to the begin of the region, and erases from there.
+    fn erased(&self, columns: usize, text: &mut String) {
+        let last = self.drawn.rows.len().saturating_sub(1);
+        let place = self.drawn.cursor.unwrap_or(Place { row: last, column: 0 });
+        // A terminal that became narrower has broken the rows that are too wide now.
+        let columns = columns.max(1);
+        let above: usize = self
+            .drawn
+            .rows
+            .iter()
+            .take(place.row)
+            .map(|row| layout::width(&row.to_string()).div_ceil(columns).max(1))
+            .sum();
+        let above = above + place.column / columns;
+        text.push('\r');
+        if above > 0 {
+            let _ = write!(text, "\u{1b}[{above}A");
+        }
+        text.push_str("\u{1b}[J");
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A terminal, and what is written to it.
+    struct Screen(vt100::Parser);
+
+    impl Write for &mut Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.process(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Ten rows of twenty columns.
+    fn screen(scrollback: usize) -> Screen {
+        Screen(vt100::Parser::new(10.try_into().unwrap(), 20.try_into().unwrap(), scrollback))
+    }
+
+    fn lines(texts: &[String]) -> Vec<Line<'static>> {
+        texts.iter().map(|text| Line::from(text.clone())).collect()
+    }
+
+    proptest! {
+        /// Whatever is drawn, the terminal shows the text in its order, and below it the newest picture.
+        #[test]
+        fn the_terminal_shows_all_text_and_the_newest_picture(
+            steps in prop::collection::vec(
+                (prop::collection::vec("[a-z]{0,19}", 0..4), prop::collection::vec("[a-z漢]{0,9}", 1..5), 0_usize..5, 0_usize..9),
+                1..12,
+            ),
+        ) {
+            let mut screen = screen(1_000);
+            let mut printed: Vec<String> = Vec::new();
+            let mut region = Region::new(&mut screen, Colours::Shown);
+            let (mut rows, mut cursor) = (Vec::new(), Place::default());
+            for (above, picture, row, column) in steps {
+                printed.extend(above.clone());
+                cursor = Place { row: row % picture.len(), column };
+                region.draw(&above, Picture { rows: lines(&picture), cursor: Some(cursor) }, 20).unwrap();
+                rows = picture;
+            }
+            let shown = all_rows(&mut screen.0);
+            let expected: Vec<String> = printed.iter().chain(&rows).cloned().collect();
+            for (at, text) in expected.iter().enumerate() {
+                prop_assert_eq!(shown.get(at).cloned().unwrap_or_default(), text.clone());
+            }
+            prop_assert!(shown.iter().skip(expected.len()).all(String::is_empty));
+            let row = (expected.len() - rows.len() + cursor.row) - shown.len().saturating_sub(10);
+            prop_assert_eq!(screen.0.screen().cursor_position(), (u16::try_from(row).unwrap(), u16::try_from(cursor.column).unwrap()));
+        }
+    }
+
+    /// What was scrolled away and what is visible.
+    fn all_rows(parser: &mut vt100::Parser) -> Vec<String> {
+        parser.screen_mut().set_scrollback(usize::MAX);
+        let hidden = parser.screen().scrollback();
+        let mut rows = Vec::new();
+        for offset in (1..=hidden).rev() {
+            parser.screen_mut().set_scrollback(offset);
+            rows.extend(parser.screen().rows(0, 20).next());
+        }
+        parser.screen_mut().set_scrollback(0);
+        rows.extend(parser.screen().rows(0, 20));
+        rows
+    }
+
+    #[test]
+    fn a_cleared_region_leaves_only_the_text() {
+        let mut screen = screen(0);
+        let mut region = Region::new(&mut screen, Colours::Off);
+        let picture = Picture { rows: vec!["one".into(), "two".into()], cursor: None };
+        region.draw(&["text".to_owned()], picture, 20).unwrap();
+        region.clear(20).unwrap();
+        assert_eq!(screen.0.screen().contents(), "text");
+        assert_eq!(screen.0.screen().cursor_position(), (1, 0));
+        assert!(!screen.0.screen().hide_cursor());
+    }
+}

@@ -1,0 +1,418 @@
+//! The terminal while a chat runs: a thread reads keys and draws, so that neither waits for the session.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+};
+use crossterm::{execute, terminal};
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::{Line, Span};
+
+use crate::ansi::{Colours, sequence};
+use crate::editor::{Completer, Editor, Outcome};
+use crate::layout::{printable, wrapped};
+use crate::region::{Picture, Place, Region};
+
+/// How long the thread waits for a key before it looks for something to draw.
+const TICK: Duration = Duration::from_millis(16);
+/// The same while nothing runs and nothing changes.
+const REST: Duration = Duration::from_millis(100);
+/// How often what runs is drawn again.
+const FRAME: Duration = Duration::from_millis(120);
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// The size of a terminal that does not know its own.
+const SIZE: (u16, u16) = (80, 24);
+
+/// Something that runs, with the time since it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// What it is.
+    pub text: String,
+    /// Since when.
+    pub since: Instant,
+}
+
+struct State {
+    region: Region<Box<dyn Write + Send>>,
+    colours: Colours,
+    editor: Editor,
+    /// Lines that are not printed yet.
+    above: Vec<String>,
+    /// The unfinished end of a text.
+    tail: Vec<Line<'static>>,
+    activities: Vec<Activity>,
+    /// What is said beside the activities.
+    hint: String,
+    status: Line<'static>,
+    /// What the input answers, if it is no message.
+    question: Option<String>,
+    is_paused: bool,
+    /// Whether Ctrl-C stops something: it does not clear the input then.
+    is_busy: bool,
+    changed: bool,
+    drawn: Instant,
+    failed: Option<io::Error>,
+}
+
+/// What both threads use.
+struct Shared {
+    state: Mutex<State>,
+    /// Held while keys are read.
+    reading: Mutex<()>,
+    is_closed: AtomicBool,
+}
+
+/// The terminal of a chat. Dropping it restores the terminal.
+pub struct Ui {
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// While it lives, the terminal is as it was before, and somebody else reads its keys.
+pub struct Paused<'a> {
+    ui: &'a Ui,
+}
+
+impl Ui {
+    /// Takes over the terminal. What the user does is reported from a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be switched to single keys.
+    pub fn open(
+        colours: Colours,
+        history: Vec<String>,
+        completer: Completer,
+        report: impl Fn(Outcome) + Send + 'static,
+    ) -> io::Result<Self> {
+        begin()?;
+        let state = State {
+            region: Region::new(Box::new(io::stdout()), colours),
+            colours,
+            editor: Editor::new(history, completer),
+            above: Vec::new(),
+            tail: Vec::new(),
+            activities: Vec::new(),
+            hint: String::new(),
+            status: Line::default(),
+            question: None,
+            is_paused: false,
+            is_busy: false,
+            changed: true,
+            drawn: Instant::now(),
+            failed: None,
+        };
+        let shared =
+            Arc::new(Shared { state: Mutex::new(state), reading: Mutex::new(()), is_closed: AtomicBool::new(false) });
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || own.run(&report))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The columns for text. The last column of the terminal stays free.
+    pub fn columns(&self) -> usize {
+        usize::from(size().0).saturating_sub(1).max(2)
+    }
+
+    /// Prints lines that belong to the scrollback from now on.
+    pub fn print(&self, lines: &[Line<'_>]) {
+        let mut state = self.shared.state();
+        let colours = state.colours;
+        state.above.extend(lines.iter().map(|line| sequence(line, colours)));
+        state.draw();
+    }
+
+    /// Prints text whose colours are in it already, and that contains nothing else that a terminal obeys.
+    pub fn print_painted(&self, text: &str) {
+        let mut state = self.shared.state();
+        state.above.extend(text.lines().map(str::to_owned));
+        state.draw();
+    }
+
+    /// Prints complete lines of a text, and shows its unfinished end.
+    pub fn stream(&self, lines: &[Line<'_>], tail: Vec<Line<'static>>) {
+        let mut state = self.shared.state();
+        let colours = state.colours;
+        state.above.extend(lines.iter().map(|line| sequence(line, colours)));
+        state.tail = tail;
+        // A fast model sends more pieces than anybody can see.
+        match lines.is_empty() && state.drawn.elapsed() < TICK {
+            true => state.changed = true,
+            false => state.draw(),
+        }
+    }
+
+    /// Shows what runs.
+    pub fn set_activities(&self, activities: Vec<Activity>, hint: &str) {
+        let mut state = self.shared.state();
+        if state.activities != activities || state.hint != hint {
+            state.activities = activities;
+            hint.clone_into(&mut state.hint);
+            state.changed = true;
+        }
+    }
+
+    /// Shows the status below the input.
+    pub fn set_status(&self, status: Line<'static>) {
+        let mut state = self.shared.state();
+        state.status = status;
+        state.changed = true;
+    }
+
+    /// Says what the input answers, if it is no message.
+    pub fn set_question(&self, question: Option<String>) {
+        let mut state = self.shared.state();
+        state.question = question;
+        state.changed = true;
+    }
+
+    /// Whether Ctrl-C stops something. The input stays then.
+    pub fn set_busy(&self, is_busy: bool) {
+        self.shared.state().is_busy = is_busy;
+    }
+
+    /// Puts a text into the input, if the user has written nothing.
+    pub fn offer(&self, text: &str) {
+        let mut state = self.shared.state();
+        if state.editor.is_empty() {
+            state.editor.set(text);
+            state.changed = true;
+        }
+    }
+
+    /// Takes what the user has written.
+    pub fn take(&self) -> String {
+        let mut state = self.shared.state();
+        state.changed = true;
+        state.editor.take()
+    }
+
+    /// Remembers an input, so that the up key shows it again.
+    pub fn remember(&self, text: &str) {
+        self.shared.state().editor.remember(text);
+    }
+
+    /// Why the terminal cannot be written any more.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.shared.state().failed.take()
+    }
+
+    /// Gives the terminal back until the guard is dropped. What the user has written stays.
+    pub fn pause(&self) -> Paused<'_> {
+        let mut state = self.shared.state();
+        state.draw();
+        state.is_paused = true;
+        let _ = state.region.clear(usize::from(size().0));
+        drop(state);
+        // The thread may still wait for a key.
+        drop(self.shared.reading.lock().unwrap_or_else(PoisonError::into_inner));
+        restore();
+        Paused { ui: self }
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        // The terminal was switched before, so it can be now, or it is gone.
+        let _ = begin();
+        let mut state = self.ui.shared.state();
+        state.is_paused = false;
+        state.draw();
+    }
+}
+
+impl Drop for Ui {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let mut state = self.shared.state();
+        state.draw();
+        state.is_paused = true;
+        let _ = state.region.clear(usize::from(size().0));
+        restore();
+    }
+}
+
+fn begin() -> io::Result<()> {
+    terminal::enable_raw_mode()?;
+    execute!(io::stdout(), EnableBracketedPaste)
+}
+
+/// Restores the terminal of this process, before it ends without dropping [`Ui`].
+pub fn restore() {
+    let _ = execute!(io::stdout(), DisableBracketedPaste, crossterm::cursor::Show);
+    let _ = terminal::disable_raw_mode();
+}
+
+fn size() -> (u16, u16) {
+    terminal::size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(SIZE)
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, report: &dyn Fn(Outcome)) {
+        while !self.is_closed.load(Ordering::Relaxed) {
+            let wait = {
+                let state = self.state();
+                match (state.is_paused, state.changed || !state.activities.is_empty() || !state.tail.is_empty()) {
+                    (true, _) => None,
+                    (false, true) => Some(TICK),
+                    (false, false) => Some(REST),
+                }
+            };
+            let Some(wait) = wait else {
+                thread::sleep(TICK);
+                continue;
+            };
+            let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.state().is_paused {
+                continue;
+            }
+            let event = match event::poll(wait) {
+                Ok(true) => event::read(),
+                Ok(false) => {
+                    drop(reading);
+                    self.state().tick();
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            drop(reading);
+            match event {
+                Ok(event) => {
+                    if let Some(outcome) = self.state().event(event) {
+                        report(outcome);
+                    }
+                }
+                // The terminal is gone.
+                Err(_) => {
+                    report(Outcome::Ended);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn event(&mut self, event: Event) -> Option<Outcome> {
+        let outcome = match event {
+            Event::Key(key) if self.is_busy && is_control(&key, 'c') => Outcome::Interrupted,
+            #[cfg(unix)]
+            Event::Key(key) if is_control(&key, 'z') => {
+                self.suspend();
+                Outcome::Edited
+            }
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.editor.key(key),
+            Event::Paste(text) => {
+                self.editor.paste(&text);
+                Outcome::Edited
+            }
+            Event::Resize(..) => Outcome::Edited,
+            _ => return None,
+        };
+        self.draw();
+        (outcome != Outcome::Edited).then_some(outcome)
+    }
+
+    /// Stops the process until the shell continues it. The terminal is the shell's meanwhile.
+    #[cfg(unix)]
+    fn suspend(&mut self) {
+        let _ = self.region.clear(usize::from(size().0));
+        restore();
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        // The signal may reach another thread first. The terminal must not be switched before all of them have stopped.
+        thread::sleep(REST);
+        let _ = begin();
+    }
+
+    fn tick(&mut self) {
+        let moves = !self.activities.is_empty() && self.drawn.elapsed() >= FRAME;
+        if self.changed || moves {
+            self.draw();
+        }
+    }
+
+    fn draw(&mut self) {
+        if self.is_paused || self.failed.is_some() {
+            return;
+        }
+        let (columns, rows) = size();
+        let picture = self.picture(usize::from(columns), usize::from(rows));
+        let above = std::mem::take(&mut self.above);
+        if let Err(error) = self.region.draw(&above, picture, usize::from(columns)) {
+            self.failed = Some(error);
+        }
+        self.changed = false;
+        self.drawn = Instant::now();
+    }
+
+    fn picture(&self, columns: usize, rows: usize) -> Picture {
+        let width = columns.saturating_sub(1).max(2);
+        let faint = Style::new().add_modifier(Modifier::DIM);
+        let (input, cursor) = self.editor.rows(width, (rows / 2).max(1));
+        let menu = self.editor.menu(width);
+        let mut below: Vec<Line<'static>> = Vec::new();
+        for activity in &self.activities {
+            below.push(self.activity(activity, width));
+        }
+        if let Some(question) = &self.question {
+            below.push(one_row(question, faint, width));
+        }
+        let before_input = below.len();
+        below.extend(input);
+        match menu.is_empty() {
+            true if !self.status.spans.is_empty() => {
+                let row = wrapped(&self.status.spans, width, &[], &[]).swap_remove(0);
+                below.push(row.style(faint));
+            }
+            true => {}
+            false => below.extend(menu),
+        }
+        // The region is never higher than the terminal, or its upper rows could not be drawn again.
+        let room = rows.saturating_sub(1).max(1);
+        let hidden = self.tail.len().saturating_sub(room.saturating_sub(below.len()));
+        let mut shown: Vec<Line<'static>> = self.tail.iter().skip(hidden).cloned().collect();
+        let row = shown.len() + before_input + cursor.row;
+        shown.extend(below);
+        let above = (row + 1).saturating_sub(room);
+        let rows: Vec<Line<'static>> = shown.into_iter().skip(above).take(room).collect();
+        Picture { rows, cursor: Some(Place { row: row - above, column: cursor.column }) }
+    }
+
+    fn activity(&self, activity: &Activity, width: usize) -> Line<'static> {
+        let elapsed = activity.since.elapsed();
+        let frame = usize::try_from(elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0) % FRAMES.len();
+        let hint = if self.hint.is_empty() { String::new() } else { format!(" · {}", self.hint) };
+        let text = format!("{} {} · {}{hint}", FRAMES[frame], activity.text, seconds(elapsed));
+        one_row(&text, Style::new().add_modifier(Modifier::DIM), width)
+    }
+}
+
+fn is_control(key: &KeyEvent, character: char) -> bool {
+    let is_held = key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press && key.code == KeyCode::Char(character) && is_held
+}
+
+/// A text on one row; what has no room is left out.
+fn one_row(text: &str, style: Style, width: usize) -> Line<'static> {
+    wrapped(&[Span::styled(printable(text).into_owned(), style)], width, &[], &[]).swap_remove(0)
+}
+
+/// `3 s`, `2 min 5 s`.
+fn seconds(elapsed: Duration) -> String {
+    match elapsed.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}

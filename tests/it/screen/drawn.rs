@@ -1,0 +1,146 @@
+//! The chat on a terminal that is drawn: Markdown while it streams, what runs, and an input that is always there.
+
+use std::time::Duration;
+
+use hermes_tests::{Call, Home, Reply, Server, Terminal};
+use serde_json::json;
+
+const READY: &str = "— scripted-model";
+
+fn begin(home: &Home, columns: u16) -> Terminal {
+    let terminal = home.hermes(&[]).at_drawn_terminal(columns, 30);
+    terminal.wait_until(|rows| shows(rows, READY));
+    terminal
+}
+
+fn shows(rows: &[String], text: &str) -> bool {
+    rows.iter().any(|row| row.contains(text))
+}
+
+fn leave(mut terminal: Terminal) -> Vec<String> {
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    terminal.rows()
+}
+
+const PAGE: &str = "# Tea\n\nSome **bold** words with `code`, long enough to need more than one row of a narrow \
+    terminal.\n\n- one\n- 漢字 two\n\n```rust\nlet tea = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+
+/// What is between the greeting and the command that leaves.
+fn conversation(rows: &[String]) -> String {
+    let at = |text: &str| rows.iter().position(|row| row.contains(text));
+    match (at("/help"), at("> /exit")) {
+        (Some(begin), Some(end)) => rows[begin + 1..end].join("\n"),
+        _ => panic!("no whole chat in {rows:#?}"),
+    }
+}
+
+#[test]
+fn a_reply_is_shown_as_markdown_at_every_width_and_nothing_is_torn() {
+    let server = Server::answering(|_, _| Reply::text(PAGE).in_steps_of(3).every(Duration::from_millis(2)));
+    for columns in [40, 60, 80, 200] {
+        let home = Home::with(&server);
+        let mut terminal = begin(&home, columns);
+        terminal.press("Tea?\r");
+        terminal.wait_until(|rows| shows(rows, "─  ─") && shows(rows, READY) && !shows(rows, "ctrl-c stops"));
+        let rows = leave(terminal);
+        insta::assert_snapshot!(format!("markdown_{columns}"), conversation(&rows));
+    }
+}
+
+#[test]
+fn what_is_typed_during_a_turn_stays_in_the_input_and_waits() {
+    let slow = || Reply::text("word ".repeat(100)).in_steps_of(5).every(Duration::from_millis(10));
+    let server = Server::answering(move |body, _| match body["messages"].as_array().map_or(0, Vec::len) {
+        0..=2 => slow(),
+        _ => Reply::text("Second answer."),
+    });
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "word word"));
+    terminal.press("one more");
+    terminal.wait_until(|rows| shows(rows, "> one more"));
+    terminal.press(" thing\r");
+    let rows = terminal.wait_until(|rows| shows(rows, "Second answer."));
+    let text: String = rows.iter().filter(|row| row.starts_with("word")).cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(text.split_whitespace().filter(|word| *word == "word").count(), 100, "{rows:#?}");
+    leave(terminal);
+    assert_eq!(home.messages()[2]["content"], "one more thing");
+}
+
+#[test]
+fn ctrl_c_clears_the_input_stops_a_turn_and_leaves_only_twice_at_an_empty_input() {
+    let server =
+        Server::answering(|_, _| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    for _ in 0..3 {
+        terminal.press("a long text");
+        terminal.wait_until(|rows| shows(rows, "> a long text"));
+        terminal.press("\u{3}");
+        terminal.wait_until(|rows| !shows(rows, "> a long text"));
+    }
+    // The cleared text can be had back.
+    terminal.press("\u{1b}[A");
+    terminal.wait_until(|rows| shows(rows, "> a long text"));
+    terminal.press("\u{3}Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "word word"));
+    terminal.press("kept");
+    terminal.wait_until(|rows| shows(rows, "> kept"));
+    terminal.press("\u{3}");
+    terminal.wait_until(|rows| shows(rows, "stopped") && shows(rows, "> kept"));
+    terminal.press("\u{3}");
+    terminal.wait_until(|rows| !shows(rows, "> kept"));
+    terminal.press("\u{3}");
+    terminal.wait_until(|rows| shows(rows, "press ctrl-c again to leave"));
+    terminal.press("\u{3}");
+    assert!(terminal.wait().success());
+}
+
+#[test]
+fn a_paste_is_one_word_and_is_sent_whole() {
+    let server = Server::answering(|_, _| Reply::text("Read."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    let pasted = (1..=200).map(|line| format!("line {line}\r")).collect::<String>();
+    terminal.press(&format!("\u{1b}[200~{pasted}\u{1b}[201~"));
+    terminal.wait_until(|rows| shows(rows, "> [paste 1: 201 lines]"));
+    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, "Read."));
+    leave(terminal);
+    let expected: String = (1..=200).map(|line| format!("line {line}\n")).collect();
+    assert_eq!(home.messages()[0]["content"], expected.as_str());
+}
+
+#[test]
+fn a_question_takes_the_keys_and_the_input_comes_back() {
+    let server = Server::answering(|body, _| match body["messages"].as_array().map_or(0, Vec::len) {
+        0..=2 => Reply::calls(vec![Call::new("c1", "terminal", &json!({ "command": "echo from-the-program" }))]),
+        _ => Reply::text("It ran."),
+    });
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 80);
+    terminal.press("Run it.\r");
+    terminal.wait_until(|rows| shows(rows, "[o]nce"));
+    terminal.press_later("o");
+    terminal.wait_until(|rows| shows(rows, "It ran.") && shows(rows, READY));
+    let rows = leave(terminal);
+    assert!(shows(&rows, "terminal echo from-the-program"), "{rows:#?}");
+}
+
+#[test]
+fn nothing_of_a_reply_reaches_the_terminal_as_a_sequence() {
+    let hostile = "a\u{1b}]0;owned\u{7}b &#27;[31mc\n\n```\n\u{1b}[2J\u{202e}d\n```\n[x](http://e\u{9b}31m)";
+    let server = Server::answering(move |_, _| Reply::text(hostile).in_steps_of(1));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Go.\r");
+    terminal.wait_until(|rows| shows(rows, "http://e") && !shows(rows, "ctrl-c stops"));
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success());
+    let shown = terminal.shown();
+    for sequence in ["\u{1b}]0", "\u{7}", "\u{1b}[31mc", "\u{1b}[2J", "\u{202e}", "\u{9b}"] {
+        assert!(!shown.contains(sequence), "{sequence:?} in {shown:?}");
+    }
+}
