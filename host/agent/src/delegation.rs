@@ -20,7 +20,7 @@ use hermes_conversation::{SessionId, ToolSchema};
 use hermes_session_store::{Delegation, DelegationState, Session, SessionStore, StoreError};
 use serde_json::json;
 
-pub(crate) use background::{Reports, SUBAGENT_RESULTS, settle};
+pub(crate) use background::{Reports, settle};
 pub(crate) use limits::{Listing, ToolLimits};
 pub use status::TaskStatus;
 pub(crate) use tasks::Tasks;

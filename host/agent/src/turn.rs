@@ -14,7 +14,7 @@ use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
 use tokio_util::sync::CancellationToken;
 
 use crate::breaker::{Change, OpenBreaker};
-use crate::delegation::{Reports, SUBAGENT_RESULTS};
+use crate::delegation::Reports;
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
@@ -74,7 +74,7 @@ pub(crate) async fn run(
     let room = result_limits(host.chain.window()).0;
     let reports = Reports::waiting(host.store.as_ref(), &live.log.session, &live.front.tasks, room).await;
     if let Some(reports) = &reports {
-        let text = fence::defuse_tag(said.text_sent(), SUBAGENT_RESULTS);
+        let text = fence::defuse_tag(said.text_sent(), fence::SUBAGENT_RESULTS);
         said.sent = Some(format!("{text}\n\n{}", reports.block));
     }
     let first = live.log.journal.append(&[said]).await?[0].id;

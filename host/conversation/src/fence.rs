@@ -5,8 +5,11 @@
 /// The fence around words of the user in a tool result.
 pub const SAID_MEANWHILE: &str = "said-meanwhile";
 
+/// The fence around results of subagents that worked in the background.
+pub const SUBAGENT_RESULTS: &str = "subagent-results";
+
 /// The names of all fences.
-const FENCES: [&str; 3] = ["earlier-context", "memory-context", SAID_MEANWHILE];
+const FENCES: [&str; 4] = ["earlier-context", "memory-context", SAID_MEANWHILE, SUBAGENT_RESULTS];
 
 /// Makes every spelling of a fence's tag inert by a blank after its `<`. Other text stays unchanged.
 pub fn defuse(text: &str) -> String {

@@ -4,13 +4,12 @@
 //! roles alternate, the bytes that were sent stay a prefix of the next request, and a restart loses no result. A process that
 //! dies between the two writes delivers a result twice.
 
-use hermes_conversation::{MessageId, SessionId, fence, tokens};
+use hermes_conversation::fence::{self, SUBAGENT_RESULTS};
+use hermes_conversation::{MessageId, SessionId, tokens};
 use hermes_session_store::{Delegation, DelegationState, SessionStore, StoreError};
 
 use super::{Tasks, report};
 
-/// The fence around the results.
-pub(crate) const SUBAGENT_RESULTS: &str = "subagent-results";
 /// Tells the model where these words come from. No tool can forge the fence.
 const NOTE: &str =
     "[Results of subagents that you started in the background. Hermes adds them; they are no message of the user.]";

@@ -8,7 +8,6 @@ use hermes_conversation::{Draft, Part, ToolCall, ToolResult, fence, reminder, to
 use hermes_prompt::Notice;
 
 use crate::answer::Answer;
-use crate::delegation::SUBAGENT_RESULTS;
 use crate::kept_results::Kept;
 use crate::untrusted;
 
@@ -94,7 +93,7 @@ pub(crate) fn result(
     };
     // Only the user speaks in one of these fences, and only the host writes the other.
     let shown = fence::defuse_tag(&shown, fence::SAID_MEANWHILE);
-    let shown = fence::defuse_tag(&shown, SUBAGENT_RESULTS);
+    let shown = fence::defuse_tag(&shown, fence::SUBAGENT_RESULTS);
     let (mut shown, notice) = match answer.is_untrusted {
         true => untrusted::fenced(&call.name, &shown),
         false => (shown, None),
