@@ -18,6 +18,8 @@ use crate::text::{self, grouped, line};
 
 /// Columns of a bar.
 const WIDTH: usize = 16;
+/// The columns that a terminal has at least, if the table has a bar.
+const COLUMNS: usize = 84;
 
 pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
@@ -179,29 +181,36 @@ fn table(
     console: Console,
 ) -> String {
     let mut out = format!("session {}\n\n", session.id);
-    let head = format!(
-        "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
-        "#", "unchanged", "share", "bytes", "read", "cost",
-    );
+    let is_narrow = console.columns().is_some_and(|columns| columns < COLUMNS);
+    let head = match is_narrow {
+        true => format!("{:>4}  {:>9}  {:>9}  {:>8}  reason\n", "#", "unchanged", "read", "cost"),
+        false => format!(
+            "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
+            "#", "unchanged", "share", "bytes", "read", "cost",
+        ),
+    };
     out.push_str(&console.paint(Tone::Faint, &head));
     for request in requests {
-        out.push_str(&row(request, prices, console));
+        out.push_str(&row(request, prices, is_narrow, console));
     }
     out.push('\n');
-    out.push_str(&totals(requests, &prices.as_of()));
+    let mut notes = totals(requests, &prices.as_of());
     if warmings.count > 0 {
         let (requests, cost) = (text::counted(warmings.count, "request"), dollars(warmings.cost));
-        out.push_str(&format!(
+        notes.push_str(&format!(
             "kept warm during pauses by {requests}: cost {cost}, saved {}\n",
             dollars(warmings.saved)
         ));
     }
-    out.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
-    out.push_str("bytes: size of tools and messages; read: tokens that the provider read from its cache\n");
+    notes.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
+    let bytes = if is_narrow { "" } else { "bytes: size of tools and messages; " };
+    notes.push_str(&format!("{bytes}read: tokens that the provider read from its cache\n"));
+    notes.lines().for_each(|note| out.push_str(&console.hanging(note, 2)));
     out
 }
 
-fn row(request: &RequestRecord, prices: &Prices, console: Console) -> String {
+/// The row of a request. A narrow one has neither a bar nor bytes.
+fn row(request: &RequestRecord, prices: &Prices, is_narrow: bool, console: Console) -> String {
     let share = if request.bytes == 0 { 0.0 } else { request.prefix_bytes as f64 / request.bytes as f64 };
     let read = request.usage.map_or_else(|| "-".to_owned(), |usage| grouped(u64::from(usage.cache_read)));
     let why = match (&request.cause, &request.culprit) {
@@ -214,6 +223,11 @@ fn row(request: &RequestRecord, prices: &Prices, console: Console) -> String {
         let cost = ephemeral_cost(request, prices).map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
         format!("  (ephemeral text: {} tokens{cost})", grouped(u64::from(ephemeral_tokens(layers))))
     });
+    let cost = request.cost.map_or_else(|| "-".to_owned(), dollars);
+    if is_narrow {
+        let (number, share) = (request.number, share * 100.0);
+        return console.hanging(&format!("{number:>4}  {share:>8.1}%  {read:>9}  {cost:>8}  {why}{ephemeral}"), 6);
+    }
     format!(
         "{:>4}  {}  {:>5.1}%  {:>10}  {:>9}  {:>8}  {}{ephemeral}\n",
         request.number,
@@ -221,7 +235,7 @@ fn row(request: &RequestRecord, prices: &Prices, console: Console) -> String {
         share * 100.0,
         grouped(request.bytes),
         read,
-        request.cost.map_or_else(|| "-".to_owned(), dollars),
+        cost,
         console.paint(tone, &why),
     )
 }
@@ -298,7 +312,7 @@ mod tests {
             cost: Some(0.0123),
             ..request(7, 20_000, 5_000, Some("compaction"))
         };
-        let row = row(&broken, &Prices::built_in(), Console::plain(false));
+        let row = row(&broken, &Prices::built_in(), false, Console::plain(false));
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[0], "7");
         assert_eq!(&words[2..], ["25.0%", "20,000", "1,024", "$0.0123", "compaction:", "compressor"]);

@@ -18,7 +18,7 @@ use crate::sessions::local;
 use crate::table::{Align, Table};
 use crate::text::{self, counted, grouped, line, shortened};
 
-/// Columns of the bar.
+/// Columns of the bar, if the terminal has as many.
 const WIDTH: usize = 64;
 /// Most lines of a list. The middle of a longer list is shown only with `--json`.
 const MOST_LINES: usize = 60;
@@ -128,7 +128,9 @@ fn window(context: &Context, console: Console) -> String {
         source.unwrap_or_default()
     );
     let parts = parts(context);
-    for (part, columns) in parts.iter().zip(columns(&parts, WIDTH)) {
+    // The last column stays free: some terminals wrap as soon as it is used.
+    let width = console.columns().map_or(WIDTH, |columns| WIDTH.min(columns.saturating_sub(1).max(1)));
+    for (part, columns) in parts.iter().zip(columns(&parts, width)) {
         out.push_str(&console.paint(tone(part.sign), &part.sign.to_string().repeat(columns)));
     }
     out.push('\n');
