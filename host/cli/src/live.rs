@@ -17,8 +17,7 @@ use tokio::sync::{Mutex as Waiting, mpsc};
 use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
 use crate::signals::CtrlC;
-use crate::slash;
-use crate::status;
+use crate::{slash, status, text};
 
 /// The terminal of a chat. All clones are the same one.
 #[derive(Clone)]
@@ -143,6 +142,15 @@ fn completions(typed: &str) -> Candidates {
     Candidates { begin: 0, list: list.collect() }
 }
 
+/// The columns before the other rows of a line: behind its mark, or below its last cell.
+fn indent(line: &str) -> usize {
+    if ["> ", "· ", "× "].iter().any(|mark| line.starts_with(mark)) {
+        return 2;
+    }
+    let text = line.trim_start();
+    text.rfind("  ").map_or(0, |at| text::columns(&line[..line.len() - text.len() + at + 2]))
+}
+
 /// What of a turn is drawn: the text that streams, and what runs.
 pub(crate) struct Drawn {
     live: Live,
@@ -206,8 +214,7 @@ impl Drawn {
         let columns = ui.columns();
         for line in text.split('\n') {
             let spans = [Span::styled(printable(line).into_owned(), tone.style())];
-            let indent =
-                if line.starts_with("> ") || line.starts_with("· ") || line.starts_with("× ") { "  " } else { "" };
+            let indent = " ".repeat(indent(line));
             ui.print(&wrapped(&spans, columns, &[], &[indent.into()]));
         }
     }
@@ -275,8 +282,36 @@ impl Drawn {
         };
         let tokens = match self.tokens {
             0 => String::new(),
-            tokens => format!("{} tokens · ", crate::text::grouped(tokens)),
+            tokens => format!("{} tokens · ", text::grouped(tokens)),
         };
         self.live.ui().set_activities(activities, &format!("{tokens}ctrl-c stops"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_continue_behind_a_mark_and_below_the_last_cell() {
+        for (line, expected) in [
+            ("words and words", 0),
+            ("> said  so", 2),
+            ("· read_file x … 12 ms", 2),
+            ("/help            show this list", 17),
+            ("  1) staging", 0),
+            ("a  b  c", 6),
+        ] {
+            assert_eq!(indent(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_completed_with_a_space_if_they_take_something() {
+        let texts =
+            |typed: &str| completions(typed).list.into_iter().map(|candidate| candidate.text).collect::<Vec<_>>();
+        assert_eq!(texts("/he"), ["/help"]);
+        assert_eq!(texts("/mode"), ["/model ", "/mode "]);
+        assert!(texts("tea").is_empty());
     }
 }

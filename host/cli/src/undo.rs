@@ -97,7 +97,7 @@ pub(crate) fn painted(diff: &str, console: Console) -> String {
             [b'-', ..] => Tone::Bad,
             _ => Tone::Plain,
         };
-        let line = text::line(line);
+        let line = text::lines(line);
         painted.push_str(&if tone == Tone::Plain { line } else { console.paint(tone, &line) });
         painted.push('\n');
     }
@@ -107,4 +107,15 @@ pub(crate) fn painted(diff: &str, console: Console) -> String {
 /// Why there is no diff.
 pub(crate) fn failed_diff(error: &UndoError) -> Failure {
     Diagnostic { what: "no changes can be shown".to_owned(), ..error.diagnose() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_keeps_its_spaces_and_controls_nothing() {
+        let diff = " fn a() {\n-\tone();\n+    two(); \u{1b}[2J\n";
+        assert_eq!(painted(diff, Console::plain(true)), " fn a() {\n-\tone();\n+    two(); \n");
+    }
 }

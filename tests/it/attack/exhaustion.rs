@@ -60,7 +60,7 @@ fn plugins(listener: &Listener) -> Vec<Glutton> {
         ("clerk", "reader", vec![clerk("reader", "peruse", json!({ "ms": 300_000 }))]),
         (
             "courier",
-            "web",
+            "post",
             (0..4)
                 .map(|_| ("send".to_owned(), json!({ "url": listener.url("/stalls"), "timeout": 3_600_000 })))
                 .collect(),
@@ -85,10 +85,10 @@ fn home_with(server: &Server, plugins: &[Glutton], listener: &Listener, tool_tim
         home.install_guest(guest, name, config);
         if *guest == "courier" {
             let manifest = json!({
-                "name": name, "version": "0.1.0", "component": "web.wasm",
+                "name": name, "version": "0.1.0", "component": "post.wasm",
                 "permissions": { "http": [{ "url": listener.url("/") }] },
             });
-            home.write("plugins/web/plugin.yaml", manifest.to_string());
+            home.write("plugins/post/plugin.yaml", manifest.to_string());
             home.grant(name);
         }
         home.set(

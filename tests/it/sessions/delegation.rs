@@ -1,6 +1,7 @@
 //! The host's tool `delegate_task`: subagents in sessions of their own.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hermes_conversation::SessionId;
@@ -44,7 +45,9 @@ fn model(
 ) -> Server {
     Server::answering(move |body, number| {
         let results = results(body);
-        let is_later = messages(body).last().is_some_and(|message| message["content"] == LATER);
+        // Results of subagents may follow the words of the user.
+        let last = messages(body).last().and_then(|message| message["content"].as_str()).unwrap_or_default();
+        let is_later = last.starts_with(LATER);
         match (task(body), calls.get(results.len()).filter(|_| !is_later)) {
             (Some(task), _) => subagent(task, &results),
             (None, Some((name, arguments))) => Reply::calls([Call::new(&format!("call_{number}"), name, arguments)]),
@@ -58,7 +61,9 @@ fn delegate(arguments: Value) -> (&'static str, Value) {
 }
 
 fn call(name: &str, arguments: Value) -> Reply {
-    Reply::calls([Call::new("call_child", name, &arguments)])
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let id = format!("child_{}", CALLS.fetch_add(1, Ordering::Relaxed));
+    Reply::calls([Call::new(&id, name, &arguments)])
 }
 
 /// What the user's conversation got for its calls.
