@@ -79,6 +79,12 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("the process runs");
     }
 
+    /// Asks the process to end, as `kill` does.
+    #[track_caller]
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the process runs");
+    }
+
     /// Presses keys a moment after earlier ones: keys that arrive together are a paste, which answers no question.
     #[track_caller]
     pub fn press_later(&mut self, keys: &str) {

@@ -59,6 +59,8 @@ impl Live {
         let earlier = history.iter().cloned().collect();
         let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(completions), report)?);
         console::draw_notes_with(Some(&ui));
+        #[cfg(unix)]
+        restore_at_signals();
         Ok(Self(Arc::new(Shared { ui, inputs: Waiting::new(inputs), history: Mutex::new(history), path })))
     }
 
@@ -120,6 +122,21 @@ impl Live {
     /// Gives the terminal to somebody else until the guard is dropped.
     pub(crate) fn pause(&self) -> Paused<'_> {
         self.0.ui.pause()
+    }
+}
+
+/// Restores the terminal before a signal ends the process. All messages are stored already.
+#[cfg(unix)]
+fn restore_at_signals() {
+    use tokio::signal::unix::{SignalKind, signal};
+    for kind in [SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut signals) = signal(kind) else { continue };
+        tokio::spawn(async move {
+            signals.recv().await;
+            hermes_terminal::restore();
+            hermes_capabilities::process::end_all();
+            std::process::exit(128 + kind.as_raw_value());
+        });
     }
 }
 

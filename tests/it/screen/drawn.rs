@@ -144,3 +144,18 @@ fn nothing_of_a_reply_reaches_the_terminal_as_a_sequence() {
         assert!(!shown.contains(sequence), "{sequence:?} in {shown:?}");
     }
 }
+
+#[test]
+fn a_signal_restores_the_terminal() {
+    let server = Server::answering(|_, _| Reply::text("Read."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("half a wo");
+    terminal.wait_until(|rows| shows(rows, "> half a wo"));
+    terminal.terminate();
+    assert_eq!(terminal.wait().code(), Some(143));
+    let shown = terminal.shown();
+    // Pastes are not marked any more, and the cursor is shown.
+    let end = shown.rfind("\u{1b}[?2004l").unwrap_or_else(|| panic!("{shown:?}"));
+    assert!(shown[end..].contains("\u{1b}[?25h") && !shown[end..].contains("\u{1b}[?2004h"), "{shown:?}");
+}
