@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::problem::Problem;
 use crate::report::NoticeSender;
 
-/// The most files that the model is told of by name, and the most bytes of each name.
+/// The model gets at most this many names of files, and at most this many bytes of each.
 const MAX_NAMED: usize = 30;
 const MAX_NAME: usize = 200;
 

@@ -13,7 +13,7 @@ hermes_diagnostic::codes! {
     /// The codes of checkpoints.
     pub mod codes {
         STORE = "checkpoint.store", Category::General, "the store of checkpoints cannot be used";
-        NOTHING = "checkpoint.nothing", Category::General, "there is no change of files to undo or to show";
+        NOTHING = "checkpoint.nothing", Category::General, "no files were changed, so there is nothing to undo or to show";
         CHANGED = "checkpoint.changed", Category::General, "files that an undo would restore have changed since";
         BUSY = "checkpoint.busy", Category::General, "another process undoes changes of the session";
         FAILED = "checkpoint.failed", Category::General, "an undo failed; the files are as they were before it";

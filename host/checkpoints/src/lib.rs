@@ -66,7 +66,7 @@ pub fn set_told(store: &Store, session: &str, told: Vec<Record>) {
         if let Some(undone) = &mut record.undone {
             undone.told = true;
         }
-        // The model is told again at the worst.
+        // If this fails, the model is only told twice.
         let _ = records.save(&record);
     }
     let _ = records.set_untold(false);

@@ -23,7 +23,7 @@ impl Digest {
 pub struct Stamp {
     pub(crate) inode: u64,
     pub(crate) size: u64,
-    /// In nanoseconds since 1970. Whoever changes a file cannot choose this time, unlike that of the modification.
+    /// In nanoseconds since 1970. A program can set a file's time of modification, but not this one.
     pub(crate) changed: i64,
     pub(crate) modified: i64,
 }

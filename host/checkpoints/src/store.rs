@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! checkpoints/
-//!   blobs/ab/abcdef…          a content, once, whoever needs it
+//!   blobs/ab/abcdef…          a content; all sessions share it
 //!   workspaces/<digest>.json  what the files of a workspace were when Hermes last looked
 //!   sessions/<id>/000001.json what a turn changed
 //!   undo/<id>.json            an undo that is under way

@@ -202,12 +202,7 @@ impl Chat {
 
     /// Waits for input on a thread that may block.
     async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
-        if let Some(live) = self.live.clone() {
-            live.ui().offer(&self.front.take_begun());
-            self.show_status_below().await;
-            let _during = self.ctrl_c.is_a_key();
-            return Ok((lines, live.next().await));
-        }
+        self.show_status_below().await;
         // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
         let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
         let begun = self.front.take_begun();

@@ -97,7 +97,7 @@ impl Lines {
     pub(crate) fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
         match self {
             Self::Terminal(terminal) => terminal.read(prompt, begun),
-            Self::Live(_) => Ok(Input::End),
+            Self::Live(live) => Ok(live.read(begun)),
             Self::Pipe => read_line(&mut io::stdin().lock()),
         }
     }

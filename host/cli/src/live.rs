@@ -73,6 +73,12 @@ impl Live {
         self.0.inputs.lock().await.recv().await.unwrap_or(Input::End)
     }
 
+    /// The same with what the user has typed already, while the thread blocks.
+    pub(crate) fn read(&self, begun: &str) -> Input {
+        self.0.ui.offer(begun);
+        self.0.inputs.blocking_lock().blocking_recv().unwrap_or(Input::End)
+    }
+
     /// Remembers an input for this chat and later ones.
     pub(crate) fn remember(&self, text: &str) {
         if text.trim().is_empty() {

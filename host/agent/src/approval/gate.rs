@@ -76,7 +76,7 @@ const HOST: &str = "hermes";
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";
 
-/// What a refusal says in the mode `plan`, which is no failure of the tool.
+/// The answer to a call that the mode `plan` refuses. The tool has not failed.
 const PLAN: &str = "the user works in plan mode, which changes nothing. Read and search what you need, then say what you would do and why. The \
      user leaves plan mode to let you do it.";
 

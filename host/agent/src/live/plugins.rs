@@ -76,7 +76,7 @@ impl RunningPlugins {
         let is_delegate = is_delegate(session);
         let mut without = Vec::new();
         if is_delegate {
-            // Memories are about the user, and what a subagent is told is not what the user said.
+            // Memories are about the user, and the user does not speak in a subagent's session.
             without = std::mem::take(&mut plugins.memories).iter().map(|memory| memory.name().to_owned()).collect();
             plugins.memory_events.clear();
             plugins.memory_extras = MemoryExtras::default();

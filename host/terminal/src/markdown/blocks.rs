@@ -264,6 +264,5 @@ impl Writer {
                 last.push(Span::styled(printable(line).into_owned(), style));
             }
         }
-        // HTML blocks end with a line feed.
     }
 }
