@@ -1,5 +1,6 @@
 //! Output for the user: error messages, tables, and the view of the context.
 
+mod commands;
 mod config;
 mod context;
 #[cfg(unix)]

@@ -1,5 +1,8 @@
 //! The chat: on a terminal, or line by line from a pipe.
 
+mod conversations;
+mod lists;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,7 +12,7 @@ use hermes_agent::{
     TurnEnd,
 };
 use hermes_checkpoints::{OnConflict, Turns};
-use hermes_conversation::{Message, Role, SessionId};
+use hermes_conversation::{Message, Part, Role, SessionId};
 
 use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
@@ -21,7 +24,7 @@ use crate::launch::{self, Launcher};
 use crate::live::Live;
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
-use crate::slash::{NAMES, Slash, Think};
+use crate::slash::{Slash, Think};
 use crate::typed::Typed;
 use crate::{approval, context, imported, oneshot, spending, status, text, undo};
 
@@ -47,6 +50,8 @@ struct Chat {
     live: Option<Live>,
     /// The failure of the last turn, if it failed.
     failed: Option<Kind>,
+    /// The last message, if its turn failed before it was stored.
+    unsent: Option<String>,
 }
 
 /// Runs the chat until the user leaves. It begins with a message, if one is given.
@@ -84,7 +89,8 @@ pub(crate) async fn run(
         screen.draw_on(live);
         front.draw_on(live);
     }
-    let mut chat = Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, live, failed: None };
+    let mut chat =
+        Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, live, failed: None, unsent: None };
     chat.greet(at_terminal).await;
 
     let (mut interrupted, mut message) = (false, message);
@@ -174,11 +180,7 @@ impl Chat {
         let greeting =
             format!("hermes {version} · {} · {} · /help", text::line(&status.model), text::line(&status.engine));
         self.screen.line(Tone::Faint, &greeting);
-        if let Some(session) = self.front.session().session() {
-            let messages = text::counted(u64::try_from(status.messages).unwrap_or(u64::MAX), "message");
-            self.screen.line(Tone::Faint, &format!("session {session} · {messages}"));
-            self.show_recent(session).await;
-        }
+        self.show_session("").await;
     }
 
     /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
@@ -238,13 +240,7 @@ impl Chat {
         match Slash::parse(text) {
             None => self.turn(text).await,
             Some(Slash::Exit) => return Next::Leave,
-            Some(Slash::Help) => {
-                for (name, meaning) in NAMES {
-                    self.screen.line(Tone::Plain, &format!("{name:<16} {meaning}"));
-                }
-                self.screen
-                    .line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
-            }
+            Some(Slash::Help) => self.help(),
             Some(Slash::StopTask(task)) => match self.front.send(Command::StopTask { task }, &mut self.screen).await {
                 Ok(_) => {}
                 Err(error) => self.fail(&error.into()),
@@ -273,7 +269,15 @@ impl Chat {
             },
             Some(Slash::Compress { preview: false, focus }) => self.compress(focus).await,
             Some(Slash::Compress { preview: true, focus }) => self.preview(focus).await,
+            Some(Slash::Retry) => self.retry().await,
             Some(Slash::Rewind { turns }) => self.rewind(turns).await,
+            Some(Slash::Copy) => self.copy().await,
+            Some(Slash::Title(title)) => self.title(title).await,
+            Some(Slash::Export(file)) => self.export(file).await,
+            Some(Slash::Resume(Some(name))) => self.resume(name).await,
+            Some(Slash::Resume(None)) => self.choose_session().await,
+            Some(Slash::Plugins) => self.show_plugins().await,
+            Some(Slash::Memory) => self.show_memory().await,
             Some(Slash::Undo { turns, on_conflict }) => self.undo(turns, on_conflict).await,
             Some(Slash::Diff { turns }) => self.diff(turns).await,
             Some(Slash::Branch) => self.branch().await,
@@ -320,8 +324,13 @@ impl Chat {
     }
 
     async fn turn(&mut self, text: &str) {
-        let ended = self.run(Command::Say { text: text.to_owned(), attached: Vec::new() }).await;
-        self.failed = None;
+        self.turn_with(text, Vec::new()).await;
+    }
+
+    async fn turn_with(&mut self, text: &str, attached: Vec<Part>) {
+        let before = self.front.session().status().await.map_or(0, |status| status.messages);
+        let ended = self.run(Command::Say { text: text.to_owned(), attached }).await;
+        (self.failed, self.unsent) = (None, None);
         let status = match ended {
             Ok(EventKind::TurnEnded { end, status, .. }) => {
                 match end {
@@ -338,7 +347,10 @@ impl Chat {
                     TurnEnd::OutOfBudget { steps, setting, summary: None } => {
                         self.fail(&oneshot::out_of_budget(steps, &setting, false));
                     }
-                    TurnEnd::Failed { problem } => self.fail(&problem.into()),
+                    TurnEnd::Failed { problem } => {
+                        self.unsent = (status.messages == before).then(|| text.to_owned());
+                        self.fail(&problem.into());
+                    }
                 }
                 status
             }
@@ -400,7 +412,7 @@ impl Chat {
 
     /// Removes the newest turns from the conversation.
     async fn rewind(&mut self, turns: usize) {
-        let Some(to) = self.message_of_user(turns).await else { return };
+        let Some(to) = self.message_of_user(turns, "rewind").await else { return };
         match self.front.send(Command::Rewind { to: to.id }, &mut self.screen).await {
             Ok(_) => {
                 let message = text::line(to.told().lines().next().unwrap_or_default());
@@ -412,21 +424,8 @@ impl Chat {
     }
 
     /// The user's message that begins the last `turns` turns. Without one, the user sees why.
-    async fn message_of_user(&mut self, turns: usize) -> Option<Message> {
-        let Some(session) = self.front.session().session() else {
-            self.console.warning("the conversation is empty, so there is nothing to rewind");
-            return None;
-        };
-        let launcher = Arc::clone(&self.launcher);
-        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&session));
-        let messages = match read.await {
-            Ok(Ok(messages)) => messages,
-            Ok(Err(error)) => {
-                self.fail(&error.into());
-                return None;
-            }
-            Err(_) => return None,
-        };
+    async fn message_of_user(&mut self, turns: usize, deed: &str) -> Option<Message> {
+        let messages = self.messages(deed).await?;
         let of_user: Vec<Message> = messages.into_iter().filter(|message| message.role == Role::User).collect();
         let known = of_user.len();
         let found = of_user.into_iter().rev().nth(turns - 1);
@@ -435,6 +434,31 @@ impl Chat {
             self.console.warning(&format!("the conversation has only {known}, so nothing was rewound"));
         }
         found
+    }
+
+    /// All messages of the conversation. Without any, the user sees why nothing happens.
+    async fn messages(&mut self, deed: &str) -> Option<Vec<Message>> {
+        let Some(session) = self.front.session().session() else {
+            self.console.warning(&format!("the conversation is empty, so there is nothing to {deed}"));
+            return None;
+        };
+        self.with_launcher(move |launcher| Ok(launcher.store().conversation(&session)?)).await
+    }
+
+    /// Does something that blocks, and reports its failure.
+    async fn with_launcher<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Launcher) -> Result<T, Failure> + Send + 'static,
+    ) -> Option<T> {
+        let launcher = Arc::clone(&self.launcher);
+        match tokio::task::spawn_blocking(move || work(&launcher)).await {
+            Ok(Ok(done)) => Some(done),
+            Ok(Err(failure)) => {
+                self.fail(&failure);
+                None
+            }
+            Err(_) => None,
+        }
     }
 
     /// Restores the files that the newest turns changed.

@@ -206,7 +206,8 @@ impl Completer for Assistance {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         let typed = &line[..at];
-        let fits = slash::NAMES.iter().map(|(name, _)| (*name).to_owned()).filter(|name| name.starts_with(typed));
+        let fits =
+            slash::named().map(|(usage, _)| slash::word(usage).to_owned()).filter(|name| name.starts_with(typed));
         Ok((0, if typed.starts_with('/') { fits.collect() } else { Vec::new() }))
     }
 }

@@ -9,7 +9,7 @@ use hermes_agent::approval::Mode;
 use hermes_agent::{CallId, Status};
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Candidate, Candidates, Colours, Line, Outcome, Paused, Span, Stream, Ui, printable, wrapped,
+    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Paused, Span, Stream, Ui, printable, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -125,6 +125,11 @@ impl Live {
         edited.map(drop)
     }
 
+    /// Hands a text to the terminal's clipboard.
+    pub(crate) fn copy(&self, text: &str) -> Result<(), NotCopied> {
+        self.0.ui.copy(text)
+    }
+
     /// Gives the terminal to somebody else until the guard is dropped.
     pub(crate) fn pause(&self) -> Paused<'_> {
         self.0.ui.pause()
@@ -157,10 +162,10 @@ fn completions(typed: &str) -> Candidates {
     if !typed.starts_with('/') {
         return Candidates::default();
     }
-    let list = slash::NAMES.iter().filter_map(|(usage, about)| {
-        let name = usage.split(' ').next().unwrap_or(usage);
+    let list = slash::named().filter_map(|(usage, about)| {
+        let name = slash::word(usage);
         let text = if usage.len() > name.len() { format!("{name} ") } else { name.to_owned() };
-        name.starts_with(typed).then(|| Candidate { text, about: (*about).to_owned() })
+        name.starts_with(typed).then(|| Candidate { text, about: about.to_owned() })
     });
     Candidates { begin: 0, list: list.collect() }
 }

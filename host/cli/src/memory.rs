@@ -7,7 +7,7 @@ mod listing;
 mod notebook;
 mod pending;
 mod setup;
-mod status;
+pub(crate) mod status;
 mod transfer;
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};

@@ -66,7 +66,7 @@ fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
 }
 
 /// Describes what these commands could not do. Other errors keep their description.
-fn failed(error: StoreError) -> Failure {
+pub(crate) fn failed(error: StoreError) -> Failure {
     let what = match &error {
         StoreError::Output(_) | StoreError::Input(_) => "the sessions cannot be transferred",
         StoreError::Import { .. } => "the file cannot be imported",

@@ -5,28 +5,87 @@ use hermes_checkpoints::OnConflict;
 use hermes_config::most_similar;
 use hermes_models::Effort;
 
-/// The commands and their descriptions.
-pub(crate) const NAMES: &[(&str, &str)] = &[
-    ("/help", "show this list"),
-    ("/new", "start a new conversation"),
-    ("/context", "show what fills the context window"),
-    ("/compress", "compact the conversation now; add words to say what matters, or --preview to change nothing"),
-    ("/rewind [TURNS]", "remove your last message and everything after it, or the last TURNS turns; files stay"),
-    ("/undo [TURNS]", "restore the files that the last turn changed, or the last TURNS turns; the conversation stays"),
-    ("/diff [TURNS]", "show how the last turn changed files, or the last TURNS turns"),
-    ("/stop [TASK]", "while a turn runs: stop it, like ctrl-c; with a number, only that task of a subagent"),
-    ("/tasks", "show the tasks of subagents that wait or run"),
-    ("/branch", "continue in a copy; the original conversation stays unchanged"),
-    ("/model [NAME]", "switch to another model; without a name, show the current one"),
+/// A command as it is typed, and what it does.
+pub(crate) type Named = (&'static str, &'static str);
+
+/// The commands in groups, as `/help` shows them.
+pub(crate) const GROUPS: &[(&str, &[Named])] = &[
     (
-        "/think [EFFORT]",
-        "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
+        "this conversation",
+        &[
+            ("/retry", "remove the last turn and send its message again; files stay"),
+            (
+                "/rewind [TURNS]",
+                "remove your last message and everything after it, or the last TURNS turns; files stay",
+            ),
+            ("/copy", "copy the last reply to the clipboard"),
+            ("/context", "show what fills the context window"),
+            (
+                "/compress",
+                "compact the conversation now; add words to say what matters, or --preview to change nothing",
+            ),
+            ("/usage", "show what this conversation used, by plugin and model"),
+        ],
     ),
-    ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
-    ("/mode [NAME]", "what Hermes asks about: ask, accept-edits, plan or auto; also shift-tab"),
-    ("/usage", "show what this conversation used, by plugin and model"),
-    ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
+    (
+        "conversations",
+        &[
+            ("/new", "start a new conversation"),
+            ("/resume ID", "continue an earlier conversation, by its id or title"),
+            ("/branch", "continue in a copy; the original conversation stays unchanged"),
+            ("/title [TEXT]", "give this conversation a title; without a text, show it"),
+            ("/export [FILE]", "write this conversation to a new file, as `hermes sessions export` does"),
+        ],
+    ),
+    (
+        "files",
+        &[
+            (
+                "/undo [TURNS]",
+                "restore the files that the last turn changed, or the last TURNS turns; the conversation stays",
+            ),
+            ("/diff [TURNS]", "show how the last turn changed files, or the last TURNS turns"),
+        ],
+    ),
+    (
+        "model and approvals",
+        &[
+            ("/model [NAME]", "switch to another model; without a name, show the current one"),
+            (
+                "/think [EFFORT]",
+                "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
+            ),
+            ("/engine [NAME]", "switch to another context engine; without a name, show the current one"),
+            ("/mode [NAME]", "what Hermes asks about: ask, accept-edits, plan or auto; also shift-tab"),
+        ],
+    ),
+    (
+        "what the model works with",
+        &[
+            ("/plugins", "show the plugins and their states"),
+            ("/memory", "show how full the notes are, and what waits"),
+        ],
+    ),
+    (
+        "tasks and the chat",
+        &[
+            ("/stop [TASK]", "while a turn runs: stop it, like ctrl-c; with a number, only that task of a subagent"),
+            ("/tasks", "show the tasks of subagents that wait or run"),
+            ("/help", "show this list"),
+            ("/exit", "leave; also ctrl-d, or ctrl-c twice"),
+        ],
+    ),
 ];
+
+/// All commands.
+pub(crate) fn named() -> impl Iterator<Item = Named> + Clone {
+    GROUPS.iter().flat_map(|(_, commands)| commands.iter().copied())
+}
+
+/// A command without its arguments.
+pub(crate) fn word(usage: &str) -> &str {
+    usage.split(' ').next().unwrap_or(usage)
+}
 
 /// What `/think` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +110,8 @@ pub(crate) enum Slash {
         /// What the summary should keep.
         focus: Option<String>,
     },
+    /// Remove the last turn and send its message again.
+    Retry,
     Rewind {
         turns: usize,
     },
@@ -77,6 +138,18 @@ pub(crate) enum Slash {
     Mode(Option<Mode>),
     /// Show tokens and cost.
     Usage,
+    /// Without a text, show the title.
+    Title(Option<String>),
+    /// Copy the last reply.
+    Copy,
+    /// Write the conversation to a file; without one, to a file with the session's id.
+    Export(Option<String>),
+    /// Continue another conversation; without a name, one that the user chooses.
+    Resume(Option<String>),
+    /// Show the plugins.
+    Plugins,
+    /// Show the state of the memory.
+    Memory,
     Exit,
     /// A command with wrong arguments.
     Misused {
@@ -101,6 +174,9 @@ impl Slash {
             return None;
         }
         let rest = rest.trim();
+        let named = || (!rest.is_empty()).then(|| rest.to_owned());
+        let alone =
+            |command: Self, usage: &'static str| if rest.is_empty() { command } else { Self::Misused { usage } };
         Some(match word {
             "help" | "?" => Self::Help,
             "new" | "reset" => Self::New,
@@ -112,6 +188,7 @@ impl Slash {
                 };
                 Self::Compress { preview, focus: (!focus.is_empty()).then(|| focus.to_owned()) }
             }
+            "retry" => alone(Self::Retry, "/retry"),
             "rewind" => match turns(rest) {
                 Some(turns) => Self::Rewind { turns },
                 None => Self::Misused { usage: "/rewind [TURNS]" },
@@ -126,11 +203,15 @@ impl Slash {
                 Ok(task) => Self::StopTask(task),
                 Err(_) => Self::Misused { usage: "/stop [TASK]" },
             },
-            "tasks" if rest.is_empty() => Self::Tasks,
-            "tasks" => Self::Misused { usage: "/tasks" },
-            "branch" | "fork" if rest.is_empty() => Self::Branch,
-            "branch" | "fork" => Self::Misused { usage: "/branch" },
-            "model" => Self::Model((!rest.is_empty()).then(|| rest.to_owned())),
+            "tasks" => alone(Self::Tasks, "/tasks"),
+            "branch" | "fork" => alone(Self::Branch, "/branch"),
+            "title" | "rename" => Self::Title(named()),
+            "copy" => alone(Self::Copy, "/copy"),
+            "export" | "save" => Self::Export(named()),
+            "resume" => Self::Resume(named()),
+            "plugins" => alone(Self::Plugins, "/plugins"),
+            "memory" => alone(Self::Memory, "/memory"),
+            "model" => Self::Model(named()),
             "think" | "reasoning" => match (rest, Effort::parse(rest)) {
                 ("", _) => Self::Think(Think::Tell),
                 ("show", _) => Self::Think(Think::Show(true)),
@@ -138,14 +219,13 @@ impl Slash {
                 (_, Some(effort)) => Self::Think(Think::Choose(effort)),
                 (_, None) => Self::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" },
             },
-            "engine" => Self::Engine((!rest.is_empty()).then(|| rest.to_owned())),
+            "engine" => Self::Engine(named()),
             "mode" | "approvals" => match (rest, rest.parse()) {
                 ("", _) => Self::Mode(None),
                 (_, Ok(mode)) => Self::Mode(Some(mode)),
                 (_, Err(_)) => Self::Misused { usage: "/mode [ask|accept-edits|plan|auto]" },
             },
-            "usage" if rest.is_empty() => Self::Usage,
-            "usage" => Self::Misused { usage: "/usage" },
+            "usage" => alone(Self::Usage, "/usage"),
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
@@ -174,7 +254,7 @@ fn undo(rest: &str) -> Option<Slash> {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    let mut names = NAMES.iter().filter_map(|(usage, _)| usage.split(' ').next());
+    let mut names = named().map(|(usage, _)| word(usage));
     let near = most_similar(name, names.clone().map(str::to_owned))?;
     names.find(|known| *known == near)
 }
@@ -182,6 +262,19 @@ fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A command of the list that is not parsed would be answered as unknown.
+    #[test]
+    fn every_command_of_the_list_is_known_and_listed_once() {
+        let mut words: Vec<&str> = named().map(|(usage, _)| word(usage)).collect();
+        for word in &words {
+            assert!(!matches!(Slash::parse(word), None | Some(Slash::Unknown { .. })), "{word}");
+        }
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all);
+    }
 
     #[test]
     fn commands_are_distinguished_from_messages() {
@@ -234,6 +327,19 @@ mod tests {
             ("/mode yolo", Some(Slash::Misused { usage: "/mode [ask|accept-edits|plan|auto]" })),
             ("/usage", Some(Slash::Usage)),
             ("/usage today", Some(Slash::Misused { usage: "/usage" })),
+            ("/retry", Some(Slash::Retry)),
+            ("/retry 2", Some(Slash::Misused { usage: "/retry" })),
+            ("/title", Some(Slash::Title(None))),
+            ("/title  The harbour ", Some(Slash::Title(Some("The harbour".to_owned())))),
+            ("/copy", Some(Slash::Copy)),
+            ("/copy all", Some(Slash::Misused { usage: "/copy" })),
+            ("/export", Some(Slash::Export(None))),
+            ("/export my file.jsonl", Some(Slash::Export(Some("my file.jsonl".to_owned())))),
+            ("/resume The harbour", Some(Slash::Resume(Some("The harbour".to_owned())))),
+            ("/plugins", Some(Slash::Plugins)),
+            ("/plugins list", Some(Slash::Misused { usage: "/plugins" })),
+            ("/memory", Some(Slash::Memory)),
+            ("/memroy", unknown("/memroy", Some("/memory"))),
             ("/rewnd", unknown("/rewnd", Some("/rewind"))),
             ("/zzz", unknown("/zzz", None)),
             ("/dance", unknown("/dance", None)),

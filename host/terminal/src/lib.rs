@@ -7,6 +7,7 @@
 //! hides text, is shown in its escaped form.
 
 mod ansi;
+mod clipboard;
 mod editor;
 mod highlight;
 mod layout;
@@ -15,6 +16,7 @@ mod region;
 mod ui;
 
 pub use ansi::{Colours, sequence};
+pub use clipboard::{NotCopied, copy};
 pub use editor::{Candidate, Candidates, Completer, Editor, Outcome};
 pub use layout::{printable, width, wrapped};
 pub use markdown::{Stream, rendered};

@@ -14,6 +14,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
 use crate::ansi::{Colours, sequence};
+use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
 use crate::layout::{printable, wrapped};
 use crate::region::{Picture, Place, Region};
@@ -145,6 +146,17 @@ impl Ui {
             true => state.changed = true,
             false => state.draw(),
         }
+    }
+
+    /// Hands a text to the terminal's clipboard.
+    ///
+    /// # Errors
+    ///
+    /// If the text is too long, or the terminal cannot be written.
+    pub fn copy(&self, text: &str) -> Result<(), NotCopied> {
+        // Nothing else is written meanwhile.
+        let _state = self.shared.state();
+        copy(text, &mut io::stdout())
     }
 
     /// Shows what runs.

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use hermes_agent::OpenBreaker;
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
-use hermes_notes::{Target, usage};
-use hermes_plugin_host::Selection;
+use hermes_notes::{Notes, Target, usage};
 use hermes_plugin_host::record::{Record, Suspension};
+use hermes_plugin_host::{Catalog, Selection};
 use hermes_store::{QueuedTurn, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::notebook::Notebook;
 use super::{printed, printed_json};
@@ -21,55 +21,85 @@ use crate::sessions::local;
 use crate::table::{Align, Table};
 use crate::text;
 
-pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let notebook = Notebook::open(setup);
-    let pending = notebook.pending()?.writes.len();
-    let selected = setup.selection(&ModelChoice::default()).memory;
-    let store = Store::open_read_only(setup.home.path())?;
-    let turns: Vec<QueuedTurn> = store.as_ref().map(Store::outbox).transpose()?.unwrap_or_default();
-    // A provider that is not used any more can still have turns that wait.
-    let mut providers: BTreeSet<&str> = turns.iter().map(|turn| turn.provider.as_str()).collect();
-    providers.extend(selected.as_deref());
-    let catalog = setup.catalog();
+/// What the notes and the providers are like.
+struct State {
+    notebook: Notebook,
+    /// Writes that wait for the user's approval.
+    pending: usize,
+    selected: Option<String>,
+    store: Option<Store>,
+    turns: Vec<QueuedTurn>,
+    catalog: Catalog,
+    documents: Vec<(Target, Notes, usize)>,
+}
 
-    let mut documents = Vec::new();
-    for target in Target::ALL {
-        documents.push((target, notebook.notes(target)?, notebook.limit(target)));
-    }
-    if json {
-        let documents: Vec<_> = documents
-            .iter()
-            .map(|(target, notes, limit)| {
-                json!({
-                    "target": target.name(), "document": target.document(), "entries": notes.entries().len(),
-                    "chars": notes.chars(), "limit": limit,
-                })
-            })
-            .collect();
-        let mut listed = Vec::new();
-        for name in &providers {
-            let of = |turn: &&QueuedTurn| turn.provider == *name;
-            listed.push(json!({
-                "name": name,
-                "breaker": breaker(store.as_ref(), name)?,
-                "selected": selected.as_deref() == Some(name),
-                "installed": catalog.get(name).is_some(),
-                "turns": turns.iter().filter(of).collect::<Vec<_>>(),
-            }));
+impl State {
+    fn read(setup: &Setup) -> Result<Self, Failure> {
+        let notebook = Notebook::open(setup);
+        let pending = notebook.pending()?.writes.len();
+        let selected = setup.selection(&ModelChoice::default()).memory;
+        let store = Store::open_read_only(setup.home.path())?;
+        let turns: Vec<QueuedTurn> = store.as_ref().map(Store::outbox).transpose()?.unwrap_or_default();
+        let mut documents = Vec::new();
+        for target in Target::ALL {
+            documents.push((target, notebook.notes(target)?, notebook.limit(target)));
         }
-        return printed_json(&json!({
-            "builtin": {
-                "enabled": notebook.is_on, "write_approval": notebook.asks(), "pending": pending, "documents": documents,
-            },
-            "provider": selected,
-            "providers": listed,
+        Ok(Self { notebook, pending, selected, store, turns, catalog: setup.catalog(), documents })
+    }
+
+    /// The selected provider, and those that have turns that wait although they are not used any more.
+    fn providers(&self) -> BTreeSet<&str> {
+        self.turns.iter().map(|turn| turn.provider.as_str()).chain(self.selected.as_deref()).collect()
+    }
+}
+
+pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    if json {
+        return printed_json(&as_json(&State::read(setup)?)?);
+    }
+    printed(&text(setup, console)?)
+}
+
+fn as_json(state: &State) -> Result<Value, Failure> {
+    let State { notebook, pending, selected, store, turns, catalog, documents } = state;
+    let documents: Vec<_> = documents
+        .iter()
+        .map(|(target, notes, limit)| {
+            json!({
+                "target": target.name(), "document": target.document(), "entries": notes.entries().len(),
+                "chars": notes.chars(), "limit": limit,
+            })
+        })
+        .collect();
+    let mut listed = Vec::new();
+    for name in state.providers() {
+        let of = |turn: &&QueuedTurn| turn.provider == name;
+        listed.push(json!({
+            "name": name,
+            "breaker": breaker(store.as_ref(), name)?,
+            "selected": selected.as_deref() == Some(name),
+            "installed": catalog.get(name).is_some(),
+            "turns": turns.iter().filter(of).collect::<Vec<_>>(),
         }));
     }
+    Ok(json!({
+        "builtin": {
+            "enabled": notebook.is_on, "write_approval": notebook.asks(), "pending": pending, "documents": documents,
+        },
+        "provider": selected,
+        "providers": listed,
+    }))
+}
 
+/// The table of `hermes memory status` and `/memory`.
+pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
+    let state = State::read(setup)?;
+    let State { notebook, pending, selected, store, catalog, documents, .. } = &state;
+    let pending = *pending;
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let on = |is_on: bool| if is_on { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
     table.row([(Tone::Plain, Selection::MEMORY.to_owned()), on(notebook.is_on)]);
-    for (target, notes, limit) in &documents {
+    for (target, notes, limit) in documents {
         let entries = match notes.entries().len() {
             1 => "1 entry".to_owned(),
             count => format!("{count} entries"),
@@ -87,7 +117,7 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
         table
             .row([(Tone::Plain, "provider".to_owned()), (Tone::Faint, "none (memory.provider is not set)".to_owned())]);
     }
-    for name in providers {
+    for name in state.providers() {
         let state = match (selected.as_deref() == Some(name), catalog.get(name).is_some()) {
             (true, true) => (Tone::Good, "selected".to_owned()),
             (true, false) => (Tone::Bad, "selected, but not installed".to_owned()),
@@ -118,7 +148,7 @@ pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCo
             table.row([(Tone::Plain, "  set aside".to_owned()), (Tone::Bad, text::line(&rejected.line()))]);
         }
     }
-    printed(&table.text(console))
+    Ok(table.text(console))
 }
 
 /// The provider's breaker, if it is open.

@@ -92,6 +92,14 @@ impl State {
             State::Broken => "broken",
         }
     }
+
+    fn tone(self) -> Tone {
+        match self {
+            State::Broken | State::Ungranted => Tone::Bad,
+            State::Off => Tone::Faint,
+            State::Engine | State::Memory | State::Enabled => Tone::Good,
+        }
+    }
 }
 
 /// The plugins of this home, and the selection of sessions.
@@ -122,6 +130,22 @@ impl Inventory {
             .filter(|plugin| plugin.name != Selection::MEMORY)
             .map(|plugin| (plugin.name, plugin.description))
             .collect()
+    }
+
+    /// The plugins with their states, for `/plugins`: those that are used first.
+    pub(crate) fn brief(&self, console: Console) -> String {
+        let mut listed = self.list();
+        listed.sort_by_key(|plugin| plugin.state == State::Off);
+        let mut table = Table::new(&[Align::Left; 3]);
+        for plugin in &listed {
+            let about = plugin.why.as_deref().unwrap_or(&plugin.description);
+            table.row([
+                (plugin.state.tone(), plugin.state.word().to_owned()),
+                (Tone::Plain, text::exact(&plugin.name)),
+                (Tone::Plain, text::exact(about)),
+            ]);
+        }
+        table.text(console)
     }
 
     fn list(&self) -> Vec<Listed> {
@@ -279,16 +303,11 @@ fn state(name: &str, selection: &Selection) -> State {
 fn table(plugins: &[Listed], console: Console) -> String {
     let mut table = Table::new(&[Align::Left; 6]);
     for plugin in plugins {
-        let tone = match plugin.state {
-            State::Broken | State::Ungranted => Tone::Bad,
-            State::Off => Tone::Faint,
-            State::Engine | State::Memory | State::Enabled => Tone::Good,
-        };
         let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
         let about = plugin.why.as_deref().unwrap_or(&plugin.description);
         let plain = |text: &str| (Tone::Plain, text::exact(text));
         table.row([
-            (tone, plugin.state.word().to_owned()),
+            (plugin.state.tone(), plugin.state.word().to_owned()),
             plain(&plugin.name),
             plain(&plugin.version),
             plain(&kinds),

@@ -68,9 +68,18 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
         Some(path) => to_file(&store, which, layout, path)?,
     };
-    let (sessions, messages) = (text::counted(done.sessions, "session"), text::counted(done.messages, "message"));
-    console.note(&format!("{sessions} with {messages} exported"));
+    console.note(&exported(&done));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Exports one session, with its parents and delegated tasks, to a new file.
+pub(crate) fn export_one(store: &Store, session: &SessionId, path: &Path) -> Result<String, Failure> {
+    Ok(exported(&to_file(store, Some(std::slice::from_ref(session)), Layout::Lines, path)?))
+}
+
+fn exported(done: &Exported) -> String {
+    let (sessions, messages) = (text::counted(done.sessions, "session"), text::counted(done.messages, "message"));
+    format!("{sessions} with {messages} exported")
 }
 
 /// Exports to a new file. An existing file is not overwritten, and an incomplete file is removed.

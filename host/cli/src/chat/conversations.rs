@@ -1,0 +1,190 @@
+//! The commands of a chat about conversations as a whole: title, copy, export, and another conversation.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_agent::{Begin, Command, SessionRules};
+use hermes_app::SessionChoice;
+use hermes_config::most_similar;
+use hermes_conversation::{Part, Role};
+use hermes_store::{SessionError, StoreError};
+use hermes_terminal::NotCopied;
+
+use super::Chat;
+use crate::console::Tone;
+use crate::failure::Failure;
+use crate::launch::Launcher;
+use crate::live::Live;
+use crate::sessions::{failed, transfer};
+use crate::{imported, text};
+
+impl Chat {
+    /// Removes the last turn and sends its message again. A message that was never stored is only sent again.
+    pub(super) async fn retry(&mut self) {
+        if let Some(text) = self.unsent.clone() {
+            self.screen.said(&text);
+            return self.turn(&text).await;
+        }
+        let Some(last) = self.message_of_user(1, "send again").await else { return };
+        if let Err(error) = self.front.send(Command::Rewind { to: last.id }, &mut self.screen).await {
+            return self.fail(&error.into());
+        }
+        self.screen.said(&last.told());
+        let attached = last.parts.iter().filter(|part| !matches!(part, Part::Text { .. })).cloned().collect();
+        self.turn_with(&last.content, attached).await;
+    }
+
+    /// Hands the last reply to the clipboard of the terminal.
+    pub(super) async fn copy(&mut self) {
+        if !self.at_terminal || !self.console.screen || self.console.is_dumb() {
+            self.console
+                .warning("nothing was copied: only a terminal that is not dumb has a clipboard; /export writes a file");
+            return;
+        }
+        let Some(messages) = self.messages("copy").await else { return };
+        let replies = messages.iter().filter(|message| message.role == Role::Assistant);
+        let Some(reply) = replies.rev().find(|message| !message.content.trim().is_empty()) else {
+            self.console.warning("the model has not replied yet, so there is nothing to copy");
+            return;
+        };
+        let reply = reply.content.trim();
+        let copied = match &self.live {
+            Some(live) => live.copy(reply),
+            None => hermes_terminal::copy(reply, &mut io::stdout()),
+        };
+        match copied {
+            Ok(()) => {
+                let characters = text::counted(reply.chars().count() as u64, "character");
+                let tmux = match std::env::var_os("TMUX") {
+                    Some(_) => "; tmux passes it on with `set -g set-clipboard on`",
+                    None => ", if your terminal takes it (OSC 52)",
+                };
+                self.screen.line(Tone::Faint, &format!("copied the last reply, {characters}{tmux}"));
+            }
+            Err(NotCopied::TooLong { bytes, most }) => {
+                let (bytes, most) = (text::bytes(bytes as u64), text::bytes(most as u64));
+                self.console.warning(&format!(
+                    "nothing was copied: the reply has {bytes}, and terminals take at most {most}; /export writes a file"
+                ));
+            }
+            Err(NotCopied::Unwritable(error)) => self.console.warning(&format!("nothing was copied: {error}")),
+        }
+    }
+
+    /// Shows the title, or sets another one.
+    pub(super) async fn title(&mut self, title: Option<String>) {
+        let Some(session) = self.front.session().session() else {
+            self.console.warning("the conversation is empty; it can have a title after its first message");
+            return;
+        };
+        let is_new = title.is_some();
+        let found = self.with_launcher(move |launcher| {
+            let store = launcher.store();
+            match title {
+                Some(title) => store.set_title(&session, &title).map_err(failed),
+                None => Ok(store.session(&session)?.title),
+            }
+        });
+        let Some(title) = found.await else { return };
+        let line = match (title, is_new) {
+            (Some(title), true) => format!("this conversation has the title `{}` now", text::title(&title)),
+            (Some(title), false) => format!("title: {}", text::title(&title)),
+            (None, _) => "this conversation has no title; /title TEXT gives it one".to_owned(),
+        };
+        self.screen.line(Tone::Faint, &line);
+    }
+
+    /// Writes the conversation to a new file.
+    pub(super) async fn export(&mut self, file: Option<String>) {
+        let Some(session) = self.front.session().session() else {
+            self.console.warning("the conversation is empty, so there is nothing to export");
+            return;
+        };
+        let path = match &file {
+            Some(file) => in_home(file),
+            None => PathBuf::from(format!("hermes-{session}.jsonl")),
+        };
+        let to = path.clone();
+        let exported = self.with_launcher(move |launcher| transfer::export_one(launcher.store(), &session, &to));
+        if let Some(exported) = exported.await {
+            let path = text::exact(&path.display().to_string());
+            self.screen.line(Tone::Faint, &format!("{exported} to {path}"));
+        }
+    }
+
+    /// Continues another conversation.
+    pub(super) async fn resume(&mut self, name: String) {
+        let Some(begin) = self.with_launcher(move |launcher| found(launcher, &name)).await else { return };
+        let Begin::Resume(id) = &begin else { return };
+        let before = self.front.session().session();
+        if before.as_ref() == Some(id) {
+            self.screen.line(Tone::Faint, "this is the conversation that you are in");
+            return;
+        }
+        let begun = {
+            let _paused = self.live.as_ref().map(Live::pause);
+            imported::begin(self.launcher.store(), begin, None, self.person.as_ref()).await
+        };
+        let begin = match begun {
+            Ok(begin) => begin,
+            Err(failure) => return self.fail(&failure),
+        };
+        // The present conversation goes on if the other one cannot be opened.
+        match self.launcher.begin(begin, SessionRules::SINGLE).await {
+            Ok(session) => {
+                self.follow(session).await;
+                self.unsent = None;
+                let back = before.map(|before| format!("; `/resume {before}` leads back")).unwrap_or_default();
+                self.show_session(&back).await;
+            }
+            Err(error) => self.fail(&error.into()),
+        }
+    }
+
+    pub(super) async fn choose_session(&mut self) {
+        self.console.warning("wrong arguments; usage: /resume ID or TITLE; `hermes sessions list` shows all of them");
+    }
+
+    /// Says which conversation this is, and shows its end.
+    pub(super) async fn show_session(&mut self, back: &str) {
+        let Some(session) = self.front.session().session() else { return };
+        let messages = self.front.session().status().await.map_or(0, |status| status.messages);
+        let messages = text::counted(u64::try_from(messages).unwrap_or(u64::MAX), "message");
+        let id = session.clone();
+        let about = self.with_launcher(move |launcher| Ok(launcher.store().session(&id)?)).await;
+        let title = about.as_ref().and_then(|about| about.title.as_deref());
+        let title = title.map(|title| format!(" · {}", text::title(title))).unwrap_or_default();
+        self.screen.line(Tone::Faint, &format!("session {session}{title} · {messages}{back}"));
+        if let Some(about) = about
+            && about.workspace != self.launcher.workspace()
+        {
+            let folder = text::exact(&about.workspace.display().to_string());
+            self.screen.line(Tone::Faint, &format!("it works in {folder}"));
+        }
+        self.show_recent(session).await;
+    }
+}
+
+/// The session that is meant. The failure names the title that is most similar.
+fn found(launcher: &Launcher, name: &str) -> Result<Begin, Failure> {
+    let choice = SessionChoice::Resume { id: name.to_owned(), branch: false };
+    launcher.choose(&choice).map_err(|error| {
+        let is_unknown =
+            matches!(&error, hermes_app::AppError::Store(StoreError::Session(SessionError::UnknownSession(_))));
+        let failure = Failure::from(error);
+        let titles = launcher.store().conversations(None).ok().filter(|_| is_unknown);
+        let titles = titles.into_iter().flatten().filter_map(|session| session.title);
+        match most_similar(name, titles) {
+            Some(near) => Failure { fix: format!("did you mean `{}`? {}", text::title(&near), failure.fix), ..failure },
+            None => failure,
+        }
+    })
+}
+
+/// A path that may begin with `~/`, which no shell has replaced.
+fn in_home(file: &str) -> PathBuf {
+    match (file.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => Path::new(file).to_owned(),
+    }
+}
