@@ -26,6 +26,8 @@ mod native;
 mod outbox;
 mod reload;
 #[cfg(target_os = "linux")]
+mod shell_hooks;
+#[cfg(target_os = "linux")]
 mod terminal;
 mod todo;
 mod wasi;

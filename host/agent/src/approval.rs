@@ -18,6 +18,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use code::is_known as is_interpreter;
 pub use gate::Approvals;
 pub(crate) use gate::{Gate, PluginGate, SessionRights, is_of_plan};
 pub use hermes_capabilities::files::{Listed, PatternError};

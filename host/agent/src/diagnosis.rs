@@ -17,6 +17,7 @@ hermes_diagnostic::codes! {
         EMPTY_REPLY = "session.empty-reply", Category::Model, "the model gave an empty reply";
         APPROVALS = "session.approvals", Category::General, "the stored approvals cannot be used";
         RULE = "session.rule", Category::Configuration, "an entry below `approvals` is not a rule";
+        HOOK = "session.hook", Category::Configuration, "an entry below `hooks` cannot be used";
         BUSY = "session.busy", Category::General, "a turn or a compaction is running";
         NOTHING_RUNS = "session.nothing-runs", Category::General, "no turn or compaction is running";
         NOTHING_SAID = "session.nothing-said", Category::General, "the session has no message yet";
@@ -166,6 +167,8 @@ mod tests {
                 .err()
                 .map(|error| error.diagnose()),
         );
+        let hook = crate::HookFlaw::NoCommand;
+        diagnostics.push(crate::HookError { key: "hooks.before-tool[0]".into(), flaw: hook }.diagnose());
         let question = QuestionId(1);
         let message = MessageId(1);
         let refusals = [

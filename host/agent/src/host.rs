@@ -20,6 +20,7 @@ use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 use crate::serving::ModelChain;
+use crate::shell_hooks::ShellHook;
 
 /// The settings of the agent loop.
 #[derive(Debug, Clone)]
@@ -60,6 +61,8 @@ pub struct Settings {
     pub checkpoints: CheckpointSettings,
     /// The MCP servers.
     pub mcp: Vec<ServerDefinition>,
+    /// Programs that run at moments of the agent loop, beside hook plugins and after them.
+    pub shell_hooks: Vec<ShellHook>,
 }
 
 /// The settings of the tool `session_search`.

@@ -194,6 +194,11 @@ impl Toolbox {
         &self.catalogs
     }
 
+    /// The names of all tools, also of those that are left out.
+    pub(crate) fn every_tool(&self) -> Vec<String> {
+        self.catalogs.values().flatten().cloned().chain(own_tools()).collect()
+    }
+
     /// Whether a source of tools is an MCP server.
     pub(crate) fn is_server(&self, name: &str) -> bool {
         self.servers.contains(name)
@@ -410,6 +415,11 @@ fn model_message(error: &CallError) -> String {
 fn kind_and_name(servers: &BTreeSet<String>, name: &str) -> String {
     let kind = if servers.contains(name) { "MCP server" } else { "plugin" };
     format!("{kind} `{name}`")
+}
+
+/// The names of the host's own tools.
+pub fn own_tools() -> impl Iterator<Item = String> {
+    OwnTools::NAMES.into_iter().map(str::to_owned)
 }
 
 /// Why no session can use a tool; `None` if one can.

@@ -29,6 +29,7 @@ impl Diagnose for AppError {
                 (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder by its full path"))
             }
             Self::Rule { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
+            Self::Hook { file, source } => (source.parts().0, unusable(file).into(), source.parts().2),
             Self::UnknownRule { file, source } => (codes::SETTING, unusable(file).into(), source.parts().2),
             Self::Protected { file, .. } => (
                 codes::SETTING,

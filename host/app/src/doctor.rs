@@ -1,6 +1,7 @@
 //! Checks of a home and of its plugins, with causes and remedies. A check changes nothing.
 
 mod finding;
+mod hooks;
 mod logins;
 mod plugins;
 mod sandbox;
@@ -107,6 +108,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.extend(prices(&setup));
     checks.push(sandbox::examine(&setup.sandbox()));
     checks.extend(servers::examine(&setup));
+    checks.extend(hooks::examine(&setup));
     checks.push(store(home));
     (checks, Some(setup))
 }
@@ -398,6 +400,9 @@ async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
             match case {
                 Case::UselessRule => {
                     Check { outcome: Outcome::Fail, subject: "approvals", found: format!("{what}: {why}"), fix }
+                }
+                Case::UselessMatcher => {
+                    Check { outcome: Outcome::Fail, subject: "hooks", found: format!("{what}: {why}"), fix }
                 }
                 _ => Check::warn(SUBJECT, format!("{about}{what}: {why}"), fix),
             }

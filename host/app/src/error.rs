@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use hermes_agent::AgentError;
 use hermes_agent::approval::{PatternError, RuleError, UnknownRule};
+use hermes_agent::{AgentError, HookError};
 use hermes_diagnostic::Diagnostic;
 use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError, UnknownTtl};
@@ -93,6 +93,14 @@ pub enum AppError {
         file: PathBuf,
         /// Why.
         source: RuleError,
+    },
+    /// An entry below `hooks` cannot be used.
+    #[error("{source}")]
+    Hook {
+        /// `config.yaml`.
+        file: PathBuf,
+        /// Why.
+        source: HookError,
     },
     /// `prompt_caching.cache_ttl` is not a duration that providers offer.
     #[error("`prompt_caching.cache_ttl`: {source}")]

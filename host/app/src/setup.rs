@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
-    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, PromptSettings, SearchSettings,
-    ServedModel, Settings, TaskModels,
+    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, SHELL_HOOKS,
+    SearchSettings, ServedModel, Settings, ShellHook, TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
@@ -247,6 +247,7 @@ impl Setup {
             prices: self.prices().0,
             clock: self.clock()?,
             mcp: self.mcp_servers()?,
+            shell_hooks: self.shell_hooks()?,
             tool_owners: settings.plugins.tools.clone(),
             session_search: SearchSettings {
                 enabled: settings.session_search.enabled,
@@ -265,6 +266,27 @@ impl Setup {
     /// When a section below `mcp_servers` is no server.
     pub fn mcp_servers(&self) -> Result<Vec<ServerDefinition>, AppError> {
         Ok(self.config.mcp_servers(&|name| std::env::var_os(name))?)
+    }
+
+    /// The programs that run at moments of the agent loop.
+    ///
+    /// # Errors
+    ///
+    /// When an entry below `hooks` cannot be used.
+    pub fn shell_hooks(&self) -> Result<Vec<ShellHook>, AppError> {
+        let moments = self.config.settings().hooks.iter();
+        let entries = moments.flat_map(|(moment, entries)| {
+            entries.iter().flatten().enumerate().map(|(at, entry)| HookEntry {
+                moment,
+                at,
+                matcher: entry.matcher.as_deref(),
+                command: &entry.command,
+                timeout: Duration::from_secs(entry.timeout.get().into()),
+            })
+        });
+        let environment = hermes_mcp::standard_environment(&|name| std::env::var_os(name));
+        let hooks = ShellHook::read_all(entries, &environment);
+        hooks.map_err(|source| AppError::Hook { file: self.config.file().to_owned(), source })
     }
 
     /// How programs that plugins start are confined.
@@ -336,6 +358,8 @@ impl Setup {
             let unknown = match (what, rule.command()) {
                 // A session checks the tools of servers, which only it knows.
                 (what, None) if self.is_server(plugin) && what.is_none_or(|what| !what.contains(':')) => None,
+                // Shell hooks can ask about every tool.
+                (what, None) if self.is_of_hooks(plugin) && what.is_none_or(|what| !what.contains(':')) => None,
                 _ if found.is_none() && plugin != HOST => {
                     let names = catalog.all().iter().map(|found| found.manifest.name.as_str()).chain([HOST]);
                     let entries = names.map(|name| match (what, rule.command()) {
@@ -377,6 +401,11 @@ impl Setup {
     /// Whether an MCP server has this name.
     fn is_server(&self, name: &str) -> bool {
         self.config.settings().mcp_servers.contains_key(name)
+    }
+
+    /// Whether shell hooks have this name in rules.
+    fn is_of_hooks(&self, name: &str) -> bool {
+        name == SHELL_HOOKS && self.config.settings().hooks.values().flatten().next().is_some()
     }
 
     /// The files that change only with approval.

@@ -4,6 +4,7 @@
 //! descriptions are sentences that users read.
 
 mod auxiliary;
+mod hooks;
 mod logins;
 mod providers;
 mod servers;
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSection};
+pub use hooks::HookSection;
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
 pub use servers::{McpServerSection, McpToolsSection};
@@ -50,6 +52,8 @@ pub struct Settings {
     /// Servers of the Model Context Protocol, by names of your own. See docs/mcp.md.
     #[schemars(extend("x-name" = "<server>", "properties" = {}))]
     pub mcp_servers: BTreeMap<String, Option<McpServerSection>>,
+    /// Programs of yours that run at `before-tool`, `after-tool`, `before-model` and `after-model`, each with `command`, `matcher` and `timeout`. See docs/hooks.md.
+    pub hooks: BTreeMap<String, Option<Vec<HookSection>>>,
     /// What plugins may do without asking.
     pub approvals: ApprovalsSection,
     /// How programs that plugins start are confined. See docs/sandbox.md.

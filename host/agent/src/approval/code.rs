@@ -59,7 +59,8 @@ pub(super) fn runs_its_arguments(run: &Run) -> bool {
     names.iter().any(|name| is_known(&name.to_string_lossy()))
 }
 
-pub(super) fn is_known(name: &str) -> bool {
+/// Whether a program of this name runs the code in its arguments, or in a file that they name.
+pub(crate) fn is_known(name: &str) -> bool {
     // `python3.12` and `lua5.4` are `python` and `lua`.
     let family =
         name.strip_suffix(".exe").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit() || "._-".contains(c));

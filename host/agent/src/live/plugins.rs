@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermes_diagnostic::Notice;
+use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{History, Models, SystemRandom};
 use hermes_plugin_host::{
     ContextAssist, ContextEngine, Generations, Halt, Hooks, LimitSet, MemoryEvents, MemoryExtras, MemoryProvider,
@@ -27,6 +27,7 @@ use crate::memory_extras::{Mirrors, Prefetches};
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::session_search::{Assistant, SessionSearch};
+use crate::shell_hooks::{self, SHELL_HOOKS};
 use crate::skills::SkillCatalog;
 use crate::toolbox::{OwnTools, Sources, Toolbox};
 
@@ -90,10 +91,21 @@ impl RunningPlugins {
             memory_extras: MemoryExtras { prefetch, mirror, rewind, upkeep },
             tools,
             skills,
-            hooks,
+            mut hooks,
             generations,
             halt,
         } = plugins;
+        let shell_hooks = &host.settings.shell_hooks;
+        if !shell_hooks.is_empty() && !hooks.iter().any(|hook| hook.name() == SHELL_HOOKS) {
+            gate.renew([shell_hooks::identity(shell_hooks)]);
+        }
+        hooks.extend(shell_hooks::of_session(
+            shell_hooks,
+            session.id.as_str(),
+            &session.workspace,
+            &host.home,
+            &notices,
+        ));
         let (dispatcher, failed_hooks) = HookDispatcher::subscribe(&hooks).await;
         let dispatcher = Arc::new(dispatcher);
         let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled);
@@ -136,6 +148,12 @@ impl RunningPlugins {
         let asking = hooks.iter().map(|hook| hook.name().to_owned());
         if let Some(unknown) = host.approvals.rules.unknown_tool(toolbox.catalogs(), asking) {
             return Err(unknown.into());
+        }
+        // A subagent has only some of the tools.
+        if !is_delegate {
+            let tools = toolbox.every_tool();
+            let useless = shell_hooks.iter().filter_map(|hook| hook.useless_matcher(&tools));
+            useless.for_each(|error| notices.notice(Notice::new(error.to_string(), error.parts().2)));
         }
         offers.notices.into_iter().for_each(|notice| notices.notice(notice));
         for notice in failed_hooks.into_iter().chain(left_out) {

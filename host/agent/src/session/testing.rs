@@ -505,6 +505,7 @@ impl HostSource for Process {
                 sandbox: hermes_capabilities::process::SandboxRules::default(),
                 checkpoints: CheckpointSettings::off(),
                 mcp: Vec::new(),
+                shell_hooks: Vec::new(),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

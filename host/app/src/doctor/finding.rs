@@ -110,6 +110,8 @@ pub enum Case {
     Skill,
     /// An entry below `approvals` is no rule, or one that forbids nothing. No session starts.
     UselessRule,
+    /// The matcher of a shell hook matches no tool.
+    UselessMatcher,
     /// A session leaves a tool out.
     Tool,
     /// Its manifest has an unknown field.

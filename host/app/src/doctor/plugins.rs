@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hermes_agent::approval::ApprovalRules;
-use hermes_agent::{Owners, clash, unusable};
+use hermes_agent::{Owners, clash, own_tools, unusable};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix};
 use hermes_install::State;
+use hermes_mcp::KeptListings;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, skill_warnings, try_out};
@@ -59,6 +60,9 @@ pub async fn examine_plugins(
     examination.tools(&trials, &mut blocks);
     if let Some(failure) = examination.useless_rule(&trials) {
         blocks.add(None, Finding::problem(Case::UselessRule, failure.what, failure.why, failure.fix));
+    }
+    for failure in examination.useless_matchers(&trials) {
+        blocks.add(None, Finding::problem(Case::UselessMatcher, failure.what, failure.why, failure.fix));
     }
     blocks.done()
 }
@@ -383,6 +387,24 @@ impl<'a> Examination<'a> {
         let hooks = in_use().filter(|(_, trial)| trial.exports.hooks).map(|(name, _)| (*name).to_owned());
         let source = self.rules.unknown_tool(&catalogs, hooks)?;
         Some(AppError::UnknownRule { file: self.setup.config.file().to_owned(), source }.diagnose())
+    }
+
+    /// Shell hooks that are about no tool. The tools of plugins that are off count, too. While some tools are unknown, only a name
+    /// that is similar to a known one is reported.
+    fn useless_matchers(&self, trials: &BTreeMap<&str, Trial>) -> Vec<Diagnostic> {
+        let (Ok(hooks), Ok(servers)) = (self.setup.shell_hooks(), self.setup.mcp_servers()) else { return Vec::new() };
+        let kept = KeptListings::in_home(self.setup.home.path());
+        let listings: Vec<_> = servers.iter().filter_map(|server| Some((server, kept.read(server)?))).collect();
+        // Without its permissions, a plugin may list none of its tools.
+        let lists_all = |trial: &Trial| trial.shown.as_ref().is_ok_and(|shown| shown.complaint.is_none());
+        let are_known = listings.len() == servers.len() && trials.values().all(lists_all);
+        let of_servers = listings.iter().flat_map(|(server, listing)| {
+            listing.tools.iter().map(|tool| hermes_mcp::tool_name(&server.name, &tool.name))
+        });
+        let tools = trials.values().flat_map(tools_of).map(|tool| tool.schema.name.clone());
+        let tools: Vec<String> = tools.chain(of_servers).chain(own_tools()).collect();
+        let useless = hooks.iter().filter_map(|hook| hook.useless_matcher(&tools));
+        useless.filter(|error| are_known || error.has_nearest()).map(|error| error.diagnose()).collect()
     }
 
     /// Tools that sessions leave out, or that `approvals.deny` forbids.

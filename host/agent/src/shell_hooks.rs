@@ -1,0 +1,265 @@
+//! Shell hooks: programs that `hooks` in `config.yaml` names. They get the events of hook plugins, and can stop a tool call as
+//! those can.
+//!
+//! [`ShellHook`] is a checked entry of the configuration, and [`SessionHook`] one at work in a session. A hook runs with the
+//! user's rights and without a sandbox, like the program of an MCP server, so no file of the workspace may be its program: the
+//! model could have written it.
+
+mod answer;
+mod entry;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hermes_capabilities::process::{End, OwnProgram};
+use hermes_conversation::one_line_within;
+use hermes_diagnostic::{Action, Fix, Notice};
+use hermes_plugin_host::{CallError, Event, Hooks, Identity, ToolEvent, Verdict};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::approval::is_interpreter;
+use crate::report::NoticeSender;
+
+pub use entry::{HookEntry, HookError, HookFlaw, ShellHook};
+
+use entry::HookMoment;
+
+/// The name of shell hooks in questions and rules, in place of a plugin's.
+pub const SHELL_HOOKS: &str = "hooks";
+
+/// The most bytes of a hook's output.
+const MOST_OUTPUT: usize = 1 << 20;
+/// The most bytes that are kept of a hook's standard error.
+const MOST_ERRORS: usize = 16 << 10;
+/// The most characters of a line that tells of a failure.
+const SHOWN: usize = 300;
+
+/// A hook of a session.
+pub(crate) struct SessionHook {
+    hook: ShellHook,
+    session: String,
+    workspace: PathBuf,
+    home: PathBuf,
+    notices: NoticeSender,
+}
+
+/// What a program wrote until it ended.
+struct Ended {
+    end: End,
+    output: Vec<u8>,
+    errors: String,
+}
+
+/// The hooks of a session.
+pub(crate) fn of_session(
+    hooks: &[ShellHook],
+    session: &str,
+    workspace: &Path,
+    home: &Path,
+    notices: &NoticeSender,
+) -> Vec<Arc<dyn Hooks>> {
+    let of_session = |hook: &ShellHook| {
+        Arc::new(SessionHook {
+            hook: hook.clone(),
+            session: session.to_owned(),
+            workspace: workspace.to_owned(),
+            home: home.to_owned(),
+            notices: notices.clone(),
+        }) as Arc<dyn Hooks>
+    };
+    hooks.iter().map(of_session).collect()
+}
+
+/// The hooks in approvals: an answer holds until one of them changes.
+pub(crate) fn identity(hooks: &[ShellHook]) -> Identity {
+    let mut hasher = blake3::Hasher::new();
+    for hook in hooks {
+        hasher.update(format!("{}\n", hook.described()).as_bytes());
+    }
+    Identity {
+        name: SHELL_HOOKS.to_owned(),
+        version: "config.yaml".to_owned(),
+        digest: hasher.finalize().to_hex().to_string(),
+        is_bundled: false,
+    }
+}
+
+#[async_trait]
+impl Hooks for SessionHook {
+    fn name(&self) -> &str {
+        SHELL_HOOKS
+    }
+
+    async fn interests(&self) -> Result<Vec<String>, CallError> {
+        Ok(vec![self.hook.moment.name().to_owned()])
+    }
+
+    async fn on_event(&self, event: Event) -> Result<Verdict, CallError> {
+        let tool = match &event {
+            Event::BeforeTool(event) => Some(event.name.as_str()),
+            Event::AfterTool(done) => Some(done.event.name.as_str()),
+            Event::BeforeModel(_) | Event::AfterModel(_) | Event::Other(_) => None,
+        };
+        if tool.is_some_and(|tool| !self.hook.matches(tool)) {
+            return Ok(Verdict::Proceed);
+        }
+        let Some(input) = self.input(event) else { return Ok(Verdict::Proceed) };
+        let verdict = match self.run(&input).await {
+            Ok(ended) => answer::verdict(ended.end, &ended.output, &ended.errors, self.hook.timeout),
+            Err(why) => Err(why),
+        };
+        match verdict {
+            Ok(verdict) => Ok(verdict),
+            Err(why) => Ok(self.failed(&why)),
+        }
+    }
+}
+
+impl SessionHook {
+    /// Tells the user of a failure. A hook that could have stopped a call stops it: a rule that cannot be checked must not be
+    /// skipped.
+    fn failed(&self, why: &str) -> Verdict {
+        let ShellHook { written, key, .. } = &self.hook;
+        let stops = self.hook.moment == HookMoment::BeforeTool;
+        let what = one_line_within(&format!("the hook `{written}` {why}"), SHOWN);
+        let so = if stops { "; the call was not run" } else { "" };
+        let fix = Fix::words(format!("correct `{key}` in config.yaml")).or(Action::Diagnose);
+        self.notices.notice(Notice::new(format!("{what}{so}"), fix));
+        match stops {
+            true => {
+                Verdict::Block(format!("{what}. Tell the user, and do not try to reach the same end in another way."))
+            }
+            false => Verdict::Proceed,
+        }
+    }
+
+    /// What the program reads: the fields of hook plugins, under the names that hooks of other agents have.
+    fn input(&self, event: Event) -> Option<Value> {
+        let mut input = json!({
+            "hook_event_name": self.hook.moment.name(),
+            "session_id": self.session,
+            "cwd": self.workspace.display().to_string(),
+        });
+        let more = match event {
+            Event::BeforeTool(event) => of_tool(&event),
+            Event::AfterTool(done) => {
+                let mut more = of_tool(&done.event);
+                more.insert("content".to_owned(), done.content.into());
+                more.insert("failed".to_owned(), done.failed.into());
+                more.insert("elapsed_ms".to_owned(), done.elapsed_ms.into());
+                more
+            }
+            Event::BeforeModel(model) => members(json!({ "model": model })),
+            Event::AfterModel(reply) => members(json!({
+                "model": reply.model,
+                "usage": {
+                    "input": reply.usage.input,
+                    "output": reply.usage.output,
+                    "cache_read": reply.usage.cache_read,
+                    "cache_write": reply.usage.cache_write,
+                    "reasoning": reply.usage.reasoning,
+                },
+                "elapsed_ms": reply.elapsed_ms,
+            })),
+            Event::Other(_) => return None,
+        };
+        input.as_object_mut()?.extend(more);
+        Some(input)
+    }
+
+    /// Runs the program to its end, or to its time limit. Dropping the future ends it with everything that it started.
+    async fn run(&self, input: &Value) -> Result<Ended, String> {
+        let ShellHook { arguments, environment, timeout, .. } = &self.hook;
+        let program = self.hook.find().ok_or("was not found")?;
+        if let Some(file) = self.changeable(&program) {
+            let file = file.display();
+            return Err(format!(
+                "is not started: {file} is in the workspace, where the model may change it; move it elsewhere"
+            ));
+        }
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment.clone()).await;
+        let mut running = begun.map_err(|error| format!("cannot be started: {error}"))?;
+        let (pipe, output, errors) = (running.input.take(), running.output.take(), running.errors.take());
+        let input = input.to_string();
+        let feed = async move {
+            if let Some(mut pipe) = pipe {
+                // A hook may end without reading all input, which breaks the pipe.
+                let _ = pipe.write_all(input.as_bytes()).await;
+            }
+        };
+        let done = async {
+            let (end, output, errors, ()) =
+                tokio::join!(running.ended(), read(output, MOST_OUTPUT), read(errors, MOST_ERRORS), feed);
+            (end, output, errors)
+        };
+        let done = tokio::time::timeout(*timeout, done).await;
+        running.end().await;
+        let Ok((end, (output, is_cut), (errors, _))) = done else {
+            return Ok(Ended { end: End::TimedOut, output: Vec::new(), errors: String::new() });
+        };
+        if is_cut {
+            return Err(format!("wrote more than {} KiB", MOST_OUTPUT >> 10));
+        }
+        let end = end.map_err(|error| format!("ended in a way that is unknown: {error}"))?;
+        Ok(Ended { end, output, errors: String::from_utf8_lossy(&errors).into_owned() })
+    }
+
+    /// The part of the program that the model may have written: the file itself, or the script of an interpreter.
+    fn changeable(&self, program: &Path) -> Option<PathBuf> {
+        let workspace = self.workspace.canonicalize().ok()?;
+        // Neither file tools nor confined programs write there.
+        let home = self.home.canonicalize().ok();
+        let is_changeable =
+            |file: &PathBuf| file.starts_with(&workspace) && home.as_ref().is_none_or(|home| !file.starts_with(home));
+        let real = program.canonicalize().ok()?;
+        let names = [program, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let scripts = self.hook.arguments.iter().filter(|_| names.iter().any(|name| is_interpreter(name)));
+        let scripts = scripts.filter_map(|script| self.workspace.join(script).canonicalize().ok());
+        let mut files = [real.clone()].into_iter().chain(scripts.filter(|script| script.is_file()));
+        files.find(is_changeable)
+    }
+}
+
+fn of_tool(event: &ToolEvent) -> Map<String, Value> {
+    let arguments: Value = serde_json::from_str(&event.arguments).unwrap_or_else(|_| event.arguments.clone().into());
+    members(json!({
+        "tool_name": event.name,
+        "tool_input": arguments,
+        "call_id": event.call_id,
+        "plugin": event.plugin,
+    }))
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// Reads to the end, and keeps this many bytes. Also returns whether there were more.
+async fn read(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> (Vec<u8>, bool) {
+    let (mut kept, mut is_cut) = (Vec::new(), false);
+    let Some(mut pipe) = pipe else { return (kept, is_cut) };
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        let room = most - kept.len();
+        is_cut |= count > room;
+        kept.extend_from_slice(&buffer[..count.min(room)]);
+    }
+    (kept, is_cut)
+}
+
+/// Seconds, for a message.
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
