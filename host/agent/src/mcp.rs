@@ -12,7 +12,8 @@ use futures_util::future::join_all;
 use hermes_conversation::one_line_within;
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_mcp::{
-    Cause, Found, Front, KeptListings, Listing, McpError, Request, Server, ServerDefinition, limits, tool_name,
+    Cause, Condition, Found, Front, KeptListings, Listing, McpError, Request, Server, ServerDefinition, limits,
+    tool_name,
 };
 use hermes_plugin_host::{
     CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
@@ -25,6 +26,7 @@ use crate::approval::Gate;
 use crate::event::EventKind;
 use crate::feed::Feed;
 use crate::host::Host;
+use crate::offer::OfferedServer;
 
 /// What stands for the version of a server in questions, and in the list of approvals.
 pub const SERVER_VERSION: &str = "MCP";
@@ -85,6 +87,21 @@ impl McpServers {
             servers.push(Source { definition: definition.clone(), server: None });
         }
         Self { servers, left_out, kept: KeptListings::in_home(&host.home), gate: SharedGate::default() }
+    }
+
+    /// How the servers are now.
+    pub(crate) fn conditions(&self) -> Vec<OfferedServer> {
+        let of = |source: &Source| {
+            let definition = &source.definition;
+            let condition = source.server.as_ref().map_or(Condition::Connecting, |server| server.condition());
+            let used = |listing: &Listing| listing.tools.iter().filter(|tool| definition.tools.has(&tool.name)).count();
+            let tools = match &condition {
+                Condition::Ready(listing) => Some(used(listing)),
+                _ => self.kept.read(definition).map(|listing| used(&listing)),
+            };
+            OfferedServer { name: definition.name.clone(), condition, tools }
+        };
+        self.servers.iter().map(of).collect()
     }
 
     /// Lets the servers ask the user through the gate of the session.

@@ -55,7 +55,7 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
 }
 
 /// A placeholder for a session that does not exist.
-fn unsaved(host: &Host, workspace: PathBuf) -> Session {
+pub(crate) fn unsaved(host: &Host, workspace: PathBuf) -> Session {
     Session {
         id: SessionId(String::new()),
         source: host.settings.platform.clone(),

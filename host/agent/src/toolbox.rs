@@ -21,6 +21,7 @@ use crate::delegation::{self, Delegate, Listing, ToolLimits};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::kept_results::{self, Kept};
 use crate::memory_extras::Mirrors;
+use crate::offer::OfferedTool;
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
 use crate::skills::{self, SkillCatalog};
@@ -219,6 +220,18 @@ impl Toolbox {
         let mut schemas: Vec<(String, ToolSchema)> = plugins.chain(own).collect();
         schemas.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         schemas
+    }
+
+    /// All tools with their owners, by name, and what the user is asked about them now.
+    pub(crate) fn offered(&self) -> Vec<OfferedTool> {
+        let tools = self.schemas().into_iter().map(|(owner, schema)| {
+            let offered = self.offered.get(&schema.name);
+            // The host's own tools only read.
+            let effect = offered.map_or(Effect::Reads, |offered| offered.tool.effect);
+            let consent = self.gate.consent(offered.map(|offered| offered.plugin.name()), &schema.name, effect);
+            OfferedTool { name: schema.name, owner, consent }
+        });
+        tools.collect()
     }
 
     /// The names of all tools by toolset. The host's own tools are toolsets of their own, but those for skills are one.

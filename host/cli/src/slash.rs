@@ -62,7 +62,10 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
     (
         "what the model works with",
         &[
+            ("/tools", "show the tools, and what you are asked about them"),
+            ("/skills", "show the skills"),
             ("/plugins", "show the plugins and their states"),
+            ("/mcp", "show the MCP servers, their states and how many tools they have"),
             ("/memory", "show how full the notes are, and what waits"),
         ],
     ),
@@ -146,8 +149,14 @@ pub(crate) enum Slash {
     Export(Option<String>),
     /// Continue another conversation; without a name, one that the user chooses.
     Resume(Option<String>),
+    /// Show the tools.
+    Tools,
+    /// Show the skills.
+    Skills,
     /// Show the plugins.
     Plugins,
+    /// Show the MCP servers.
+    Mcp,
     /// Show the state of the memory.
     Memory,
     Exit,
@@ -209,6 +218,9 @@ impl Slash {
             "copy" => alone(Self::Copy, "/copy"),
             "export" | "save" => Self::Export(named()),
             "resume" => Self::Resume(named()),
+            "tools" => alone(Self::Tools, "/tools"),
+            "skills" => alone(Self::Skills, "/skills"),
+            "mcp" => alone(Self::Mcp, "/mcp"),
             "plugins" => alone(Self::Plugins, "/plugins"),
             "memory" => alone(Self::Memory, "/memory"),
             "model" => Self::Model(named()),
@@ -336,6 +348,10 @@ mod tests {
             ("/export", Some(Slash::Export(None))),
             ("/export my file.jsonl", Some(Slash::Export(Some("my file.jsonl".to_owned())))),
             ("/resume The harbour", Some(Slash::Resume(Some("The harbour".to_owned())))),
+            ("/tools", Some(Slash::Tools)),
+            ("/tool", unknown("/tool", Some("/tools"))),
+            ("/skills", Some(Slash::Skills)),
+            ("/mcp list", Some(Slash::Misused { usage: "/mcp" })),
             ("/plugins", Some(Slash::Plugins)),
             ("/plugins list", Some(Slash::Misused { usage: "/plugins" })),
             ("/memory", Some(Slash::Memory)),

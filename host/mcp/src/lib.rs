@@ -32,4 +32,4 @@ pub use front::Front;
 pub use kept::KeptListings;
 pub use listing::{Change, ListedTool, Listing};
 pub use name::{is_server_name, tool_name};
-pub use server::{Found, Server, try_once};
+pub use server::{Condition, Found, Server, try_once};

@@ -68,6 +68,19 @@ pub enum Found {
     Missing(McpError),
 }
 
+/// How a server is at a moment.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// It has not answered yet.
+    Connecting,
+    /// It is connected, and has listed its tools.
+    Ready(Arc<Listing>),
+    /// It cannot be used.
+    Failed(McpError),
+    /// It was ended.
+    Closed,
+}
+
 impl Server {
     /// Starts to connect.
     pub fn start(definition: ServerDefinition, front: Arc<dyn Front>, kept: KeptListings) -> Self {
@@ -93,6 +106,16 @@ impl Server {
     /// How it was configured.
     pub fn definition(&self) -> &ServerDefinition {
         &self.0.definition
+    }
+
+    /// How it is now.
+    pub fn condition(&self) -> Condition {
+        match self.0.now() {
+            Phase::Connecting => Condition::Connecting,
+            Phase::Ready { listing, .. } => Condition::Ready(listing),
+            Phase::Failed { error, .. } => Condition::Failed(error),
+            Phase::Closed => Condition::Closed,
+        }
     }
 
     /// The tools for a session. Waits for the server until this moment. From now on the user is told when they change.

@@ -1,6 +1,7 @@
 //! Slash commands of a chat, line by line and on a terminal that is drawn.
 
 use hermes_tests::{Home, Output, Reply, Server};
+use serde_json::json;
 
 const READY: &str = "— scripted-model";
 
@@ -168,4 +169,37 @@ fn the_last_reply_is_copied_and_retried_on_a_drawn_terminal() {
     terminal.press("/exit\r");
     assert!(terminal.wait().success());
     assert_eq!(log(&home), ["user: tea", "assistant: You said tea."]);
+}
+
+#[test]
+fn tools_skills_and_servers_are_shown_before_the_first_message_and_after_it() {
+    let server = parrot();
+    let home = Home::with(&server);
+    home.write(
+        "skills/knots/SKILL.md",
+        "---\nname: knots\ndescription: Ties bowlines and hitches.\n---\n\n# Knots\n\nLoop, then pull.\n",
+    );
+    home.set("mcp_servers.gone", json!({"command": "no-such-program"}));
+    home.set("mcp_servers.resting", json!({"command": "no-such-program", "enabled": false}));
+    home.set("approvals.deny", json!(["files/write_file"]));
+    let lists = ["/tools", "/skills", "/mcp"];
+    for lines in [&lists[..], &["tea", "/tools", "/skills", "/mcp"]] {
+        let shown = chat(&home, &[], lines);
+        let row = |begin: &str| {
+            let row = shown.stdout.lines().find(|line| line.starts_with(begin));
+            row.unwrap_or_else(|| panic!("{begin}: {}", shown.stdout)).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(row("read_file "), "read_file files reads");
+        assert_eq!(row("patch "), "patch files changes");
+        assert_eq!(row("write_file "), "write_file files is refused: `approvals.deny` has `files/write_file`");
+        assert_eq!(row("skills_list "), "skills_list hermes reads");
+        assert!(row("knots ").ends_with("Ties bowlines and hitches."));
+        assert!(row("gone ").starts_with("gone - failed: ") && row("gone ").contains("no-such-program"));
+        assert_eq!(row("resting "), "resting - off");
+        assert!(shown.stdout.contains("mode ask: Hermes asks"), "{}", shown.stdout);
+    }
+    // Plan mode refuses what changes something. Nothing of this reached the model.
+    let shown = chat(&home, &["--mode", "plan"], &["/tools"]).success();
+    assert!(shown.stdout.contains("is refused: the mode is plan"), "{}", shown.stdout);
+    assert_eq!(server.turns().len(), 1);
 }

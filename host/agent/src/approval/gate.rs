@@ -23,6 +23,7 @@ use super::pattern::{self, Pattern};
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
+use crate::offer::Consent;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
 
@@ -188,6 +189,24 @@ impl Gate {
             },
         };
         self.pass(question, rights, true).await
+    }
+
+    /// What happens when the model calls a tool now, apart from what hooks object to.
+    pub(crate) fn consent(&self, plugin: Option<&str>, name: &str, effect: Effect) -> Consent {
+        let right = Right { plugin: self.identity(plugin.unwrap_or(HOST)), what: name.to_owned(), of: String::new() };
+        if let Some(entry) = self.rules.denies(&right) {
+            return Consent::Refused { why: format!("`approvals.deny` has `{entry}`") };
+        }
+        let only_reads = effect == Effect::Reads || self.rules.reads(&right);
+        if self.mode.get() == Mode::Plan && !only_reads {
+            return Consent::Refused { why: "the mode is plan".to_owned() };
+        }
+        let asks = effect == Effect::Dangerous || self.rules.asks(&right).is_some();
+        match only_reads {
+            _ if asks && !self.has(&right) => Consent::Asks,
+            true => Consent::Reads,
+            false => Consent::Changes,
+        }
     }
 
     /// Whether a call is a command of the user's list of those that change nothing. The program that it runs is checked again.

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::event::{CompressionEnd, EventKind, Status};
 use crate::front::Front;
 use crate::host_source::Choice;
+use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::session::core::Core;
 
@@ -22,6 +23,7 @@ pub(super) enum Message {
     Command(Command, Reply),
     Status(oneshot::Sender<Status>),
     Context(oneshot::Sender<Result<Option<Context>, Problem>>),
+    Offer(oneshot::Sender<Result<Offer, Problem>>),
 }
 
 /// The task of a session.
@@ -96,6 +98,11 @@ impl Actor {
             Message::Command(command, reply) => (command, reply),
             Message::Status(reply) => return drop(reply.send(self.core.status())),
             Message::Context(reply) => return drop(reply.send(self.core.context().await)),
+            Message::Offer(reply) => {
+                self.inbox.status = self.core.status();
+                let offer = self.inbox.attend(&CancellationToken::new(), "offer", self.core.offer()).await;
+                return drop(reply.send(offer));
+            }
         };
         let name = command.name();
         let (core, inbox) = (&mut self.core, &mut self.inbox);
@@ -204,6 +211,10 @@ impl Inbox {
             Message::Status(reply) => drop(reply.send(self.status.clone())),
             Message::Context(reply) => {
                 let problem = Problem { what: "the context cannot be shown".into(), ..busy("context").problem() };
+                drop(reply.send(Err(problem)));
+            }
+            Message::Offer(reply) => {
+                let problem = Problem { what: "the tools cannot be shown".into(), ..busy("offer").problem() };
                 drop(reply.send(Err(problem)));
             }
             Message::Command(Command::Stop, reply) => {

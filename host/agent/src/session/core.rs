@@ -25,6 +25,7 @@ use crate::imported::{self, AcceptedParts};
 use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::mcp::McpServers;
+use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::session::Begin;
 use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
@@ -484,6 +485,19 @@ impl Core {
             context.live = Some(Working { enabled, preparing, status, window_source: chain.window_source() });
         }
         Ok(Some(context))
+    }
+
+    /// What the model can work with.
+    pub(super) async fn offer(&mut self) -> Result<Offer, Problem> {
+        self.wake(false).await.map_err(|error| Problem::from(&error))?;
+        let servers = self.servers.as_ref();
+        match &self.state {
+            State::Awake(live) => Ok(Offer::of(&live.plugins, servers).await),
+            State::New | State::Idle(_) => {
+                let offer = Offer::of_new(&self.host, self.workspace.clone(), &self.front, servers).await;
+                offer.map_err(|error| Problem::from(&error))
+            }
+        }
     }
 
     /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.

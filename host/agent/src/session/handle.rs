@@ -17,6 +17,7 @@ use crate::front::Front;
 use crate::host::Host;
 use crate::host_source::{Choice, HostSource};
 use crate::id::Position;
+use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::questions::Attendance;
 use crate::session::Begin;
@@ -141,6 +142,14 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         let closed = || Problem { what: "the context cannot be shown".into(), ..CommandError::Closed.problem() };
         self.messages.send(Message::Context(reply)).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// What the model can work with: before the first message, what it will have. Refused during a turn.
+    pub async fn offer(&self) -> Result<Offer, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let closed = || Problem { what: "the tools cannot be shown".into(), ..CommandError::Closed.problem() };
+        self.messages.send(Message::Offer(reply)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 

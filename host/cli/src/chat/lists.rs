@@ -1,11 +1,16 @@
 //! The commands of a chat that show what there is.
 
+use std::sync::Arc;
+
+use hermes_agent::{Consent, Offer};
+use hermes_mcp::Condition;
+
 use super::Chat;
 use crate::console::Tone;
-use crate::memory;
 use crate::plugins::Inventory;
 use crate::slash::GROUPS;
 use crate::table::{Align, Table};
+use crate::{memory, text};
 
 impl Chat {
     /// Shows all commands.
@@ -22,6 +27,84 @@ impl Chat {
             self.screen.line(Tone::Plain, rows.trim_end());
         }
         self.screen.line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
+    }
+
+    /// What the model can work with. Without it, the user sees why.
+    async fn offer(&mut self) -> Option<Offer> {
+        match self.front.session().offer().await {
+            Ok(offer) => Some(offer),
+            Err(problem) => {
+                self.fail(&problem.into());
+                None
+            }
+        }
+    }
+
+    pub(super) async fn show_tools(&mut self) {
+        let Some(offer) = self.offer().await else { return };
+        let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
+        table.head(["tool", "of", "a call"]);
+        for tool in &offer.tools {
+            let (tone, consent) = match &tool.consent {
+                Consent::Reads => (Tone::Plain, "reads".to_owned()),
+                Consent::Changes => (Tone::Plain, "changes".to_owned()),
+                Consent::Asks => (Tone::Warning, "asks you".to_owned()),
+                Consent::Refused { why } => (Tone::Bad, format!("is refused: {}", text::line(why))),
+            };
+            table.row([(Tone::Plain, text::line(&tool.name)), (Tone::Faint, text::line(&tool.owner)), (tone, consent)]);
+        }
+        let shown = table.text(self.console);
+        self.screen.line(Tone::Plain, shown.trim_end());
+        let mode = self.mode_now().await;
+        self.screen.line(Tone::Faint, &format!("mode {mode}: {}", mode.meaning()));
+    }
+
+    pub(super) async fn show_skills(&mut self) {
+        let Some(offer) = self.offer().await else { return };
+        let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
+        for skill in &offer.skills {
+            table.row([
+                (Tone::Good, text::line(&skill.name)),
+                (Tone::Faint, text::line(&skill.plugin)),
+                (Tone::Plain, text::line(&skill.description)),
+            ]);
+        }
+        let shown = table.text(self.console);
+        if !offer.skills.is_empty() {
+            self.screen.line(Tone::Plain, shown.trim_end());
+        }
+        offer.failed.iter().for_each(|why| self.console.warning(why));
+        if offer.skills.is_empty() && offer.failed.is_empty() {
+            self.screen.line(Tone::Faint, "there is no skill; `hermes doctor` says if one is broken");
+        }
+    }
+
+    pub(super) async fn show_servers(&mut self) {
+        let Some(offer) = self.offer().await else { return };
+        let launcher = Arc::clone(&self.launcher);
+        let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]);
+        table.head(["server", "tools", "state"]);
+        let configured = &launcher.setup().config.settings().mcp_servers;
+        for (name, section) in configured.iter().filter_map(|(name, section)| Some((name, section.as_ref()?))) {
+            let found = offer.servers.iter().find(|server| server.name == *name);
+            let state = match found.map(|server| &server.condition) {
+                Some(Condition::Ready(_)) => (Tone::Good, "connected".to_owned()),
+                Some(Condition::Connecting) => (Tone::Warning, "connecting".to_owned()),
+                Some(Condition::Closed) => (Tone::Faint, "ended".to_owned()),
+                Some(Condition::Failed(error)) => (Tone::Bad, text::line(&format!("failed: {error}"))),
+                None if section.enabled => (Tone::Bad, "left out: a plugin has the same name".to_owned()),
+                None => (Tone::Faint, "off".to_owned()),
+            };
+            let tools = found.and_then(|server| server.tools).map_or_else(|| "-".to_owned(), |tools| tools.to_string());
+            table.row([(Tone::Plain, text::line(name)), (Tone::Plain, tools), state]);
+        }
+        if configured.is_empty() {
+            self.screen
+                .line(Tone::Faint, "there is no MCP server; `hermes mcp add NAME -- PROGRAM ARGUMENTS` adds one");
+            return;
+        }
+        let shown = table.text(self.console);
+        self.screen.line(Tone::Plain, shown.trim_end());
     }
 
     pub(super) async fn show_plugins(&mut self) {
