@@ -29,6 +29,7 @@ mod reload;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod signature;
+mod skills;
 #[cfg(target_os = "linux")]
 mod sql;
 mod terminal;

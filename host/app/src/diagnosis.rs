@@ -52,6 +52,12 @@ impl Diagnose for AppError {
                 "nothing was changed".into(),
                 Fix::words(format!("remove `{name}`, and install the plugin from the source")),
             ),
+            Self::SkillBlocked { name, folder, .. } => (
+                codes::SKILL_BLOCKED,
+                format!("the skill `{name}` was not installed").into(),
+                Fix::words("read these lines, and ask the author of the skill")
+                    .or(format!("if you trust them, copy its folder to {} by hand", folder.display())),
+            ),
             Self::NothingToAdopt { name } => (
                 codes::NOTHING_TO_ADOPT,
                 "nothing was changed".into(),
@@ -112,6 +118,7 @@ mod tests {
             AppError::NoSource { name: "mine".into(), folder: "/p".into() },
             AppError::Renamed { name: "mine".into(), now: "other".into() },
             AppError::NothingToAdopt { name: "mine".into() },
+            AppError::SkillBlocked { name: "mine".into(), folder: "/s".into(), found: vec!["SKILL.md, line 1".into()] },
             AppError::Temporary { source: std::io::Error::other("refused") },
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
             AppError::Prefill { file: file(), setting: "HERMES_PREFILL_MESSAGES_FILE", flaw: PrefillFlaw::NoReply },

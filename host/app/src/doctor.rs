@@ -6,6 +6,7 @@ mod logins;
 mod plugins;
 mod sandbox;
 mod servers;
+mod skills;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -109,6 +110,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.push(sandbox::examine(&setup.sandbox()));
     checks.extend(servers::examine(&setup));
     checks.extend(hooks::examine(&setup));
+    checks.extend(skills::examine(&setup));
     checks.push(store(home));
     (checks, Some(setup))
 }

@@ -154,6 +154,16 @@ pub enum AppError {
         /// The name in the source.
         now: String,
     },
+    /// The scan found instructions in a skill that look injected.
+    #[error("the scan for injected instructions blocks {}", found.join("; "))]
+    SkillBlocked {
+        /// The skill.
+        name: String,
+        /// The folder of the user's own skills.
+        folder: PathBuf,
+        /// The first passages: the file, the lines and the rules.
+        found: Vec<String>,
+    },
     /// No temporary folder can be created.
     #[error("no temporary folder can be created: {source}")]
     Temporary {

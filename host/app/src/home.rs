@@ -59,6 +59,16 @@ impl Home {
         self.0.join("plugins")
     }
 
+    /// The folder of the user's skills.
+    pub fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+
+    /// What sources of skills contained when they were last fetched.
+    pub fn skill_indexes(&self) -> PathBuf {
+        self.0.join("cache").join("skills")
+    }
+
     /// The folder of logs.
     pub fn logs(&self) -> PathBuf {
         self.0.join("logs")

@@ -22,6 +22,7 @@ mod probe;
 mod reporter;
 mod resting;
 mod setup;
+pub mod skills;
 mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
@@ -47,6 +48,7 @@ hermes_diagnostic::codes! {
         NO_SOURCE = "install.no-source", Category::Plugin, "the plugin was copied by hand, so no source is recorded for it";
         NOTHING_TO_ADOPT = "install.nothing-to-adopt", Category::General, "no data was set aside for the plugin";
         RENAMED = "install.renamed", Category::Plugin, "the source contains a plugin of another name";
+        SKILL_BLOCKED = "skills.blocked", Category::Plugin, "the scan for injected instructions blocks the skill";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";
         NO_SESSION_HERE = "app.no-session-here", Category::General, "no session of this folder can be continued";

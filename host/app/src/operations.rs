@@ -8,6 +8,7 @@ mod handover;
 mod installation;
 mod model;
 mod removal;
+mod skills;
 mod update;
 mod variables;
 
@@ -19,9 +20,13 @@ use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, PluginOrigin, Req
 pub use adoption::{Adoption, adopt};
 pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
 pub use handover::{ConfigLine, Handover, Leftovers};
+pub(crate) use installation::Downloads;
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
 pub use model::{ChosenModel, ModelPlace, set_model};
 pub use removal::{RemovalReport, remove};
+pub use skills::{
+    SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, update_skill,
+};
 pub use update::{installed_names, prepare_update, roll_back, update};
 pub use variables::keep_variables;
 

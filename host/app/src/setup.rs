@@ -16,6 +16,7 @@ use hermes_config::settings::{CompressionSection, DelegationSection, Hint, Memor
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
+use hermes_install::skills::SkillInstaller;
 use hermes_mcp::ServerDefinition;
 use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, RestId, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
@@ -201,6 +202,11 @@ impl Setup {
         Installer::new(self.home.path(), fixed).replacing(replaced)
     }
 
+    /// Installs skills into this home.
+    pub fn skill_installer(&self) -> SkillInstaller {
+        SkillInstaller::new(self.home.path())
+    }
+
     /// All plugins, bundled and installed. An interrupted change of an installed plugin is finished first.
     pub fn catalog(&self) -> Catalog {
         self.finish_interrupted_change();
@@ -220,6 +226,11 @@ impl Setup {
         }
         if let Err(error) = installer.claim_data() {
             tracing::warn!(%error, "the origin of a plugin's data cannot be recorded");
+        }
+        match self.skill_installer().recover(&|_| ()) {
+            Ok(None) => {}
+            Ok(Some(skill)) => tracing::warn!(skill, "an interrupted change of this skill was finished"),
+            Err(error) => tracing::warn!(%error, "an interrupted change of a skill cannot be finished"),
         }
     }
 

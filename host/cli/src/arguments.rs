@@ -22,6 +22,7 @@ use crate::sessions::listing::ListArguments;
 use crate::sessions::search::SearchArguments;
 use crate::sessions::transfer::ExportArguments;
 use crate::sessions::undo::UndoArguments;
+use crate::skills::SkillsCommand;
 use crate::spending::UsageArguments;
 
 /// Run a language-model agent whose tools, memory, skills and context engine are WebAssembly plugins.
@@ -162,6 +163,11 @@ pub(crate) enum Command {
     Plugins {
         #[command(subcommand)]
         command: Option<PluginsCommand>,
+    },
+    /// Find, install, update and remove skills
+    Skills {
+        #[command(subcommand)]
+        command: SkillsCommand,
     },
     /// Add, list, test and remove servers of the Model Context Protocol (MCP)
     Mcp {
@@ -592,6 +598,7 @@ impl Command {
             Self::Context { .. } => "context",
             Self::Plugins { .. } => "plugins",
             Self::Mcp { .. } => "mcp",
+            Self::Skills { .. } => "skills",
             Self::Memory { .. } => "memory",
             Self::Login(_) => "login",
             Self::Logout(_) => "logout",

@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod signals;
+mod skills;
 mod slash;
 mod spending;
 mod sql;
@@ -111,6 +112,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),
         Some(Command::Mcp { command }) => wait(mcp::run(&command, console)),
+        Some(Command::Skills { command }) => wait(skills::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),

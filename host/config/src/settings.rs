@@ -54,6 +54,8 @@ pub struct Settings {
     pub mcp_servers: BTreeMap<String, Option<McpServerSection>>,
     /// Programs of yours that run at `before-tool`, `after-tool`, `before-model` and `after-model`, each with `command`, `matcher` and `timeout`. See docs/hooks.md.
     pub hooks: BTreeMap<String, Option<Vec<HookSection>>>,
+    /// Skills of your own and from elsewhere. See docs/skills.md.
+    pub skills: SkillsSection,
     /// What plugins may do without asking.
     pub approvals: ApprovalsSection,
     /// How programs that plugins start are confined. See docs/sandbox.md.
@@ -306,6 +308,20 @@ pub struct PromptSection {
 impl Default for PromptSection {
     fn default() -> Self {
         Self { system_message: None, context_files: true, ephemeral_system_prompt: None, prefill_messages_file: None }
+    }
+}
+
+/// `skills`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SkillsSection {
+    /// Where `hermes skills search` looks: git repositories, archives, folders and OCI images.
+    pub sources: Vec<String>,
+}
+
+impl Default for SkillsSection {
+    fn default() -> Self {
+        Self { sources: vec!["https://github.com/anthropics/skills".to_owned()] }
     }
 }
 

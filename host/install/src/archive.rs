@@ -28,6 +28,17 @@ pub struct Caps {
     pub ratio: u64,
     /// The nesting depth of folders.
     pub depth: usize,
+    /// What happens to links.
+    pub links: Links,
+}
+
+/// What happens to the links of an archive. None is ever written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// An archive with a link is refused.
+    Refuse,
+    /// Links are left out, and their names returned: an archive can hold more than what is used of it.
+    LeaveOut,
 }
 
 impl Caps {
@@ -36,7 +47,7 @@ impl Caps {
 
     /// The standard limits. A component of an interpreted language has 35 MiB; the limits leave room for several.
     pub fn standard() -> Self {
-        Self { entries: 2_000, file: 128 << 20, total: 256 << 20, ratio: 100, depth: 16 }
+        Self { entries: 2_000, file: 128 << 20, total: 256 << 20, ratio: 100, depth: 16, links: Links::Refuse }
     }
 }
 
@@ -47,8 +58,9 @@ const MOST_EXTENSION: u64 = 64 << 10;
 /// Most bytes that are read behind the end of a tar stream. Archives end at a multiple of a block, of 10 KiB by default.
 const MOST_PADDING: u64 = 1 << 20;
 
-/// Unpacks a `.tar.gz` or `.zip` into an existing, empty folder. The first bytes decide the format.
-pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallError> {
+/// Unpacks a `.tar.gz` or `.zip` into an existing, empty folder. The first bytes decide the format. Returns the names of the
+/// links that were left out.
+pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<Vec<String>, InstallError> {
     let failed = |source| InstallError::File { path: archive.to_owned(), source };
     let mut file = fs::File::open(archive).map_err(failed)?;
     let packed = file.metadata().map_err(failed)?.len();
@@ -65,12 +77,20 @@ pub fn unpack(archive: &Path, into: &Path, caps: Caps) -> Result<(), InstallErro
 
 /// Unpacks a tar stream; `packed` is its size, compressed or not.
 ///
-/// It also reads the padding behind the archive: a program that still writes it would fail at a closed stream.
-pub(crate) fn unpack_tar(mut stream: impl Read, packed: u64, into: &Path, caps: Caps) -> Result<(), InstallError> {
-    tarball(&mut stream, Unpacker::new(into, packed, caps))?;
+/// Returns the names of the links that were left out. It also reads the padding behind the archive: a program that still writes it would fail at a closed stream.
+pub(crate) fn unpack_tar(
+    mut stream: impl Read,
+    packed: u64,
+    into: &Path,
+    caps: Caps,
+) -> Result<Vec<String>, InstallError> {
+    let links = tarball(&mut stream, Unpacker::new(into, packed, caps))?;
     io::copy(&mut stream.take(MOST_PADDING), &mut io::sink()).map_err(|error| unreadable(&error))?;
-    Ok(())
+    Ok(links)
 }
+
+/// Why an archive with a link is refused, if the header in front of the link gives it away.
+const LINK: &str = "it contains a link, and links are not allowed";
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, InstallError> {
     Err(InstallError::Archive(why.into()))
@@ -89,12 +109,14 @@ struct Unpacker<'a> {
     entries: usize,
     /// Each name, folded as on a file system that ignores case and composition, with its spelling and whether it is a folder.
     seen: HashMap<String, (String, bool)>,
+    /// The links that were left out.
+    links: Vec<String>,
 }
 
 impl<'a> Unpacker<'a> {
     fn new(into: &'a Path, packed: u64, caps: Caps) -> Self {
         let room = caps.total.min(packed.saturating_mul(caps.ratio).max(Caps::FREE));
-        Self { into, caps, room, entries: 0, seen: HashMap::new() }
+        Self { into, caps, room, entries: 0, seen: HashMap::new(), links: Vec::new() }
     }
 
     fn count(&mut self) -> Result<(), InstallError> {
@@ -139,6 +161,22 @@ impl<'a> Unpacker<'a> {
             }
             file.write_all(&buffer[..read]).map_err(failed)?;
         }
+    }
+
+    /// Refuses a link, or notes its name and leaves it out.
+    fn link(&mut self, name: &[u8]) -> Result<(), InstallError> {
+        self.count()?;
+        if self.caps.links == Links::Refuse {
+            return refuse(format!("`{}` is a link, and links are not allowed", name.escape_ascii()));
+        }
+        let name = self.admitted(name, false)?;
+        self.links.push(name);
+        Ok(())
+    }
+
+    /// The header in front of a link with a long target.
+    fn long_link(&self) -> Result<(), InstallError> {
+        if self.caps.links == Links::Refuse { refuse(LINK) } else { Ok(()) }
     }
 
     fn spend(&self, bytes: u64) -> Result<u64, InstallError> {
@@ -210,7 +248,7 @@ fn folded(name: &str) -> String {
 }
 
 /// Why a part of a path is not a valid file name on every system.
-fn unfit(part: &str) -> Option<&'static str> {
+pub(crate) fn unfit(part: &str) -> Option<&'static str> {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
     let numbered = |prefix: &str| {
@@ -235,7 +273,7 @@ fn unfit(part: &str) -> Option<&'static str> {
 }
 
 /// Reads entries without the crate's own handling of extensions, which reads a name of any length into memory.
-fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
+fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<Vec<String>, InstallError> {
     use tar::EntryType;
 
     let mut archive = tar::Archive::new(stream);
@@ -244,7 +282,7 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
         let mut entry = entry.map_err(|error| unreadable(&error))?;
         let kind = entry.header().entry_type();
         match kind {
-            EntryType::XGlobalHeader | EntryType::XHeader | EntryType::GNULongName => {
+            EntryType::XGlobalHeader | EntryType::XHeader | EntryType::GNULongName | EntryType::GNULongLink => {
                 unpacker.count()?;
                 let size = entry.header().entry_size().map_err(|error| unreadable(&error))?;
                 if size > MOST_EXTENSION {
@@ -258,7 +296,8 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
                         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
                         long_name = Some(bytes[..end].to_vec());
                     }
-                    EntryType::XHeader => long_name = pax_name(&bytes)?.or(long_name),
+                    EntryType::XHeader => long_name = pax_name(&bytes, unpacker.caps.links)?.or(long_name),
+                    EntryType::GNULongLink => unpacker.long_link()?,
                     _ => {}
                 }
             }
@@ -270,30 +309,28 @@ fn tarball(stream: impl Read, mut unpacker: Unpacker<'_>) -> Result<(), InstallE
                     false => unpacker.file(&name, &mut entry)?,
                 }
             }
-            EntryType::Symlink | EntryType::Link | EntryType::GNULongLink => {
-                return refuse(format!(
-                    "`{}` is a link, which plugins must not contain",
-                    entry.path_bytes().escape_ascii()
-                ));
+            EntryType::Symlink | EntryType::Link => {
+                let name = long_name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
+                unpacker.link(&name)?;
             }
             _ => {
                 return refuse(format!("`{}` is neither a file nor a folder", entry.path_bytes().escape_ascii()));
             }
         }
     }
-    Ok(())
+    Ok(unpacker.links)
 }
 
 /// The name that an extended header gives the next entry. A header that changes the entry's size is refused: programs
 /// would disagree about where the next entry begins.
-fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
+fn pax_name(bytes: &[u8], links: Links) -> Result<Option<Vec<u8>>, InstallError> {
     let mut name = None;
     for extension in tar::PaxExtensions::new(bytes) {
         let extension = extension.map_err(|error| unreadable(&error))?;
         match extension.key_bytes() {
             b"path" => name = Some(extension.value_bytes().to_vec()),
             b"size" => return refuse("an extended header changes the size of a file"),
-            b"linkpath" => return refuse("it contains a link, which plugins must not contain"),
+            b"linkpath" if links == Links::Refuse => return refuse(LINK),
             key if key.starts_with(b"GNU.sparse") => return refuse("it contains a sparse file"),
             _ => {}
         }
@@ -301,7 +338,7 @@ fn pax_name(bytes: &[u8]) -> Result<Option<Vec<u8>>, InstallError> {
     Ok(name)
 }
 
-fn zipped(mut file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<(), InstallError> {
+fn zipped(mut file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<Vec<String>, InstallError> {
     const KIND: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
     const FOLDER: u32 = 0o040_000;
@@ -319,8 +356,12 @@ fn zipped(mut file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<
         let mut entry = archive.by_index(index).map_err(damaged)?;
         let name = entry.name_raw().to_vec();
         let kind = entry.unix_mode().map_or(0, |mode| mode & KIND);
-        if entry.is_symlink() || !matches!(kind, 0 | REGULAR | FOLDER) {
-            return refuse(format!("`{}` is a link or a device, which plugins must not contain", name.escape_ascii()));
+        if entry.is_symlink() {
+            unpacker.link(&name)?;
+            continue;
+        }
+        if !matches!(kind, 0 | REGULAR | FOLDER) {
+            return refuse(format!("`{}` is neither a file nor a folder", name.escape_ascii()));
         }
         if entry.encrypted() {
             return refuse(format!("`{}` is encrypted", name.escape_ascii()));
@@ -330,7 +371,7 @@ fn zipped(mut file: impl Read + io::Seek, mut unpacker: Unpacker<'_>) -> Result<
             false => unpacker.file(&name, &mut entry)?,
         }
     }
-    Ok(())
+    Ok(unpacker.links)
 }
 
 #[cfg(test)]

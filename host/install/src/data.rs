@@ -267,7 +267,7 @@ impl Installer {
                 .filter(|(data, _)| data.is_dir() && !data.join(OWNER).exists())
                 // A lock from elsewhere can name a plugin that was never here.
                 .filter(|(_, pin)| {
-                    digest::of_folder(&self.places.plugins.join(&pin.folder)).is_ok_and(|found| found == pin.digest)
+                    digest::of_folder(&self.places.folder.join(&pin.folder)).is_ok_and(|found| found == pin.digest)
                 })
                 .map(|(data, pin)| (data, pin.origin()))
                 .collect()

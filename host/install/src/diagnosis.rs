@@ -28,7 +28,16 @@ hermes_diagnostic::codes! {
         NO_PREVIOUS = "install.no-previous", Category::Plugin, "no earlier version is stored";
         NOT_PINNED = "install.not-pinned", Category::Plugin, "the source differs from what `plugins.lock` pins";
         NOT_ASKED = "install.not-asked", Category::Usage, "the plugin does not request this permission";
-        RACED = "install.raced", Category::Plugin, "another command changed the plugin at the same time";
+        NO_SKILL = "skills.none", Category::Plugin, "the source contains no skill";
+        SKILL_NAMED = "skills.named", Category::Usage, "the source does not have exactly one skill of this name";
+        SKILL_BROKEN = "skills.broken", Category::Plugin, "a skill breaks a rule";
+        SKILL_OCCUPIED = "skills.occupied", Category::Plugin, "a skill of this name exists that Hermes did not install";
+        SKILL_EDITED = "skills.edited", Category::Plugin, "you changed the skill since it was installed";
+        SKILL_INSTALLED = "skills.installed", Category::Plugin, "a skill of this name is installed from another source";
+        SKILL_NAME = "skills.name", Category::Plugin, "a skill in another folder has this name";
+        UNKNOWN_SKILL = "skills.unknown", Category::General, "no installed skill has this name";
+        SKILLS_LOCK = "skills.lock", Category::General, "`skills.lock` is damaged";
+        RACED = "install.raced", Category::Plugin, "another command changed the plugin or skill at the same time";
         FILE = "install.file", Category::General, "a file or folder cannot be used";
     }
 }
@@ -104,7 +113,33 @@ impl Diagnose for InstallError {
                 (codes::NOT_PINNED, Fix::words("install the plugin from its source to accept the new content"))
             }
             Self::NotAsked { .. } => (codes::NOT_ASKED, Fix::words("leave it out to grant what the plugin requests")),
-            Self::Raced(_) => (codes::RACED, Fix::words("check the plugin's state and try again")),
+            Self::NoSkill { reason, .. } => {
+                (codes::NO_SKILL, reason.fix_or(Fix::words("check the source, or ask its author")))
+            }
+            Self::NoSuchSkill { .. } => (codes::SKILL_NAMED, Fix::words("name one of its skills")),
+            Self::SkillTwice { .. } => (codes::SKILL_NAMED, Fix::words("name the folder in place of the name")),
+            Self::SkillBroken { .. } => {
+                (codes::SKILL_BROKEN, Fix::words("correct the skill in its source, or ask its author"))
+            }
+            Self::SkillOccupied { .. } => (
+                codes::SKILL_OCCUPIED,
+                Fix::words("move or remove its folder by hand").or("to install over it, add --replace"),
+            ),
+            Self::SkillEdited { .. } => (
+                codes::SKILL_EDITED,
+                Fix::words("copy what you want to keep, and add --discard-edits (for `install`: --replace)"),
+            ),
+            Self::SkillInstalled { name, .. } => (
+                codes::SKILL_INSTALLED,
+                Fix::words("add --replace to replace it")
+                    .or(format!("`hermes skills update {name}` updates the installed one")),
+            ),
+            Self::SkillName { .. } => (codes::SKILL_NAME, Fix::words("rename or remove one of the two")),
+            Self::UnknownSkill { .. } => (codes::UNKNOWN_SKILL, Fix::words("`hermes skills list` lists all skills")),
+            Self::SkillsLock { path, .. } => {
+                (codes::SKILLS_LOCK, Fix::words(format!("move {} away, and install the skills again", path.display())))
+            }
+            Self::Raced(_) => (codes::RACED, Fix::words("check its state and try again")),
             Self::Journal { path, .. } => (codes::FILE, Fix::words(format!("remove {}", path.display()))),
             Self::Lock(error) => {
                 let (code, _, fix) = error.parts();
@@ -123,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::Reason;
+    use crate::skills::SkillFlaw;
 
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
@@ -156,6 +192,16 @@ mod tests {
             InstallError::NoPrevious(text()),
             InstallError::NotPinned { name: text(), from: text(), why: text() },
             InstallError::NotAsked { name: text(), permission: text(), asked: Vec::new() },
+            InstallError::NoSkill { from: text(), reason: reason() },
+            InstallError::NoSuchSkill { name: text(), from: text(), there: vec![text(); 20] },
+            InstallError::SkillTwice { name: text(), from: text(), paths: vec![text()] },
+            InstallError::SkillBroken { name: text(), flaw: SkillFlaw::NoDescription },
+            InstallError::SkillOccupied { name: text() },
+            InstallError::SkillEdited { name: text(), edits: Vec::new() },
+            InstallError::SkillInstalled { name: text(), source_text: text() },
+            InstallError::SkillName { name: text(), folder: "/s".into() },
+            InstallError::UnknownSkill { name: text(), there: Vec::new() },
+            InstallError::SkillsLock { path: "/l".into(), why: text() },
             InstallError::Raced(text()),
             InstallError::Journal { path: "/j".into(), why: text() },
             InstallError::Lock(LockError::Damaged { path: "/l".into(), why: text() }),

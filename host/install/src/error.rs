@@ -1,10 +1,12 @@
-//! The errors of installing a plugin.
+//! The errors of installing a plugin or a skill.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_diagnostic::{Diagnostic, Fix};
 use hermes_plugin_host::{LockError, ManifestError};
+
+use crate::skills::{FileChange, SkillFlaw};
 
 /// A cause, and the remedy for it. Without a remedy, that of the error applies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +61,7 @@ pub enum InstallError {
         reason: Reason,
     },
     /// An address without encryption.
-    #[error("the connection to {0} is not encrypted, so the plugin could be replaced on its way")]
+    #[error("the connection to {0} is not encrypted, so its content could be replaced on its way")]
     Insecure(String),
     /// The server answered an encrypted request without encryption.
     #[error("{0} cannot be fetched: the server does not speak TLS")]
@@ -213,6 +215,88 @@ pub enum InstallError {
         /// The permissions that it requests.
         asked: Vec<String>,
     },
+    /// The source contains no skill.
+    #[error("{from} contains no usable skill: {reason}")]
+    NoSkill {
+        /// Where it came from.
+        from: String,
+        /// What is missing.
+        reason: Reason,
+    },
+    /// The source does not have this skill.
+    #[error("{from} has no skill `{name}` (its skills: {})", few(there))]
+    NoSuchSkill {
+        /// The name that was given.
+        name: String,
+        /// The source.
+        from: String,
+        /// The skills that it has.
+        there: Vec<String>,
+    },
+    /// Several skills of a source have this name.
+    #[error("{from} has several skills `{name}`, in the folders {}", few(paths))]
+    SkillTwice {
+        /// The name that was given.
+        name: String,
+        /// The source.
+        from: String,
+        /// Their folders.
+        paths: Vec<String>,
+    },
+    /// The skill breaks a rule.
+    #[error("the skill `{name}` cannot be used: {flaw}")]
+    SkillBroken {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        flaw: SkillFlaw,
+    },
+    /// A skill that Hermes did not install has this name.
+    #[error("the skill `{name}` in your skills folder was not installed by Hermes")]
+    SkillOccupied {
+        /// Its name.
+        name: String,
+    },
+    /// The user edited the skill.
+    #[error("you changed the skill `{name}` since it was installed: {}", few(&edits.iter().map(|edit| edit.name.clone()).collect::<Vec<_>>()))]
+    SkillEdited {
+        /// Its name.
+        name: String,
+        /// The changed files.
+        edits: Vec<FileChange>,
+    },
+    /// A skill from another source has this name.
+    #[error("the skill `{name}` is already installed from {source_text}")]
+    SkillInstalled {
+        /// Its name.
+        name: String,
+        /// Its source.
+        source_text: String,
+    },
+    /// A skill in another folder has this name.
+    #[error("the skill in {folder} is called `{name}` too, and the model would see only one of them")]
+    SkillName {
+        /// The name.
+        name: String,
+        /// The folder of the other one.
+        folder: PathBuf,
+    },
+    /// No skill of this name is installed.
+    #[error("no skill `{name}` is installed (installed skills: {})", few(there))]
+    UnknownSkill {
+        /// The name that was given.
+        name: String,
+        /// The installed skills.
+        there: Vec<String>,
+    },
+    /// `skills.lock` cannot be used.
+    #[error("{path} is damaged: {why}")]
+    SkillsLock {
+        /// The file.
+        path: PathBuf,
+        /// The damage.
+        why: String,
+    },
     /// Another command changed the same thing at the same time.
     #[error("another command changed `{0}` in the meantime")]
     Raced(String),
@@ -235,6 +319,14 @@ pub enum InstallError {
         /// The cause.
         source: io::Error,
     },
+}
+
+/// The first names of a list.
+fn few(names: &[String]) -> String {
+    const MOST: usize = 12;
+    let more = names.len().saturating_sub(MOST);
+    let shown = listed(&names[..names.len() - more]);
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 fn listed(names: &[String]) -> String {

@@ -42,12 +42,14 @@ pub(crate) struct Fetching<'a> {
 /// A fetched source.
 #[derive(Debug)]
 pub(crate) struct Fetched {
-    /// Holds a `plugin.yaml`, a component, or a built project.
+    /// Holds a `plugin.yaml`, a component, a built project, or skills.
     pub folder: PathBuf,
     /// The commit or the digest of an image that the source resolved to.
     pub resolved: Option<String>,
     /// The archive that contained everything, if a signature is beside it.
     pub archive: Option<PathBuf>,
+    /// The links that were left out, by the paths that they would have.
+    pub links: Vec<PathBuf>,
 }
 
 /// The end of the name of a signature.
@@ -56,7 +58,9 @@ pub(crate) const SIGNATURE: &str = ".minisig";
 /// Fetches into the existing, empty folder `work`. A local folder is not copied.
 pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     match source {
-        Source::Folder(folder) => Ok(Fetched { folder: folder.clone(), resolved: None, archive: None }),
+        Source::Folder(folder) => {
+            Ok(Fetched { folder: folder.clone(), resolved: None, archive: None, links: Vec::new() })
+        }
         Source::Component(file) => {
             let folder = made(work, "plugin")?;
             let beside = file.parent().unwrap_or(Path::new("/"));
@@ -69,7 +73,7 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
                     copy(&companion, &folder.join(companion.file_name().unwrap_or_default()))?;
                 }
             }
-            Ok(Fetched { folder, resolved: None, archive: None })
+            Ok(Fetched { folder, resolved: None, archive: None, links: Vec::new() })
         }
         Source::Archive(file) => {
             let archive = work.join("archive");
@@ -90,12 +94,18 @@ pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> R
 fn unpacked(archive: PathBuf, from: &str, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     how.progress.step("unpacking");
     let folder = made(work, "unpacked")?;
-    unpack(&archive, &folder, how.caps).map_err(|error| match error {
+    let links = unpack(&archive, &folder, how.caps).map_err(|error| match error {
         InstallError::NotAnArchive { .. } => InstallError::NotAnArchive { from: from.to_owned() },
         other => other,
     })?;
     let signed = project::with_ending(&archive, SIGNATURE).is_file();
-    Ok(Fetched { folder: project::root_of(&folder)?, resolved: None, archive: signed.then_some(archive) })
+    let links = below(&folder, links);
+    Ok(Fetched { folder: project::root_of(&folder)?, resolved: None, archive: signed.then_some(archive), links })
+}
+
+/// The paths of names in a folder.
+fn below(folder: &Path, names: Vec<String>) -> Vec<PathBuf> {
+    names.into_iter().map(|name| folder.join(name)).collect()
 }
 
 fn made(work: &Path, name: &str) -> Result<PathBuf, InstallError> {
@@ -109,7 +119,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), InstallError> {
     if size > Caps::standard().total {
         let most = Caps::standard().total >> 20;
         return Err(InstallError::Archive(format!(
-            "{} is larger than {most} MiB, the most for a plugin",
+            "{} is larger than {most} MiB, the most that can be installed",
             from.display()
         )));
     }

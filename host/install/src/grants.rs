@@ -107,7 +107,7 @@ impl Installer {
         };
         let manifest = manifest_in(&folder).map_err(|error| no_plugin(&folder, &error))?;
         let code = code_in(&folder, &manifest).map_err(|error| no_plugin(&folder, &error))?;
-        let place = folder.strip_prefix(&self.places.plugins).unwrap_or(&folder);
+        let place = folder.strip_prefix(&self.places.folder).unwrap_or(&folder);
         let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
         let now = digest::of_folder(&folder).at(&folder)?;
         let unchanged = before.as_ref().filter(|entry| entry.is_ours() && entry.pin.digest == now);
@@ -138,7 +138,7 @@ impl Installer {
         let name = &granting.manifest.name;
         let turn = self.turn()?;
         let mut lock = self.lock()?;
-        let folder = self.places.plugins.join(&granting.pin.folder);
+        let folder = self.places.folder.join(&granting.pin.folder);
         let now = digest::of_folder(&folder).at(&folder)?;
         if lock.plugins.get(name) != granting.before.as_ref() || now != granting.pin.digest {
             return Err(InstallError::Raced(name.clone()));
@@ -188,7 +188,7 @@ impl Installer {
         for found in catalog.all() {
             let Some(folder) = found.folder() else { continue };
             let name = &found.manifest.name;
-            let place = |entry: &Entry| self.places.plugins.join(&entry.pin.folder);
+            let place = |entry: &Entry| self.places.folder.join(&entry.pin.folder);
             if lock.plugins.get(name).is_none_or(|entry| place(entry) != folder) {
                 findings.push(Finding {
                     name: name.clone(),
@@ -213,7 +213,7 @@ impl Installer {
     }
 
     fn held(&self, name: &str, entry: &Entry) -> Finding {
-        let folder = self.places.plugins.join(&entry.pin.folder);
+        let folder = self.places.folder.join(&entry.pin.folder);
         let (mut state, mut detail, mut fix) = disk(name, &folder, &entry.pin);
         if state == State::Ok && !entry.is_ours() {
             let why = Ungranted::Foreign(name.to_owned());
@@ -235,7 +235,7 @@ impl Installer {
 
     /// The folder of a plugin of the lock.
     pub fn folder(&self, entry: &Entry) -> PathBuf {
-        self.places.plugins.join(&entry.pin.folder)
+        self.places.folder.join(&entry.pin.folder)
     }
 }
 

@@ -160,7 +160,7 @@ impl Installer {
     }
 
     fn refuse_occupied(&self, folder: &str, name: &str) -> Result<(), InstallError> {
-        let folder = self.places.plugins.join(folder);
+        let folder = self.places.folder.join(folder);
         match folder.exists() {
             true => Err(InstallError::Occupied { folder, name: name.to_owned() }),
             false => Ok(()),
@@ -184,17 +184,17 @@ impl Installer {
         let pin = Pin { granted: Some(granted), limits, ..prepared.pin.clone() };
         let place = PathBuf::from(&pin.folder);
         let kept = PathBuf::from(".previous").join(name);
-        let is_there = self.places.plugins.join(&place).exists();
+        let is_there = self.places.folder.join(&place).exists();
         let (mut out, mut into) = (Vec::new(), vec![("plugin".to_owned(), place.clone())]);
         let mut previous = None;
         if is_there {
             let Some(before) = prepared.before.as_ref().filter(|before| self.holds(name, before)) else {
-                return Err(InstallError::Occupied { folder: self.places.plugins.join(place), name: name.clone() });
+                return Err(InstallError::Occupied { folder: self.places.folder.join(place), name: name.clone() });
             };
             out.push((place, "before".to_owned()));
             out.push((kept.clone(), "older".to_owned()));
             // An altered folder is not kept as a version to go back to.
-            let found = digest::of_folder(&self.places.plugins.join(&before.pin.folder));
+            let found = digest::of_folder(&self.places.folder.join(&before.pin.folder));
             let is_intact = found.is_ok_and(|found| found == before.pin.digest);
             // A rollback never leads to another origin.
             if is_intact && before.pin.digest != pin.digest && prepared.known().is_some() {
@@ -217,6 +217,7 @@ impl Installer {
                 true => self.data_changes_of_pinned(name, &prepared.pin.origin()),
                 false => self.data_changes(name, &lock, &prepared.pin.origin(), prepared.known().is_some()),
             },
+            skill: None,
         };
         commit(&transaction, &self.places, &turn, steps)?;
         Ok(entry)

@@ -1,4 +1,4 @@
-//! Fetches plugins, checks them, and installs them in one step.
+//! Fetches plugins and skills, checks them, and installs them in one step.
 //!
 //! Each command is prepared first: [`Installer::prepare`] puts a plugin on a stage beside the others, where it can be
 //! inspected, rehearsed and dropped. [`Installer::commit`] makes all changes in one step: it writes a journal, and after a
@@ -20,6 +20,7 @@ mod pack;
 mod project;
 mod sign;
 mod signature;
+pub mod skills;
 mod source;
 mod stage;
 mod statement;

@@ -10,6 +10,7 @@ use hermes_plugin_host::{MANIFEST, Manifest, SKILLS, skills_in};
 
 use crate::error::{At, InstallError, Reason};
 use crate::fetch::SIGNATURE;
+use crate::skills::SKILL;
 use crate::statement::{self, STATEMENT, STATEMENT_SIGNATURE};
 
 /// The file that contains the publisher's public key.
@@ -291,7 +292,7 @@ fn manifest_for_lone_component(folder: &Path, name: Option<&str>) -> Result<Stri
 
 /// Finds the folder of the plugin in an unpacked archive: the top folder, or the only folder in it.
 pub(crate) fn root_of(folder: &Path) -> Result<PathBuf, InstallError> {
-    let holds = |folder: &Path| folder.join(MANIFEST).is_file() || folder.join("Cargo.toml").is_file();
+    let holds = |folder: &Path| [MANIFEST, "Cargo.toml", SKILL].iter().any(|name| folder.join(name).is_file());
     if holds(folder) || !components(folder).is_empty() {
         return Ok(folder.to_owned());
     }

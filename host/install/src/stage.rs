@@ -16,12 +16,18 @@ const LOCK: &str = ".lock";
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) home: PathBuf,
-    pub(crate) plugins: PathBuf,
+    /// The folder of the plugins, or of the skills.
+    pub(crate) folder: PathBuf,
 }
 
 impl Places {
     pub(crate) fn of(home: &Path) -> Self {
-        Self { home: home.to_owned(), plugins: home.join("plugins") }
+        Self { home: home.to_owned(), folder: home.join("plugins") }
+    }
+
+    /// The same for skills: their folder has a stage, a journal and a lock of its own.
+    pub(crate) fn of_skills(home: &Path) -> Self {
+        Self { home: home.to_owned(), folder: home.join("skills") }
     }
 
     pub(crate) fn lock(&self) -> PathBuf {
@@ -29,11 +35,11 @@ impl Places {
     }
 
     pub(crate) fn journal(&self) -> PathBuf {
-        self.plugins.join(".journal")
+        self.folder.join(".journal")
     }
 
     pub(crate) fn previous(&self, name: &str) -> PathBuf {
-        self.plugins.join(".previous").join(name)
+        self.folder.join(".previous").join(name)
     }
 
     pub(crate) fn data(&self, name: &str) -> PathBuf {
@@ -49,8 +55,8 @@ pub(crate) struct Turn {
 impl Turn {
     /// Waits for the right.
     pub(crate) fn take(places: &Places) -> Result<Self, InstallError> {
-        private_folder(&places.plugins)?;
-        let path = places.plugins.join(LOCK);
+        private_folder(&places.folder)?;
+        let path = places.folder.join(LOCK);
         loop {
             // With both ends open, a pipe in its place does not block.
             let file = hermes_private_files::open_file(&path).at(&path)?;
@@ -68,13 +74,13 @@ impl Turn {
     /// Releases the right, and removes the folder of plugins if it is empty.
     pub(crate) fn leave(self, places: &Places) {
         // Folders that are not empty stay.
-        let _ = fs::remove_dir(places.plugins.join(".previous"));
-        let path = places.plugins.join(LOCK);
-        let others = fs::read_dir(&places.plugins)
+        let _ = fs::remove_dir(places.folder.join(".previous"));
+        let path = places.folder.join(LOCK);
+        let others = fs::read_dir(&places.folder)
             .map_or(1, |entries| entries.flatten().filter(|entry| entry.file_name() != LOCK).count());
         if others == 0 {
             let _ = fs::remove_file(&path);
-            let _ = fs::remove_dir(&places.plugins);
+            let _ = fs::remove_dir(&places.folder);
         }
     }
 }
@@ -102,9 +108,9 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(places: &Places) -> Result<Self, InstallError> {
-        private_folder(&places.plugins)?;
+        private_folder(&places.folder)?;
         loop {
-            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&places.plugins).at(&places.plugins)?;
+            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&places.folder).at(&places.folder)?;
             let path = folder.path().join(OWNER);
             let owner = File::create_new(&path).at(&path)?;
             // Another process may have swept the folder before it had an owner.
@@ -131,7 +137,7 @@ impl Stage {
 /// Removes stages whose process is gone, and unfinished journals: the caller holds the turn, so nobody writes one. A stage
 /// that a journal still needs stays.
 pub(crate) fn sweep(places: &Places, _: &Turn, needed: Option<&str>) {
-    for entry in fs::read_dir(&places.plugins).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(&places.folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with(UNFINISHED) {
             let _ = fs::remove_file(entry.path());
@@ -153,7 +159,7 @@ pub(crate) fn sweep(places: &Places, _: &Turn, needed: Option<&str>) {
 /// Whether an interrupted command left files.
 pub(crate) fn has_leftovers(places: &Places) -> bool {
     let left = |name: &str| name.starts_with(PREFIX) || name.starts_with(UNFINISHED);
-    let mut entries = fs::read_dir(&places.plugins).into_iter().flatten().flatten();
+    let mut entries = fs::read_dir(&places.folder).into_iter().flatten().flatten();
     places.journal().exists() || entries.any(|entry| left(&entry.file_name().to_string_lossy()))
 }
 

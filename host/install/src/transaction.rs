@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::DataChanges;
 use crate::error::{At, InstallError};
+use crate::skills::{SkillEntry, SkillsLock};
 use crate::stage::{Places, Turn, private_folder, sweep};
 
 /// Receives the name of each step before it is taken, so that tests can end the process there.
@@ -25,9 +26,9 @@ pub(crate) struct Transaction {
     pub(crate) name: String,
     /// Its new entry in the lock.
     pub(crate) entry: Option<Entry>,
-    /// Moves to the stage: a path below the folder of plugins, and a name in the stage.
+    /// Moves to the stage: a path below the folder of plugins or of skills, and a name in the stage.
     pub(crate) out: Vec<(PathBuf, String)>,
-    /// Moves from the stage to the folder of plugins.
+    /// Moves from the stage to that folder.
     pub(crate) into: Vec<(String, PathBuf)>,
     /// A file that is replaced as a whole.
     pub(crate) rewrite: Option<Rewrite>,
@@ -36,6 +37,16 @@ pub(crate) struct Transaction {
     /// What happens to the data of the name. A journal of an older version has none.
     #[serde(default)]
     pub(crate) data: DataChanges,
+    /// The change of `skills.lock`, if the name is that of a skill and not of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) skill: Option<SkillRecord>,
+}
+
+/// A change of `skills.lock`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SkillRecord {
+    /// The new entry of the skill.
+    pub(crate) entry: Option<SkillEntry>,
 }
 
 impl Transaction {
@@ -50,7 +61,13 @@ impl Transaction {
             rewrite: None,
             purge: Vec::new(),
             data: DataChanges::default(),
+            skill: None,
         }
+    }
+
+    /// A change of a skill.
+    pub(crate) fn of_skill(stage: String, name: &str, skill: SkillRecord) -> Self {
+        Self { skill: Some(skill), ..Self::of_lock(stage, name, None) }
     }
 }
 
@@ -112,15 +129,15 @@ pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<
 
 /// Carries out the journal. A step that is done already is skipped.
 fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<'_>) -> Result<(), InstallError> {
-    let stage = places.plugins.join(&transaction.stage);
+    let stage = places.folder.join(&transaction.stage);
     let turned = stage.join(TURNED);
     if !turned.exists() && stage.exists() {
         for (place, slot) in &transaction.out {
             steps("out");
-            let (from, to) = (places.plugins.join(place), stage.join(slot));
+            let (from, to) = (places.folder.join(place), stage.join(slot));
             if from.exists() && !to.exists() {
                 fs::rename(&from, &to).at(&from)?;
-                sync_folder(from.parent().unwrap_or(&places.plugins)).at(&from)?;
+                sync_folder(from.parent().unwrap_or(&places.folder)).at(&from)?;
             }
         }
         steps("turn");
@@ -130,22 +147,19 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
     transaction.data.carry_out(places, steps)?;
     for (slot, place) in &transaction.into {
         steps("in");
-        let (from, to) = (stage.join(slot), places.plugins.join(place));
+        let (from, to) = (stage.join(slot), places.folder.join(place));
         if from.exists() {
-            let folder = to.parent().unwrap_or(&places.plugins);
+            let folder = to.parent().unwrap_or(&places.folder);
             private_folder(folder)?;
             fs::rename(&from, &to).at(&to)?;
             sync_folder(folder).at(folder)?;
         }
     }
     steps("lock");
-    let path = places.lock();
-    let mut lock = Lock::read(&path)?;
-    match &transaction.entry {
-        Some(entry) => drop(lock.plugins.insert(transaction.name.clone(), entry.clone())),
-        None => drop(lock.plugins.remove(&transaction.name)),
+    match &transaction.skill {
+        Some(skill) => record_skill(&transaction.name, skill, places)?,
+        None => record_plugin(&transaction.name, transaction.entry.as_ref(), places)?,
     }
-    write_lock(&lock, &path)?;
     if let Some(rewrite) = &transaction.rewrite {
         steps("configuration");
         let now = hermes_private_files::read_regular(&rewrite.file, LARGEST_NOTE).unwrap_or_default();
@@ -165,7 +179,7 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
     }
     steps("sweep");
     // Rename the stage before removing it: half removed, it would look like a stage with open moves.
-    let gone = places.plugins.join(format!("{}-gone", transaction.stage));
+    let gone = places.folder.join(format!("{}-gone", transaction.stage));
     if stage.exists() {
         fs::rename(&stage, &gone).at(&stage)?;
     }
@@ -177,9 +191,29 @@ fn carry_out(transaction: &Transaction, places: &Places, _: &Turn, steps: Steps<
     }
     steps("end");
     let journal = places.journal();
-    fs::remove_file(&journal).and_then(|()| sync_folder(&places.plugins)).at(&journal)?;
+    fs::remove_file(&journal).and_then(|()| sync_folder(&places.folder)).at(&journal)?;
     steps("done");
     Ok(())
+}
+
+fn record_plugin(name: &str, entry: Option<&Entry>, places: &Places) -> Result<(), InstallError> {
+    let path = places.lock();
+    let mut lock = Lock::read(&path)?;
+    match entry {
+        Some(entry) => drop(lock.plugins.insert(name.to_owned(), entry.clone())),
+        None => drop(lock.plugins.remove(name)),
+    }
+    write_lock(&lock, &path)
+}
+
+fn record_skill(name: &str, skill: &SkillRecord, places: &Places) -> Result<(), InstallError> {
+    let path = SkillsLock::path(&places.home);
+    let mut lock = SkillsLock::read(&path)?;
+    match &skill.entry {
+        Some(entry) => drop(lock.skills.insert(name.to_owned(), entry.clone())),
+        None => drop(lock.skills.remove(name)),
+    }
+    lock.write(&path)
 }
 
 /// Writes the lock, or removes the file if the lock is empty.

@@ -266,7 +266,7 @@ pub async fn install_pinned<C: Consent>(
 }
 
 /// Forwards the progress of downloads to a reporter.
-struct Downloads<'a>(&'a dyn Reporter);
+pub(crate) struct Downloads<'a>(pub(crate) &'a dyn Reporter);
 
 impl Progress for Downloads<'_> {
     fn step(&self, what: &str) {

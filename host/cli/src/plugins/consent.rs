@@ -235,7 +235,7 @@ impl operations::Consent for Terminal {
 }
 
 /// Asks a question. Every answer but `y` or `yes` is a no. `what` and `fix` describe the failure without a terminal.
-pub(super) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
+pub(crate) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         let why = "cannot ask for consent: standard input is not a terminal";
         return Err(Failure::new(Kind::Usage, what, why, fix));
@@ -266,7 +266,7 @@ impl Console {
     }
 
     /// A sheet for standard error.
-    fn sheet(self) -> Sheet {
+    pub(crate) fn sheet(self) -> Sheet {
         /// Columns of a terminal that does not know its size.
         const USUAL: usize = 80;
         let columns = io::stderr().is_terminal().then(|| {
@@ -277,7 +277,7 @@ impl Console {
     }
 
     /// Writes a sheet to standard error.
-    fn lines(self, sheet: Sheet) {
+    pub(crate) fn lines(self, sheet: Sheet) {
         let mut text = sheet.lines().join("\n");
         text.push('\n');
         // A closed standard error cannot be reported anywhere.

@@ -8,7 +8,7 @@ use super::invariants::{self, unpacked};
 use super::*;
 
 pub(super) fn small() -> Caps {
-    Caps { entries: 20, file: 1 << 20, total: 2 << 20, ratio: 100, depth: 4 }
+    Caps { entries: 20, file: 1 << 20, total: 2 << 20, ratio: 100, depth: 4, links: Links::Refuse }
 }
 
 /// A tar entry with an unchecked name: the crate's own writer refuses bad names.

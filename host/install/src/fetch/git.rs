@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use hermes_capabilities::process::{End, OwnProgram};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::{Fetched, Fetching, made};
+use super::{Fetched, Fetching, below, made};
 use crate::archive::unpack_tar;
 use crate::error::{At, InstallError, Reason};
 use crate::source::Repository;
@@ -63,13 +63,14 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
         None => commit.clone(),
     };
     let packed = size_of(&bare);
-    git.unpack(&tree, packed, &folder, how).map_err(|error| match error {
+    let links = git.unpack(&tree, packed, &folder, how).map_err(|error| match error {
         InstallError::Fetch { reason, .. } if repository.subfolder.is_some() => {
             failed(Reason::new(reason.why, "check the folder behind `#`"))
         }
         other => other,
     })?;
-    Ok(Fetched { folder, resolved: Some(commit), archive: None })
+    let links = below(&folder, links);
+    Ok(Fetched { folder, resolved: Some(commit), archive: None, links })
 }
 
 /// Whose configuration a command uses.
@@ -192,8 +193,8 @@ impl Git<'_> {
         }
     }
 
-    /// Passes a tree as a tar stream to the rules for archives.
-    fn unpack(&self, tree: &str, packed: u64, into: &Path, how: &Fetching<'_>) -> Result<(), InstallError> {
+    /// Passes a tree as a tar stream to the rules for archives. Returns the names of the links that were left out.
+    fn unpack(&self, tree: &str, packed: u64, into: &Path, how: &Fetching<'_>) -> Result<Vec<String>, InstallError> {
         let mut command = self.command(&["archive", "--format=tar", tree], Configuration::None);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().at(self.bare)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -217,7 +218,7 @@ impl Git<'_> {
         });
         let unpacked = match stdout {
             Some(stdout) => unpack_tar(stdout, packed, into, how.caps),
-            None => Ok(()),
+            None => Ok(Vec::new()),
         };
         drop(finished);
         let status = {
@@ -229,9 +230,9 @@ impl Git<'_> {
             child.wait().at(self.bare)?
         };
         let messages = messages.join().unwrap_or_default();
-        unpacked?;
+        let links = unpacked?;
         if status.success() {
-            return Ok(());
+            return Ok(links);
         }
         Err(InstallError::Fetch { from: tree.to_owned(), reason: first_error(&messages).into() })
     }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::web::{Web, failed, save};
-use super::{Fetched, Fetching, made, unpacked};
+use super::{Fetched, Fetching, below, made, unpacked};
 use crate::error::{At, InstallError, Reason};
 use crate::source::Image;
 
@@ -91,8 +91,10 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
             false => {
                 let folder = made(work, "unpacked")?;
                 let size = fs::metadata(&archive).at(&archive)?.len();
-                crate::archive::unpack_tar(fs::File::open(&archive).at(&archive)?, size, &folder, how.caps)?;
-                Ok(Fetched { folder: crate::project::root_of(&folder)?, resolved: Some(digest), archive: None })
+                let file = fs::File::open(&archive).at(&archive)?;
+                let links = below(&folder, crate::archive::unpack_tar(file, size, &folder, how.caps)?);
+                let folder = crate::project::root_of(&folder)?;
+                Ok(Fetched { folder, resolved: Some(digest), archive: None, links })
             }
         };
     }
@@ -101,7 +103,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
     for layer in &manifest.layers {
         let Some(name) = file_name(layer) else { continue };
         room = room.checked_sub(layer.size).ok_or_else(|| {
-            wrong(format!("it is larger than {} MiB, the most for a plugin", how.caps.total >> 20).into())
+            wrong(format!("it is larger than {} MiB, the most that can be installed", how.caps.total >> 20).into())
         })?;
         let file = folder.join(&name);
         if file.exists() {
@@ -109,7 +111,7 @@ pub(super) async fn fetch(image: &Image, work: &Path, how: &Fetching<'_>) -> Res
         }
         registry.blob(layer, &file, how).await?;
     }
-    Ok(Fetched { folder, resolved: Some(digest), archive: None })
+    Ok(Fetched { folder, resolved: Some(digest), archive: None, links: Vec::new() })
 }
 
 /// The only image of an index, else the one for WebAssembly.

@@ -100,8 +100,8 @@ pub(super) async fn save(
     let too_large = || InstallError::Fetch {
         from: url.to_string(),
         reason: Reason::new(
-            format!("the file is larger than {} MiB, the most for a plugin", most >> 20),
-            "check that the address is that of a plugin",
+            format!("the file is larger than {} MiB, the most that can be installed", most >> 20),
+            "check the address",
         ),
     };
     let all = response.content_length();
@@ -168,7 +168,7 @@ pub(super) async fn fetch(url: &Url, work: &Path, how: &Fetching<'_>) -> Result<
         let file = folder.join(name);
         fs::write(&file, text).at(&file)?;
     }
-    Ok(Fetched { folder, resolved: None, archive: None })
+    Ok(Fetched { folder, resolved: None, archive: None, links: Vec::new() })
 }
 
 /// The last part of the address if it is a plain name.

@@ -1,0 +1,180 @@
+//! Installs, updates and removes skills. The scan and the user's consent come before every change.
+
+use hermes_install::skills::{FetchedSkills, FileChange, StagedSkill};
+use hermes_install::{InstallError, Source};
+
+use super::Downloads;
+use crate::skills::{Review, review};
+use crate::{AppError, Reporter, Setup};
+
+/// Asks the user about a skill. Consent covers only what was presented before the answer.
+pub trait SkillConsent {
+    /// The error of the front end.
+    type Error: From<AppError>;
+
+    /// Presents a skill, and decides whether it is installed. Fails if it cannot ask.
+    fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Self::Error>;
+}
+
+/// A skill that needs consent.
+#[derive(Debug)]
+pub struct SkillOffer<'a> {
+    /// The skill on the stage.
+    pub skill: &'a StagedSkill,
+    /// What the scan found. Nothing that blocks the skill.
+    pub review: &'a Review,
+    /// Whether an installed skill of the same source is replaced.
+    pub is_update: bool,
+    /// The files that differ from those that are there now.
+    pub changes: &'a [FileChange],
+}
+
+/// The end of an installation or an update.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkillReport {
+    /// The same files are already installed.
+    Unchanged {
+        /// The skill.
+        name: String,
+        /// Whether the user changed some of them since.
+        is_edited: bool,
+    },
+    /// The user declined.
+    Declined {
+        /// The skill.
+        name: String,
+    },
+    /// The skill is installed.
+    Installed {
+        /// The skill.
+        name: String,
+        /// Whether an earlier version was installed.
+        is_update: bool,
+    },
+}
+
+/// Most passages that an error names.
+const MOST_NAMED: usize = 5;
+
+/// Fetches a source with skills. Nothing is changed yet.
+///
+/// # Errors
+///
+/// When the source cannot be fetched, or contains no skill.
+pub async fn fetch_skills(
+    source: &Source,
+    insecure: bool,
+    setup: &Setup,
+    reporter: &dyn Reporter,
+) -> Result<FetchedSkills, AppError> {
+    let installer = setup.skill_installer();
+    installer.recover(&|_| ())?;
+    Ok(installer.fetch(source, insecure, &Downloads(reporter)).await?)
+}
+
+/// Installs a skill of a fetched source. With `replace`, also over a skill that has another source, was edited, or is the
+/// user's own.
+///
+/// # Errors
+///
+/// When the skill cannot be used, something is in its place, or the front end cannot ask.
+pub fn install_skill<C: SkillConsent>(
+    fetched: &FetchedSkills,
+    name: &str,
+    replace: bool,
+    setup: &Setup,
+    consent: &C,
+) -> Result<SkillReport, C::Error> {
+    let staged = setup.skill_installer().stage(fetched, name).map_err(AppError::from)?;
+    if staged.is_installed() {
+        return Ok(SkillReport::Unchanged { name: staged.name().to_owned(), is_edited: false });
+    }
+    if !replace {
+        staged.replaces_nothing_of_the_user().map_err(AppError::from)?;
+    }
+    settle(&staged, setup, consent)
+}
+
+/// The names of the skills that Hermes installed, or this one if it is among them.
+///
+/// # Errors
+///
+/// When the skill is not installed, or `skills.lock` cannot be read.
+pub fn installed_skills(name: Option<&str>, setup: &Setup) -> Result<Vec<String>, AppError> {
+    let installer = setup.skill_installer();
+    installer.recover(&|_| ())?;
+    match name {
+        Some(name) => {
+            installer.entry(name)?;
+            Ok(vec![name.to_owned()])
+        }
+        None => Ok(installer.lock()?.skills.into_keys().collect()),
+    }
+}
+
+/// Installs the current version of an installed skill from its source.
+///
+/// # Errors
+///
+/// When the source no longer has the skill, the user edited it, or the front end cannot ask.
+pub async fn update_skill<C: SkillConsent>(
+    name: &str,
+    (insecure, discards_edits): (bool, bool),
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<SkillReport, C::Error> {
+    let installer = setup.skill_installer();
+    let before = installer.entry(name).map_err(AppError::from)?;
+    let source = Source::parse(&before.source, setup.home.path()).map_err(AppError::from)?;
+    let fetched = fetch_skills(&source, insecure, setup, reporter).await?;
+    let staged = match fetched.get(name) {
+        Err(InstallError::SkillTwice { .. }) => installer.stage(&fetched, &before.path),
+        _ => installer.stage(&fetched, name),
+    };
+    let staged = staged.map_err(AppError::from)?;
+    if staged.name() != name {
+        let there = fetched.skills.iter().map(|skill| skill.name().to_owned()).collect();
+        let from = fetched.source.clone();
+        return Err(AppError::from(InstallError::NoSuchSkill { name: name.to_owned(), from, there }).into());
+    }
+    let is_edited = !staged.replacing.edits.is_empty();
+    if staged.replacing.is_there && staged.entry.digest == before.digest && !(is_edited && discards_edits) {
+        return Ok(SkillReport::Unchanged { name: name.to_owned(), is_edited });
+    }
+    if !discards_edits {
+        staged.replaces_nothing_of_the_user().map_err(AppError::from)?;
+    }
+    settle(&staged, setup, consent)
+}
+
+/// Scans the staged skill, asks, and commits.
+fn settle<C: SkillConsent>(staged: &StagedSkill, setup: &Setup, consent: &C) -> Result<SkillReport, C::Error> {
+    let name = staged.name().to_owned();
+    let review = review(&staged.header, &staged.files);
+    if !review.blocked.is_empty() {
+        let more = review.blocked.len().saturating_sub(MOST_NAMED);
+        let mut found: Vec<String> = review.blocked.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+        found.extend((more > 0).then(|| format!("and {more} more")));
+        return Err(AppError::SkillBlocked { name, folder: setup.home.skills(), found }.into());
+    }
+    let is_update = staged.has_same_source();
+    let changes = staged.changes();
+    if !consent.agree(&SkillOffer { skill: staged, review: &review, is_update, changes: &changes })? {
+        return Ok(SkillReport::Declined { name });
+    }
+    let moment = setup.clock()?.local().timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    setup.skill_installer().commit(staged, &moment, &|_| ()).map_err(AppError::from)?;
+    Ok(SkillReport::Installed { name, is_update })
+}
+
+/// Removes a skill that Hermes installed.
+///
+/// # Errors
+///
+/// When Hermes did not install the skill, or the user edited it and `discards_edits` is not given.
+pub fn remove_skill(name: &str, discards_edits: bool, setup: &Setup) -> Result<(), AppError> {
+    let installer = setup.skill_installer();
+    installer.recover(&|_| ())?;
+    Ok(installer.remove(name, discards_edits, &|_| ())?)
+}

@@ -1,0 +1,146 @@
+//! The consent screen of a skill: what it is, where it comes from, its files, and what the scan found.
+//!
+//! The skill chooses most of the text here, so it is shown on the sheet of plugins: cleaned, wrapped by Hermes, and never in
+//! the column of the labels. The question comes last.
+
+use hermes_app::operations::{SkillConsent, SkillOffer};
+use hermes_install::skills::{Change, FileChange, SkillFile};
+
+use super::listing::{declared, described_file, guessed};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::plugins::consent::ask;
+use crate::plugins::consent::sheet::Sheet;
+use crate::text;
+
+/// Most files, and most changes, that are listed. The number of all of them is above the list.
+const MOST_LISTED: usize = 20;
+/// Most programs, and most suspicious passages, that are listed.
+const MOST_WARNED: usize = 40;
+/// Ends of the names of programs in source form.
+const PROGRAMS: &[&str] = &[
+    "bash", "bat", "cjs", "cmd", "exe", "fish", "js", "lua", "mjs", "php", "pl", "ps1", "psm1", "py", "r", "rb",
+    "scpt", "sh", "tcl", "ts", "vbs", "wasm", "zsh",
+];
+/// Beginnings of files that a system starts: scripts, ELF, Mach-O, Windows and WebAssembly.
+const MAGIC: &[&[u8]] = &[b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ", b"\0asm"];
+
+/// Asks on the terminal, or agrees by `--yes`.
+pub(super) struct Terminal {
+    pub(super) console: Console,
+    pub(super) yes: bool,
+}
+
+/// Whether a file can be started, or run by an interpreter.
+pub(super) fn is_program(file: &SkillFile) -> bool {
+    let end = file.name.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, end)| end.to_lowercase());
+    end.is_some_and(|end| PROGRAMS.contains(&end.as_str())) || MAGIC.iter().any(|magic| file.bytes.starts_with(magic))
+}
+
+/// A changed file in words.
+pub(super) fn changed(change: &FileChange) -> String {
+    let word = match change.change {
+        Change::Added => "added",
+        Change::Changed => "changed",
+        Change::Removed => "removed",
+    };
+    format!("{word} {}", change.name)
+}
+
+/// Adds a title and rows that only describe; the last ones as a number.
+fn listed(sheet: &mut Sheet, label: &str, title: &str, rows: impl ExactSizeIterator<Item = String>) {
+    let more = rows.len().saturating_sub(MOST_LISTED);
+    sheet.row(label, title);
+    rows.take(MOST_LISTED).for_each(|row| sheet.row("-", &row));
+    if more > 0 {
+        sheet.row("-", &format!("and {more} more"));
+    }
+}
+
+/// Adds a title and numbered rows that are a warning; the last ones as a number.
+fn warned(sheet: &mut Sheet, label: &str, none: &str, title: &str, rows: &[String]) {
+    if rows.is_empty() {
+        return sheet.row(label, none);
+    }
+    sheet.numbered(label, title, &rows[..rows.len().min(MOST_WARNED)], 1);
+    if rows.len() > MOST_WARNED {
+        sheet.row("-", &format!("and {} more", rows.len() - MOST_WARNED));
+    }
+}
+
+impl SkillConsent for Terminal {
+    type Error = Failure;
+
+    fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Failure> {
+        let SkillOffer { skill, review, is_update, changes } = offer;
+        let (header, entry, before) = (&skill.header, &skill.entry, &skill.replacing);
+        let mut sheet = self.console.sheet();
+        sheet.whole("skill", &header.name);
+        // The model reads all of it in every session.
+        sheet.whole("description", &header.description);
+        sheet.row("version", &header.version);
+        sheet.row("license", &header.license);
+        sheet.row("needs", &header.compatibility);
+        sheet.whole("source", &entry.source);
+        sheet.whole("in source", &entry.path);
+        sheet.whole("revision", entry.resolved.as_deref().unwrap_or_default());
+        sheet.row("digest", &entry.digest.to_string());
+        sheet.list("programs", &header.programs);
+        sheet.list("variables", &header.variables.iter().map(declared).collect::<Vec<_>>());
+        sheet.list("settings", &header.settings.iter().map(declared).collect::<Vec<_>>());
+        sheet.list("credentials", &header.credentials);
+        if let Some(why) = &header.guessed {
+            sheet.row("front matter", &guessed(why));
+        }
+        let size: u64 = skill.files.iter().map(|file| file.bytes.len() as u64).sum();
+        let size = format!("{}, {}", text::counted(skill.files.len() as u64, "file"), text::bytes(size));
+        if before.is_there {
+            sheet.row("files", &size);
+            let differing = format!("{} differ from what is there now:", text::counted(changes.len() as u64, "file"));
+            listed(&mut sheet, "changes", &differing, changes.iter().map(changed));
+        } else {
+            listed(&mut sheet, "files", &format!("{size}:"), skill.files.iter().map(described_file));
+        }
+        let programs: Vec<String> =
+            skill.files.iter().filter(|file| is_program(file)).map(|file| file.name.clone()).collect();
+        let count = text::counted(programs.len() as u64, "program");
+        let title = format!("{count} that the skill may ask the model to start:");
+        warned(&mut sheet, "scripts", "none", &title, &programs);
+        let noted: Vec<String> = review.noted.iter().map(ToString::to_string).collect();
+        let title = format!("{}, which may be harmless:", text::counted(noted.len() as u64, "suspicious passage"));
+        warned(&mut sheet, "scan", "nothing found; that does not prove that the skill is harmless", &title, &noted);
+        self.console.lines(sheet);
+        self.warn(offer);
+        if self.yes {
+            return Ok(true);
+        }
+        let question = match (is_update, before.is_there) {
+            (true, true) => "update the skill?",
+            (_, true) => "replace the skill that is there?",
+            (_, false) => "install the skill?",
+        };
+        ask(question, "nothing was changed", "add --yes to agree to what is shown")
+    }
+}
+
+impl Terminal {
+    /// Says what would be lost.
+    fn warn(&self, offer: &SkillOffer<'_>) {
+        let before = &offer.skill.replacing;
+        match &before.entry {
+            None if before.is_there => {
+                self.console.warning("the skill of this name in your skills folder is your own, and would be deleted");
+            }
+            Some(_) if !before.edits.is_empty() => {
+                let edits: Vec<String> = before.edits.iter().map(changed).collect();
+                let edits = text::exact_within(&edits.join(", "), 1_000);
+                self.console.warning(&format!("your own changes would be lost: {edits}"));
+            }
+            Some(entry) if !offer.is_update => {
+                let source = text::exact(&entry.source);
+                self.console.warning(&format!("the installed skill of this name comes from {source}"));
+            }
+            _ => {}
+        }
+    }
+}
