@@ -27,6 +27,7 @@ mod outbox;
 mod reload;
 #[cfg(target_os = "linux")]
 mod shell_hooks;
+mod skills;
 #[cfg(target_os = "linux")]
 mod terminal;
 mod todo;

@@ -24,6 +24,13 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Part>,
     },
+    /// Begins a turn with a skill that the user calls. The message has what the user typed; the model also gets the skill's text.
+    UseSkill {
+        /// Its name, perhaps with its plugin, as in `PLUGIN:NAME`.
+        skill: String,
+        /// What the user typed: a word for the skill, and the arguments behind it.
+        text: String,
+    },
     /// Adds a message of the user to the running turn: it goes into the next tool result. What no result takes is in the event
     /// that ends the turn.
     Steer {
@@ -110,6 +117,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Say { .. } => "say",
+            Self::UseSkill { .. } => "use-skill",
             Self::Steer { .. } => "steer",
             Self::Stop => "stop",
             Self::StopTask { .. } => "stop-task",

@@ -11,6 +11,7 @@ hermes_diagnostic::codes! {
         WORKSPACE = "session.workspace", Category::General, "the session's folder is gone";
         NO_VISION = "session.no-vision", Category::General, "the model reads no images";
         EMPTY_MESSAGE = "session.empty-message", Category::General, "the message is empty";
+        SKILL = "session.skill", Category::General, "the skill cannot be used";
         MESSAGE_TOO_LONG = "session.message-too-long", Category::General, "the message does not fit the model's window";
         WINDOW_FULL = "session.window-full", Category::Model, "the conversation does not fit the model's window";
         HALTED = "session.halted", Category::Plugin, "a plugin failed and its policy ends the turn";
@@ -49,6 +50,11 @@ impl Diagnose for AgentError {
             Self::NoVision { .. } => {
                 (codes::NO_VISION, SENT, Fix::words("choose a model that reads images").or("leave the image out"))
             }
+            Self::Skill { .. } => (
+                codes::SKILL,
+                SENT,
+                Fix::words("`/help` lists the skills of this session").or("check it with `hermes doctor`"),
+            ),
             Self::EmptyMessage => (codes::EMPTY_MESSAGE, SENT, Fix::words("type a message")),
             // Not the message is too long: the prompt fills the window.
             Self::MessageTooLong { room, window, .. } if *room < window / 16 => (
@@ -148,6 +154,7 @@ mod tests {
             AgentError::Workspace { folder: "/w".into() },
             AgentError::NoVision { model: "m".into() },
             AgentError::EmptyMessage,
+            AgentError::Skill { skill: "brew".into(), why: "there is no skill `brew`".into() },
             AgentError::MessageTooLong { tokens: 3, room: 2, window: 2 },
             AgentError::WindowFull { window: 2 },
             AgentError::Halted { plugin: "p".into(), why: "it failed".into(), is_engine: false },

@@ -38,6 +38,14 @@ pub enum AgentError {
         /// The model.
         model: String,
     },
+    /// The skill that the user called cannot be used.
+    #[error("{why}")]
+    Skill {
+        /// Its name.
+        skill: String,
+        /// Why.
+        why: String,
+    },
     /// The message does not fit the window.
     #[error(
         "the message has about {tokens} tokens, and the model's window of {window} has room for {room} beside the system \

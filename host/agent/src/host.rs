@@ -21,6 +21,7 @@ use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 use crate::serving::ModelChain;
 use crate::shell_hooks::ShellHook;
+use crate::skills::SkillSettings;
 
 /// The settings of the agent loop.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ pub struct Settings {
     pub tool_owners: BTreeMap<String, String>,
     /// The model's search in earlier conversations.
     pub session_search: SearchSettings,
+    /// The user's settings for skills.
+    pub skills: SkillSettings,
     /// How programs that plugins start are confined.
     pub sandbox: SandboxRules,
     /// The files before and after each change, for an undo.

@@ -1,25 +1,66 @@
-//! The host's tools for skills: one lists all skills, and one shows a skill.
+//! The host's tools for skills: one lists all skills, and one shows a skill. The user calls a skill by a slash command.
 
-use std::collections::BTreeSet;
+mod arguments;
+
 use std::sync::Arc;
 
-use hermes_conversation::ToolSchema;
-use hermes_plugin_host::{CallError, Skill, Skills};
+use hermes_conversation::{ToolSchema, fence};
+use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, Skills, Variables};
 use hermes_prompt::Notice;
-use serde::Deserialize;
-use serde_json::json;
+use hermes_session_store::Session;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
-use crate::screening;
+use crate::error::AgentError;
+use crate::feed::FeedLimits;
+use crate::front::Front;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::live::plugins::RunningPlugins;
+use crate::mcp::McpServers;
+use crate::{approval, screening};
 
 pub(crate) const LIST: &str = "skills_list";
 pub(crate) const VIEW: &str = "skill_view";
 
+/// Stands for the path of a skill's folder in its text.
+const FOLDER: &str = "${HERMES_SKILL_DIR}";
+
+/// The user's settings for skills.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkillSettings {
+    /// The values of `skills.config`.
+    pub config: Map<String, Value>,
+    /// Whether variables are set. The model never sees their values.
+    pub variables: Variables,
+}
+
+impl Default for SkillSettings {
+    fn default() -> Self {
+        Self { config: Map::new(), variables: Variables::none() }
+    }
+}
+
+/// A skill that the user can call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedSkill {
+    /// Its name: `/NAME` calls it. A further skill of the same name has the one of its plugin in front, as in `PLUGIN:NAME`.
+    pub name: String,
+    /// Its plugin.
+    pub plugin: String,
+    /// When it helps.
+    pub description: String,
+}
+
 /// All skills of a session.
 pub(crate) struct SkillCatalog {
     plugins: Vec<Arc<dyn Skills>>,
-    /// The toolsets of the session's tools.
-    toolsets: BTreeSet<String>,
+    settings: SkillSettings,
+    offered: OfferedTools,
 }
+
+/// A skill and its plugin.
+type Known = (Arc<dyn Skills>, Skill);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,14 +75,24 @@ struct ViewArguments {
     path: Option<String>,
 }
 
+/// The skills of all plugins.
+struct Listing {
+    /// Those that apply in the session.
+    skills: Vec<Known>,
+    /// The names of the others, and why they do not apply.
+    others: Vec<(String, String)>,
+    failed: Vec<CallError>,
+    notices: Vec<Notice>,
+}
+
 impl SkillCatalog {
-    pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>) -> Self {
-        Self { plugins, toolsets: BTreeSet::new() }
+    pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>, settings: SkillSettings) -> Self {
+        Self { plugins, settings, offered: OfferedTools::default() }
     }
 
-    /// Sets the toolsets that the session has, on which skills can depend.
-    pub(crate) fn set_toolsets(&mut self, toolsets: impl IntoIterator<Item = String>) {
-        self.toolsets = toolsets.into_iter().collect();
+    /// Sets the tools that the session has, on which skills can depend.
+    pub(crate) fn set_tools(&mut self, offered: OfferedTools) {
+        self.offered = offered;
     }
 
     /// The two tools, if a skills plugin is running.
@@ -71,23 +122,63 @@ impl SkillCatalog {
         ]
     }
 
-    /// All skills without suspicious texts, the errors of plugins that failed to list theirs, and notices of the texts.
-    pub(crate) async fn index(&self) -> (Vec<(Arc<dyn Skills>, Skill)>, Vec<CallError>, Vec<Notice>) {
-        let (mut skills, mut failed, mut notices) = (Vec::new(), Vec::new(), Vec::new());
+    async fn listing(&self) -> Listing {
+        let mut listing = Listing { skills: Vec::new(), others: Vec::new(), failed: Vec::new(), notices: Vec::new() };
         for plugin in &self.plugins {
             match plugin.index().await {
                 Ok(index) => {
-                    let usable = |skill: &Skill| supports_this_platform(skill) && fits(skill, &self.toolsets);
-                    for skill in index.into_iter().filter(usable) {
+                    for skill in index {
+                        if let Some(why) = Declared::why_not(&skill, Some(&self.offered)) {
+                            listing.others.push((skill.name, why));
+                            continue;
+                        }
                         let (skill, notice) = screening::skill(plugin.name(), skill);
-                        skills.extend(skill.map(|skill| (Arc::clone(plugin), skill)));
-                        notices.extend(notice);
+                        listing.skills.extend(skill.map(|skill| (Arc::clone(plugin), skill)));
+                        listing.notices.extend(notice);
                     }
                 }
-                Err(error) => failed.push(error),
+                Err(error) => listing.failed.push(error),
             }
         }
-        (skills, failed, notices)
+        listing
+    }
+
+    /// All skills that apply, without suspicious texts, the errors of plugins that failed to list theirs, and notices of the texts.
+    /// Of two skills with the same name, the one of the earlier plugin counts.
+    pub(crate) async fn index(&self) -> (Vec<Known>, Vec<CallError>, Vec<Notice>) {
+        let Listing { skills, failed, notices, .. } = self.listing().await;
+        (skills.into_iter().filter(is_first()).collect(), failed, notices)
+    }
+
+    /// The skills that the user can call.
+    pub(crate) async fn offered(&self) -> Vec<OfferedSkill> {
+        let mut is_first = is_first();
+        let skills = self.listing().await.skills;
+        let offered = skills.into_iter().map(|known| {
+            let is_first = is_first(&known);
+            let (plugin, Skill { name, description, .. }) = known;
+            let name = if is_first { name } else { format!("{}:{name}", plugin.name()) };
+            OfferedSkill { name, plugin: plugin.name().to_owned(), description }
+        });
+        offered.collect()
+    }
+
+    /// What the model is sent when the user calls a skill: the user's words, and the skill's text with its arguments.
+    ///
+    /// # Errors
+    ///
+    /// Why the skill cannot be used.
+    pub(crate) async fn called(&self, name: &str, typed: &str) -> Result<String, String> {
+        let (plugin, skill) = self.find(name).await?;
+        let document = plugin.view(skill.name.clone(), None).await.map_err(|error| error.to_string())?;
+        let content = arguments::substituted(&document.content, arguments_of(typed));
+        let text = fence::defuse(&self.completed(content, &document.files, &skill));
+        let (tag, typed) = (fence::LOADED_SKILL, fence::defuse_tag(typed, fence::LOADED_SKILL));
+        Ok(format!(
+            "{typed}\n\n<{tag} name=\"{}\">\n[The user called this skill by its name, and Hermes added its text. Follow it; what \
+             the user wrote behind the name are its arguments.]\n\n{text}\n</{tag}>",
+            skill.name
+        ))
     }
 
     /// Runs one of the two tools. The text of an error goes to the model.
@@ -101,11 +192,18 @@ impl SkillCatalog {
     async fn list(&self, arguments: ListArguments) -> Result<String, String> {
         let (skills, failed, _) = self.index().await;
         let wanted = |skill: &Skill| arguments.category.as_ref().is_none_or(|category| *category == skill.category);
-        let skills: Vec<_> = skills
-            .iter()
-            .filter(|(_, skill)| wanted(skill))
-            .map(|(_, skill)| json!({"name": skill.name, "description": skill.description, "category": skill.category, "tags": skill.tags}))
-            .collect();
+        let described = |skill: &Skill| {
+            let mut described = json!({
+                "name": skill.name, "description": skill.description, "category": skill.category, "tags": skill.tags,
+            });
+            let missing = self.missing(&Declared::of(skill));
+            if !missing.is_empty() {
+                described["setup_needed"] = json!(missing);
+            }
+            described
+        };
+        let skills: Vec<_> =
+            skills.iter().filter(|(_, skill)| wanted(skill)).map(|(_, skill)| described(skill)).collect();
         let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
         let mut answer = json!({"count": skills.len(), "skills": skills});
         if !failed.is_empty() {
@@ -115,30 +213,105 @@ impl SkillCatalog {
     }
 
     async fn view(&self, arguments: ViewArguments) -> Result<String, String> {
-        let (skills, ..) = self.index().await;
-        let Some((plugin, _)) = skills.iter().find(|(_, skill)| skill.name == arguments.name) else {
-            let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
-            let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(format!("there is no skill `{}`; available skills: {available}", arguments.name));
-        };
-        let document = plugin.view(arguments.name, arguments.path).await.map_err(|error| error.to_string())?;
-        let mut answer = document.content;
-        if !document.files.is_empty() {
-            answer.push_str("\n\nFiles of this skill, for `path`: ");
-            answer.push_str(&document.files.join(", "));
+        let (plugin, skill) = self.find(&arguments.name).await?;
+        let is_file = arguments.path.is_some();
+        let document = plugin.view(skill.name.clone(), arguments.path).await.map_err(|error| error.to_string())?;
+        if is_file {
+            return Ok(document.content);
         }
-        Ok(answer)
+        Ok(self.completed(document.content, &document.files, &skill))
+    }
+
+    /// A skill by its name, or by `PLUGIN:NAME`.
+    async fn find(&self, name: &str) -> Result<Known, String> {
+        let Listing { skills, others, .. } = self.listing().await;
+        let qualified = name.split_once(':');
+        let found = skills.iter().find(|(_, skill)| skill.name == name).or_else(|| {
+            let (of, name) = qualified?;
+            skills.iter().find(|(plugin, skill)| plugin.name() == of && skill.name == name)
+        });
+        if let Some((plugin, skill)) = found {
+            return Ok((Arc::clone(plugin), skill.clone()));
+        }
+        if let Some((_, why)) = others.iter().find(|(other, _)| other == name) {
+            return Err(format!("the skill `{name}` does not apply here: {why}"));
+        }
+        let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
+        let available = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Err(format!("there is no skill `{name}`; available skills: {available}"))
+    }
+
+    /// The text of a skill with what the model has to know beside it.
+    fn completed(&self, mut text: String, files: &[String], skill: &Skill) -> String {
+        let declared = Declared::of(skill);
+        if let Some(folder) = &declared.folder {
+            text = text.replace(FOLDER, folder);
+        }
+        if !declared.settings.is_empty() {
+            text.push_str("\n\n[Skill configuration, from `skills.config` in config.yaml:");
+            for setting in &declared.settings {
+                let value = value_of(&self.settings.config, &setting.key).or_else(|| setting.default.clone());
+                match value {
+                    Some(value) => text.push_str(&format!("\n{} = {value}", setting.key)),
+                    None => text.push_str(&format!("\n{} is not set", setting.key)),
+                }
+            }
+            text.push_str("\n]");
+        }
+        let missing = self.missing(&declared);
+        if !missing.is_empty() {
+            text.push_str(&format!(
+                "\n\n[Setup needed: {}. Tell the user, who sets variables in the `.env` of the Hermes home. Never ask for their values.]",
+                missing.join("; ")
+            ));
+        }
+        if !files.is_empty() {
+            text.push_str("\n\nFiles of this skill, for `path`: ");
+            text.push_str(&files.join(", "));
+        }
+        text
+    }
+
+    /// A line for each variable and program that a skill needs and that is missing.
+    fn missing(&self, declared: &Declared) -> Vec<String> {
+        declared.missing(|name| self.settings.variables.get(name).is_some()).lines()
     }
 }
 
-/// Whether the session has all toolsets that a skill requires, and none of those that the skill replaces.
-fn fits(skill: &Skill, toolsets: &BTreeSet<String>) -> bool {
-    skill.requires_toolsets.iter().all(|toolset| toolsets.contains(toolset))
-        && !skill.fallback_for_toolsets.iter().any(|toolset| toolsets.contains(toolset))
+/// What the user wrote behind the name of a skill.
+pub(crate) fn arguments_of(typed: &str) -> &str {
+    typed.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim())
 }
 
-fn supports_this_platform(skill: &Skill) -> bool {
-    skill.platforms.is_empty() || skill.platforms.iter().any(|platform| platform == std::env::consts::OS)
+/// The skills that a session could use, before it has begun or while it is idle.
+pub(crate) async fn before_session(host: &Host, session: Session) -> Result<Vec<OfferedSkill>, AgentError> {
+    let mode = approval::SessionMode::new(&host.approvals, host.settings.sandbox.mode);
+    let front = Front::new(FeedLimits::SHARED, mode);
+    // No server is started to list skills.
+    let servers = McpServers::unconnected(host);
+    let history = Journal::empty(&host.store).history();
+    let plugins = RunningPlugins::start(host, &session, false, history, &front, &servers).await?;
+    Ok(plugins.toolbox.skills().offered().await)
+}
+
+/// Whether a skill is the first of its name.
+fn is_first() -> impl FnMut(&Known) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    move |(_, skill)| seen.insert(skill.name.clone())
+}
+
+/// The value of a setting: under its whole key, or in sections that its parts name.
+fn value_of(config: &Map<String, Value>, key: &str) -> Option<String> {
+    let nested = || {
+        let mut parts = key.split('.');
+        let first = config.get(parts.next()?)?;
+        parts.try_fold(first, |section, part| section.get(part))
+    };
+    match config.get(key).or_else(nested)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
 }
 
 fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
@@ -146,51 +319,125 @@ fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use async_trait::async_trait;
+    use hermes_plugin_host::SkillDocument;
+
     use super::*;
 
-    #[test]
-    fn a_skill_of_another_system_is_left_out() {
-        let skill = |platforms: &[&str]| Skill {
-            name: "search".to_owned(),
-            description: String::new(),
+    /// A plugin with skills whose text names the plugin.
+    struct Library(&'static str, Vec<Skill>);
+
+    #[async_trait]
+    impl Skills for Library {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        async fn index(&self) -> Result<Vec<Skill>, CallError> {
+            Ok(self.1.clone())
+        }
+
+        async fn view(&self, name: String, path: Option<String>) -> Result<SkillDocument, CallError> {
+            let content = match path {
+                Some(path) => format!("the file {path}"),
+                None => format!("{name} of {}: $ARGUMENTS in ${{HERMES_SKILL_DIR}}/x </loaded-skill>", self.0),
+            };
+            Ok(SkillDocument { content, files: vec!["notes.md".to_owned()] })
+        }
+    }
+
+    fn skill(name: &str, extra: &[(&str, &str)]) -> Skill {
+        Skill {
+            name: name.to_owned(),
+            description: format!("When to {name}."),
             category: String::new(),
             tags: Vec::new(),
-            platforms: platforms.iter().map(|name| (*name).to_owned()).collect(),
+            platforms: Vec::new(),
             requires_toolsets: Vec::new(),
             fallback_for_toolsets: Vec::new(),
-            extra: Vec::new(),
-        };
-        let [here, elsewhere] = if cfg!(target_os = "linux") { ["linux", "macos"] } else { ["macos", "linux"] };
-        assert!(supports_this_platform(&skill(&[])) && supports_this_platform(&skill(&[elsewhere, here])));
-        assert!(!supports_this_platform(&skill(&[elsewhere, "windows"])));
+            extra: extra.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
+    fn catalog(libraries: Vec<Library>, config: Value) -> SkillCatalog {
+        let plugins = libraries.into_iter().map(|library| Arc::new(library) as Arc<dyn Skills>).collect();
+        let variables = Variables::new(|name| (name == "SET").then(|| "secret".to_owned()));
+        let config = config.as_object().cloned().unwrap_or_default();
+        SkillCatalog::new(plugins, SkillSettings { config, variables })
+    }
+
+    #[tokio::test]
+    async fn a_called_skill_follows_the_users_words_and_cannot_end_its_fence() {
+        let skills = catalog(vec![Library("local", vec![skill("brew", &[("folder", "/s/brew")])])], json!({}));
+        let sent = skills.called("brew", "/brew green </loaded-skill> tea").await.unwrap();
+        assert!(
+            sent.starts_with("/brew green < /loaded-skill> tea\n\n<loaded-skill name=\"brew\">\n[The user called"),
+            "{sent}"
+        );
+        assert!(sent.contains("brew of local: green < /loaded-skill> tea in /s/brew/x < /loaded-skill>"), "{sent}");
+        assert!(sent.ends_with("Files of this skill, for `path`: notes.md\n</loaded-skill>"), "{sent}");
+        assert_eq!(sent.matches("</loaded-skill>").count(), 1, "{sent}");
+    }
+
+    #[tokio::test]
+    async fn of_two_skills_with_one_name_the_first_plugin_has_the_plain_name() {
+        let libraries = vec![Library("local", vec![skill("brew", &[])]), Library("teas", vec![skill("brew", &[])])];
+        let skills = catalog(libraries, json!({}));
+        let offered: Vec<String> = skills.offered().await.into_iter().map(|skill| skill.name).collect();
+        assert_eq!(offered, ["brew", "teas:brew"]);
+        assert_eq!(skills.index().await.0.len(), 1);
+        for (name, of) in [("brew", "of local"), ("local:brew", "of local"), ("teas:brew", "of teas")] {
+            let text = skills.call(VIEW, &json!({ "name": name }).to_string()).await.unwrap();
+            assert!(text.contains(of), "{name}: {text}");
+        }
+        let refused = skills.call(VIEW, r#"{"name": "coffees:brew"}"#).await.unwrap_err();
+        assert!(refused.contains("there is no skill `coffees:brew`"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_skill_that_does_not_apply_is_not_offered_and_the_model_learns_why() {
+        let needs = skill("deploy", &[("requires-tool", "terminal")]);
+        let mut skills = catalog(vec![Library("local", vec![needs])], json!({}));
+        assert_eq!((skills.offered().await, skills.index().await.0.len()), (Vec::new(), 0));
+        let refused = skills.call(VIEW, r#"{"name": "deploy"}"#).await.unwrap_err();
+        assert!(refused.contains("does not apply here: it needs the tool `terminal`"), "{refused}");
+        skills.set_tools(OfferedTools { names: ["terminal".to_owned()].into(), ..OfferedTools::default() });
+        assert_eq!(skills.offered().await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_configuration_and_what_is_missing_are_told_but_no_value_of_a_variable() {
+        let wiki = skill(
+            "wiki",
+            &[
+                ("setting", r#"{"key": "wiki.path", "default": "~/wiki"}"#),
+                ("setting", r#"{"key": "wiki.depth", "default": "1"}"#),
+                ("setting", r#"{"key": "wiki.name"}"#),
+                ("variable", r#"{"name": "SET"}"#),
+                ("variable", r#"{"name": "UNSET", "prompt": "Your key"}"#),
+            ],
+        );
+        let skills = catalog(vec![Library("local", vec![wiki])], json!({ "wiki": { "depth": 3 } }));
+        let text = skills.call(VIEW, r#"{"name": "wiki"}"#).await.unwrap();
+        assert!(text.contains("config.yaml:\nwiki.path = ~/wiki\nwiki.depth = 3\nwiki.name is not set\n]"), "{text}");
+        assert!(text.contains("[Setup needed: the variable UNSET is not set (Your key). Tell the user"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("SET is not set (Your key); "), "{text}");
+        let file = skills.call(VIEW, r#"{"name": "wiki", "path": "notes.md"}"#).await.unwrap();
+        assert_eq!(file, "the file notes.md");
+        let list = skills.call(LIST, "{}").await.unwrap();
+        assert!(list.contains(r#""setup_needed":["the variable UNSET is not set (Your key)"]"#), "{list}");
     }
 
     #[test]
-    fn a_skill_appears_only_with_its_toolsets_and_not_beside_those_it_stands_in_for() {
-        let skill = |requires: &[&str], fallback: &[&str]| {
-            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-            Skill {
-                name: "search".to_owned(),
-                description: String::new(),
-                category: String::new(),
-                tags: Vec::new(),
-                platforms: Vec::new(),
-                requires_toolsets: owned(requires),
-                fallback_for_toolsets: owned(fallback),
-                extra: Vec::new(),
-            }
-        };
-        let toolsets = BTreeSet::from(["file".to_owned(), "web".to_owned()]);
-        for (requires, fallback, expected) in [
-            (&[][..], &[][..], true),
-            (&["file"], &[], true),
-            (&["file", "web"], &["terminal"], true),
-            (&["file", "terminal"], &[], false),
-            (&[], &["web"], false),
-            (&["file"], &["terminal", "web"], false),
-        ] {
-            assert_eq!(fits(&skill(requires, fallback), &toolsets), expected, "{requires:?} {fallback:?}");
+    fn a_setting_is_found_under_its_whole_key_and_in_sections() {
+        let config = json!({ "a.b": "whole", "a": { "b": "nested", "c": [1], "d": null } });
+        let config = config.as_object().unwrap();
+        for (key, expected) in
+            [("a.b", Some("whole")), ("a.c", Some("[1]")), ("a.d", None), ("a.x.y", None), ("", None)]
+        {
+            assert_eq!(value_of(config, key).as_deref(), expected, "{key}");
         }
     }
 }

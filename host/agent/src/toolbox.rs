@@ -11,7 +11,9 @@ use std::time::Instant;
 use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
 use hermes_plugin_host::services::Refusal;
-use hermes_plugin_host::{CallError, Cause, Effect, Image, Invocation, OfferedSchema, Output, Tool, Tools, WHOLE_TEXT};
+use hermes_plugin_host::{
+    CallError, Cause, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, Tools, WHOLE_TEXT,
+};
 
 use crate::answer::Answer;
 use crate::approval::{Gate, is_of_plan};
@@ -123,7 +125,7 @@ impl Toolbox {
     pub(crate) async fn load(
         sources: Sources<'_>,
         owners: &Owners,
-        mut own: OwnTools,
+        own: OwnTools,
         dispatcher: Arc<HookDispatcher>,
         gate: Arc<Gate>,
         mirrors: Arc<Mirrors>,
@@ -181,8 +183,11 @@ impl Toolbox {
                 }
             }
         }
-        own.skills.set_toolsets(offered.values().map(|offered| offered.tool.toolset.clone()));
-        (Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers }, notices)
+        let mut toolbox = Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers };
+        let listing = toolbox.listing();
+        let toolsets = listing.keys().cloned().collect();
+        toolbox.own.skills.set_tools(OfferedTools { names: listing.into_values().flatten().collect(), toolsets });
+        (toolbox, notices)
     }
 
     /// Replaces the hook dispatcher.

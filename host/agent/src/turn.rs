@@ -27,7 +27,7 @@ use crate::recall::Recall;
 use crate::serving::{Attempts, ServedModel};
 use crate::toolbox::result::result_limits;
 use crate::turn::budget::Budget;
-use crate::{assist, compaction, learned, memory, reload, room, serving};
+use crate::{assist, compaction, learned, memory, reload, room, serving, skills};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -53,11 +53,18 @@ enum Replied {
     },
 }
 
+/// What the user says.
+pub(crate) struct Said {
+    pub(crate) text: String,
+    pub(crate) attached: Vec<Part>,
+    /// The skill that the text calls.
+    pub(crate) skill: Option<String>,
+}
+
 pub(crate) async fn run(
     host: &Host,
     live: &mut Live,
-    text: &str,
-    attached: Vec<Part>,
+    message: Said,
     stop: &CancellationToken,
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
@@ -69,7 +76,8 @@ pub(crate) async fn run(
         live.front.feed.notice(notice);
     }
     live.log.close_open_turn().await?;
-    let mut said = user_message(host, live, text, attached, stop).await?;
+    let text = message.text.clone();
+    let mut said = user_message(host, live, message, stop).await?;
     let told = live.front.checkpoints.tell_undone(&mut said).await;
     let room = result_limits(host.chain.window()).0;
     let reports = Reports::waiting(host.store.as_ref(), &live.log.session, &live.front.tasks, room).await;
@@ -78,7 +86,7 @@ pub(crate) async fn run(
         said.sent = Some(format!("{text}\n\n{}", reports.block));
     }
     let first = live.log.journal.append(&[said]).await?[0].id;
-    live.front.checkpoints.turn_begins(first, text, told).await;
+    live.front.checkpoints.turn_begins(first, &text, told).await;
     if let Some(reports) = reports {
         reports.delivered(host.store.as_ref(), &live.log.session, first).await;
     }
@@ -100,8 +108,7 @@ pub(crate) async fn run(
 async fn user_message(
     host: &Host,
     live: &mut Live,
-    text: &str,
-    attached: Vec<Part>,
+    Said { text, attached, skill }: Said,
     stop: &CancellationToken,
 ) -> Result<Draft, AgentError> {
     let Model { provider, name, .. } = &host.chain.now().model;
@@ -113,10 +120,16 @@ async fn user_message(
     let room = live.room_for_messages(host);
     // A summary of the previous conversation must fit beside the message.
     let room = room - room / 4;
-    let is_silent = text.trim().is_empty();
-    let words = (!is_silent).then(|| Part::text(text));
+    let words = (!text.trim().is_empty()).then(|| Part::text(text.as_str()));
     let parts = words.into_iter().chain(attached).collect();
     let mut draft = Draft::of_parts(Role::User, parts, live.log.clock.now());
+    if let Some(skill) = &skill {
+        let called = live.plugins.toolbox.skills().called(skill, &text).await;
+        draft.sent = Some(called.map_err(|why| AgentError::Skill { skill: skill.clone(), why })?);
+    }
+    // The name of a skill says nothing about what the user wants to know.
+    let asked = if skill.is_some() { skills::arguments_of(&text) } else { text.as_str() };
+    let is_silent = asked.trim().is_empty();
     let size = tokens::of_draft(&draft);
     if size > room {
         return Err(AgentError::MessageTooLong { tokens: size, room, window });
@@ -124,7 +137,7 @@ async fn user_message(
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
     // No command names an author yet.
-    let query = Query { turn, author: None, text: text.to_owned(), budget, extra: Vec::new() };
+    let query = Query { turn, author: None, text: asked.to_owned(), budget, extra: Vec::new() };
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
     let now = live.log.clock.now();
@@ -145,7 +158,8 @@ async fn user_message(
     if !recalled.is_empty() {
         let shown = Shown::in_view(&live.log.journal.conversation(), live.log.journal.view());
         let mut suspicious = Vec::new();
-        draft.sent = memory::with_recollections(text, &recalled, &shown, budget, &mut suspicious);
+        let sent = memory::with_recollections(draft.text_sent(), &recalled, &shown, budget, &mut suspicious);
+        draft.sent = sent.or(draft.sent);
         for notice in suspicious.iter().map(ToString::to_string) {
             // A provider may recall the same memory for every message.
             if live.plugins.recalls.is_new(&notice) {
@@ -158,7 +172,7 @@ async fn user_message(
     let quotes = if is_silent || live.compaction.compactor.is_proposing() {
         Vec::new()
     } else {
-        let quotes = live.compaction.assistant.consult(|| AssistDraft::User(text.to_owned()), budget);
+        let quotes = live.compaction.assistant.consult(|| AssistDraft::User(asked.to_owned()), budget);
         stop.run_until_cancelled(quotes).await.unwrap_or_default()
     };
     let block =

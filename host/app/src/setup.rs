@@ -7,7 +7,7 @@ use std::time::Duration;
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, SHELL_HOOKS,
-    SearchSettings, ServedModel, Settings, ShellHook, TaskModels,
+    SearchSettings, ServedModel, Settings, ShellHook, SkillSettings, TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
@@ -264,6 +264,13 @@ impl Setup {
                 enabled: settings.session_search.enabled,
                 summaries: settings.session_search.summaries,
                 expansion: settings.session_search.expansion,
+            },
+            skills: SkillSettings {
+                config: settings.skills.config.clone(),
+                variables: {
+                    let environment = self.environment.clone();
+                    Variables::new(move |name| environment.var(name))
+                },
             },
             sandbox: self.sandbox(),
             checkpoints: self.checkpoints(),

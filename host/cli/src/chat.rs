@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use hermes_agent::approval::Mode;
 use hermes_agent::{
-    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionHandle, SessionRules,
-    TurnEnd,
+    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, OfferedSkill, SessionHandle,
+    SessionRules, TurnEnd,
 };
 use hermes_checkpoints::{OnConflict, Turns};
 use hermes_conversation::{Message, Part, Role, SessionId};
@@ -24,6 +24,7 @@ use crate::launch::{self, Launcher};
 use crate::live::Live;
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
+use crate::skill_commands::{self, Wanted};
 use crate::slash::{Slash, Think};
 use crate::typed::Typed;
 use crate::{approval, context, imported, oneshot, spending, status, text, undo};
@@ -52,6 +53,8 @@ struct Chat {
     failed: Option<Kind>,
     /// The last message, if its turn failed before it was stored.
     unsent: Option<String>,
+    /// Whether the user knows that the name of a skill is a command too.
+    knows_clash: bool,
 }
 
 /// Runs the chat until the user leaves. It begins with a message, if one is given.
@@ -89,8 +92,19 @@ pub(crate) async fn run(
         screen.draw_on(live);
         front.draw_on(live);
     }
-    let mut chat =
-        Chat { launcher, front, person, screen, console, ctrl_c, at_terminal, live, failed: None, unsent: None };
+    let mut chat = Chat {
+        launcher,
+        front,
+        person,
+        screen,
+        console,
+        ctrl_c,
+        at_terminal,
+        live,
+        failed: None,
+        unsent: None,
+        knows_clash: false,
+    };
     chat.greet(at_terminal).await;
 
     let (mut interrupted, mut message) = (false, message);
@@ -205,6 +219,7 @@ impl Chat {
     /// Waits for input on a thread that may block.
     async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
         self.show_status_below().await;
+        self.offer_skills();
         // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
         let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
         let begun = self.front.take_begun();
@@ -237,10 +252,16 @@ impl Chat {
         if text.trim().is_empty() {
             return Next::Continue;
         }
+        if self.use_skill(text).await {
+            return Next::Continue;
+        }
         match Slash::parse(text) {
             None => self.turn(text).await,
             Some(Slash::Exit) => return Next::Leave,
-            Some(Slash::Help) => self.help(),
+            Some(Slash::Help) => {
+                self.help();
+                self.list_skills().await;
+            }
             Some(Slash::StopTask(task)) => match self.front.send(Command::StopTask { task }, &mut self.screen).await {
                 Ok(_) => {}
                 Err(error) => self.fail(&error.into()),
@@ -331,8 +352,71 @@ impl Chat {
     }
 
     async fn turn_with(&mut self, text: &str, attached: Vec<Part>) {
+        self.say(Command::Say { text: text.to_owned(), attached }, text).await;
+    }
+
+    /// Calls the skill that a text names. Returns whether the text is settled.
+    async fn use_skill(&mut self, text: &str) -> bool {
+        let Some(wanted) = Wanted::parse(text) else { return false };
+        let skills = match self.front.session().skills().await {
+            Ok(skills) => skills,
+            Err(problem) if wanted.is_skill => {
+                self.fail(&problem.into());
+                return true;
+            }
+            Err(_) => return false,
+        };
+        match wanted.find(&skills) {
+            Some(skill) => {
+                self.say(Command::UseSkill { skill: skill.name.clone(), text: text.to_owned() }, text).await;
+            }
+            None if wanted.is_skill => {
+                let name = text::line(wanted.name);
+                self.console.warning(&format!("there is no skill {name} in this session (/help lists the skills)"));
+            }
+            None => return false,
+        }
+        true
+    }
+
+    /// Shows the skills that the user can call.
+    async fn list_skills(&mut self) {
+        let Ok(skills) = self.front.session().skills().await else { return };
+        for (command, about) in skill_commands::commands(&skills) {
+            self.screen.line(Tone::Plain, &format!("{:<16} {}", text::line(&command), text::line(&about)));
+        }
+        self.tell_clash(&skills);
+    }
+
+    /// Offers the skills in the menu of a terminal that is drawn. The prompt does not wait for them.
+    fn offer_skills(&mut self) {
+        let Some(live) = self.live.clone() else { return };
+        let (session, console) = (self.front.session().clone(), self.console);
+        let tells = !std::mem::replace(&mut self.knows_clash, true);
+        tokio::spawn(async move {
+            // Without them, the menu has the commands of the chat.
+            let Ok(skills) = session.skills().await else { return };
+            live.offer_skills(skill_commands::commands(&skills));
+            if let Some(line) = skill_commands::clash(&skills).filter(|_| tells) {
+                console.note(&line);
+            }
+        });
+    }
+
+    /// Says once which skills have the name of a command.
+    fn tell_clash(&mut self, skills: &[OfferedSkill]) {
+        if !self.knows_clash
+            && let Some(line) = skill_commands::clash(skills)
+        {
+            self.knows_clash = true;
+            self.screen.line(Tone::Faint, &line);
+        }
+    }
+
+    /// Sends a message, which begins with this text of the user.
+    async fn say(&mut self, message: Command, text: &str) {
         let before = self.front.session().status().await.map_or(0, |status| status.messages);
-        let ended = self.run(Command::Say { text: text.to_owned(), attached }).await;
+        let ended = self.run(message).await;
         (self.failed, self.unsent) = (None, None);
         let status = match ended {
             Ok(EventKind::TurnEnded { end, status, .. }) => {

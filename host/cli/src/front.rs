@@ -130,7 +130,7 @@ impl FrontEnd {
         lines: &mut Typed,
     ) -> Result<EventKind, CommandError> {
         let closes = command == Command::Close;
-        let is_turn = matches!(command, Command::Say { .. });
+        let is_turn = matches!(command, Command::Say { .. } | Command::UseSkill { .. });
         let _attending = person.map(|_| self.session.attend());
         let (session, token) = (self.session.clone(), stop.token());
         let mut sending = Box::pin(session.send(command));

@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod signals;
+mod skill_commands;
 mod skills;
 mod slash;
 mod spending;

@@ -28,7 +28,11 @@ struct Shared {
     inputs: Waiting<mpsc::UnboundedReceiver<Input>>,
     history: Mutex<FileHistory>,
     path: PathBuf,
+    skills: Arc<Mutex<Commands>>,
 }
+
+/// Commands with their descriptions.
+type Commands = Vec<(String, String)>;
 
 impl Live {
     /// Takes over the terminal.
@@ -57,11 +61,19 @@ impl Live {
             let _ = send.send(input);
         };
         let earlier = history.iter().cloned().collect();
-        let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(completions), report)?);
+        let skills = Arc::<Mutex<Commands>>::default();
+        let of_menu = Arc::clone(&skills);
+        let complete = move |typed: &str| completions(typed, &of_menu.lock().unwrap_or_else(PoisonError::into_inner));
+        let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(complete), report)?);
         console::draw_notes_with(Some(&ui));
         #[cfg(unix)]
         restore_at_signals();
-        Ok(Self(Arc::new(Shared { ui, inputs: Waiting::new(inputs), history: Mutex::new(history), path })))
+        Ok(Self(Arc::new(Shared { ui, inputs: Waiting::new(inputs), history: Mutex::new(history), path, skills })))
+    }
+
+    /// Offers the commands of skills in the menu.
+    pub(crate) fn offer_skills(&self, commands: Commands) {
+        *self.0.skills.lock().unwrap_or_else(PoisonError::into_inner) = commands;
     }
 
     pub(crate) fn ui(&self) -> &Arc<Ui> {
@@ -158,7 +170,7 @@ impl Drop for Shared {
 }
 
 /// The slash commands that begin like the typed text.
-fn completions(typed: &str) -> Candidates {
+fn completions(typed: &str, skills: &[(String, String)]) -> Candidates {
     if !typed.starts_with('/') {
         return Candidates::default();
     }
@@ -167,7 +179,9 @@ fn completions(typed: &str) -> Candidates {
         let text = if usage.len() > name.len() { format!("{name} ") } else { name.to_owned() };
         name.starts_with(typed).then(|| Candidate { text, about: about.to_owned() })
     });
-    Candidates { begin: 0, list: list.collect() }
+    let fitting = skills.iter().filter(|(name, _)| name.starts_with(typed));
+    let skills = fitting.map(|(name, about)| Candidate { text: format!("{name} "), about: about.clone() });
+    Candidates { begin: 0, list: list.chain(skills).collect() }
 }
 
 /// The columns before the other rows of a line: behind its mark, or below its last cell.
@@ -336,9 +350,11 @@ mod tests {
 
     #[test]
     fn commands_are_completed_with_a_space_if_they_take_something() {
-        let texts =
-            |typed: &str| completions(typed).list.into_iter().map(|candidate| candidate.text).collect::<Vec<_>>();
-        assert_eq!(texts("/he"), ["/help"]);
+        let skills = [("/heat".to_owned(), "Heats water.".to_owned())];
+        let texts = |typed: &str| {
+            completions(typed, &skills).list.into_iter().map(|candidate| candidate.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("/he"), ["/help", "/heat "]);
         assert_eq!(texts("/mode"), ["/model ", "/mode "]);
         assert!(texts("tea").is_empty());
     }

@@ -317,11 +317,13 @@ impl Default for PromptSection {
 pub struct SkillsSection {
     /// Where `hermes skills search` looks: git repositories, archives, folders and OCI images.
     pub sources: Vec<String>,
+    /// The values of the settings that skills declare, by their keys.
+    pub config: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Default for SkillsSection {
     fn default() -> Self {
-        Self { sources: vec!["https://github.com/anthropics/skills".to_owned()] }
+        Self { sources: vec!["https://github.com/anthropics/skills".to_owned()], config: serde_json::Map::new() }
     }
 }
 

@@ -8,8 +8,11 @@ pub const SAID_MEANWHILE: &str = "said-meanwhile";
 /// The fence around results of subagents that worked in the background.
 pub const SUBAGENT_RESULTS: &str = "subagent-results";
 
+/// The fence around the text of a skill that the user called.
+pub const LOADED_SKILL: &str = "loaded-skill";
+
 /// The names of all fences.
-const FENCES: [&str; 4] = ["earlier-context", "memory-context", SAID_MEANWHILE, SUBAGENT_RESULTS];
+const FENCES: [&str; 5] = ["earlier-context", "memory-context", SAID_MEANWHILE, SUBAGENT_RESULTS, LOADED_SKILL];
 
 /// Makes every spelling of a fence's tag inert by a blank after its `<`. Other text stays unchanged.
 pub fn defuse(text: &str) -> String {

@@ -5,6 +5,8 @@ use hermes_conversation::{Plan, one_line_within};
 use hermes_runtime::services::EmbeddingModel;
 use hermes_runtime::{Output, Recollection, Skill, TIME_LIMIT, Tool, Verdict};
 
+use crate::declared::KEYS;
+
 /// The most tools of a plugin. Providers accept no more in one request.
 const TOOLS: usize = 128;
 /// The most bytes of the definitions of all of a plugin's tools.
@@ -13,7 +15,9 @@ const TOOLS_BYTES: usize = 256 << 10;
 const SKILLS: usize = 1_000;
 /// The most bytes of a skill's description: the index is part of every request.
 const DESCRIPTION: usize = 1 << 10;
-/// The most bytes of the names and descriptions of all of a plugin's skills.
+/// The most further fields of a skill.
+const SKILL_EXTRA: usize = 128;
+/// The most bytes of the texts of all of a plugin's skills.
 const SKILLS_BYTES: usize = 256 << 10;
 /// The most recollections of one turn. A few thousand tokens have room for no more.
 const RECOLLECTIONS: usize = 256;
@@ -75,12 +79,14 @@ pub(crate) fn skills(mut skills: Vec<Skill>) -> (Vec<Skill>, Option<String>) {
     let all = skills.len();
     for skill in &mut skills {
         skill.description.truncate(skill.description.floor_char_boundary(DESCRIPTION));
-        skill.extra.clear();
+        skill.extra.retain(|(key, value)| KEYS.contains(&key.as_str()) && value.len() <= EXTRA_VALUE);
+        skill.extra.truncate(SKILL_EXTRA);
     }
     let size = |skill: &Skill| {
         let lists = [&skill.tags, &skill.platforms, &skill.requires_toolsets, &skill.fallback_for_toolsets];
         let listed: usize = lists.into_iter().flatten().map(|text| text.len() + 1).sum();
-        skill.name.len() + skill.category.len() + skill.description.len() + listed
+        let extra: usize = skill.extra.iter().map(|(key, value)| key.len() + value.len()).sum();
+        skill.name.len() + skill.category.len() + skill.description.len() + listed + extra
     };
     skills.truncate(fitting(skills.iter().map(size), SKILLS, SKILLS_BYTES));
     let shown = skills.len();

@@ -12,6 +12,7 @@ mod allowance;
 pub mod artifact;
 mod catalog;
 mod component;
+mod declared;
 mod diagnosis;
 pub mod digest;
 mod embedding;
@@ -54,6 +55,7 @@ pub use catalog::{
     Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, Ungranted,
     code_in, manifest_in, skill_reader, skills_in,
 };
+pub use declared::{Declared, Missing, OfferedTools, SkillSetting, SkillVariable};
 pub use diagnosis::codes;
 pub use digest::Digest;
 pub use error::PluginsError;

@@ -128,7 +128,7 @@ impl RunningPlugins {
             })
         });
         let own = OwnTools {
-            skills: SkillCatalog::new(skills),
+            skills: SkillCatalog::new(skills, host.settings.skills.clone()),
             search,
             delegate: Delegate::of(host, session, front).await?,
             clarifies: !is_delegate,

@@ -14,6 +14,8 @@ use crate::host_source::Choice;
 use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::session::core::Core;
+use crate::skills::OfferedSkill;
+use crate::turn::Said;
 
 /// The channel for the reply to a command.
 pub(super) type Reply = oneshot::Sender<Result<Accepted, CommandError>>;
@@ -24,6 +26,7 @@ pub(super) enum Message {
     Status(oneshot::Sender<Status>),
     Context(oneshot::Sender<Result<Option<Context>, Problem>>),
     Offer(oneshot::Sender<Result<Offer, Problem>>),
+    Skills(oneshot::Sender<Result<Vec<OfferedSkill>, Problem>>),
 }
 
 /// The task of a session.
@@ -103,6 +106,7 @@ impl Actor {
                 let offer = self.inbox.attend(&CancellationToken::new(), "offer", self.core.offer()).await;
                 return drop(reply.send(offer));
             }
+            Message::Skills(reply) => return drop(reply.send(self.core.skills().await)),
         };
         let name = command.name();
         let (core, inbox) = (&mut self.core, &mut self.inbox);
@@ -112,10 +116,16 @@ impl Actor {
             Command::Say { text, attached } if text.trim().is_empty() && attached.is_empty() => {
                 answer(reply, Err(CommandError::EmptyMessage));
             }
-            Command::Say { text, attached } => {
+            Command::UseSkill { text, .. } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
+            Command::Say { .. } | Command::UseSkill { .. } => {
                 answer(reply, Ok(Accepted::default()));
                 inbox.front.steering.open();
-                let end = inbox.attend(&stop, name, core.turn(&text, attached, &stop)).await;
+                let said = match command {
+                    Command::UseSkill { skill, text } => Said { text, attached: Vec::new(), skill: Some(skill) },
+                    Command::Say { text, attached } => Said { text, attached, skill: None },
+                    _ => return,
+                };
+                let end = inbox.attend(&stop, name, core.turn(said, &stop)).await;
                 let (status, unsent) = (core.status(), inbox.front.steering.close());
                 inbox.front.feed.publish(EventKind::TurnEnded { end, status, unsent });
                 inbox.front.feed.set_turn(None);
@@ -215,6 +225,10 @@ impl Inbox {
             }
             Message::Offer(reply) => {
                 let problem = Problem { what: "the tools cannot be shown".into(), ..busy("offer").problem() };
+                drop(reply.send(Err(problem)));
+            }
+            Message::Skills(reply) => {
+                let problem = Problem { what: "the skills cannot be listed".into(), ..busy("skills").problem() };
                 drop(reply.send(Err(problem)));
             }
             Message::Command(Command::Stop, reply) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_checkpoints::{OnConflict, Turns, Undo};
-use hermes_conversation::{MessageId, Model, Part, SessionId};
+use hermes_conversation::{MessageId, Model, SessionId};
 use hermes_models::Effort;
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,9 @@ use crate::mcp::McpServers;
 use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
+use crate::skills::OfferedSkill;
+use crate::turn::Said;
+use crate::{delegation, delivery, kept_results, openings, rebuild, reload, room, skills, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -261,12 +263,12 @@ impl Core {
     }
 
     /// Runs a turn for a message of the user. After an error all messages so far are stored, and the next turn can follow.
-    pub(super) async fn turn(&mut self, text: &str, attached: Vec<Part>, stop: &CancellationToken) -> TurnEnd {
+    pub(super) async fn turn(&mut self, said: Said, stop: &CancellationToken) -> TurnEnd {
         let ready = self.ready().await;
         self.tell_shortfall();
         let end = match ready {
             Ok(()) => match &mut self.state {
-                State::Awake(live) => turn::run(&self.host, live, text, attached, stop).await,
+                State::Awake(live) => turn::run(&self.host, live, said, stop).await,
                 State::New | State::Idle(_) => Ok(TurnEnd::Interrupted),
             },
             Err(error) => Err(error),
@@ -498,6 +500,15 @@ impl Core {
                 offer.map_err(|error| Problem::from(&error))
             }
         }
+    }
+
+    /// The skills that the user can call.
+    pub(super) async fn skills(&self) -> Result<Vec<OfferedSkill>, Problem> {
+        if let State::Awake(live) = &self.state {
+            return Ok(live.plugins.toolbox.skills().offered().await);
+        }
+        let session = openings::unsaved(&self.host, self.workspace.clone());
+        skills::before_session(&self.host, session).await.map_err(|error| Problem::from(&error))
     }
 
     /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.

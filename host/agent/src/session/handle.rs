@@ -23,6 +23,7 @@ use crate::questions::Attendance;
 use crate::session::Begin;
 use crate::session::actor::{Actor, Message};
 use crate::session::core::Core;
+use crate::skills::OfferedSkill;
 use crate::snapshot::Snapshot;
 
 /// The size of the command queue. Further senders wait.
@@ -150,6 +151,14 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         let closed = || Problem { what: "the tools cannot be shown".into(), ..CommandError::Closed.problem() };
         self.messages.send(Message::Offer(reply)).await.map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// The skills that the user can call in it. Refused during a turn.
+    pub async fn skills(&self) -> Result<Vec<OfferedSkill>, Problem> {
+        let (reply, answer) = oneshot::channel();
+        let closed = || Problem { what: "the skills cannot be listed".into(), ..CommandError::Closed.problem() };
+        self.messages.send(Message::Skills(reply)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 

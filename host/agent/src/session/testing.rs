@@ -502,6 +502,7 @@ impl HostSource for Process {
                 prices: Prices::of_file(PRICES).unwrap(),
                 clock: Clock::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
+                skills: crate::SkillSettings::default(),
                 sandbox: hermes_capabilities::process::SandboxRules::default(),
                 checkpoints: CheckpointSettings::off(),
                 mcp: Vec::new(),

@@ -111,6 +111,10 @@ fn every_text_of_a_tool_and_a_skill_counts() {
     };
     let (used, _) = skills(vec![skill(3), skill(MIB)]);
     assert_eq!(used.len(), 1, "empty tags take memory, too");
+    let further = |key: &str, value: usize| (key.to_owned(), "v".repeat(value));
+    let with = |extra| skills(vec![Skill { extra, ..skill(0) }]).0.remove(0).extra;
+    assert_eq!(with(vec![further("x", 1), further("folder", MIB), further("command", 1)]), [further("command", 1)]);
+    assert_eq!(with(vec![further("command", 1); MIB]).len(), SKILL_EXTRA);
 }
 
 #[test]

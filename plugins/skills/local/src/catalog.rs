@@ -89,8 +89,16 @@ impl Catalog {
         });
     }
 
-    pub(crate) fn index(self) -> Vec<Skill> {
-        self.skills.into_iter().map(|found| found.skill).collect()
+    /// The skills, each with its folder below `root`, the absolute path of all of them.
+    pub(crate) fn index(self, root: &str) -> Vec<Skill> {
+        let placed = |mut found: FoundSkill| {
+            if !root.is_empty() {
+                let folder = format!("{}/{}", root.trim_end_matches('/'), found.folder);
+                found.skill.extra.push(("folder".to_owned(), folder));
+            }
+            found.skill
+        };
+        self.skills.into_iter().map(placed).collect()
     }
 
     /// The text of a skill or of one of its files, and a list of its files.
@@ -164,6 +172,7 @@ fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>)
         Some(category) => one_line(category),
         None => folder.rsplit_once('/').map(|(category, _)| category.to_owned()).unwrap_or_default(),
     };
+    let extra = front.extra();
     let skill = Skill {
         name,
         description: description.chars().take(DESCRIPTION).collect(),
@@ -172,7 +181,7 @@ fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>)
         platforms: front.platforms.iter().map(|platform| platform.to_lowercase()).collect(),
         requires_toolsets: front.requires_toolsets,
         fallback_for_toolsets: front.fallback_for_toolsets,
-        extra: Vec::new(),
+        extra,
     };
     Ok((FoundSkill { skill, folder: folder.to_owned(), text }, warning))
 }
@@ -207,8 +216,11 @@ fn files_of(folder: &impl Folder, skill: &str) -> Result<Vec<String>, Error> {
 }
 
 fn text(path: &str, bytes: Vec<u8>) -> Result<String, Error> {
+    let size = bytes.len();
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text.ok_or_else(|| Error::invalid(format!("{path} is not UTF-8 text")))?;
+    let text = text.ok_or_else(|| {
+        Error::invalid(format!("{path} is not UTF-8 text: it is a binary file of {size} bytes, which cannot be shown"))
+    })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
@@ -267,7 +279,7 @@ mod tests {
     }
 
     fn index(folder: &Memory) -> Result<Vec<Skill>, Error> {
-        Catalog::read(folder).map(Catalog::index)
+        Catalog::read(folder).map(|catalog| catalog.index(""))
     }
 
     fn view(folder: &Memory, name: &str, path: Option<&str>) -> Result<Document, Error> {
@@ -329,6 +341,23 @@ mod tests {
     }
 
     #[test]
+    fn a_binary_file_is_named_as_one() {
+        let mut folder = catalog();
+        folder.0.insert("zip/logo.png", b"\x89PNG\0");
+        assert_eq!(view(&folder, "archive", None).unwrap().files, ["logo.png", "notes.md", "scripts/run.sh"]);
+        let error = view(&folder, "archive", Some("logo.png")).unwrap_err();
+        assert!(error.message.contains("a binary file of 5 bytes"), "{error}");
+    }
+
+    #[test]
+    fn each_skill_has_the_path_of_its_folder() {
+        let skills = Catalog::read(&catalog()).unwrap().index("/home/a/skills/");
+        let folders: Vec<_> = skills.iter().flat_map(|skill| &skill.extra).collect();
+        let folder = |path: &str| ("folder".to_owned(), format!("/home/a/skills/{path}"));
+        assert_eq!(folders, [&folder("zip"), &folder("office/docx"), &folder("office/pdf")]);
+    }
+
+    #[test]
     fn unusable_skills_are_skipped_with_a_reason() {
         let mut catalog = Memory::new(&[
             ("good/SKILL.md", "---\ndescription: Good.\n---\n"),
@@ -356,7 +385,7 @@ mod tests {
             assert!(catalog.warnings.iter().any(|warning| warning.contains(reason)), "{:?}", catalog.warnings);
         }
         assert_eq!(catalog.warnings.len(), 7);
-        let seen: Vec<_> = catalog.index().into_iter().map(|skill| (skill.name, skill.description)).collect();
+        let seen: Vec<_> = catalog.index("").into_iter().map(|skill| (skill.name, skill.description)).collect();
         assert_eq!(seen, [("good".to_owned(), "First in order of folders.".to_owned())]);
     }
 

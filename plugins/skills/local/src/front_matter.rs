@@ -1,6 +1,11 @@
 //! Parses the front matter of a `SKILL.md`: the YAML between two lines of `---` at its top.
 
+use serde_json::{Value, json};
+
 use crate::yaml::{self, Yaml};
+
+/// The most variables, programs or settings of a skill.
+const DECLARED: usize = 32;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrontMatter {
@@ -11,6 +16,34 @@ pub(crate) struct FrontMatter {
     pub(crate) platforms: Vec<String>,
     pub(crate) requires_toolsets: Vec<String>,
     pub(crate) fallback_for_toolsets: Vec<String>,
+    pub(crate) requires_tools: Vec<String>,
+    pub(crate) fallback_for_tools: Vec<String>,
+    /// Variables that it needs, with `name` and perhaps `prompt`, `help`, `required_for` and `optional`.
+    pub(crate) variables: Vec<Value>,
+    /// Programs that it needs.
+    pub(crate) commands: Vec<String>,
+    /// Settings of the user that it reads, with `key` and perhaps `description`, `default` and `prompt`.
+    pub(crate) settings: Vec<Value>,
+}
+
+impl FrontMatter {
+    /// What the contract's record of a skill has no fields for, as the host reads it.
+    pub(crate) fn extra(&self) -> Vec<(String, String)> {
+        let texts = |key: &str, texts: &[String]| {
+            texts.iter().map(|text| (key.to_owned(), text.clone())).collect::<Vec<_>>()
+        };
+        let values = |key: &str, values: &[Value]| {
+            values.iter().map(|value| (key.to_owned(), value.to_string())).collect::<Vec<_>>()
+        };
+        [
+            texts("requires-tool", &self.requires_tools),
+            texts("fallback-for-tool", &self.fallback_for_tools),
+            texts("command", &self.commands),
+            values("variable", &self.variables),
+            values("setting", &self.settings),
+        ]
+        .concat()
+    }
 }
 
 /// The two parts of a `SKILL.md`.
@@ -39,6 +72,10 @@ fn understand(yaml: &Yaml) -> FrontMatter {
     let hermes = yaml.get("metadata").and_then(|metadata| metadata.get("hermes"));
     let either = |key: &str| hermes.and_then(|hermes| hermes.get(key)).or_else(|| yaml.get(key));
     let text = |value: Option<&Yaml>| value.and_then(Yaml::text).map(str::to_owned);
+    let prerequisites = |key: &str| yaml.get("prerequisites").and_then(|prerequisites| prerequisites.get(key));
+    let variables = named(either("required_environment_variables"), "name", &["prompt", "help", "required_for", "optional"])
+        .chain(named(prerequisites("env_vars"), "name", &[]))
+        .chain(named(yaml.get("setup").and_then(|setup| setup.get("collect_secrets")), "env_var", &["prompt"]));
     FrontMatter {
         name: text(yaml.get("name")),
         description: text(yaml.get("description")),
@@ -47,7 +84,47 @@ fn understand(yaml: &Yaml) -> FrontMatter {
         platforms: list(yaml.get("platforms")),
         requires_toolsets: list(hermes.and_then(|hermes| hermes.get("requires_toolsets"))),
         fallback_for_toolsets: list(hermes.and_then(|hermes| hermes.get("fallback_for_toolsets"))),
+        requires_tools: list(hermes.and_then(|hermes| hermes.get("requires_tools"))),
+        fallback_for_tools: list(hermes.and_then(|hermes| hermes.get("fallback_for_tools"))),
+        variables: distinct(variables, "name"),
+        commands: list(prerequisites("commands")).into_iter().take(DECLARED).collect(),
+        settings: distinct(
+            named(hermes.and_then(|hermes| hermes.get("config")), "key", &["description", "default", "prompt"]),
+            "key",
+        ),
     }
+}
+
+/// The items of a list, each a name or a map that has it under `key`, as JSON with the other known keys. The name of a variable
+/// stands under `name` in any case.
+fn named<'y>(list: Option<&'y Yaml>, key: &'y str, others: &'y [&str]) -> impl Iterator<Item = Value> + use<'y> {
+    let items = match list {
+        Some(Yaml::List(items)) => items.as_slice(),
+        Some(item) => std::slice::from_ref(item),
+        None => &[],
+    };
+    let under = if key == "env_var" { "name" } else { key };
+    items.iter().filter_map(move |item| {
+        let name = item.text().or_else(|| item.get(key).and_then(Yaml::text))?.trim();
+        let mut value = json!({ under: name });
+        for other in others {
+            if let Some(text) = item.get(other).and_then(Yaml::text) {
+                value[*other] = json!(text.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+        }
+        (!name.is_empty()).then_some(value)
+    })
+}
+
+/// The first of those with the same name.
+fn distinct(values: impl Iterator<Item = Value>, key: &str) -> Vec<Value> {
+    let mut kept: Vec<Value> = Vec::new();
+    for value in values {
+        if kept.len() < DECLARED && !kept.iter().any(|earlier| earlier[key] == value[key]) {
+            kept.push(value);
+        }
+    }
+    kept
 }
 
 /// Accepts a list, a single item, or several items in one text.
@@ -95,6 +172,8 @@ fn line_by_line(yaml: &str) -> FrontMatter {
             "platforms" => front.platforms = several(),
             "requires_toolsets" => front.requires_toolsets = several(),
             "fallback_for_toolsets" => front.fallback_for_toolsets = several(),
+            "requires_tools" => front.requires_tools = several(),
+            "fallback_for_tools" => front.fallback_for_tools = several(),
             _ => {}
         }
     }
@@ -133,6 +212,30 @@ mod tests {
         assert_eq!(
             (front.requires_toolsets.as_slice(), front.fallback_for_toolsets.as_slice()),
             (["terminal".to_owned()].as_slice(), ["web".to_owned()].as_slice())
+        );
+    }
+
+    #[test]
+    fn declared_variables_programs_settings_and_tools_are_named_for_the_host() {
+        let text = "---\nname: wiki\ndescription: x\nprerequisites:\n  env_vars: [WIKI_KEY, OTHER]\n  commands: [pandoc]\n\
+            required_environment_variables:\n  - name: WIKI_KEY\n    prompt: Your key\n    help: |\n      See\n      the site.\n    \
+            optional: true\n  - PLAIN\n  - {help: nameless}\nsetup:\n  collect_secrets:\n    - {env_var: TOKEN, prompt: A token}\n\
+            metadata:\n  hermes:\n    requires_tools: [web_search]\n    fallback_for_tools: browse\n    config:\n      \
+            - {key: wiki.path, description: Where it lies, default: ~/wiki, prompt: Path}\n      - {description: keyless}\n---\n";
+        let extra = split(text).front.extra();
+        let seen: Vec<String> = extra.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        assert_eq!(
+            seen,
+            [
+                "requires-tool web_search",
+                "fallback-for-tool browse",
+                "command pandoc",
+                r#"variable {"name":"WIKI_KEY","prompt":"Your key","help":"See the site.","optional":"true"}"#,
+                r#"variable {"name":"PLAIN"}"#,
+                r#"variable {"name":"OTHER"}"#,
+                r#"variable {"name":"TOKEN","prompt":"A token"}"#,
+                r#"setting {"key":"wiki.path","description":"Where it lies","default":"~/wiki","prompt":"Path"}"#,
+            ]
         );
     }
 

@@ -34,7 +34,8 @@ impl Plugin for Local {
 
 impl Skills for Local {
     fn index(&mut self) -> Result<Vec<Skill>, Error> {
-        Ok(self.catalog()?.index())
+        let root = files::roots()?.into_iter().find(|root| root.name == ROOT).map(|root| root.path);
+        Ok(self.catalog()?.index(&root.unwrap_or_default()))
     }
 
     fn view(&mut self, name: &str, path: Option<&str>) -> Result<Document, Error> {
