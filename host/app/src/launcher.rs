@@ -168,6 +168,11 @@ impl Launcher {
         &self.setup
     }
 
+    /// Model and engine of the front end, which take precedence over the configuration.
+    pub fn choice(&self) -> &ModelChoice {
+        &self.choice
+    }
+
     /// The store of conversations.
     pub fn store(&self) -> &Store {
         &self.store

@@ -67,8 +67,8 @@ Exit codes: 0 success, 1 not found or another failure, 2 usage, 3 configuration,
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
 #[command(group = ArgGroup::new("earlier").args(["resume", "continue"]))]
 pub(crate) struct SessionArguments {
-    /// Resume a session by its id, the beginning of its id, or its title
-    #[arg(long, value_name = "ID")]
+    /// Resume a session by its id, the beginning of its id, or its title; without one, choose it from a list
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
 
     /// Resume the newest session of this folder

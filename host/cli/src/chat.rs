@@ -2,6 +2,7 @@
 
 mod conversations;
 mod lists;
+mod models;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use hermes_agent::{
     Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, OfferedSkill, SessionHandle,
     SessionRules, TurnEnd,
 };
+use hermes_app::SessionChoice;
 use hermes_checkpoints::{OnConflict, Turns};
 use hermes_conversation::{Message, Part, Role, SessionId};
 
@@ -73,18 +75,36 @@ pub(crate) async fn run(
         .asking(person.is_some())
         .in_mode(session.mode);
     let launcher = Arc::new(launcher);
-    let begin = launcher.choose(&session.choice())?;
-    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
-    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
-    let history = launcher.setup().home.history();
-    let opened = match console.can_draw() {
-        true => Live::open(history, &ctrl_c).map(Lines::Live),
-        false => Lines::open(history),
+    let mut choice = session.choice();
+    let mut lines = None;
+    if session.chooses() {
+        if !console.can_draw() {
+            return Err(launch::no_session_named());
+        }
+        let listed = conversations::resumable(&launcher, None)?;
+        let opened = open(&launcher, &ctrl_c, console)?;
+        let picked = match (opened.live(), listed.is_empty()) {
+            (Some(live), false) => conversations::pick(live, listed).await,
+            _ => None,
+        };
+        let Some(picked) = picked else {
+            drop(opened);
+            console.note("no conversation was chosen; `hermes` starts a new one");
+            return Ok(Kind::General.into());
+        };
+        choice = SessionChoice::Resume { id: picked.to_string(), branch: session.branch };
+        lines = Some(opened);
+    }
+    let begin = launcher.choose(&choice)?;
+    let begin = {
+        let _paused = lines.as_ref().and_then(Lines::live).map(Live::pause);
+        imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?
     };
-    let mut lines = opened.map_err(|error| {
-        let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
-        Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
-    })?;
+    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
+    let mut lines = match lines {
+        Some(lines) => lines,
+        None => open(&launcher, &ctrl_c, console)?,
+    };
     let at_terminal = lines.is_terminal();
     let live = lines.live().cloned();
     let mut screen = Screen::new(console, show, ctrl_c.switch());
@@ -159,6 +179,19 @@ pub(crate) async fn run(
         chat.failed.filter(|_| !at_terminal && !chat.screen.reader_gone()).map_or(ExitCode::SUCCESS, ExitCode::from);
     chat.leave(at_terminal).await;
     Ok(code)
+}
+
+/// Opens the terminal, or the pipe.
+fn open(launcher: &Launcher, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
+    let history = launcher.setup().home.history();
+    let opened = match console.can_draw() {
+        true => Live::open(history, ctrl_c).map(Lines::Live),
+        false => Lines::open(history),
+    };
+    opened.map_err(|error| {
+        let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
+        Failure::new(Kind::General, "the terminal cannot be used", error.to_string(), fix)
+    })
 }
 
 /// The result of `/compress` for the user.
@@ -313,7 +346,8 @@ impl Chat {
                 let mode = self.mode_now().await;
                 self.show_mode(mode);
             }
-            Some(Slash::Model(None) | Slash::Engine(None)) => self.show_status().await,
+            Some(Slash::Model(None)) => self.choose_model().await,
+            Some(Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Usage) => self.show_usage().await,
             Some(Slash::Misused { usage }) => {
                 self.console.warning(&format!("wrong arguments; usage: {usage}"));

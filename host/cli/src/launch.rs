@@ -58,7 +58,20 @@ impl ModelArguments {
     }
 }
 
+/// The failure of `--resume` without a session, where the user cannot choose one.
+pub(crate) fn no_session_named() -> Failure {
+    let why = "`--resume` names no session, and only a chat on a drawn terminal can show a list to choose from";
+    let fix =
+        "`hermes sessions list` shows all sessions: `--resume ID` resumes one, `--continue` the newest of this folder";
+    Failure::new(Kind::Usage, "no session was resumed", why, fix)
+}
+
 impl SessionArguments {
+    /// Whether the user wants to choose the session from a list.
+    pub(crate) fn chooses(&self) -> bool {
+        self.resume.as_deref() == Some("")
+    }
+
     /// The chosen session.
     pub(crate) fn choice(&self) -> SessionChoice {
         match (&self.resume, self.continue_newest) {

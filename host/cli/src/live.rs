@@ -9,7 +9,8 @@ use hermes_agent::approval::Mode;
 use hermes_agent::{CallId, Status};
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Paused, Span, Stream, Ui, printable, wrapped,
+    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Paused, Picker, Span, Stream, Ui, painted,
+    printable, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -26,6 +27,8 @@ pub(crate) struct Live(Arc<Shared>);
 struct Shared {
     ui: Arc<Ui>,
     inputs: Waiting<mpsc::UnboundedReceiver<Input>>,
+    /// What the user chose from a list.
+    picks: Waiting<mpsc::UnboundedReceiver<Option<usize>>>,
     history: Mutex<FileHistory>,
     path: PathBuf,
     skills: Arc<Mutex<Commands>>,
@@ -45,13 +48,22 @@ impl Live {
             tracing::warn!(%error, path = %path.display(), "the history cannot be read");
         }
         let (send, inputs) = mpsc::unbounded_channel();
+        let (pick, picks) = mpsc::unbounded_channel();
         let ctrl_c = ctrl_c.clone();
         let report = move |outcome| {
             let input = match outcome {
                 Outcome::Submitted(text) => Input::Text(text),
                 Outcome::Interrupted if !ctrl_c.pressed() => return,
                 Outcome::Interrupted => Input::Interrupted,
-                Outcome::Ended => Input::End,
+                Outcome::Ended => {
+                    // The terminal may be gone while a list is shown.
+                    let _ = pick.send(None);
+                    Input::End
+                }
+                Outcome::Picked(row) => {
+                    let _ = pick.send(row);
+                    return;
+                }
                 Outcome::Editor => Input::Editor,
                 // What is written stays in the input.
                 Outcome::NextMode => Input::NextMode(String::new()),
@@ -68,7 +80,14 @@ impl Live {
         console::draw_notes_with(Some(&ui));
         #[cfg(unix)]
         restore_at_signals();
-        Ok(Self(Arc::new(Shared { ui, inputs: Waiting::new(inputs), history: Mutex::new(history), path, skills })))
+        Ok(Self(Arc::new(Shared {
+            ui,
+            inputs: Waiting::new(inputs),
+            picks: Waiting::new(picks),
+            history: Mutex::new(history),
+            path,
+            skills,
+        })))
     }
 
     /// Offers the commands of skills in the menu.
@@ -89,6 +108,14 @@ impl Live {
     pub(crate) fn read(&self, begun: &str) -> Input {
         self.0.ui.offer(begun);
         self.0.inputs.blocking_lock().blocking_recv().unwrap_or(Input::End)
+    }
+
+    /// Lets the user choose a row of a list; `None` if the user wants none.
+    pub(crate) async fn pick(&self, picker: Picker) -> Option<usize> {
+        let mut picks = self.0.picks.lock().await;
+        while picks.try_recv().is_ok() {}
+        self.0.ui.pick(picker);
+        picks.recv().await.flatten()
     }
 
     /// Remembers an input for this chat and later ones.
@@ -247,16 +274,18 @@ impl Drawn {
         }
     }
 
-    /// Prints a line. Text that is painted already is printed as it is.
+    /// Prints lines, broken between words. Text that is painted already keeps its colours.
     pub(crate) fn line(&self, tone: Tone, text: &str) {
         let ui = self.live.ui();
-        if text.contains('\u{1b}') {
-            return ui.print_painted(&console::checked(text));
-        }
         let columns = ui.columns();
+        let is_painted = text.contains('\u{1b}');
         for line in text.split('\n') {
-            let spans = [Span::styled(printable(line).into_owned(), tone.style())];
-            let indent = " ".repeat(indent(line));
+            let spans = match is_painted {
+                true => painted(&console::checked(line)),
+                false => vec![Span::styled(printable(line).into_owned(), tone.style())],
+            };
+            let shown: String = spans.iter().map(|span| span.content.as_ref()).collect();
+            let indent = " ".repeat(indent(&shown));
             ui.print(&wrapped(&spans, columns, &[], &[indent.into()]));
         }
     }

@@ -196,7 +196,7 @@ async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
 }
 
 /// How long a list may take that only adds what it knows of a model.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A model that the user names, with what the provider's list says of it. A name that is not in the list may be right all the same.
 async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Console) -> ChosenModel {

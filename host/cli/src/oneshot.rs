@@ -95,6 +95,9 @@ async fn turn(
     let launcher =
         launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some()).in_mode(session.mode);
     let launcher = Arc::new(launcher);
+    if session.chooses() {
+        return Err(launch::no_session_named());
+    }
     let begin = launcher.choose(&session.choice())?;
     let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, WhileBusy::Queue);

@@ -165,6 +165,13 @@ impl<W: Write + Send> Screen<W> {
         self.write(&format!("{text}\n"));
     }
 
+    /// Says what a command does that takes a while, until [`Screen::end_turn`].
+    pub(crate) fn does(&mut self, what: &str) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.does(what);
+        }
+    }
+
     /// Shows the status below the input, if the terminal is drawn.
     pub(crate) fn status(&mut self, status: Status) {
         if let Some(drawn) = &mut self.drawn {

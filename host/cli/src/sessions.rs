@@ -95,7 +95,7 @@ fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
 }
 
 /// Unix time in milliseconds.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 

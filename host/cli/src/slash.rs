@@ -31,7 +31,7 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
         "conversations",
         &[
             ("/new", "start a new conversation"),
-            ("/resume ID", "continue an earlier conversation, by its id or title"),
+            ("/resume [ID]", "continue an earlier conversation: by its id or title, or one of a list"),
             ("/branch", "continue in a copy; the original conversation stays unchanged"),
             ("/title [TEXT]", "give this conversation a title; without a text, show it"),
             ("/export [FILE]", "write this conversation to a new file, as `hermes sessions export` does"),
@@ -50,7 +50,7 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
     (
         "model and approvals",
         &[
-            ("/model [NAME]", "switch to another model; without a name, show the current one"),
+            ("/model [NAME]", "switch to another model; without a name, choose from the provider's list"),
             (
                 "/think [EFFORT]",
                 "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",

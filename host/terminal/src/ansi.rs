@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use ratatui_core::style::{Color, Modifier, Style};
-use ratatui_core::text::Line;
+use ratatui_core::text::{Line, Span};
+
+use crate::layout::printable;
 
 /// Whether a terminal shows colours and other styles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +67,64 @@ fn foreground(colour: Color) -> Option<u8> {
     })
 }
 
+/// A line whose styles are in it as sequences of [`sequence`]. Other sequences are left out.
+pub fn painted(line: &str) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    let mut style = Style::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        if !before.is_empty() {
+            spans.push(Span::styled(printable(before).into_owned(), style));
+        }
+        let end = after.find(|character: char| !character.is_ascii_digit() && character != ';').unwrap_or(after.len());
+        let (codes, after) = after.split_at(end);
+        for code in codes.split(';') {
+            style = styled(style, code.parse().unwrap_or(0));
+        }
+        rest = after.strip_prefix('m').unwrap_or(after);
+    }
+    if !rest.is_empty() {
+        spans.push(Span::styled(printable(rest).into_owned(), style));
+    }
+    spans
+}
+
+/// A style after a code of [`codes`].
+fn styled(style: Style, code: u8) -> Style {
+    let modifier = |modifier| style.add_modifier(modifier);
+    match code {
+        0 => Style::new(),
+        1 => modifier(Modifier::BOLD),
+        2 => modifier(Modifier::DIM),
+        3 => modifier(Modifier::ITALIC),
+        4 => modifier(Modifier::UNDERLINED),
+        7 => modifier(Modifier::REVERSED),
+        9 => modifier(Modifier::CROSSED_OUT),
+        31 => style.fg(Color::Red),
+        32 => style.fg(Color::Green),
+        33 => style.fg(Color::Yellow),
+        34 => style.fg(Color::Blue),
+        35 => style.fg(Color::Magenta),
+        36 => style.fg(Color::Cyan),
+        90 => style.fg(Color::DarkGray),
+        _ => style,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ratatui_core::style::Stylize as _;
 
     use super::*;
+
+    #[test]
+    fn a_painted_line_is_read_back_and_nothing_else_is_obeyed() {
+        let line = Line::from(vec!["plain ".into(), "bold".bold().red(), " faint".dim(), " end".into()]);
+        assert_eq!(painted(&sequence(&line, Colours::Shown)), line.spans);
+        let hostile = painted("a\u{1b}[2Jb\u{1b}]0;x\u{7}c");
+        let shown: String = hostile.iter().map(|span| span.content.as_ref()).collect();
+        assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
+    }
 
     #[test]
     fn each_span_ends_its_own_style() {

@@ -1,13 +1,13 @@
 //! The input: editing over several lines, earlier inputs, pasted blocks and a menu of completions.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui_core::style::{Modifier, Style};
-use ratatui_core::text::{Line, Span};
+use ratatui_core::text::Line;
 use ratatui_textarea::{CursorMove, Input, Key, TextArea};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::layout::{printable, wrapped};
+use crate::layout::printable;
+use crate::menu;
 use crate::region::Place;
 
 /// In front of the input.
@@ -34,6 +34,8 @@ pub enum Outcome {
     Editor,
     /// Shift and Tab.
     NextMode,
+    /// The user chose a row of a [`crate::Picker`], or none.
+    Picked(Option<usize>),
 }
 
 /// One completion.
@@ -342,26 +344,8 @@ impl Editor {
     /// The rows of the menu, below the input.
     pub fn menu(&self, width: usize) -> Vec<Line<'static>> {
         let Some(menu) = &self.menu else { return Vec::new() };
-        let hidden = (menu.selected + 1).saturating_sub(MENU_ROWS);
-        let shown = menu.candidates.list.iter().enumerate().skip(hidden).take(MENU_ROWS);
-        let column = shown.clone().map(|(_, candidate)| candidate.text.width()).max().unwrap_or(0);
-        shown
-            .map(|(at, candidate)| {
-                let text = printable(&candidate.text).into_owned();
-                let space = " ".repeat((column + 2).saturating_sub(text.width()));
-                let style = match at == menu.selected {
-                    true => Style::new().add_modifier(Modifier::REVERSED),
-                    false => Style::new(),
-                };
-                let faint = Style::new().add_modifier(Modifier::DIM);
-                let spans = [
-                    Span::styled(text, style),
-                    Span::raw(space),
-                    Span::styled(printable(&candidate.about).into_owned(), faint),
-                ];
-                wrapped(&spans, width, &[MORE.into()], &[]).swap_remove(0)
-            })
-            .collect()
+        let list: Vec<&Candidate> = menu.candidates.list.iter().collect();
+        menu::rows(&list, menu.selected, width, MENU_ROWS)
     }
 }
 

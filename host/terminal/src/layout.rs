@@ -36,6 +36,18 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A text of at most so many columns; its end is `…` if it was cut.
+pub(crate) fn shortened(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut text = text.to_owned();
+    while width(&text) + 1 > columns && text.pop().is_some() {}
+    text.truncate(text.trim_end().len());
+    text.push('…');
+    text
+}
+
 /// A character as people see it, with its columns.
 struct Cell<'a> {
     text: &'a str,
@@ -142,6 +154,15 @@ mod tests {
         assert_eq!(texts("👨‍👩‍👧‍👦 family", 8), ["👨‍👩‍👧‍👦", "family"]);
         // A space that does not fit any more is at the end of the line, and not shown.
         assert_eq!(texts("eightcol umns", 8), ["eightcol", "umns"]);
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_so() {
+        for (text, columns, shown) in
+            [("tea", 3, "tea"), ("green tea", 7, "green…"), ("漢字漢字", 5, "漢字…"), ("tea", 1, "…")]
+        {
+            assert_eq!(shortened(text, columns), shown);
+        }
     }
 
     #[test]

@@ -12,14 +12,17 @@ mod editor;
 mod highlight;
 mod layout;
 mod markdown;
+mod menu;
+mod picker;
 mod region;
 mod ui;
 
-pub use ansi::{Colours, sequence};
+pub use ansi::{Colours, painted, sequence};
 pub use clipboard::{NotCopied, copy};
 pub use editor::{Candidate, Candidates, Completer, Editor, Outcome};
 pub use layout::{printable, width, wrapped};
 pub use markdown::{Stream, rendered};
+pub use picker::Picker;
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};

@@ -17,6 +17,7 @@ use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
 use crate::layout::{printable, wrapped};
+use crate::picker::{Picked, Picker};
 use crate::region::{Picture, Place, Region};
 
 /// How long the thread waits for a key before it looks for something to draw.
@@ -42,6 +43,8 @@ struct State {
     region: Region<Box<dyn Write + Send>>,
     colours: Colours,
     editor: Editor,
+    /// What the user chooses from, in place of the input.
+    picker: Option<Picker>,
     /// Lines that are not printed yet.
     above: Vec<String>,
     /// The unfinished end of a text.
@@ -96,6 +99,7 @@ impl Ui {
             region: Region::new(Box::new(io::stdout()), colours),
             colours,
             editor: Editor::new(history, completer),
+            picker: None,
             above: Vec::new(),
             tail: Vec::new(),
             activities: Vec::new(),
@@ -181,6 +185,13 @@ impl Ui {
         let mut state = self.shared.state();
         state.question = question;
         state.changed = true;
+    }
+
+    /// Lets the user choose a row, which is reported as [`Outcome::Picked`]. The input is there again afterwards.
+    pub fn pick(&self, picker: Picker) {
+        let mut state = self.shared.state();
+        state.picker = Some(picker);
+        state.draw();
     }
 
     /// Whether Ctrl-C stops something. The input stays then.
@@ -319,15 +330,27 @@ impl Shared {
 impl State {
     fn event(&mut self, event: Event) -> Option<Outcome> {
         let outcome = match event {
-            Event::Key(key) if self.is_busy && is_control(&key, 'c') => Outcome::Interrupted,
+            Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
             #[cfg(unix)]
             Event::Key(key) if is_control(&key, 'z') => {
                 self.suspend();
                 Outcome::Edited
             }
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.editor.key(key),
+            Event::Key(key) if key.kind != KeyEventKind::Release => match &mut self.picker {
+                Some(picker) => match picker.key(key) {
+                    Picked::Open => Outcome::Edited,
+                    picked => {
+                        self.picker = None;
+                        Outcome::Picked(if let Picked::Row(at) = picked { Some(at) } else { None })
+                    }
+                },
+                None => self.editor.key(key),
+            },
             Event::Paste(text) => {
-                self.editor.paste(&text);
+                match &mut self.picker {
+                    Some(picker) => picker.paste(&text),
+                    None => self.editor.paste(&text),
+                }
                 Outcome::Edited
             }
             Event::Resize(..) => Outcome::Edited,
@@ -372,8 +395,11 @@ impl State {
     fn picture(&self, columns: usize, rows: usize) -> Picture {
         let width = columns.saturating_sub(1).max(2);
         let faint = Style::new().add_modifier(Modifier::DIM);
-        let (input, cursor) = self.editor.rows(width, (rows / 2).max(1));
-        let menu = self.editor.menu(width);
+        let (input, cursor) = match &self.picker {
+            Some(picker) => picker.picture(width, (rows / 2).max(4)),
+            None => self.editor.rows(width, (rows / 2).max(1)),
+        };
+        let menu = if self.picker.is_some() { Vec::new() } else { self.editor.menu(width) };
         let mut below: Vec<Line<'static>> = Vec::new();
         for activity in &self.activities {
             below.push(self.activity(activity, width));

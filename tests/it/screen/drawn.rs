@@ -159,3 +159,103 @@ fn a_signal_restores_the_terminal() {
     let end = shown.rfind("\u{1b}[?2004l").unwrap_or_else(|| panic!("{shown:?}"));
     assert!(shown[end..].contains("\u{1b}[?25h") && !shown[end..].contains("\u{1b}[?2004h"), "{shown:?}");
 }
+
+/// Two conversations: an old one with a title, and a newer one.
+fn with_two_conversations() -> (Home, Server) {
+    let server = Server::answering(|body, _| {
+        let said = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        Reply::text(format!("You said {}.", said["content"].as_str().unwrap_or_default()))
+    });
+    let home = Home::with(&server);
+    home.hermes(&["-z", "the harbour"]).run().success();
+    let id = home.newest_session();
+    home.hermes(&["sessions", "rename", &id, "Boats"]).run().success();
+    home.hermes(&["-z", "green tea"]).run().success();
+    (home, server)
+}
+
+#[test]
+fn a_conversation_is_chosen_from_a_list_that_leaves_nothing_behind() {
+    let (home, _server) = with_two_conversations();
+    let mut terminal = begin(&home, 60);
+    terminal.press("half");
+    terminal.wait_until(|rows| shows(rows, "> half"));
+    terminal.press("\u{3}/resume\r");
+    let rows = terminal.wait_until(|rows| shows(rows, "2 · type to search"));
+    let at = rows.iter().position(|row| row.contains("Which conversation?")).unwrap();
+    let ages = regex::Regex::new("just now|[0-9]+ min ago").unwrap();
+    insta::assert_snapshot!("picker", ages.replace_all(&rows[at..at + 5].join("\n"), "[AGE]"));
+    // Escape changes nothing.
+    terminal.press("\u{1b}");
+    terminal.wait_until(|rows| !shows(rows, "Which conversation?"));
+    terminal.press("/resume\r");
+    terminal.wait_until(|rows| shows(rows, "Which conversation?"));
+    terminal.press("boats har");
+    terminal.wait_until(|rows| shows(rows, "1 of 2"));
+    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, "You said the harbour.") && shows(rows, "· Boats · 2 messages"));
+    terminal.press("and the quay\r");
+    terminal.wait_until(|rows| shows(rows, "You said and the quay.") && !shows(rows, "ctrl-c stops"));
+    let rows = leave(terminal);
+    for gone in ["Which conversation?", "type to search", "> boats har", "green tea"] {
+        assert!(!shows(&rows, gone), "{gone} in {rows:#?}");
+    }
+    let messages = home.messages();
+    assert_eq!(messages.len(), 4, "{messages:#?}");
+    assert_eq!((&messages[0]["content"], &messages[2]["content"]), (&json!("the harbour"), &json!("and the quay")));
+}
+
+#[test]
+fn a_chat_begins_with_a_conversation_of_the_list() {
+    let (home, _server) = with_two_conversations();
+    let mut terminal = home.hermes(&["--resume"]).at_drawn_terminal(60, 30);
+    terminal.wait_until(|rows| shows(rows, "Which conversation?"));
+    terminal.press("\u{1b}[B\r");
+    terminal.wait_until(|rows| shows(rows, "You said the harbour.") && shows(rows, READY));
+    leave(terminal);
+    let mut terminal = home.hermes(&["--resume"]).at_drawn_terminal(60, 30);
+    terminal.wait_until(|rows| shows(rows, "Which conversation?"));
+    terminal.press("\u{3}");
+    assert_eq!(terminal.wait().code(), Some(1));
+    assert!(shows(&terminal.rows(), "no conversation was chosen"));
+    let refused = home.hermes(&["--resume"]).stdin("").run().exits(2);
+    assert!(refused.stderr.contains("names no session") && refused.stderr.contains("--continue"), "{}", refused.stderr);
+    home.hermes(&["-z", "tea", "--resume"]).run().exits(2);
+    assert_eq!(home.sessions_json().len(), 2);
+}
+
+#[test]
+fn a_model_is_chosen_from_the_list_of_the_provider() {
+    let models = json!({"data": [{"id": "large-model"}, {"id": "scripted-model"}, {"id": "small-model"}]});
+    let server = Server::answering(|_, _| Reply::text("Hello.")).with_models(models);
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("/model\r");
+    terminal.wait_until(|rows| shows(rows, "Which model? Now: scripted-model") && shows(rows, "large-model"));
+    terminal.press("small\r");
+    terminal.wait_until(|rows| shows(rows, "— small-model"));
+    terminal.press("hi\r");
+    terminal.wait_until(|rows| shows(rows, "Hello.") && !shows(rows, "ctrl-c stops"));
+    leave(terminal);
+    assert_eq!(server.last_turn().body["model"], "small-model");
+}
+
+#[test]
+fn painted_tables_are_broken_between_words_on_a_narrow_terminal() {
+    let server = Server::answering(|_, _| Reply::text("Hello."));
+    let home = Home::with(&server);
+    for columns in [40, 60] {
+        let mut terminal = begin(&home, columns);
+        terminal.press("hi\r");
+        terminal.wait_until(|rows| shows(rows, "Hello.") && !shows(rows, "ctrl-c stops"));
+        terminal.press("/context\r");
+        terminal.wait_until(|rows| shows(rows, "views ") && shows(rows, READY));
+        let rows = leave(terminal);
+        let text = rows.join("\n");
+        // The last column stays free, and no word is in two rows.
+        assert!(rows.iter().all(|row| row.chars().count() < usize::from(columns)), "{text}");
+        for word in ["scripted-model", "summarised", "messages", "reserved for reply", "closed"] {
+            assert!(text.contains(word), "{word} in\n{text}");
+        }
+    }
+}

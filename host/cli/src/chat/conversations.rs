@@ -6,17 +6,23 @@ use std::path::{Path, PathBuf};
 use hermes_agent::{Begin, Command, SessionRules};
 use hermes_app::SessionChoice;
 use hermes_config::most_similar;
-use hermes_conversation::{Part, Role};
-use hermes_store::{SessionError, StoreError};
-use hermes_terminal::NotCopied;
+use hermes_conversation::{Part, Role, SessionId};
+use hermes_store::{SessionError, SessionSummary, StoreError};
+use hermes_terminal::{Candidate, NotCopied, Picker};
 
 use super::Chat;
-use crate::console::Tone;
+use crate::console::{Console, Tone};
 use crate::failure::Failure;
 use crate::launch::Launcher;
 use crate::live::Live;
-use crate::sessions::{failed, transfer};
+use crate::sessions::{self, failed, transfer};
+use crate::table::{Align, Table};
 use crate::{imported, text};
+
+/// The most conversations to choose from.
+const MOST_LISTED: u64 = 500;
+/// The most that are printed where none can be chosen.
+const MOST_PRINTED: usize = 20;
 
 impl Chat {
     /// Removes the last turn and sends its message again. A message that was never stored is only sent again.
@@ -141,8 +147,25 @@ impl Chat {
         }
     }
 
+    /// Continues a conversation that the user chooses.
     pub(super) async fn choose_session(&mut self) {
-        self.console.warning("wrong arguments; usage: /resume ID or TITLE; `hermes sessions list` shows all of them");
+        let present = self.front.session().session();
+        let Some(listed) = self.with_launcher(move |launcher| resumable(launcher, present.as_ref())).await else {
+            return;
+        };
+        if listed.is_empty() {
+            self.screen.line(Tone::Faint, "there is no other conversation yet");
+            return;
+        }
+        let Some(live) = self.live.clone() else {
+            let shown = table(&listed, self.console);
+            self.screen.line(Tone::Plain, shown.trim_end());
+            self.screen.line(Tone::Faint, "/resume ID continues one of them");
+            return;
+        };
+        if let Some(id) = pick(&live, listed).await {
+            self.resume(id.to_string()).await;
+        }
     }
 
     /// Says which conversation this is, and shows its end.
@@ -162,6 +185,65 @@ impl Chat {
             self.screen.line(Tone::Faint, &format!("it works in {folder}"));
         }
         self.show_recent(session).await;
+    }
+}
+
+/// The conversations that can be continued, newest first, apart from the present one.
+pub(super) fn resumable(launcher: &Launcher, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
+    let mut listed = launcher.store().conversations(Some(MOST_LISTED))?;
+    listed.retain(|session| Some(&session.id) != present && (session.message_count > 0 || session.parent.is_some()));
+    Ok(listed)
+}
+
+/// Lets the user choose one of them.
+pub(super) async fn pick(live: &Live, listed: Vec<SessionSummary>) -> Option<SessionId> {
+    let now = sessions::now();
+    let row = |session: &SessionSummary| {
+        let (name, about) = described(session, now);
+        Candidate { text: text::shortened(&name, 40), about }
+    };
+    let picker = Picker::new("Which conversation?", listed.iter().map(row).collect(), 0);
+    let at = live.pick(picker).await?;
+    listed.into_iter().nth(at).map(|session| session.id)
+}
+
+/// A conversation's title or first words, and its age.
+fn described(session: &SessionSummary, now: u64) -> (String, String) {
+    let imported = if session.imported { " · imported" } else { "" };
+    let about =
+        format!("{} · {}{imported}", age(session.updated_at, now), text::counted(session.message_count, "message"));
+    let first = text::title(&session.preview);
+    match &session.title {
+        Some(title) if first.is_empty() => (text::title(title), about),
+        Some(title) => (text::title(title), format!("{about} · {first}")),
+        None if first.is_empty() => ("(empty)".to_owned(), about),
+        None => (first, about),
+    }
+}
+
+fn table(listed: &[SessionSummary], console: Console) -> String {
+    let now = sessions::now();
+    let mut table = Table::new(&[Align::Left, Align::Left]);
+    for session in listed.iter().take(MOST_PRINTED) {
+        let (name, about) = described(session, now);
+        table.row([(Tone::Good, session.id.to_string()), (Tone::Plain, format!("{name} · {about}"))]);
+    }
+    let mut shown = table.text(console);
+    if let Some(more) = listed.len().checked_sub(MOST_PRINTED).filter(|more| *more > 0) {
+        shown.push_str(&format!("and {more} more; `hermes sessions list` shows all\n"));
+    }
+    shown
+}
+
+/// How long ago something was.
+fn age(then: u64, now: u64) -> String {
+    let minutes = now.saturating_sub(then) / 60_000;
+    match (minutes, minutes / 60, minutes / (24 * 60)) {
+        (0, ..) => "just now".to_owned(),
+        (minutes, 0, _) => format!("{minutes} min ago"),
+        (_, hours, 0) => format!("{hours} h ago"),
+        (_, _, days @ 1..30) => format!("{} ago", text::counted(days, "day")),
+        _ => sessions::local(then),
     }
 }
 
@@ -186,5 +268,27 @@ fn in_home(file: &str) -> PathBuf {
     match (file.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => Path::new(file).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_the_largest_unit() {
+        const MINUTE: u64 = 60_000;
+        let now = 1_000 * 24 * 60 * MINUTE;
+        for (ago, expected) in [
+            (0, "just now"),
+            (59, "59 min ago"),
+            (60, "1 h ago"),
+            (24 * 60, "1 day ago"),
+            (29 * 24 * 60, "29 days ago"),
+        ] {
+            assert_eq!(age(now - ago * MINUTE, now), expected);
+        }
+        assert!(age(now - 30 * 24 * 60 * MINUTE, now).starts_with("19"));
+        assert_eq!(age(now + MINUTE, now), "just now");
     }
 }

@@ -61,12 +61,16 @@ pub(crate) fn typed(question: &str) -> Result<String, Failure> {
 }
 
 fn row(model: &ListedModel, prices: &Prices, provider: &str) -> String {
+    format!("{:<40} {}", text::line(&model.name), about(model, prices, provider)).trim_end().to_owned()
+}
+
+/// The window and the price of a model, as far as they are known.
+pub(crate) fn about(model: &ListedModel, prices: &Prices, provider: &str) -> String {
     let window = model.known_window().map(|tokens| format!("{} tokens", text::grouped(tokens.into())));
     let price = model
         .known_price(prices, provider)
         .map(|price| format!("{} in, {} out", amount(price.input), amount(price.output)));
-    let rest: Vec<String> = [window, price].into_iter().flatten().collect();
-    format!("{:<40} {}", text::line(&model.name), rest.join(" · ")).trim_end().to_owned()
+    [window, price].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 #[cfg(test)]
