@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Message, MessageId, Origin, SessionId, ToolSchema, one_line_within};
 use hermes_diagnostic::Notice;
-use hermes_session_store::{Session, SessionError, SessionStore, StoreError};
+use hermes_session_store::{Session, SessionError, SessionStore, SessionSummary, StoreError};
 use serde_json::json;
 
 pub use answer::Answer;
@@ -29,7 +29,7 @@ use crate::compaction::notify::Notify;
 use answer::Writer;
 use arguments::Shape;
 use discovery::MACHINES;
-use text::Quoter;
+use text::{Quoter, within};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "session_search";
@@ -38,6 +38,8 @@ const FIRST: usize = 20;
 const LAST: usize = 10;
 /// Conversations that are listed before machines' are left out.
 const LISTED: u64 = 200;
+/// The most bytes of a conversation's name.
+const NAME_BYTES: usize = 100;
 
 /// Searches earlier conversations for a session.
 pub struct SessionSearch {
@@ -103,7 +105,7 @@ impl SessionSearch {
             },
             Shape::Read { session } => self.read(&session).await,
             Shape::Scroll { session, message, window } => self.scroll(&session, message, window).await,
-            Shape::Browse { limit } => self.browse(limit).await.map_err(unread),
+            Shape::Browse { limit } => self.browse(0, limit).await.map_err(unread),
         }
     }
 
@@ -169,6 +171,45 @@ impl SessionSearch {
         Ok(self.write(|writer| writer.messages(&session, &messages[first..last], Some(around), None, outside)))
     }
 
+    /// The messages of a conversation behind this one, or from its beginning, and how many follow them.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model, when there is no such conversation or the store cannot be read.
+    pub async fn page(&self, named: &str, behind: Option<MessageId>, most: usize) -> Result<(Answer, usize), String> {
+        let (session, messages) = self.opened(named).await?;
+        let first = messages.partition_point(|message| behind.is_some_and(|behind| message.id <= behind));
+        let last = (first + most).min(messages.len());
+        let outside = (first, messages.len() - last);
+        let answer = self.write(|writer| writer.messages(&session, &messages[first..last], None, None, outside));
+        Ok((answer, messages.len() - last))
+    }
+
+    /// The newest conversations behind the first `skip`.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model, when the store cannot be read.
+    pub async fn newest(&self, skip: usize, most: usize) -> Result<Answer, String> {
+        self.browse(skip, most).await.map_err(unread)
+    }
+
+    /// The ids of the newest conversations, with a title or the beginning of their first message.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model, when the store cannot be read.
+    pub async fn names(&self, most: usize) -> Result<Vec<(SessionId, String)>, String> {
+        let listed = self.listed(0, most).await.map_err(unread)?;
+        let mut quoter = Quoter::default();
+        let name = |session: SessionSummary| {
+            let words = session.title.as_deref().unwrap_or(&session.preview);
+            let words = within(&quoter.line(words), 0, NAME_BYTES);
+            (session.id, words)
+        };
+        Ok(listed.into_iter().map(name).collect())
+    }
+
     /// A session of another conversation with its messages, by its id or title.
     async fn opened(&self, named: &str) -> Result<(Session, Vec<Message>), String> {
         let id = SessionId(named.to_owned());
@@ -196,7 +237,21 @@ impl SessionSearch {
         Ok((session, messages))
     }
 
-    async fn browse(&self, limit: usize) -> Result<Answer, StoreError> {
+    async fn browse(&self, skip: usize, limit: usize) -> Result<Answer, StoreError> {
+        let listed = self.listed(skip, limit).await?;
+        if listed.is_empty() {
+            let others = if skip > 0 {
+                "There are no further earlier conversations."
+            } else {
+                "There are no earlier conversations."
+            };
+            return Ok(Answer { text: others.to_owned(), shown: Vec::new() });
+        }
+        Ok(self.write(|writer| writer.conversations(&listed)))
+    }
+
+    /// The newest conversations of people, without the one that asks.
+    async fn listed(&self, skip: usize, limit: usize) -> Result<Vec<SessionSummary>, StoreError> {
         let own = match &self.asking {
             Some(asking) => Some(self.store.origin(asking).await?),
             None => None,
@@ -210,15 +265,11 @@ impl SessionSearch {
                 continue;
             }
             listed.push(session);
-            if listed.len() == limit {
+            if listed.len() == skip + limit {
                 break;
             }
         }
-        if listed.is_empty() {
-            let text = "There are no earlier conversations.".to_owned();
-            return Ok(Answer { text, shown: Vec::new() });
-        }
-        Ok(self.write(|writer| writer.conversations(&listed)))
+        Ok(listed.into_iter().skip(skip).collect())
     }
 
     /// Writes an answer, and tells the user if suspicious text was left out of it.
@@ -237,6 +288,11 @@ impl SessionSearch {
         }
         answer
     }
+}
+
+/// At most this many bytes of a text that may come from anybody, indented, without suspicious passages.
+pub fn quoted(text: &str, most: usize) -> String {
+    Quoter::default().block(text, most)
 }
 
 fn unread(error: StoreError) -> String {

@@ -73,7 +73,12 @@ pub fn start() -> ExitCode {
 fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
     arguments.check()?;
     let Arguments { session, oneshot, image, json, stream_json, verbose, command } = arguments;
-    if !matches!(command, None | Some(Command::Chat { .. } | Command::Message(_))) {
+    let has_log = match &command {
+        None | Some(Command::Chat { .. } | Command::Message(_)) => true,
+        Some(Command::Mcp { command }) => command.is_serve(),
+        Some(_) => false,
+    };
+    if !has_log {
         // Without a file to write, this cannot fail.
         let _ = logging::start(verbose, None);
     }
@@ -112,7 +117,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),
-        Some(Command::Mcp { command }) => wait(mcp::run(&command, console)),
+        Some(Command::Mcp { command }) => wait(mcp::run(&command, verbose, console)),
         Some(Command::Skills { command }) => wait(skills::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),

@@ -1,4 +1,8 @@
-//! `hermes mcp`: adds, lists, tries and removes servers of the Model Context Protocol.
+//! `hermes mcp`: adds, lists, tries and removes servers of the Model Context Protocol, and offers what Hermes knows to other
+//! agents.
+
+mod offer;
+mod serve;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +50,16 @@ pub(crate) enum McpCommand {
         /// The server's name
         name: String,
     },
+    /// Offer sessions, search and memory to another agent, over standard input and output
+    Serve(ServeArguments),
+}
+
+/// What is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub(crate) struct ServeArguments {
+    /// Let the other agent change the notes of the memory too
+    #[arg(long)]
+    allow_writes: bool,
 }
 
 /// A server to add.
@@ -73,13 +87,21 @@ pub(crate) struct AddArguments {
     command: Vec<String>,
 }
 
-pub(crate) async fn run(command: &McpCommand, console: Console) -> Result<ExitCode, Failure> {
+impl McpCommand {
+    /// Whether it works on sessions, so that a log is written.
+    pub(crate) fn is_serve(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
+}
+
+pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     match command {
         McpCommand::Add(arguments) => add(&setup, arguments, console).await,
         McpCommand::List { json } => list(&setup, *json, console),
         McpCommand::Test { name, json } => test(&setup, name, *json, console).await,
         McpCommand::Remove { name } => remove(&setup, name, console),
+        McpCommand::Serve(arguments) => serve::run(setup, *arguments, verbose, console).await,
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod changes;
 mod listing;
-mod notebook;
+pub(crate) mod notebook;
 mod pending;
 mod setup;
 pub(crate) mod status;

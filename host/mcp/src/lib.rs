@@ -1,10 +1,11 @@
-//! A client of servers that speak the Model Context Protocol (MCP), over the official SDK `rmcp`.
+//! The Model Context Protocol (MCP), over the official SDK `rmcp`: a client of servers, and Hermes itself as a server.
 //!
 //! [`Server`] is one server in one session: it connects in the background, lists tools, calls them, and connects again after a
 //! failure. [`Front`] is what a server may want of its session. This crate knows nothing of plugins, prompts or approvals: the
-//! agent makes tools of what servers offer, and decides which of them run.
+//! agent makes tools of what servers offer, and decides which of them run. [`serve`] answers other agents over two streams with
+//! what an [`Offer`] has.
 //!
-//! Everything that a server sends is untrusted and bounded: see [`limits`].
+//! Everything that the other side sends is untrusted and bounded: see [`limits`].
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod limits;
 mod listing;
 mod name;
 mod program;
+mod serve;
 mod server;
 mod web;
 
@@ -32,4 +34,5 @@ pub use front::Front;
 pub use kept::KeptListings;
 pub use listing::{Change, ListedTool, Listing};
 pub use name::{is_server_name, tool_name};
+pub use serve::{Offer, OwnResource, OwnTool, ServeError, serve};
 pub use server::{Condition, Found, Server, try_once};

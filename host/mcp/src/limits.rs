@@ -43,3 +43,9 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 pub const REST: Duration = Duration::from_secs(1);
 /// The longest rest.
 pub const LONGEST_REST: Duration = Duration::from_secs(60);
+/// The most bytes of a request to Hermes as a server. A longer one is dropped.
+pub const REQUEST: usize = 1 << 20;
+/// The most requests to Hermes as a server that are carried out, or whose answers are not read yet. Others wait unread.
+pub const REQUESTS: usize = 16;
+/// How long Hermes as a server may take for an answer.
+pub const ANSWER: Duration = Duration::from_secs(60);

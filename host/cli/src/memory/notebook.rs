@@ -3,7 +3,7 @@
 
 use hermes_app::ModelChoice;
 use hermes_capabilities::documents::{Document, Documents, DocumentsError, Written};
-use hermes_notes::{Notes, Pending, Refusal, Target, entry_id, thousands};
+use hermes_notes::{Change, Notes, Operation, Pending, Refusal, Target, entry_id, thousands};
 use hermes_plugin_host::Selection;
 use serde_json::Value;
 
@@ -15,25 +15,25 @@ use crate::text;
 const ATTEMPTS: u32 = 100;
 
 /// The documents of the built-in memory, and their limits.
-pub(super) struct Notebook {
+pub(crate) struct Notebook {
     /// MEMORY.md, USER.md and FACTS.md.
     notes: Documents,
     /// The plugin's own.
     own: Documents,
     section: Value,
-    pub(super) is_on: bool,
+    pub(crate) is_on: bool,
 }
 
 /// An entry, with its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) target: Target,
-    pub(super) id: String,
-    pub(super) text: String,
+pub(crate) struct Entry {
+    pub(crate) target: Target,
+    pub(crate) id: String,
+    pub(crate) text: String,
 }
 
 impl Notebook {
-    pub(super) fn open(setup: &Setup) -> Self {
+    pub(crate) fn open(setup: &Setup) -> Self {
         let home = setup.home.path();
         let selection = setup.selection(&ModelChoice::default());
         let names = Target::ALL.iter().map(|target| target.document().to_owned()).collect();
@@ -46,24 +46,24 @@ impl Notebook {
     }
 
     /// The most characters of a document.
-    pub(super) fn limit(&self, target: Target) -> usize {
+    pub(crate) fn limit(&self, target: Target) -> usize {
         let key = format!("{}_char_limit", target.name());
         let set = self.section.get(&key).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
         set.unwrap_or(target.default_limit())
     }
 
     /// Whether writes of the model wait for approval.
-    pub(super) fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         self.section.get("write_approval").and_then(Value::as_bool).unwrap_or(false)
     }
 
-    pub(super) fn notes(&self, target: Target) -> Result<Notes, Failure> {
+    pub(crate) fn notes(&self, target: Target) -> Result<Notes, Failure> {
         let document = self.notes.read(target.document()).map_err(failed)?;
         Ok(Notes::parse(&document.map(|document| document.content).unwrap_or_default()))
     }
 
     /// All entries, in the order of their documents.
-    pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let mut entries = Vec::new();
         for target in Target::ALL {
             let notes = self.notes(target)?;
@@ -77,7 +77,7 @@ impl Notebook {
     }
 
     /// The entry of this id, or the only one with this text.
-    pub(super) fn entry(&self, named: &str) -> Result<Entry, Failure> {
+    pub(crate) fn entry(&self, named: &str) -> Result<Entry, Failure> {
         let entries = self.entries()?;
         let named = named.trim();
         let exact = entries.iter().find(|entry| entry.id == named || entry.text == named);
@@ -100,7 +100,7 @@ impl Notebook {
     }
 
     /// Changes a document; `None` leaves it. Returns what the change returned for the text that it was made to.
-    pub(super) fn change<T>(
+    pub(crate) fn change<T>(
         &self,
         target: Target,
         mut change: impl FnMut(&Notes) -> Result<(Option<Notes>, T), Failure>,
@@ -112,13 +112,34 @@ impl Notebook {
     }
 
     /// The writes that wait for approval.
-    pub(super) fn pending(&self) -> Result<Pending, Failure> {
+    pub(crate) fn pending(&self) -> Result<Pending, Failure> {
         let document = self.own.read(Pending::DOCUMENT).map_err(failed)?;
         pending(&document.map(|document| document.content).unwrap_or_default())
     }
 
+    /// Queues a change for the user's approval: its number, also if the same one waits already; `None` if too many wait.
+    pub(crate) fn queue(
+        &self,
+        at: u64,
+        session: &str,
+        target: Target,
+        change: &Change,
+    ) -> Result<Option<u64>, Failure> {
+        changed(&self.own, Pending::DOCUMENT, |text| {
+            let mut waiting = pending(text)?;
+            let operations = [Operation::from(change)];
+            let same =
+                waiting.writes.iter().find(|write| write.target == target.name() && write.operations == operations);
+            if let Some(same) = same {
+                return Ok((None, Some(same.id)));
+            }
+            let id = waiting.push(at, session, target.name(), std::slice::from_ref(change));
+            Ok((id.is_some().then(|| serde_json::json!(waiting).to_string()), id))
+        })
+    }
+
     /// Takes writes from the list, whatever else was queued meanwhile.
-    pub(super) fn settle(&self, ids: &[u64]) -> Result<(), Failure> {
+    pub(crate) fn settle(&self, ids: &[u64]) -> Result<(), Failure> {
         changed(&self.own, Pending::DOCUMENT, |text| {
             let mut waiting = pending(text)?;
             let count = waiting.writes.len();
@@ -169,7 +190,7 @@ fn failed(error: DocumentsError) -> Failure {
 }
 
 /// Why changes of a document are not possible.
-pub(super) fn refused(target: Target, refusal: &Refusal, limit: usize) -> Failure {
+pub(crate) fn refused(target: Target, refusal: &Refusal, limit: usize) -> Failure {
     let document = target.document();
     let fix = match refusal {
         Refusal::OverLimit { .. } => format!(

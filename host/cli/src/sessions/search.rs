@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
 }
 
 /// Opens the store and indexes new messages if the store can be written.
-fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
+pub(crate) fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
     let Some(store) = Store::open_read_only(home)? else { return Ok(None) };
     let missing = store.missing_in_search()?;
     if missing == 0 {
