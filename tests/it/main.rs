@@ -16,6 +16,7 @@ mod fixtures;
 mod install;
 mod kinds;
 mod memory;
+mod moving;
 mod plugins;
 mod promises;
 mod prompt;

@@ -7,6 +7,7 @@ use hermes_agent::approval::Mode;
 use hermes_config::most_similar;
 
 use crate::failure::{Failure, Kind};
+use crate::import::ImportCommand;
 use crate::imported::Parts;
 use crate::lab::LabCommand;
 use crate::mcp::McpCommand;
@@ -178,6 +179,11 @@ pub(crate) enum Command {
     Memory {
         #[command(subcommand)]
         command: MemoryCommand,
+    },
+    /// Move in: take over sessions, memory, skills and settings from another program
+    Import {
+        #[command(subcommand)]
+        command: ImportCommand,
     },
     /// Log in to a provider that gives tokens instead of a key
     Login(crate::login::LoginArguments),
@@ -600,6 +606,7 @@ impl Command {
             Self::Mcp { .. } => "mcp",
             Self::Skills { .. } => "skills",
             Self::Memory { .. } => "memory",
+            Self::Import { .. } => "import",
             Self::Login(_) => "login",
             Self::Logout(_) => "logout",
             Self::Config { .. } => "config",

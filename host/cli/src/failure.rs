@@ -13,6 +13,7 @@ use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_lab::LabError;
 use hermes_models::{LoginError, ModelError, ResolveError};
+use hermes_peer::PeerError;
 use hermes_plugin_host::PluginsError;
 use hermes_store::{PortError, StoreError};
 
@@ -172,7 +173,8 @@ diagnosed!(
     AgentError,
     ConformanceError,
     LabError,
-    KeptError
+    KeptError,
+    PeerError
 );
 
 impl From<Problem> for Failure {
@@ -208,6 +210,7 @@ mod tests {
         hermes_lab::codes::ALL,
         hermes_mcp::codes::ALL,
         hermes_models::codes::ALL,
+        hermes_peer::codes::ALL,
         hermes_plugin_host::codes::ALL,
         hermes_store::session_codes::ALL,
         hermes_store::codes::ALL,

@@ -17,6 +17,7 @@ mod doctor;
 mod editor;
 mod failure;
 mod front;
+mod import;
 mod imported;
 pub mod invariants;
 mod lab;
@@ -120,6 +121,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Mcp { command }) => wait(mcp::run(&command, verbose, console)),
         Some(Command::Skills { command }) => wait(skills::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
+        Some(Command::Import { command }) => import::run(&command, console),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),
         Some(Command::Config { command }) => settings::run(&command, console),

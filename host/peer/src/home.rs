@@ -1,0 +1,74 @@
+//! The peer's home folder, and which of its files may be read.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_store::APPLICATION_ID;
+
+use crate::PeerError;
+
+/// What a home of the peer contains.
+const MARKS: [&str; 5] = ["state.db", "config.yaml", "SOUL.md", "memories", "skills"];
+
+/// A home of Hermes Agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerHome {
+    /// With all links resolved.
+    root: PathBuf,
+}
+
+impl PeerHome {
+    /// The named folder, or `~/.hermes`. `own` is the home of this program.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read, is the home of this program, or is no home of the peer.
+    pub fn find(named: Option<&Path>, own: &Path) -> Result<Self, PeerError> {
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => std::env::home_dir().ok_or(PeerError::NoHome)?.join(".hermes"),
+        };
+        let root = fs::canonicalize(&path).map_err(|source| PeerError::Unreadable { path: path.clone(), source })?;
+        if fs::canonicalize(own).is_ok_and(|own| own == root) {
+            return Err(PeerError::SameHome { path, named: named.is_some() });
+        }
+        fs::read_dir(&root).map_err(|source| PeerError::Unreadable { path: path.clone(), source })?;
+        if !MARKS.iter().any(|mark| root.join(mark).exists()) {
+            return Err(PeerError::NoPeer { path });
+        }
+        if is_own_kind(&root.join("state.db")) {
+            return Err(PeerError::OwnKind { path });
+        }
+        Ok(Self { root })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The real path of a file or folder of the home; `None` if it is missing.
+    ///
+    /// A link is followed within the home only: what a link to elsewhere shows was not written by the peer, and would be
+    /// copied and sent to a model.
+    pub(crate) fn within(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        match fs::canonicalize(self.root.join(name)) {
+            Ok(real) if real.starts_with(&self.root) => Ok(Some(real)),
+            Ok(_) => Err(format!("{name} is a link that leads out of the home")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{name} cannot be read: {error}")),
+        }
+    }
+}
+
+/// Whether a database belongs to this program. Both call theirs `state.db`.
+fn is_own_kind(database: &Path) -> bool {
+    /// The place of the application id in the header of SQLite.
+    const PLACE: usize = 68;
+    let header = hermes_private_files::open_regular(database).and_then(|mut file| {
+        let mut header = [0; PLACE + 4];
+        io::Read::read_exact(&mut file, &mut header).map(|()| header)
+    });
+    header.is_ok_and(|header| header[PLACE..] == APPLICATION_ID.to_be_bytes())
+}

@@ -1,0 +1,108 @@
+//! Moving in: reads the home of Hermes Agent, the Python program that this one succeeds, and takes over what it can use.
+//!
+//! The peer's home is never written, and no file of SQLite appears in it: its database is read from a private copy. Every
+//! part can be imported again: sessions are recognised by ids that follow from the peer's ids, everything else by content.
+//! An import that is killed leaves whole parts, and the next one completes them.
+
+#![forbid(unsafe_code)]
+
+mod database;
+mod diagnosis;
+mod error;
+mod folding;
+mod home;
+mod lineage;
+mod report;
+mod sessions;
+mod translation;
+
+use std::io;
+
+use hermes_app::Setup;
+use hermes_store::Store;
+
+pub use error::PeerError;
+pub use home::PeerHome;
+pub use report::{PartReport, Report};
+
+use database::Database;
+
+hermes_diagnostic::codes! {
+    /// The codes of moving in.
+    pub mod codes {
+        SAME_HOME = "peer.same-home", Category::Usage, "the home of Hermes Agent and the own home are the same folder";
+        NO_PEER = "peer.no-home", Category::General, "the folder is not a home of Hermes Agent";
+        UNREADABLE = "peer.unreadable", Category::General, "the home of Hermes Agent cannot be read";
+        TEMPORARY = "peer.temporary", Category::General, "no temporary copy can be made";
+    }
+}
+
+/// What an import works with: a copy of the peer's database as it was when the import began, so that the report before
+/// the question and the import after it are about the same data.
+#[derive(Debug)]
+pub struct Import {
+    database: Option<Result<Database, String>>,
+}
+
+/// Whether anything is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Only report what would be imported.
+    DryRun,
+    /// Import. The time, in Unix milliseconds, bounds the times of imported messages.
+    Write {
+        /// The time.
+        now: u64,
+    },
+}
+
+impl Import {
+    /// Copies the peer's database.
+    ///
+    /// # Errors
+    ///
+    /// When no temporary folder can be created.
+    pub fn of(peer: &PeerHome) -> Result<Self, PeerError> {
+        Ok(Self { database: Database::copied(peer).map_err(|source| PeerError::Temporary { source })? })
+    }
+
+    /// Imports everything that is new, or reports what would be imported.
+    ///
+    /// # Errors
+    ///
+    /// When the own store cannot be read or written. What was imported until then stays, and the next import continues.
+    pub fn run(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<Report, PeerError> {
+        let mut report = Report::default();
+        let mut sessions = PartReport::of("sessions");
+        match &self.database {
+            None => sessions.left("there is no state.db"),
+            Some(Err(why)) => sessions.left(why.clone()),
+            Some(Ok(database)) => {
+                let (_temporary, store) = store(setup, mode)?;
+                let engine = &setup.config.settings().context.engine;
+                sessions::import(database, peer, &store, engine, mode, &mut sessions)?;
+            }
+        }
+        report.add(sessions);
+        Ok(report)
+    }
+}
+
+/// The own store. A dry run creates neither a home nor a store: without a store it uses a temporary one.
+fn store(setup: &Setup, mode: Mode) -> Result<(Option<tempfile::TempDir>, Store), PeerError> {
+    let home = setup.home.path();
+    if let Mode::Write { .. } = mode {
+        return Ok((None, Store::open(home)?));
+    }
+    if let Some(store) = Store::open_read_only(home)? {
+        return Ok((None, store));
+    }
+    let folder = temporary().map_err(|source| PeerError::Temporary { source })?;
+    let store = Store::open(folder.path())?;
+    Ok((Some(folder), store))
+}
+
+/// A folder that only its owner can read.
+fn temporary() -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("hermes-import-").tempdir()
+}

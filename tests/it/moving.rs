@@ -1,0 +1,4 @@
+//! `hermes import peer`: moving in from Hermes Agent.
+
+mod hostile;
+mod sessions;
