@@ -10,6 +10,7 @@ mod cache;
 mod chaos;
 mod compaction;
 mod errors;
+mod everyday;
 mod faults;
 mod features;
 mod fixtures;
