@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+/// The arguments of clippy as `cargo clippy` passes them on.
+const DENY_WARNINGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
 /// The folder of the staged bundled plugins, relative to the repository. The binary's build script looks there.
 pub(crate) const BUNDLED: &str = "target/bundled";
 
@@ -21,13 +24,23 @@ pub(crate) enum Profile {
 #[derive(Debug)]
 pub(crate) struct Repository {
     root: PathBuf,
+    /// Whether cargo lints what it compiles for this machine.
+    linted: bool,
 }
 
 impl Repository {
     pub(crate) fn find() -> Result<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.parent().context("the xtask package has no parent folder")?;
-        Ok(Self { root: root.canonicalize().with_context(|| format!("cannot open {}", root.display()))? })
+        let root = root.canonicalize().with_context(|| format!("cannot open {}", root.display()))?;
+        Ok(Self { root, linted: false })
+    }
+
+    /// The same checkout, in which clippy compiles the crates that are built for this machine, and lints them while it does so.
+    /// Warnings are errors. `cargo clippy` alone would check every dependency before a build for tests compiles all of them again.
+    pub(crate) fn linted(mut self) -> Self {
+        self.linted = true;
+        self
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -74,7 +87,15 @@ impl Repository {
                 command.env_remove(name);
             }
         }
+        self.lint(&mut command);
         command
+    }
+
+    /// Makes a cargo command use clippy as the compiler of its workspace's crates if this checkout is linted.
+    pub(crate) fn lint(&self, cargo: &mut Command) {
+        if self.linted {
+            cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", DENY_WARNINGS);
+        }
     }
 
     /// A cargo command that builds guests for wasm: the same sources give the same component on every machine.

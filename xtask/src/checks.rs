@@ -212,6 +212,7 @@ fn test_with(
             step("examples in the documentation", must(examples));
         }
         let mut native = repository.guests_cargo();
+        repository.lint(&mut native);
         native.args(["test", "--workspace", "--no-fail-fast", "--quiet", "--manifest-path"]);
         native.arg(repository.guests_manifest()?);
         step("guests", must(native));
@@ -234,33 +235,52 @@ fn draft_host(repository: &Repository) -> Command {
 
 /// Checks formatting and runs clippy in both workspaces.
 pub(crate) fn lint(repository: &Repository) -> Result<()> {
-    let guests_manifest = repository.guests_manifest()?;
-
-    let mut format = repository.cargo();
-    format.args(["fmt", "--all", "--check"]);
-    must(format)?;
-    let mut format = repository.guests_cargo();
-    format.args(["fmt", "--all", "--check", "--manifest-path"]).arg(&guests_manifest);
-    must(format)?;
-
-    let mut format = repository.cargo();
-    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
-    must(format)?;
-
+    formatting(repository)?;
     // The binary's build script warns if no plugins are staged. The tests need them in any case.
     print!("{}", guests::build(repository)?);
-    let mut clippy = repository.guests_cargo();
-    clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);
-    clippy.arg(&guests_manifest).args(["--", "-D", "warnings"]);
-    must(clippy)?;
+    must(components_clippy(repository)?)?;
     // The guests' own tests run on this machine.
     let mut clippy = repository.guests_cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--manifest-path"]);
-    clippy.arg(&guests_manifest).args(["--", "-D", "warnings"]);
+    clippy.arg(repository.guests_manifest()?).args(["--", "-D", "warnings"]);
     must(clippy)?;
     let mut clippy = repository.cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     must(clippy)?;
     println!("formatting and lints are clean");
     Ok(())
+}
+
+/// `lint` and `test` in one build. Only the guests' components are linted in a build of their own: what the host includes is made
+/// by the compiler alone.
+pub(crate) fn check(repository: Repository, passed_on: &[&str]) -> Result<()> {
+    formatting(&repository)?;
+    print!("{}", guests::build(&repository)?);
+    must(components_clippy(&repository)?)?;
+    let repository = repository.linted();
+    // What no test builds.
+    let mut benchmarks = repository.cargo();
+    benchmarks.args(["build", "--workspace", "--bench", "*"]);
+    must(benchmarks)?;
+    test(&repository, passed_on)
+}
+
+fn formatting(repository: &Repository) -> Result<()> {
+    let mut format = repository.cargo();
+    format.args(["fmt", "--all", "--check"]);
+    must(format)?;
+    let mut format = repository.guests_cargo();
+    format.args(["fmt", "--all", "--check", "--manifest-path"]).arg(repository.guests_manifest()?);
+    must(format)?;
+    let mut format = repository.cargo();
+    format.args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
+    must(format)
+}
+
+/// Clippy over the guests as components.
+fn components_clippy(repository: &Repository) -> Result<Command> {
+    let mut clippy = repository.guests_cargo();
+    clippy.args(["clippy", "--workspace", "--target", guests::TARGET, "--manifest-path"]);
+    clippy.arg(repository.guests_manifest()?).args(["--", "-D", "warnings"]);
+    Ok(clippy)
 }

@@ -48,6 +48,7 @@ usage: cargo xtask COMMAND
                 run the memory `mem0` with its vendor's library, and compare the requests of `honcho` with those of its
                 vendor's client; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
+  check [ARGS]  `lint` and `test` in one build: clippy compiles the crates for the tests
   build         build the release binary with all plugins: target/release/hermes
   bindings      write the Rust SDK's bindings to the contract: sdk/rust/src/bindings
   plugins       build the plugins and stage them in target/bundled and target/test-guests
@@ -105,6 +106,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["sdk-check"] => sdk_check::run(&repository),
         ["memory-services"] => memory_services::run(&repository),
         ["lint"] => checks::lint(&repository),
+        ["check", passed_on @ ..] => checks::check(repository, passed_on),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),
         ["bench", "engines", options @ ..] => {

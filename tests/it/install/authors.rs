@@ -2,6 +2,7 @@
 //!
 //! Building needs the crates of the SDK, from the registry or cargo's cache, and takes minutes. All kinds share one target folder.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,16 +45,66 @@ fn folder_of(home: &Home, project: &str, place: &str) -> PathBuf {
     folder
 }
 
+/// The files below a folder with their contents.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// One folder in which the projects are built, each with the same SDK. Cargo compiles a crate again for each folder in which it
+/// lies, and again if its files are newer.
+struct Bench {
+    folder: PathBuf,
+    /// Where the SDK waits for the next project.
+    sdk: PathBuf,
+}
+
+impl Bench {
+    fn of(home: &Home) -> Self {
+        Self { folder: home.workspace().join("bench"), sdk: home.workspace().join("sdk") }
+    }
+
+    /// Moves a new project onto the bench. Its SDK must be that of the project before.
+    fn place(&self, project: &Path) {
+        fs::rename(project, &self.folder).unwrap();
+        let vendor = self.folder.join("vendor");
+        if self.sdk.exists() {
+            assert!(contents(&vendor) == contents(&self.sdk), "{} has another SDK", project.display());
+            fs::remove_dir_all(&vendor).unwrap();
+            fs::rename(&self.sdk, &vendor).unwrap();
+        }
+    }
+
+    /// Moves the project back, without the SDK.
+    fn clear(&self, project: &Path) {
+        fs::rename(self.folder.join("vendor"), &self.sdk).unwrap();
+        fs::rename(&self.folder, project).unwrap();
+    }
+}
+
 #[test]
 fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract() {
     let home = Home::new();
+    let bench = Bench::of(&home);
     for kind in KINDS {
         let project = format!("new-{kind}");
         let made = home.hermes(&["plugins", "new", &project, "--kind", kind]).run().success();
         assert!(made.stdout.contains("cargo build --release --target wasm32-wasip2"), "{made}");
         let folder = home.workspace().join(&project);
+        bench.place(&folder);
         for arguments in [&["test", "--quiet"][..], &["build", "--quiet", "--release", "--target", "wasm32-wasip2"]] {
-            if let Err(why) = cargo(&folder, arguments) {
+            if let Err(why) = cargo(&bench.folder, arguments) {
                 // Without a network and without cached crates nothing can be built.
                 if ["download", "registry", "network", "index.crates.io"].iter().any(|part| why.contains(part)) {
                     return hermes_test_data::missing(&format!("the crates of the SDK cannot be downloaded: {why}"));
@@ -61,6 +112,7 @@ fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract(
                 panic!("{kind}: cargo {arguments:?} failed\n{why}");
             }
         }
+        bench.clear(&folder);
         let place = folder_of(&home, &project, &format!("built-{kind}"));
         let place = place.to_str().unwrap();
         let tested = home.hermes(&["plugins", "test", place, "--json", "--conversations", "30"]).run();
