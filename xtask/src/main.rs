@@ -54,6 +54,7 @@ usage: cargo xtask COMMAND
   plugins       build the plugins and stage them in target/bundled and target/test-guests
   bench startup [--peer COMMAND] [--runs N]
                 measure time and memory of `hermes --version` and of a one-shot turn
+  bench chat    measure the start of a chat on a terminal, and the time from a key to the screen while a reply streams
   bench engines [ENGINE…] [MESSAGES…]
                 measure the calls of engines in sessions of 1,000, 10,000 and 100,000 messages
   bench plugins measure a call, a crash with recovery, an empty recall, idle memory and loading of plugins
@@ -108,6 +109,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["lint"] => checks::lint(&repository),
         ["check", passed_on @ ..] => checks::check(repository, passed_on),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
+        ["bench", "chat"] => chat(&repository),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),
         ["bench", "engines", options @ ..] => {
             print!("{}", guests::build_measured(&repository)?);
@@ -144,6 +146,15 @@ fn sessions(repository: &Repository) -> Result<()> {
     test.args(["test", "--release", "--quiet", "--package", "hermes-agent", "--lib"]);
     test.args(["an_idle_session_takes_little_memory_and_wakes_quickly", "--", "--nocapture"]);
     cargo::must(test)
+}
+
+/// The release binary at a pseudo-terminal. What measures it needs no optimisation.
+fn chat(repository: &Repository) -> Result<()> {
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Release)?;
+    let mut bench = repository.cargo();
+    bench.args(["bench", "--quiet", "--workspace", "--profile", "dev", "--bench", "chat"]).env("HERMES_BIN", binary);
+    cargo::must(bench)
 }
 
 fn build(repository: &Repository) -> Result<()> {
