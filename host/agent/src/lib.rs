@@ -101,7 +101,7 @@ pub use learned::LearnedWindow;
 pub use log_file::older_log;
 pub use mcp::SERVER_VERSION;
 pub use memory::budget as recall_budget;
-pub use offer::{Consent, Offer, OfferedServer, OfferedSkill, OfferedTool};
+pub use offer::{Consent, Offer, OfferedServer, OfferedTool};
 pub use opening::Opening;
 pub use openings::{Openings, openings};
 pub use plugin_set::PluginSet;

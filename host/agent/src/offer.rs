@@ -12,6 +12,7 @@ use crate::journal::Journal;
 use crate::live::plugins::RunningPlugins;
 use crate::mcp::McpServers;
 use crate::openings::unsaved;
+use crate::skills::OfferedSkill;
 
 /// What the model can work with.
 #[derive(Debug, Clone, Default)]
@@ -53,17 +54,6 @@ pub enum Consent {
     },
 }
 
-/// A skill.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OfferedSkill {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// The plugin that has it.
-    pub plugin: String,
-}
-
 /// An MCP server of the session.
 #[derive(Debug, Clone)]
 pub struct OfferedServer {
@@ -77,15 +67,10 @@ pub struct OfferedServer {
 
 impl Offer {
     pub(crate) async fn of(plugins: &RunningPlugins, servers: Option<&McpServers>) -> Self {
-        let (skills, failed, _) = plugins.toolbox.skills().index().await;
-        let skill = |plugin: &str, skill: hermes_plugin_host::Skill| OfferedSkill {
-            name: skill.name,
-            description: skill.description,
-            plugin: plugin.to_owned(),
-        };
+        let (skills, failed) = plugins.toolbox.skills().offered().await;
         Self {
             tools: plugins.toolbox.offered(),
-            skills: skills.into_iter().map(|(plugin, found)| skill(plugin.name(), found)).collect(),
+            skills,
             servers: servers.map(McpServers::conditions).unwrap_or_default(),
             failed: failed.iter().map(ToString::to_string).collect(),
         }

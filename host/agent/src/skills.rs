@@ -7,18 +7,10 @@ use std::sync::Arc;
 use hermes_conversation::{ToolSchema, fence};
 use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, Skills, Variables};
 use hermes_prompt::Notice;
-use hermes_session_store::Session;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::AgentError;
-use crate::feed::FeedLimits;
-use crate::front::Front;
-use crate::host::Host;
-use crate::journal::Journal;
-use crate::live::plugins::RunningPlugins;
-use crate::mcp::McpServers;
-use crate::{approval, screening};
+use crate::screening;
 
 pub(crate) const LIST: &str = "skills_list";
 pub(crate) const VIEW: &str = "skill_view";
@@ -150,17 +142,17 @@ impl SkillCatalog {
         (skills.into_iter().filter(is_first()).collect(), failed, notices)
     }
 
-    /// The skills that the user can call.
-    pub(crate) async fn offered(&self) -> Vec<OfferedSkill> {
+    /// The skills that the user can call, and the errors of plugins that failed to list theirs.
+    pub(crate) async fn offered(&self) -> (Vec<OfferedSkill>, Vec<CallError>) {
         let mut is_first = is_first();
-        let skills = self.listing().await.skills;
+        let Listing { skills, failed, .. } = self.listing().await;
         let offered = skills.into_iter().map(|known| {
             let is_first = is_first(&known);
             let (plugin, Skill { name, description, .. }) = known;
             let name = if is_first { name } else { format!("{}:{name}", plugin.name()) };
             OfferedSkill { name, plugin: plugin.name().to_owned(), description }
         });
-        offered.collect()
+        (offered.collect(), failed)
     }
 
     /// What the model is sent when the user calls a skill: the user's words, and the skill's text with its arguments.
@@ -281,17 +273,6 @@ impl SkillCatalog {
 /// What the user wrote behind the name of a skill.
 pub(crate) fn arguments_of(typed: &str) -> &str {
     typed.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim())
-}
-
-/// The skills that a session could use, before it has begun or while it is idle.
-pub(crate) async fn before_session(host: &Host, session: Session) -> Result<Vec<OfferedSkill>, AgentError> {
-    let mode = approval::SessionMode::new(&host.approvals, host.settings.sandbox.mode);
-    let front = Front::new(FeedLimits::SHARED, mode);
-    // No server is started to list skills.
-    let servers = McpServers::unconnected(host);
-    let history = Journal::empty(&host.store).history();
-    let plugins = RunningPlugins::start(host, &session, false, history, &front, &servers).await?;
-    Ok(plugins.toolbox.skills().offered().await)
 }
 
 /// Whether a skill is the first of its name.

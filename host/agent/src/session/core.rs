@@ -30,7 +30,7 @@ use crate::problem::Problem;
 use crate::session::Begin;
 use crate::skills::OfferedSkill;
 use crate::turn::Said;
-use crate::{delegation, delivery, kept_results, openings, rebuild, reload, room, skills, thinking, turn};
+use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -505,10 +505,11 @@ impl Core {
     /// The skills that the user can call.
     pub(super) async fn skills(&self) -> Result<Vec<OfferedSkill>, Problem> {
         if let State::Awake(live) = &self.state {
-            return Ok(live.plugins.toolbox.skills().offered().await);
+            return Ok(live.plugins.toolbox.skills().offered().await.0);
         }
-        let session = openings::unsaved(&self.host, self.workspace.clone());
-        skills::before_session(&self.host, session).await.map_err(|error| Problem::from(&error))
+        // No server is started to list skills.
+        let offer = Offer::of_new(&self.host, self.workspace.clone(), &self.front, None).await;
+        offer.map(|offer| offer.skills).map_err(|error| Problem::from(&error))
     }
 
     /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.
