@@ -6,6 +6,8 @@ mod context;
 #[cfg(unix)]
 mod drawn;
 #[cfg(unix)]
+mod input;
+#[cfg(unix)]
 mod interrupt;
 #[cfg(unix)]
 mod models;

@@ -20,7 +20,7 @@ pub enum Command {
     Say {
         /// The text; empty only if there are attachments.
         text: String,
-        /// Pictures and files.
+        /// Pictures and files, and texts that follow the user's own.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<Part>,
     },

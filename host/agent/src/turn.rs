@@ -120,8 +120,18 @@ async fn user_message(
     let room = live.room_for_messages(host);
     // A summary of the previous conversation must fit beside the message.
     let room = room - room / 4;
-    let words = (!text.trim().is_empty()).then(|| Part::text(text.as_str()));
-    let parts = words.into_iter().chain(attached).collect();
+    let (texts, media): (Vec<Part>, Vec<Part>) =
+        attached.into_iter().partition(|part| matches!(part, Part::Text { .. }));
+    let texts = texts.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
+    // What is recalled depends on the user's own words only.
+    let whole = Some(text.as_str())
+        .filter(|text| !text.trim().is_empty())
+        .into_iter()
+        .chain(texts)
+        .collect::<Vec<_>>()
+        .join("\n\n");
+    let words = (!whole.is_empty()).then(|| Part::text(&whole));
+    let parts = words.into_iter().chain(media).collect();
     let mut draft = Draft::of_parts(Role::User, parts, live.log.clock.now());
     if let Some(skill) = &skill {
         let called = live.plugins.toolbox.skills().called(skill, &text).await;

@@ -4,6 +4,7 @@ mod conversations;
 mod lists;
 mod models;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use crate::signals::CtrlC;
 use crate::skill_commands::{self, Wanted};
 use crate::slash::{Slash, Think};
 use crate::typed::Typed;
-use crate::{approval, context, imported, oneshot, spending, status, text, undo};
+use crate::{approval, attached, context, imported, oneshot, shell, spending, status, text, undo};
 
 /// How many messages of the user, with the replies to them, are shown of a resumed conversation.
 const RECENT: usize = 3;
@@ -57,6 +58,10 @@ struct Chat {
     unsent: Option<String>,
     /// Whether the user knows that the name of a skill is a command too.
     knows_clash: bool,
+    /// Whether `!` runs a command: a person has typed the line into this chat.
+    may_run: bool,
+    /// What the model reads with the next message of the commands that the user ran.
+    ran: Vec<String>,
 }
 
 /// Runs the chat until the user leaves. It begins with a message, if one is given.
@@ -124,12 +129,16 @@ pub(crate) async fn run(
         failed: None,
         unsent: None,
         knows_clash: false,
+        may_run: false,
+        ran: Vec::new(),
     };
     chat.greet(at_terminal).await;
 
     let (mut interrupted, mut message) = (false, message);
     loop {
-        let input = match message.take().or_else(|| chat.front.next_typed()) {
+        let given = message.take();
+        chat.may_run = at_terminal && given.is_none();
+        let input = match given.or_else(|| chat.front.next_typed()) {
             Some(line) => {
                 if at_terminal {
                     chat.screen.line(Tone::Faint, &format!("> {}", text::line(&line)));
@@ -194,6 +203,16 @@ fn open(launcher: &Launcher, ctrl_c: &CtrlC, console: Console) -> Result<Lines, 
     })
 }
 
+/// The first lines of an earlier message: it may have files and outputs behind them.
+fn begin_of(text: &str) -> String {
+    const MOST: usize = 12;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    match lines.len().checked_sub(MOST) {
+        None | Some(0) => lines.join("\n"),
+        Some(more) => format!("{}\n… ({} more)", lines[..MOST].join("\n"), text::counted(more as u64, "line")),
+    }
+}
+
 /// The result of `/compress` for the user.
 fn compression_result(compression: Compression) -> String {
     match compression {
@@ -242,7 +261,7 @@ impl Chat {
         for message in &messages[begin..] {
             let text = message.told();
             match message.role {
-                Role::User => self.screen.said(&text),
+                Role::User => self.screen.said(&begin_of(&text)),
                 Role::Assistant if !text.trim().is_empty() => self.screen.earlier_reply(&text),
                 _ => {}
             }
@@ -253,6 +272,9 @@ impl Chat {
     async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
         self.show_status_below().await;
         self.offer_skills();
+        if let Some(live) = &self.live {
+            live.files().of(&self.folder().await);
+        }
         // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
         let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
         let begun = self.front.take_begun();
@@ -283,6 +305,12 @@ impl Chat {
     /// Carries out a command, or sends a message.
     async fn handle(&mut self, text: &str) -> Next {
         if text.trim().is_empty() {
+            return Next::Continue;
+        }
+        if self.may_run
+            && let Some(command) = shell::command(text)
+        {
+            self.run_own(command).await;
             return Next::Continue;
         }
         if self.use_skill(text).await {
@@ -381,8 +409,62 @@ impl Chat {
         ended
     }
 
+    /// The folder of the session.
+    async fn folder(&self) -> PathBuf {
+        let of_new = || self.launcher.workspace().to_owned();
+        let Some(session) = self.front.session().session() else { return of_new() };
+        let launcher = Arc::clone(&self.launcher);
+        let read = tokio::task::spawn_blocking(move || launcher.store().session(&session)).await;
+        read.ok().and_then(Result::ok).map_or_else(of_new, |session| session.workspace)
+    }
+
+    /// Runs a command of the user's own.
+    async fn run_own(&mut self, command: &str) {
+        /// The most commands that one message tells of.
+        const MOST: usize = 10;
+        if command.is_empty() {
+            return self.console.warning("`!` runs a command in the session's folder, such as `!git status`");
+        }
+        let folder = self.folder().await;
+        let _during = self.ctrl_c.stops_the_turn();
+        if let Some(live) = &self.live {
+            live.ui().set_busy(true);
+        }
+        let stop = self.ctrl_c.switch().token();
+        let ran = shell::run(command, &folder, &mut self.screen, self.live.as_ref(), &stop).await;
+        if let Some(live) = &self.live {
+            live.ui().set_busy(false);
+        }
+        match ran {
+            Ok(ran) => {
+                self.ran.push(ran);
+                let beyond = self.ran.len().saturating_sub(MOST);
+                self.ran.drain(..beyond);
+            }
+            Err(error) => self.console.warning(&format!("the command cannot be started: {error}")),
+        }
+    }
+
+    /// What goes with a message: the user's commands since the last one, and the files that the message names.
+    async fn attached(&mut self, text: &str) -> Vec<Part> {
+        let mut parts: Vec<Part> = std::mem::take(&mut self.ran).into_iter().map(Part::text).collect();
+        if !self.at_terminal || !text.contains('@') {
+            return parts;
+        }
+        let (folder, home) = (self.folder().await, self.launcher.setup().home.path().to_owned());
+        let text = text.to_owned();
+        let read = tokio::task::spawn_blocking(move || attached::read(&text, &folder, &home)).await;
+        let attached = read.unwrap_or_default();
+        for line in attached.lines {
+            self.screen.line(Tone::Faint, &format!("· {line}"));
+        }
+        parts.extend(attached.parts);
+        parts
+    }
+
     async fn turn(&mut self, text: &str) {
-        self.turn_with(text, Vec::new()).await;
+        let attached = self.attached(text).await;
+        self.turn_with(text, attached).await;
     }
 
     async fn turn_with(&mut self, text: &str, attached: Vec<Part>) {
@@ -714,6 +796,7 @@ impl Chat {
         match self.launcher.begin(Begin::New, SessionRules::SINGLE).await {
             Ok(session) => {
                 self.follow(session).await;
+                self.ran.clear();
                 self.screen.line(Tone::Faint, "new conversation");
             }
             Err(error) => self.fail(&error.into()),

@@ -12,6 +12,7 @@ use crate::approval::AtTerminal;
 use crate::console::Tone;
 use crate::live::Live;
 use crate::screen::{Screen, task_line};
+use crate::shell;
 use crate::signals::StopSwitch;
 use crate::slash::Slash;
 use crate::text;
@@ -251,6 +252,8 @@ impl FrontEnd {
                 return tasks.iter().for_each(|task| screen.line(Tone::Faint, &task_line(task)));
             }
             _ if line.trim().is_empty() => return,
+            // It runs when the turn has ended, as commands do.
+            _ if shell::command(&line).is_some() => {}
             (None, WhileBusy::Interrupt) if is_turn && !stop.is_triggered() => {
                 self.is_replaced = true;
                 self.typed.push_back(line);

@@ -7,6 +7,7 @@
 
 mod approval;
 mod arguments;
+mod attached;
 mod bars;
 mod cache;
 mod chat;
@@ -16,6 +17,7 @@ mod context;
 mod doctor;
 mod editor;
 mod failure;
+mod file_names;
 mod front;
 mod import;
 mod imported;
@@ -36,6 +38,7 @@ mod screen;
 mod sessions;
 mod settings;
 mod setup;
+mod shell;
 mod signals;
 mod skill_commands;
 mod skills;

@@ -17,6 +17,7 @@ use tokio::sync::{Mutex as Waiting, mpsc};
 
 use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
+use crate::file_names::FileNames;
 use crate::signals::CtrlC;
 use crate::{slash, status, text};
 
@@ -32,6 +33,7 @@ struct Shared {
     history: Mutex<FileHistory>,
     path: PathBuf,
     skills: Arc<Mutex<Commands>>,
+    files: FileNames,
 }
 
 /// Commands with their descriptions.
@@ -75,8 +77,19 @@ impl Live {
         let earlier = history.iter().cloned().collect();
         let skills = Arc::<Mutex<Commands>>::default();
         let of_menu = Arc::clone(&skills);
-        let complete = move |typed: &str| completions(typed, &of_menu.lock().unwrap_or_else(PoisonError::into_inner));
+        let files = FileNames::default();
+        let names = files.clone();
+        let complete = move |typed: &str| {
+            let skills = || of_menu.lock().unwrap_or_else(PoisonError::into_inner);
+            names.complete(typed).unwrap_or_else(|| completions(typed, &skills()))
+        };
         let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(complete), report)?);
+        let drawn = Arc::downgrade(&ui);
+        files.listen(move || {
+            if let Some(ui) = drawn.upgrade() {
+                ui.look_again();
+            }
+        });
         console::draw_notes_with(Some(&ui));
         #[cfg(unix)]
         restore_at_signals();
@@ -87,6 +100,7 @@ impl Live {
             history: Mutex::new(history),
             path,
             skills,
+            files,
         })))
     }
 
@@ -97,6 +111,11 @@ impl Live {
 
     pub(crate) fn ui(&self) -> &Arc<Ui> {
         &self.0.ui
+    }
+
+    /// The names of files, for completions.
+    pub(crate) fn files(&self) -> &FileNames {
+        &self.0.files
     }
 
     /// Waits for the next input. The future may be dropped at any time.

@@ -255,6 +255,13 @@ impl Editor {
         self.recalled = (at < self.history.len()).then_some((at, written));
     }
 
+    /// Shows completions that were not known when the text was written.
+    pub fn look_again(&mut self) {
+        if self.menu.is_none() {
+            self.suggest();
+        }
+    }
+
     fn suggest(&mut self) {
         self.menu = None;
         if self.dismissed.as_ref().is_some_and(|dismissed| *dismissed == self.text()) {

@@ -208,6 +208,13 @@ impl Ui {
         }
     }
 
+    /// Looks for completions of what is written once more: there may be some now.
+    pub fn look_again(&self) {
+        let mut state = self.shared.state();
+        state.editor.look_again();
+        state.changed = true;
+    }
+
     /// Takes what the user has written.
     pub fn take(&self) -> String {
         let mut state = self.shared.state();

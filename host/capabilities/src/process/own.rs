@@ -29,6 +29,19 @@ impl OwnProgram {
     ///
     /// When it cannot be started.
     pub async fn start(command: &Command) -> io::Result<Self> {
+        Self::without_input(command, false).await
+    }
+
+    /// The same with one pipe for both outputs, so that their order is kept: `output` has both.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub async fn watch(command: &Command) -> io::Result<Self> {
+        Self::without_input(command, true).await
+    }
+
+    async fn without_input(command: &Command, merged: bool) -> io::Result<Self> {
         let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         for (name, value) in command.get_envs() {
             match value {
@@ -36,7 +49,7 @@ impl OwnProgram {
                 None => drop(variables.remove(name)),
             }
         }
-        let mut own = Self::begin(command, variables.into_iter().collect()).await?;
+        let mut own = Self::begin(command, variables.into_iter().collect(), merged).await?;
         // The end of its input.
         own.input = None;
         Ok(own)
@@ -55,10 +68,10 @@ impl OwnProgram {
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder);
-        Self::begin(&command, environment).await
+        Self::begin(&command, environment, false).await
     }
 
-    async fn begin(command: &Command, environment: Vec<(OsString, OsString)>) -> io::Result<Self> {
+    async fn begin(command: &Command, environment: Vec<(OsString, OsString)>, merged: bool) -> io::Result<Self> {
         let program = command.get_program().to_owned();
         let arguments: Vec<OsString> = command.get_args().map(ToOwned::to_owned).collect();
         let folder = command.get_current_dir().map_or_else(|| PathBuf::from("."), ToOwned::to_owned);
@@ -69,7 +82,7 @@ impl OwnProgram {
                 arguments: &arguments,
                 folder: &folder,
                 environment: &environment,
-                merged: false,
+                merged,
                 planned: None,
             })
         });
