@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_capabilities::process::{End, OwnProgram};
 use hermes_conversation::one_line_within;
-use hermes_diagnostic::{Action, Fix, Notice};
+use hermes_diagnostic::{Fix, Notice};
 use hermes_plugin_host::{CallError, Event, Hooks, Identity, ToolEvent, Verdict};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -127,7 +127,7 @@ impl SessionHook {
         let stops = self.hook.moment == HookMoment::BeforeTool;
         let what = one_line_within(&format!("the hook `{written}` {why}"), SHOWN);
         let so = if stops { "; the call was not run" } else { "" };
-        let fix = Fix::words(format!("correct `{key}` in config.yaml")).or(Action::Diagnose);
+        let fix = Fix::words(format!("correct it, or `{key}` in config.yaml"));
         self.notices.notice(Notice::new(format!("{what}{so}"), fix));
         match stops {
             true => {

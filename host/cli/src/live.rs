@@ -298,15 +298,16 @@ impl Drawn {
         let ui = self.live.ui();
         let columns = ui.columns();
         let is_painted = text.contains('\u{1b}');
-        for line in text.split('\n') {
+        let rows = text.split('\n').flat_map(|line| {
             let spans = match is_painted {
                 true => painted(&console::checked(line)),
                 false => vec![Span::styled(printable(line).into_owned(), tone.style())],
             };
             let shown: String = spans.iter().map(|span| span.content.as_ref()).collect();
             let indent = " ".repeat(indent(&shown));
-            ui.print(&wrapped(&spans, columns, &[], &[indent.into()]));
-        }
+            wrapped(&spans, columns, &[], &[indent.into()])
+        });
+        ui.print(&rows.collect::<Vec<_>>());
     }
 
     /// The turn, or another command, does something from now on.

@@ -22,6 +22,8 @@ use crate::text;
 const MOST_EACH: usize = 8 << 10;
 /// How long a line may be unfinished before it is shown.
 const UNFINISHED: Duration = Duration::from_millis(300);
+/// The pause after a full buffer, so that a flood leaves keys and drawing their turn.
+const BREATH: Duration = Duration::from_millis(10);
 /// The longest line that is shown as one.
 const LONGEST_LINE: usize = 16 << 10;
 
@@ -74,7 +76,12 @@ async fn follow(program: &mut OwnProgram, output: &mut Output, screen: &mut Scre
         let mut buffer = vec![0; 16 << 10];
         loop {
             match tokio::time::timeout(UNFINISHED, pipe.read(&mut buffer)).await {
-                Ok(Ok(count @ 1..)) => output.add(&buffer[..count], screen),
+                Ok(Ok(count @ 1..)) => {
+                    output.add(&buffer[..count], screen);
+                    if count == buffer.len() {
+                        tokio::time::sleep(BREATH).await;
+                    }
+                }
                 Ok(_) => break,
                 Err(_) => output.show_rest(screen),
             }

@@ -80,6 +80,23 @@ fn ctrl_c_stops_a_command_with_everything_that_it_started_and_the_chat_goes_on()
     assert!(message(&home, 0).contains("begun\n[stopped]"), "{}", message(&home, 0));
 }
 
+#[test]
+fn a_flood_of_output_can_be_stopped_and_the_input_stays_usable() {
+    let server = Server::answering(|_, _| Reply::text("I see."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home);
+    terminal.press("!yes | head -n 20000000\r");
+    // More than the model reads.
+    terminal.wait_for("\ny", 20_000);
+    terminal.press("\u{3}");
+    terminal.wait_for("stopped", 1);
+    terminal.press("Enough.\r");
+    terminal.wait_for("I see.", 1);
+    leave(terminal);
+    let said = message(&home, 0);
+    assert!(said.contains("bytes are left out]") && said.len() < 20 << 10, "{} bytes", said.len());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_command_ends_with_hermes_at_a_signal() {

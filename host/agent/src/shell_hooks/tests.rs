@@ -101,7 +101,7 @@ async fn a_hook_that_fails_stops_the_call_and_tells_the_user() {
         assert!(verdict.starts_with("block: the hook `") && verdict.contains(why), "{verdict}");
         let told = fixture.told();
         assert!(told.len() == 1 && told[0].contains(why) && told[0].contains("the call was not run"), "{told:?}");
-        assert!(told[0].contains("correct `hooks.before-tool[0]`"), "{told:?}");
+        assert!(told[0].contains("correct it, or `hooks.before-tool[0]` in config.yaml"), "{told:?}");
     }
 }
 
