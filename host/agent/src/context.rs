@@ -28,6 +28,8 @@ pub struct Context {
     pub reserve: u32,
     /// Tokens above which older messages are folded before a turn begins, even without a plan of the engine.
     pub heavy: u32,
+    /// The texts of the summaries in force, by their keys.
+    pub summaries: HashMap<String, String>,
     /// Every view so far, oldest first.
     pub views: Vec<Step>,
     /// Engines whose last calls in this session failed.
@@ -108,6 +110,7 @@ impl Context {
         let window = session.model.context_length;
         Ok(Self {
             picture: Picture::of(&conversation, &view, fixed, &made),
+            summaries: view.summaries().map(|summary| (summary.key.clone(), summary.content.clone())).collect(),
             ruler,
             reserve: compaction::reserve(window),
             heavy: compaction::heavy(window),

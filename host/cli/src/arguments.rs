@@ -154,6 +154,9 @@ pub(crate) enum Command {
     Context {
         /// The session's id, the beginning of its id, or its title [default: the newest session of this folder]
         id: Option<String>,
+        /// Show what the summaries say that stand for earlier messages, or only the one with this number
+        #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0", conflicts_with = "json")]
+        summary: Option<usize>,
         /// Print JSON
         #[arg(long)]
         json: bool,

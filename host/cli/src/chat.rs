@@ -24,7 +24,7 @@ use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
 use crate::launch::{self, Launcher};
-use crate::live::Live;
+use crate::live::{CostOf, Live};
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
 use crate::skill_commands::{self, Wanted};
@@ -114,7 +114,7 @@ pub(crate) async fn run(
     let live = lines.live().cloned();
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     if let Some(live) = &live {
-        screen.draw_on(live);
+        screen.draw_on(live, cost_of(&launcher));
         front.draw_on(live);
     }
     let mut chat = Chat {
@@ -188,6 +188,18 @@ pub(crate) async fn run(
         chat.failed.filter(|_| !at_terminal && !chat.screen.reader_gone()).map_or(ExitCode::SUCCESS, ExitCode::from);
     chat.leave(at_terminal).await;
     Ok(code)
+}
+
+/// Reads from the store what a session has cost.
+fn cost_of(launcher: &Arc<Launcher>) -> CostOf {
+    let launcher = Arc::clone(launcher);
+    Box::new(move |session| {
+        // It is read after each reply, and one session is read quickly.
+        let rows = tokio::task::block_in_place(|| launcher.store().usage(0, Some(session)));
+        rows.inspect_err(|error| tracing::warn!(%error, "the cost of the session cannot be read"))
+            .ok()
+            .and_then(|rows| spending::known_cost(&rows))
+    })
 }
 
 /// Opens the terminal, or the pipe.
@@ -349,6 +361,7 @@ impl Chat {
                 }
                 Err(problem) => self.fail(&problem.into()),
             },
+            Some(Slash::Summary(number)) => self.show_summaries(number).await,
             Some(Slash::Compress { preview: false, focus }) => self.compress(focus).await,
             Some(Slash::Compress { preview: true, focus }) => self.preview(focus).await,
             Some(Slash::Retry) => self.retry().await,

@@ -1,5 +1,6 @@
 //! `hermes context` and `/context`: what fills the context window, and the compactions so far.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cache;
 use crate::console::{Console, Tone, print};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::sessions::local;
 use crate::table::{Align, Table};
@@ -23,12 +24,19 @@ const WIDTH: usize = 64;
 /// Most lines of a list. The middle of a longer list is shown only with `--json`.
 const MOST_LINES: usize = 60;
 
-pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    id: Option<&str>,
+    summary: Option<usize>,
+    json: bool,
+    console: Console,
+) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
     let (store, session) = cache::find(&setup, id)?;
     let store = SqliteSessions::new(Arc::new(store));
     let context = Context::read(&store, &session).await?;
-    if json {
+    if let Some(number) = summary {
+        print(&summaries(&context, (number > 0).then_some(number), console)?)?;
+    } else if json {
         print(&text::json(&as_json(&context)))?;
     } else {
         print(&shown(&context, console))?;
@@ -278,6 +286,41 @@ fn engine(context: &Context, console: Console) -> String {
     out
 }
 
+/// What the summaries in force say: all of them, or the one with this number.
+pub(crate) fn summaries(context: &Context, number: Option<usize>, console: Console) -> Result<String, Failure> {
+    let stretches = context.picture.stretches.iter().filter_map(|stretch| match stretch {
+        Stretch::Summarised { key, .. } => Some((stretch, context.summaries.get(key)?)),
+        _ => None,
+    });
+    let all: Vec<(&Stretch, &String)> = stretches.collect();
+    let refused = |why: String, fix: &str| Failure::new(Kind::General, "there is no summary to show", why, fix);
+    let none = || refused("all messages are sent as they were said".to_owned(), "`/compress` makes a summary");
+    match number {
+        _ if all.is_empty() => return Err(none()),
+        Some(number) if number > all.len() => {
+            let why = format!(
+                "the request has {}",
+                text::counted(all.len() as u64, "summary").replace("summarys", "summaries")
+            );
+            return Err(refused(why, "leave the number out to see all of them"));
+        }
+        _ => {}
+    }
+    let mut out = String::new();
+    for (at, (stretch, content)) in (1..).zip(&all).filter(|(at, _)| number.is_none_or(|number| number == *at)) {
+        let Row { messages, what, tokens } = row(stretch, stretch_tokens(stretch));
+        let heading = format!("{at}  {what}, messages {messages}, tokens {tokens}");
+        out.push_str(&console.paint(Tone::Faint, console.hanging(&heading, 3).trim_end()));
+        out.push('\n');
+        for line in console.shown(content).trim_end().lines() {
+            let indent = line.len() - line.trim_start().len();
+            out.push_str(&console.hanging(line, indent));
+        }
+        out.push('\n');
+    }
+    Ok(format!("{}\n", out.trim_end()))
+}
+
 /// The status that an engine reports, as names and values.
 fn status(status: &Value) -> Vec<(String, String)> {
     let plain = |value: &Value| match value {
@@ -365,7 +408,7 @@ fn as_json(context: &Context) -> Value {
             "shortened": sum(&sums.shortened),
             "summarised": sum(&sums.summarised),
         },
-        "stretches": context.picture.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
+        "stretches": context.picture.stretches.iter().map(|stretch| stretch_json(stretch, &context.summaries)).collect::<Vec<_>>(),
         "faults": context.faults.iter().map(|faults| json!({
             "engine": faults.engine,
             "in_a_row": faults.in_a_row,
@@ -383,7 +426,7 @@ fn as_json(context: &Context) -> Value {
     })
 }
 
-fn stretch_json(stretch: &Stretch) -> Value {
+fn stretch_json(stretch: &Stretch, texts: &HashMap<String, String>) -> Value {
     match stretch {
         Stretch::Tools { tokens } => json!({"kind": "tools", "tokens": tokens}),
         Stretch::SystemPrompt { tokens } => json!({"kind": "system_prompt", "tokens": tokens}),
@@ -399,6 +442,7 @@ fn stretch_json(stretch: &Stretch) -> Value {
             "by": made.as_ref().map(|made| &made.by),
             "since": made.as_ref().map(|made| made.at),
             "covers": covers,
+            "text": texts.get(key),
             "messages": messages,
             "tokens": tokens,
             "said_tokens": said,

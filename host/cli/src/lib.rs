@@ -115,7 +115,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Usage(arguments)) => spending::run(&arguments, console),
         Some(Command::Lab { command }) => lab::run(&command, console),
-        Some(Command::Context { id, json }) => wait(context::run(id.as_deref(), json, console)),
+        Some(Command::Context { id, summary, json }) => wait(context::run(id.as_deref(), summary, json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
         Some(Command::ServeSql) => sql::serve(),

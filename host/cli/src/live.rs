@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use hermes_agent::approval::Mode;
 use hermes_agent::{CallId, Status};
+use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Paused, Picker, Span, Stream, Ui, painted,
-    printable, wrapped,
+    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Span, Stream, Ui,
+    painted, printable, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -19,6 +20,7 @@ use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
 use crate::file_names::FileNames;
 use crate::signals::CtrlC;
+use crate::spending::dollars;
 use crate::{slash, status, text};
 
 /// The terminal of a chat. All clones are the same one.
@@ -250,13 +252,22 @@ pub(crate) struct Drawn {
     running: Vec<(Option<CallId>, Activity)>,
     /// The tokens of the turn's replies so far.
     tokens: u64,
+    /// What the session has cost, if the prices of all its requests are known.
+    cost: CostOf,
+    /// The cost of the session now and before the turn.
+    spent: Option<(f64, f64)>,
     status: Option<Status>,
 }
 
+/// Finds what a session has cost so far.
+pub(crate) type CostOf = Box<dyn Fn(&SessionId) -> Option<f64> + Send>;
+
 impl Drawn {
-    pub(crate) fn new(live: Live) -> Self {
+    pub(crate) fn new(live: Live, cost: CostOf) -> Self {
         Self {
             live,
+            cost,
+            spent: None,
             text: Stream::default(),
             is_reasoning: false,
             doing: None,
@@ -344,10 +355,23 @@ impl Drawn {
         self.show();
     }
 
+    /// A turn of a session begins.
+    pub(crate) fn begin_turn(&mut self, session: Option<&SessionId>) {
+        self.spent = session.and_then(|session| (self.cost)(session)).map(|cost| (cost, cost));
+    }
+
+    /// The session may have cost more.
+    pub(crate) fn count_cost(&mut self, session: Option<&SessionId>) {
+        let now = session.and_then(|session| (self.cost)(session));
+        self.spent = now.zip(self.spent).map(|(now, (_, before))| (now, before));
+        self.show();
+    }
+
     /// Shows the status below the input.
     pub(crate) fn status(&mut self, status: Status) {
-        self.live.ui().set_status(Line::from(status::line(&status)));
+        self.live.ui().set_status(status::parts(&status));
         self.status = Some(status);
+        self.show();
     }
 
     /// The user has chosen another mode.
@@ -371,11 +395,26 @@ impl Drawn {
             true => self.doing.iter().cloned().collect(),
             false => self.running.iter().map(|(_, activity)| activity.clone()).collect(),
         };
-        let tokens = match self.tokens {
-            0 => String::new(),
-            tokens => format!("{} tokens · ", text::grouped(tokens)),
-        };
-        self.live.ui().set_activities(activities, &format!("{tokens}ctrl-c stops"));
+        self.live.ui().set_activities(activities, self.hints());
+    }
+
+    /// What is beside the activities: the tokens and the cost of the turn, the cost of the session, how full the window is.
+    fn hints(&self) -> Vec<Part> {
+        let mut hints = Vec::new();
+        if self.tokens > 0 {
+            hints.push(Part::new(format!("{} tokens", text::grouped(self.tokens)), 2));
+        }
+        if let Some((now, before)) = self.spent.filter(|(now, _)| *now > 0.0) {
+            hints.push(Part::new(dollars(now - before), 4));
+            if before > 0.0 {
+                hints.push(Part::new(format!("session {}", dollars(now)), 1));
+            }
+        }
+        if let Some(status) = self.status.as_ref().filter(|status| status.prompt_tokens > 0) {
+            hints.push(Part::new(format!("context {} %", status::percent(status)), 3));
+        }
+        hints.push(Part::new("ctrl-c stops", 5));
+        hints
     }
 }
 

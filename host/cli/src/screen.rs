@@ -6,7 +6,7 @@ use hermes_agent::{CallId, DelegationState, Event, EventKind, Snapshot, Status, 
 use hermes_conversation::Usage;
 
 use crate::console::{self, Console, Tone};
-use crate::live::{Drawn, Live};
+use crate::live::{CostOf, Drawn, Live};
 use crate::signals::StopSwitch;
 use crate::spending::dollars;
 use crate::text::{self, Cleaner, counted};
@@ -108,8 +108,8 @@ impl<W: Write + Send> Screen<W> {
     }
 
     /// Draws from now on.
-    pub(crate) fn draw_on(&mut self, live: &Live) {
-        self.drawn = Some(Drawn::new(live.clone()));
+    pub(crate) fn draw_on(&mut self, live: &Live, cost: CostOf) {
+        self.drawn = Some(Drawn::new(live.clone(), cost));
     }
 
     /// Shows or hides the model's reasoning from now on.
@@ -368,9 +368,11 @@ impl<W: Write + Send> Screen<W> {
     fn draw_activity(&mut self, event: &Event) {
         let Some(drawn) = &mut self.drawn else { return };
         match &event.kind {
-            EventKind::TurnStarted | EventKind::StepStarted { .. } | EventKind::Thinking => {
+            EventKind::TurnStarted => {
+                drawn.begin_turn(event.session.as_ref());
                 drawn.does("waiting for the model");
             }
+            EventKind::StepStarted { .. } | EventKind::Thinking => drawn.does("waiting for the model"),
             EventKind::Reasoning { .. } => drawn.does("thinking"),
             EventKind::Text { .. } => drawn.does("answering"),
             EventKind::CallForming { name } => drawn.does(&format!("writing a call of {}", text::line(name))),
@@ -384,7 +386,11 @@ impl<W: Write + Send> Screen<W> {
                 drawn.does("waiting for the model");
             }
             EventKind::Progress { text } => drawn.progress(event.call.as_ref(), &text::line(text)),
-            EventKind::Used { usage, .. } => drawn.used(u64::from(usage.output)),
+            EventKind::Used { usage, .. } => {
+                drawn.used(u64::from(usage.output));
+                drawn.count_cost(event.session.as_ref());
+            }
+            EventKind::TaskChanged { task } if task.state.is_over() => drawn.count_cost(event.session.as_ref()),
             EventKind::StatusChanged { status } | EventKind::TurnEnded { status, .. } => drawn.status(status.clone()),
             EventKind::ModeChosen { mode } => drawn.mode(*mode),
             _ => {}

@@ -19,7 +19,7 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
                 "remove your last message and everything after it, or the last TURNS turns; files stay",
             ),
             ("/copy", "copy the last reply to the clipboard"),
-            ("/context", "show what fills the context window"),
+            ("/context", "show what fills the context window; `/context summary` what the summaries say"),
             (
                 "/compress",
                 "compact the conversation now; add words to say what matters, or --preview to change nothing",
@@ -107,6 +107,8 @@ pub(crate) enum Slash {
     Help,
     New,
     Context,
+    /// Show what the summaries say: all, or the one with a number.
+    Summary(Option<usize>),
     Compress {
         /// Only show the result.
         preview: bool,
@@ -189,7 +191,7 @@ impl Slash {
         Some(match word {
             "help" | "?" => Self::Help,
             "new" | "reset" => Self::New,
-            "context" => Self::Context,
+            "context" => context(rest).unwrap_or(Self::Misused { usage: "/context [summary [N]]" }),
             "compress" | "compact" => {
                 let (preview, focus) = match rest.strip_prefix("--preview") {
                     Some(focus) if focus.is_empty() || focus.starts_with(char::is_whitespace) => (true, focus.trim()),
@@ -252,6 +254,18 @@ fn turns(rest: &str) -> Option<usize> {
     }
 }
 
+fn context(rest: &str) -> Option<Slash> {
+    let mut words = rest.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (None, ..) => Some(Slash::Context),
+        (Some("summary" | "summaries"), None, _) => Some(Slash::Summary(None)),
+        (Some("summary"), Some(number), None) => {
+            number.parse().ok().filter(|number| *number > 0).map(|number| Slash::Summary(Some(number)))
+        }
+        _ => None,
+    }
+}
+
 fn undo(rest: &str) -> Option<Slash> {
     let (mut count, mut on_conflict) = ("", OnConflict::Refuse);
     for word in rest.split_whitespace() {
@@ -301,6 +315,11 @@ mod tests {
             ("/compress --preview", compress(true, None)),
             ("/compress --preview  the harbour", compress(true, Some("the harbour"))),
             ("/compress --previews of films", compress(false, Some("--previews of films"))),
+            ("/context", Some(Slash::Context)),
+            ("/context summary", Some(Slash::Summary(None))),
+            ("/context summary 2", Some(Slash::Summary(Some(2)))),
+            ("/context summary 0", Some(Slash::Misused { usage: "/context [summary [N]]" })),
+            ("/context all", Some(Slash::Misused { usage: "/context [summary [N]]" })),
             ("/comress", unknown("/comress", Some("/compress"))),
             ("/contxt now", unknown("/contxt", Some("/context"))),
             ("/rewind", Some(Slash::Rewind { turns: 1 })),

@@ -105,17 +105,36 @@ pub(crate) fn run(arguments: &UsageArguments, console: Console) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
+/// What requests cost, if all of their prices are known.
+pub(crate) fn known_cost(rows: &[UsageRow]) -> Option<f64> {
+    let sum = rows.iter().collect::<Sum>();
+    (sum.unpriced == 0).then_some(sum.cost)
+}
+
 /// The usage of one session, for `/usage`.
 pub(crate) fn of_session(rows: &[UsageRow], as_of: &str, console: Console) -> String {
+    /// The columns that the table needs.
+    const COLUMNS: usize = 90;
+    let total = rows.iter().collect::<Sum>();
+    let key = |row: &UsageRow| (asker(row).to_owned(), model(row));
+    if console.columns().is_some_and(|columns| columns < COLUMNS) {
+        let mut out = String::new();
+        for ((asker, model), sum) in sum::by(rows, key) {
+            let [_, input, cached, output, cost] = sum.cells();
+            let requests = counted(sum.requests, "request");
+            out.push_str(&console.hanging(&format!("{} · {}", line(&asker), line(&model)), 2));
+            let used = format!("  {requests}: {input} in ({cached} from cache), {output} out, cost {cost}");
+            out.push_str(&console.hanging(&used, 4));
+        }
+        return out + &closing(&total, as_of).lines().map(|line| console.hanging(line, 2)).collect::<String>();
+    }
     let mut table =
         Table::new(&[Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right]);
     table.head(["asked by", "model", "requests", "input", "from cache", "output", "cost"]);
-    let key = |row: &UsageRow| (asker(row).to_owned(), model(row));
     for ((asker, model), sum) in sum::by(rows, key) {
         let [requests, input, cached, output, cost] = sum.cells();
         table.row([line(&asker), line(&model), requests, input, cached, output, cost].map(|cell| (Tone::Plain, cell)));
     }
-    let total = rows.iter().collect::<Sum>();
     format!("{}{}", table.text(console), closing(&total, as_of))
 }
 

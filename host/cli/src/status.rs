@@ -2,16 +2,30 @@
 
 use hermes_agent::Status;
 use hermes_agent::approval::Mode;
+use hermes_terminal::{Part, joined};
 
 use crate::text::{self, grouped};
 
+/// The same for a line that drops its least important parts on a narrow terminal: first the engine.
+pub(crate) fn parts(status: &Status) -> Vec<Part> {
+    let (used, window) = (u64::from(status.prompt_tokens), u64::from(status.context_length));
+    vec![
+        Part::new(format!("— {}", text::line(&status.model)), 3),
+        Part::new(text::line(&status.engine), 1),
+        Part::new(format!("{} of {} tokens ({} %)", grouped(used), grouped(window), percent(status)), 2),
+        Part::new(mode(status.mode).unwrap_or_default(), 4),
+    ]
+}
+
+/// How full the window is.
+pub(crate) fn percent(status: &Status) -> u64 {
+    let (used, window) = (u64::from(status.prompt_tokens), u64::from(status.context_length));
+    (used * 100).checked_div(window).unwrap_or(0)
+}
+
 /// `— gpt-4.1 · compressor · 12,345 of 128,000 tokens (10 %)`.
 pub(crate) fn line(status: &Status) -> String {
-    let (used, window) = (u64::from(status.prompt_tokens), u64::from(status.context_length));
-    let percent = (used * 100).checked_div(window).unwrap_or(0);
-    let (model, engine) = (text::line(&status.model), text::line(&status.engine));
-    let mode = mode(status.mode).map(|mode| format!(" · {mode}")).unwrap_or_default();
-    format!("— {model} · {engine} · {} of {} tokens ({percent} %){mode}", grouped(used), grouped(window))
+    joined(&parts(status), usize::MAX)
 }
 
 /// The mode, if it is not the usual one.
@@ -37,6 +51,9 @@ mod tests {
         assert_eq!(line(&status), "— gpt-4.1 · compressor · 12,345 of 128,000 tokens (9 %)");
         let planning = Status { mode: Mode::Plan, ..status.clone() };
         assert!(line(&planning).ends_with("tokens (9 %) · plan"));
+        // On a narrow terminal the mode stays longest: it says what happens without a question.
+        assert_eq!(joined(&parts(&planning), 50), "— gpt-4.1 · 12,345 of 128,000 tokens (9 %) · plan");
+        assert_eq!(joined(&parts(&planning), 20), "— gpt-4.1 · plan");
         assert!(line(&Status { context_length: 0, ..status }).ends_with("of 0 tokens (0 %)"));
     }
 }

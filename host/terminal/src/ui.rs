@@ -16,7 +16,8 @@ use ratatui_core::text::{Line, Span};
 use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
-use crate::layout::{printable, wrapped};
+use crate::layout::{self, printable, shortened, wrapped};
+use crate::parts::{Part, joined};
 use crate::picker::{Picked, Picker};
 use crate::region::{Picture, Place, Region};
 
@@ -27,6 +28,8 @@ const REST: Duration = Duration::from_millis(100);
 /// How often what runs is drawn again.
 const FRAME: Duration = Duration::from_millis(120);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// The columns between what runs and what is beside it.
+const BETWEEN: &str = " - ";
 /// The size of a terminal that does not know its own.
 const SIZE: (u16, u16) = (80, 24);
 
@@ -51,8 +54,8 @@ struct State {
     tail: Vec<Line<'static>>,
     activities: Vec<Activity>,
     /// What is said beside the activities.
-    hint: String,
-    status: Line<'static>,
+    hints: Vec<Part>,
+    status: Vec<Part>,
     /// What the input answers, if it is no message.
     question: Option<String>,
     is_paused: bool,
@@ -103,8 +106,8 @@ impl Ui {
             above: Vec::new(),
             tail: Vec::new(),
             activities: Vec::new(),
-            hint: String::new(),
-            status: Line::default(),
+            hints: Vec::new(),
+            status: Vec::new(),
             question: None,
             is_paused: false,
             is_busy: false,
@@ -163,18 +166,17 @@ impl Ui {
         copy(text, &mut io::stdout())
     }
 
-    /// Shows what runs.
-    pub fn set_activities(&self, activities: Vec<Activity>, hint: &str) {
+    /// Shows what runs, and hints behind it as far as there is room.
+    pub fn set_activities(&self, activities: Vec<Activity>, hints: Vec<Part>) {
         let mut state = self.shared.state();
-        if state.activities != activities || state.hint != hint {
-            state.activities = activities;
-            hint.clone_into(&mut state.hint);
+        if state.activities != activities || state.hints != hints {
+            (state.activities, state.hints) = (activities, hints);
             state.changed = true;
         }
     }
 
     /// Shows the status below the input.
-    pub fn set_status(&self, status: Line<'static>) {
+    pub fn set_status(&self, status: Vec<Part>) {
         let mut state = self.shared.state();
         state.status = status;
         state.changed = true;
@@ -417,10 +419,7 @@ impl State {
         let before_input = below.len();
         below.extend(input);
         match menu.is_empty() {
-            true if !self.status.spans.is_empty() => {
-                let row = wrapped(&self.status.spans, width, &[], &[]).swap_remove(0);
-                below.push(row.style(faint));
-            }
+            true if !self.status.is_empty() => below.push(Line::from(joined(&self.status, width)).style(faint)),
             true => {}
             false => below.extend(menu),
         }
@@ -438,9 +437,15 @@ impl State {
     fn activity(&self, activity: &Activity, width: usize) -> Line<'static> {
         let elapsed = activity.since.elapsed();
         let frame = usize::try_from(elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0) % FRAMES.len();
-        let hint = if self.hint.is_empty() { String::new() } else { format!(" · {}", self.hint) };
-        let text = format!("{} {} · {}{hint}", FRAMES[frame], activity.text, seconds(elapsed));
-        one_row(&text, Style::new().add_modifier(Modifier::DIM), width)
+        let elapsed = seconds(elapsed);
+        let text = format!("{} {}", FRAMES[frame], printable(&activity.text));
+        // What runs keeps half of the line, if it needs as much; hints give way before the time does.
+        let least = layout::width(&text).min(width / 2);
+        let room = width.saturating_sub(least + BETWEEN.len());
+        let time = std::iter::once(Part::new(elapsed, u8::MAX));
+        let beside = joined(&time.chain(self.hints.iter().cloned()).collect::<Vec<_>>(), room);
+        let text = shortened(&text, width.saturating_sub(layout::width(&beside) + BETWEEN.len()));
+        Line::from(format!("{text} · {beside}")).style(Style::new().add_modifier(Modifier::DIM))
     }
 }
 

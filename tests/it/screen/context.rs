@@ -65,6 +65,30 @@ fn a_view_is_drawn_by_stretches_that_account_for_every_message() {
 }
 
 #[test]
+fn what_a_summary_says_can_be_read() {
+    let server = planner::server();
+    let home = planner::home(&server, json!({}));
+    let [one, two, three] = [0, 1, 2].map(long_turn);
+    let early = chat(&home, &["/context summary", "hello", "/context summary"]);
+    assert!(early.stdout.contains("so there is no summary"), "{early}");
+    assert!(early.stderr.contains("there is no summary to show") && early.stderr.contains("/compress"), "{early}");
+    let output =
+        chat(&home, &[&one, &two, &three, "/compress", "/context summary", "/context summary 1", "/context summary 2"]);
+    let stretches = context(&home)["stretches"].clone();
+    let text = stretches.as_array().unwrap().iter().find_map(|stretch| stretch["text"].as_str()).unwrap().to_owned();
+    assert!(!text.trim().is_empty(), "{stretches}");
+    // All of them, and the first.
+    assert_eq!(output.stdout.matches(text.trim()).count(), 2, "{text}\n{output}");
+    assert_eq!(output.stdout.matches("1  summary of 4 messages, by planner since").count(), 2, "{output}");
+    assert!(output.stderr.contains("the request has 1 summary"), "{output}");
+
+    let shown = home.hermes(&["context", "--summary"]).run().success();
+    assert!(shown.stdout.contains(text.trim()) && !shown.stdout.contains("breaker"), "{shown}");
+    home.hermes(&["context", "--summary", "2"]).run().exits(1).says(&["there is no summary to show"]);
+    home.hermes(&["context", "--summary", "--json"]).run().exits(2);
+}
+
+#[test]
 fn hermes_context_works_while_another_process_holds_the_session() {
     let server = Server::answering(|_, number| match number {
         1 => Reply::text("Never to be finished.").hang_after(3),

@@ -241,6 +241,46 @@ fn a_model_is_chosen_from_the_list_of_the_provider() {
 }
 
 #[test]
+fn the_live_line_tells_the_cost_and_drops_what_matters_least() {
+    let slow = || Reply::text("word ".repeat(60)).in_steps_of(5).every(Duration::from_millis(60));
+    let usage = |reply: Reply| reply.usage(10_000, 100).without_cache_counters();
+    let server = Server::answering(move |body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let since = messages.iter().rposition(|message| message["role"] == "user").unwrap_or_default();
+        match messages[since..].iter().any(|message| message["role"] == "tool") {
+            true => usage(slow()),
+            false => usage(Reply::calls([Call::new("c1", "search_files", &json!({ "pattern": "x" }))])),
+        }
+    });
+    for (columns, shown, dropped) in [
+        (100, &["100 tokens · $0.0208", "session $0.0", "context ", "ctrl-c stops"][..], &[][..]),
+        (60, &["$0.0208", "ctrl-c stops"], &["session"]),
+        (40, &["ctrl-c stops"], &["session", "tokens · $"]),
+    ] {
+        let home = Home::with(&server);
+        home.set("model.provider", json!("openai"));
+        home.set("model.api_mode", json!("chat_completions"));
+        home.set("model.default", json!("gpt-4.1"));
+        home.hermes(&["-z", "first"]).run().success();
+        let mut terminal = home.hermes(&["--continue"]).at_drawn_terminal(columns, 30);
+        terminal.wait_until(|rows| shows(rows, "— gpt-4.1"));
+        terminal.press("again\r");
+        // The second request of the turn streams: the first one has cost 2 cents.
+        let rows = terminal.wait_until(|rows| rows.iter().any(|row| row.contains("answering")));
+        let row = rows.iter().find(|row| row.contains("answering")).unwrap();
+        assert!(shown.iter().all(|part| row.contains(part)), "{columns}: {row}");
+        assert!(!dropped.iter().any(|part| row.contains(part)), "{columns}: {row}");
+        terminal.press("\u{3}");
+        terminal.wait_until(|rows| shows(rows, "stopped"));
+        terminal.press("/usage\r");
+        terminal.wait_until(|rows| shows(rows, "tokens in"));
+        let rows = leave(terminal);
+        assert!(rows.iter().all(|row| row.chars().count() < usize::from(columns)), "{columns}: {rows:#?}");
+        assert!(shows(&rows, "openai/gpt-4.1"), "{rows:#?}");
+    }
+}
+
+#[test]
 fn painted_tables_are_broken_between_words_on_a_narrow_terminal() {
     let server = Server::answering(|_, _| Reply::text("Hello."));
     let home = Home::with(&server);

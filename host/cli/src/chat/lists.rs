@@ -10,7 +10,7 @@ use crate::console::Tone;
 use crate::plugins::Inventory;
 use crate::slash::GROUPS;
 use crate::table::{Align, Table};
-use crate::{memory, text};
+use crate::{context, memory, text};
 
 impl Chat {
     /// Shows all commands.
@@ -106,6 +106,18 @@ impl Chat {
         }
         let shown = table.text(self.console);
         self.screen.line(Tone::Plain, shown.trim_end());
+    }
+
+    /// Shows what the summaries say that stand for earlier messages.
+    pub(super) async fn show_summaries(&mut self, number: Option<usize>) {
+        match self.front.session().context().await {
+            Ok(Some(found)) => match context::summaries(&found, number, self.console) {
+                Ok(shown) => self.screen.line(Tone::Plain, shown.trim_end()),
+                Err(failure) => self.fail(&failure),
+            },
+            Ok(None) => self.screen.line(Tone::Faint, "the conversation is empty, so there is no summary"),
+            Err(problem) => self.fail(&problem.into()),
+        }
     }
 
     pub(super) async fn show_plugins(&mut self) {
