@@ -23,6 +23,8 @@ use self::wording::Extent;
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
 #[cfg(unix)]
+use crate::text;
+#[cfg(unix)]
 use crate::typed::Typed;
 
 /// Asks the user at the terminal.
@@ -93,7 +95,11 @@ impl AtTerminal {
         };
         withdrawn.disarm();
         let decided = if instead.is_some() { wording::INSTEAD_SENT } else { wording::decided(decision) };
-        self.write(&format!("{}\n", self.console.paint(Tone::Faint, decided)));
+        // Behind the prompt if there is room, and never torn at the edge. A typed line has ended its own.
+        let is_beside = !matches!(choice, Some(Choice::Letter(b'n')));
+        let taken = text::columns(asked.prompt) + text::columns(decided);
+        let gap = if is_beside && taken >= columns { "\n" } else { "" };
+        self.write(&format!("{gap}{}\n", self.console.paint(Tone::Faint, decided)));
         (decision, instead)
     }
 

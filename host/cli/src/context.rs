@@ -132,7 +132,8 @@ fn window(context: &Context, console: Console) -> String {
         line(&context.model.name),
         grouped(counted.into()),
         grouped(window.into()),
-        percent(counted),
+        // As the status says it.
+        percent(counted).floor(),
         source.unwrap_or_default()
     );
     let parts = parts(context);
@@ -173,15 +174,17 @@ struct Row {
 }
 
 fn rows(context: &Context) -> Vec<Row> {
-    context.picture.stretches.iter().map(|stretch| row(stretch, stretch_tokens(stretch))).collect()
+    // As the provider counts, like the bar above.
+    context.picture.stretches.iter().map(|stretch| row(stretch, stretch_tokens(stretch, context))).collect()
 }
 
 /// The tokens of a stretch, after those of the original messages if they differ.
-fn stretch_tokens(stretch: &Stretch) -> String {
-    let tokens = grouped(stretch.tokens().into());
+fn stretch_tokens(stretch: &Stretch, context: &Context) -> String {
+    let grouped = |tokens: u32| grouped(context.ruler.counted(tokens).into());
+    let tokens = grouped(stretch.tokens());
     match stretch {
         Stretch::Shortened { said, .. } | Stretch::Summarised { said, .. } => {
-            format!("{} -> {tokens}", grouped((*said).into()))
+            format!("{} -> {tokens}", grouped(*said))
         }
         _ => tokens,
     }
@@ -308,7 +311,7 @@ pub(crate) fn summaries(context: &Context, number: Option<usize>, console: Conso
     }
     let mut out = String::new();
     for (at, (stretch, content)) in (1..).zip(&all).filter(|(at, _)| number.is_none_or(|number| number == *at)) {
-        let Row { messages, what, tokens } = row(stretch, stretch_tokens(stretch));
+        let Row { messages, what, tokens } = row(stretch, stretch_tokens(stretch, context));
         let heading = format!("{at}  {what}, messages {messages}, tokens {tokens}");
         out.push_str(&console.paint(Tone::Faint, console.hanging(&heading, 3).trim_end()));
         out.push('\n');

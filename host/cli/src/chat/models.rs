@@ -1,7 +1,7 @@
 //! The choice of another model in a chat.
 
 use hermes_agent::Command;
-use hermes_models::list_models;
+use hermes_models::ListedModel;
 use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;
@@ -48,14 +48,11 @@ async fn known(launcher: &Launcher) -> Result<Vec<Candidate>, String> {
     if route.is_offline() {
         return Err("no provider is configured, and `hermes setup` chooses one".to_owned());
     }
-    let listed = tokio::time::timeout(model::PATIENCE, list_models(&route, &setup.logins)).await;
+    let listed = tokio::time::timeout(model::PATIENCE, model::offered(setup, &route)).await;
     let listed = listed.map_err(|_| format!("{} did not answer in time", route.model.provider))?;
-    let listed = listed.map_err(|error| error.to_string())?;
-    if listed.is_empty() {
-        return Err(format!("the list of {} is empty", route.model.provider));
-    }
+    let listed = listed.map_err(|failure| failure.why)?;
     let prices = setup.prices().0;
-    let row = |model: &hermes_models::ListedModel| Candidate {
+    let row = |model: &ListedModel| Candidate {
         text: model.name.clone(),
         about: choice::about(model, &prices, &route.model.provider),
     };
