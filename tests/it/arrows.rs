@@ -44,6 +44,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-app",
             "hermes-capabilities",
             "hermes-config",
+            "hermes-plugin-host",
+            "hermes-runtime",
             "hermes-models",
             "hermes-notes",
             "hermes-prompt",

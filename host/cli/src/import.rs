@@ -29,6 +29,9 @@ pub(crate) struct PeerArguments {
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
+    /// Also take keys: those in `.env` that this program knows, and those in settings
+    #[arg(long)]
+    with_keys: bool,
     /// Only report what would be imported
     #[arg(long)]
     dry_run: bool,
@@ -49,7 +52,7 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
         let fix = "add --yes, or --dry-run to see what would be imported";
         return Err(Failure::new(Kind::Usage, "nothing was imported", why, fix));
     }
-    let import = Import::of(&peer)?;
+    let import = Import::of(&peer, arguments.with_keys)?;
     if asks || arguments.dry_run {
         let report = import.run(&peer, &setup, Mode::DryRun)?;
         show(&report, true, arguments.json, console)?;

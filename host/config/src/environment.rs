@@ -61,6 +61,11 @@ impl Environment {
         own.or_else(|| self.from_file.get(name).filter(|value| !value.is_empty()).cloned())
     }
 
+    /// The variables of the file, whatever the process has.
+    pub fn in_file(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.from_file.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// These variables as if further values stood at the end of the file.
     pub fn with(&self, values: &[(String, String)]) -> Self {
         let mut environment = self.clone();

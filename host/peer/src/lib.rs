@@ -11,9 +11,15 @@ mod diagnosis;
 mod error;
 mod folding;
 mod home;
+mod keys;
 mod lineage;
+mod notes;
+mod others;
 mod report;
 mod sessions;
+mod settings;
+mod skills;
+mod soul;
 mod translation;
 
 use std::io;
@@ -38,10 +44,11 @@ hermes_diagnostic::codes! {
 }
 
 /// What an import works with: a copy of the peer's database as it was when the import began, so that the report before
-/// the question and the import after it are about the same data.
+/// the question and the import after it are about the same sessions.
 #[derive(Debug)]
 pub struct Import {
     database: Option<Result<Database, String>>,
+    with_keys: bool,
 }
 
 /// Whether anything is written.
@@ -57,13 +64,14 @@ pub enum Mode {
 }
 
 impl Import {
-    /// Copies the peer's database.
+    /// Copies the peer's database. `with_keys` says whether the user wants the keys of models and services, too.
     ///
     /// # Errors
     ///
     /// When no temporary folder can be created.
-    pub fn of(peer: &PeerHome) -> Result<Self, PeerError> {
-        Ok(Self { database: Database::copied(peer).map_err(|source| PeerError::Temporary { source })? })
+    pub fn of(peer: &PeerHome, with_keys: bool) -> Result<Self, PeerError> {
+        let database = Database::copied(peer).map_err(|source| PeerError::Temporary { source })?;
+        Ok(Self { database, with_keys })
     }
 
     /// Imports everything that is new, or reports what would be imported.
@@ -72,10 +80,36 @@ impl Import {
     ///
     /// When the own store cannot be read or written. What was imported until then stays, and the next import continues.
     pub fn run(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<Report, PeerError> {
+        let plan = settings::plan(peer, setup, self.with_keys)?;
+        let (variables, keys) = keys::plan(peer, setup, plan.edit.parts().2, self.with_keys);
+        // The limits of the notes are those of the configuration after the import.
+        let after = setup.with_changes(&plan.edit, &variables)?;
+        if let Mode::Write { .. } = mode {
+            // Makes sure that the home is this program's own.
+            setup.own()?;
+            hermes_app::operations::keep_variables(&setup.home.dotenv(), &variables)?;
+            plan.edit.save().map_err(hermes_app::AppError::from)?;
+        }
         let mut report = Report::default();
+        report.add(plan.report);
+        report.add(keys);
+        let part = |name, fill: &dyn Fn(&mut PartReport)| {
+            let mut part = PartReport::of(name);
+            fill(&mut part);
+            part
+        };
+        report.add(part("SOUL.md", &|part| soul::import(peer, setup, mode, part)));
+        report.add(part("memories", &|part| notes::import(peer, &after, mode, part)));
+        report.add(part("skills", &|part| skills::import(peer, setup, mode, part)));
+        report.add(self.sessions(peer, &after, mode)?);
+        report.add(part("others", &|part| others::report(peer, part)));
+        Ok(report)
+    }
+
+    fn sessions(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<PartReport, PeerError> {
         let mut sessions = PartReport::of("sessions");
         match &self.database {
-            None => sessions.left("there is no state.db"),
+            None => {}
             Some(Err(why)) => sessions.left(why.clone()),
             Some(Ok(database)) => {
                 let (_temporary, store) = store(setup, mode)?;
@@ -83,8 +117,7 @@ impl Import {
                 sessions::import(database, peer, &store, engine, mode, &mut sessions)?;
             }
         }
-        report.add(sessions);
-        Ok(report)
+        Ok(sessions)
     }
 }
 

@@ -29,8 +29,12 @@ pub struct PartReport {
 }
 
 impl Report {
+    /// Adds a part, unless the peer's home has nothing of it.
     pub(crate) fn add(&mut self, part: PartReport) {
-        self.parts.push(part);
+        let PartReport { taken, known, changed, left, .. } = &part;
+        if [taken, known, changed, left].iter().any(|lines| !lines.is_empty()) {
+            self.parts.push(part);
+        }
     }
 
     /// Whether the import changes anything.

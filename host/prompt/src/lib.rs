@@ -51,3 +51,4 @@ pub use error::PromptError;
 pub use notice::{Notice, Passage};
 pub use skills::SkillEntry;
 pub use system_prompt::{Layer, Outline, OutlineEntry, SystemPrompt, Tier};
+pub use wording::IDENTITY;

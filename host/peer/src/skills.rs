@@ -1,0 +1,255 @@
+//! Skills: folders with a `SKILL.md`. Both programs read the same format.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hermes_app::Setup;
+use hermes_diagnostic::counted;
+use hermes_prompt::scan::{self, Scope};
+use serde_json::Value;
+
+use crate::report::{PartReport, first};
+use crate::{Mode, PeerHome};
+
+const FOLDER: &str = "skills";
+const SKILL: &str = "SKILL.md";
+/// Where the peer lists the skills that it installs.
+const INSTALLED: &str = "skills/.bundled_manifest";
+/// The limits of a skill.
+const MOST_FILES: usize = 1_000;
+const MOST_BYTES: u64 = 16 << 20;
+const DEEPEST: usize = 6;
+/// More than anyone has.
+const MOST_SKILLS: usize = 1_000;
+/// Begins the names of copies that are not complete.
+const STAGED: &str = ".import-";
+/// Folders of tools, as sessions skip them.
+const SKIPPED: [&str; 3] = ["node_modules", "__pycache__", "venv"];
+
+/// A skill: its files by their paths in it.
+struct Skill {
+    files: BTreeMap<PathBuf, File>,
+}
+
+#[derive(PartialEq, Eq)]
+struct File {
+    content: Vec<u8>,
+    is_program: bool,
+}
+
+pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut PartReport) {
+    let root = match peer.within(FOLDER) {
+        Ok(Some(root)) => root,
+        Ok(None) => return,
+        Err(why) => return report.left(why),
+    };
+    let own = setup.home.path().join(FOLDER);
+    if let Mode::Write { .. } = mode {
+        clear_unfinished(&own);
+    }
+    let installed = installed(peer);
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let (mut known, mut bundled) = (0, 0);
+    for path in found(&root) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if installed.contains(&name) {
+            bundled += 1;
+            continue;
+        }
+        let shown = path.display();
+        let outcome = read(&root.join(&path), &root).and_then(|skill| {
+            check(&name, &skill)?;
+            put(&skill, &own, &path, mode)
+        });
+        match outcome {
+            Ok(true) => taken.push(format!("{shown}")),
+            Ok(false) => known += 1,
+            Err(why) => left.push(format!("{shown}: {why}")),
+        }
+    }
+    if !taken.is_empty() {
+        let count = counted(taken.len() as u64, "skill");
+        report.taken(format!("{count}: {}", first(taken, "skill").join(", ")));
+    }
+    if known > 0 {
+        report.known(counted(known, "skill"));
+    }
+    first(left, "skill").into_iter().for_each(|line| report.left(line));
+    if bundled > 0 {
+        let count = counted(bundled, "skill");
+        report.left(format!("{count} that Hermes Agent installs; copy those that you changed by hand"));
+    }
+}
+
+/// `NAME` and `CATEGORY/NAME` of all folders with a `SKILL.md`.
+fn found(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for outer in folders(root) {
+        let path = root.join(&outer);
+        if path.join(SKILL).symlink_metadata().is_ok() {
+            found.push(PathBuf::from(outer));
+            continue;
+        }
+        let inner = folders(&path).into_iter().map(|inner| Path::new(&outer).join(inner));
+        found.extend(inner.filter(|inner| root.join(inner).join(SKILL).symlink_metadata().is_ok()));
+    }
+    found.truncate(MOST_SKILLS);
+    found
+}
+
+/// The folders in a folder, without links, in the order of their names.
+fn folders(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| !name.starts_with('.') && !SKIPPED.contains(&name.as_str()));
+    names.sort();
+    names
+}
+
+fn installed(peer: &PeerHome) -> BTreeSet<String> {
+    let file = peer.within(INSTALLED).ok().flatten();
+    let text = file.and_then(|file| hermes_private_files::read_text(&file, 1 << 20).ok()).unwrap_or_default();
+    text.lines().filter_map(|line| line.split(':').next()).map(|name| name.trim().to_owned()).collect()
+}
+
+fn read(path: &Path, root: &Path) -> Result<Skill, String> {
+    let mut skill = Skill { files: BTreeMap::new() };
+    let mut bytes = 0;
+    let mut folders = vec![(PathBuf::new(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        if depth > DEEPEST {
+            return Err(format!("its folders are more than {DEEPEST} deep"));
+        }
+        let entries = fs::read_dir(path.join(&folder)).map_err(|error| format!("it cannot be read: {error}"))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| format!("it cannot be read: {error}"))?;
+            let inner = folder.join(entry.file_name());
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let kind = entry.file_type().map_err(|error| format!("it cannot be read: {error}"))?;
+            if kind.is_symlink() {
+                let real = fs::canonicalize(entry.path());
+                if !real.is_ok_and(|real| real.starts_with(root)) {
+                    return Err(format!("{} is a link that leads out of the skills", inner.display()));
+                }
+                return Err(format!("{} is a link", inner.display()));
+            }
+            if kind.is_dir() {
+                if !hidden && !SKIPPED.contains(&entry.file_name().to_string_lossy().as_ref()) {
+                    folders.push((inner, depth + 1));
+                }
+                continue;
+            }
+            if hidden {
+                continue;
+            }
+            let content = hermes_private_files::read_regular(&entry.path(), MOST_BYTES - bytes)
+                .map_err(|error| format!("{}: {error}", inner.display()))?;
+            bytes += content.len() as u64;
+            skill.files.insert(inner, File { content, is_program: is_program(&entry.path()) });
+            if skill.files.len() > MOST_FILES {
+                return Err(format!("it has more than {MOST_FILES} files"));
+            }
+        }
+    }
+    Ok(skill)
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(_: &Path) -> bool {
+    false
+}
+
+/// Sessions would skip a broken skill, and a suspicious one must be read by a person first.
+fn check(name: &str, skill: &Skill) -> Result<(), String> {
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
+    if !name.chars().all(plain) {
+        return Err("its name has other characters than letters, digits, `-`, `_` and `.`".to_owned());
+    }
+    let text = skill.files.get(Path::new(SKILL)).map(|file| String::from_utf8(file.content.clone()));
+    let Some(Ok(text)) = text else { return Err("SKILL.md is not a text".to_owned()) };
+    let front = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---")).map(|(front, _)| front);
+    let Some(front) = front else {
+        return Err("SKILL.md does not begin with its fields between lines `---`".to_owned());
+    };
+    let fields: Value =
+        serde_saphyr::from_str(front).map_err(|_| "the fields of SKILL.md are not valid YAML".to_owned())?;
+    if fields["description"].as_str().is_none_or(|description| description.trim().is_empty()) {
+        return Err("SKILL.md has no description".to_owned());
+    }
+    for (path, file) in
+        skill.files.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "md"))
+    {
+        let Ok(text) = std::str::from_utf8(&file.content) else { continue };
+        let findings = scan::findings(text, Scope::Strict);
+        if !findings.is_empty() {
+            let findings = findings.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(format!("{} is suspicious ({findings}); read it, and copy the skill by hand", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Copies a skill; false if it is here.
+fn put(skill: &Skill, own: &Path, path: &Path, mode: Mode) -> Result<bool, String> {
+    let target = own.join(path);
+    if target.symlink_metadata().is_ok() {
+        let here = read(&target, own).is_ok_and(|here| {
+            here.files.len() == skill.files.len()
+                && here
+                    .files
+                    .iter()
+                    .zip(&skill.files)
+                    .all(|(here, there)| here.0 == there.0 && here.1.content == there.1.content)
+        });
+        return if here { Ok(false) } else { Err("another skill of this name is here".to_owned()) };
+    }
+    if let Mode::Write { .. } = mode {
+        copy(skill, own, &target).map_err(|error| format!("it cannot be written: {error}"))?;
+    }
+    Ok(true)
+}
+
+/// Under another name first: nobody reads a skill before it is complete.
+fn copy(skill: &Skill, own: &Path, target: &Path) -> io::Result<()> {
+    fs::create_dir_all(own)?;
+    let staged = tempfile::Builder::new().prefix(STAGED).tempdir_in(own)?;
+    let inner = staged.path().join("skill");
+    for (path, file) in &skill.files {
+        let path = inner.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(&inner))?;
+        hermes_private_files::write_atomically(&path, &file.content)?;
+        make_program(&path, file.is_program)?;
+    }
+    fs::create_dir_all(target.parent().unwrap_or(own))?;
+    fs::rename(&inner, target)?;
+    hermes_private_files::sync_folder(target.parent().unwrap_or(own))
+}
+
+#[cfg(unix)]
+fn make_program(path: &Path, is_program: bool) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if is_program { fs::set_permissions(path, fs::Permissions::from_mode(0o700)) } else { Ok(()) }
+}
+
+#[cfg(not(unix))]
+fn make_program(_: &Path, _: bool) -> io::Result<()> {
+    Ok(())
+}
+
+/// Removes what an interrupted import left.
+fn clear_unfinished(own: &Path) {
+    let entries = fs::read_dir(own).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(STAGED)) {
+        // If it stays, it is hidden and does no harm.
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}
