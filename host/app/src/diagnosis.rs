@@ -54,7 +54,7 @@ impl Diagnose for AppError {
             ),
             Self::SkillBlocked { name, folder, .. } => (
                 codes::SKILL_BLOCKED,
-                format!("the skill `{name}` was not installed").into(),
+                format!("the skill `{name}` is refused").into(),
                 Fix::words("read these lines, and ask the author of the skill")
                     .or(format!("if you trust them, copy its folder to {} by hand", folder.display())),
             ),

@@ -12,11 +12,11 @@ use crate::error::{InstallError, Reason};
 /// A source to install from. `plugins.lock` keeps its text, which parses to the same source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A folder with a `plugin.yaml`, or a Rust project that was built.
+    /// A folder with a `plugin.yaml`, a Rust project that was built, or a folder with skills.
     Folder(PathBuf),
     /// A component file.
     Component(PathBuf),
-    /// A `.tar.gz`, `.tgz` or `.zip` file.
+    /// A `.tar.gz`, `.tgz` or `.zip` file, or a `.skill` file, which is one of the two.
     Archive(PathBuf),
     /// The address of a component or an archive.
     Url(Url),
@@ -185,7 +185,7 @@ fn expanded(text: &str) -> PathBuf {
 
 fn is_file_of_a_plugin(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    [".wasm", ".tar.gz", ".tgz", ".zip"].iter().any(|ending| name.ends_with(ending))
+    [".wasm", ".tar.gz", ".tgz", ".zip", ".skill"].iter().any(|ending| name.ends_with(ending))
 }
 
 fn local(path: &Path) -> Result<Source, Reason> {
@@ -205,7 +205,7 @@ fn local(path: &Path) -> Result<Source, Reason> {
     }
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     match name.as_str() {
-        "plugin.yaml" => Ok(Source::Folder(path.parent().unwrap_or(&path).to_owned())),
+        "plugin.yaml" | "skill.md" => Ok(Source::Folder(path.parent().unwrap_or(&path).to_owned())),
         name if name.ends_with(".wasm") => Ok(Source::Component(path)),
         _ if is_file_of_a_plugin(&path) => Ok(Source::Archive(path)),
         _ => Err("it is not a .wasm, .tar.gz, .tgz or .zip file".into()),

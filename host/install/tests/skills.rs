@@ -265,7 +265,7 @@ mod attack {
         for name in ["../../tea", "/tea", ".stage-1", ".lock", "a/b", "nul"] {
             source(&from, 1);
             write(&skill.join("SKILL.md"), &format!("---\nname: {name}\ndescription: x\n---\n"));
-            refused("`tea` cannot be used");
+            refused("cannot be used: its name");
         }
         assert!(files(&home).is_empty(), "{:?}", files(&home).keys());
     }

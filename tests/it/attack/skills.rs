@@ -70,6 +70,33 @@ fn no_archive_writes_outside_of_its_stage_and_no_link_is_installed() {
 }
 
 #[test]
+fn a_link_in_a_repository_leads_nowhere() {
+    let home = home();
+    home.write_workspace("repo/skills/tea/SKILL.md", PLAIN);
+    let folder = home.workspace().join("repo");
+    symlink("../../../../user/.ssh", folder.join("skills/tea/evil")).unwrap();
+    symlink("README.md", folder.join("CLAUDE.md")).unwrap();
+    let commit = |message: &str| {
+        for arguments in
+            [&["init", "--quiet", "--initial-branch=main"][..], &["add", "-A"], &["commit", "-qm", message]]
+        {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]);
+            assert!(git.args(arguments).current_dir(&folder).status().unwrap().success());
+        }
+    };
+    commit("with a link");
+    let source = format!("git+file://{}", folder.display());
+    let refused = home.hermes(&["skills", "install", &source, "--yes"]).run().refused().exits(5);
+    refused.says(&["`evil` is a link"]);
+    assert_eq!(installed(&home), Vec::<String>::new());
+    fs::remove_file(folder.join("skills/tea/evil")).unwrap();
+    commit("without");
+    home.hermes(&["skills", "install", &source, "--yes"]).run().success();
+    assert_eq!(installed(&home), ["skills.lock", "skills/tea/SKILL.md"]);
+}
+
+#[test]
 fn no_name_is_a_path_and_no_folder_of_the_user_is_followed() {
     let home = home();
     for name in ["../../evil", "/evil", "..", ".stage-evil", "a/evil", "evil\\x", "'evil '", "\"evil\\n\""] {

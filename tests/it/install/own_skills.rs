@@ -135,6 +135,11 @@ fn an_archive_is_a_source_with_one_skill_or_several() {
     home.hermes(&["skills", "install", "./several.tar.gz", "tea", "--yes", "--replace"]).run().success();
     assert!(lock(&home)["skills"]["tea"]["source"].as_str().unwrap().ends_with("several.tar.gz"));
     home.hermes(&["skills", "install", "./drinks/README.md"]).run().refused();
+    // The file of a skill, and what `package_skill.py` of other agents makes of one.
+    fs::copy(home.workspace().join("one.tgz"), home.workspace().join("tea.skill")).unwrap();
+    home.hermes(&["skills", "install", "./tea.skill", "--yes", "--replace"]).run().success();
+    home.hermes(&["skills", "install", "./drinks/skills/milk/SKILL.md", "--yes"]).run().success();
+    assert!(home.path().join("skills/milk/SKILL.md").exists());
     home.hermes(&["skills", "install", "./drinks/skills/tea/scripts"]).run().refused().says(&["it has no SKILL.md"]);
 }
 
@@ -215,11 +220,14 @@ fn lists_and_questions_fit_sixty_columns() {
     let asked = terminal.shown();
     let mut terminal = home.hermes(&["skills", "list"]).at_terminal_of(60, 50);
     assert_eq!(terminal.wait().code(), Some(0));
-    for text in [asked, terminal.shown()] {
+    let listed = terminal.shown();
+    let mut terminal = home.hermes(&["skills", "search"]).at_terminal_of(60, 50);
+    assert_eq!(terminal.wait().code(), Some(0));
+    let colours = regex::Regex::new("\u{1b}\\[[0-9;?]*[a-zA-Z]").unwrap();
+    for text in [asked, listed, terminal.shown()] {
         let plain = text.replace('\r', "");
-        let widest = plain.lines().map(|line| line.chars().filter(|c| !c.is_control()).count()).max();
-        // Colours count too; they are a few characters.
-        assert!(widest.is_some_and(|widest| widest <= 72), "{plain}");
+        let plain = colours.replace_all(&plain, "");
+        assert!(plain.contains("tea") && plain.lines().all(|line| line.chars().count() <= 60), "{plain}");
     }
 }
 

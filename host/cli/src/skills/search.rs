@@ -22,6 +22,9 @@ pub(super) async fn run(
     json: bool,
     console: Console,
 ) -> Result<ExitCode, Failure> {
+    if !setup.config.settings().skills.sources.is_empty() {
+        setup.own()?;
+    }
     let reporter = Terminal::new(console);
     let report = search(query, refresh, setup, &reporter).await?;
     drop(reporter);

@@ -95,8 +95,11 @@ pub enum SkillFlaw {
     #[error("its name has more than {MOST_NAME} characters")]
     LongName,
     /// The name has other characters.
-    #[error("its name `{0}` may have only letters, digits, `-`, `_` and `.`, and must be a valid folder name")]
+    #[error("its name `{0}` may have only letters, digits, `-`, `_` and `.`")]
     Name(String),
+    /// The name cannot be installed as a folder.
+    #[error("its name `{0}` cannot be that of a folder on every system")]
+    FolderName(String),
     /// Nothing says when to use the skill.
     #[error("it has no description: add `description` to the front matter between lines of ---")]
     NoDescription,
@@ -111,10 +114,14 @@ pub enum SkillFlaw {
     Unreadable(String),
 }
 
-/// Whether this can be the name of a skill, and of its folder.
+fn has_plain_characters(name: &str) -> bool {
+    name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character))
+}
+
+/// Whether this can be the name of an installed skill, and of its folder.
 pub fn is_skill_name(name: &str) -> bool {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_.".contains(character);
-    name.chars().count() <= MOST_NAME && !name.starts_with('.') && name.chars().all(is_plain) && unfit(name).is_none()
+    let is_short = name.chars().count() <= MOST_NAME;
+    is_short && !name.starts_with('.') && has_plain_characters(name) && unfit(name).is_none()
 }
 
 impl SkillHeader {
@@ -135,7 +142,7 @@ impl SkillHeader {
         if name.chars().count() > MOST_NAME {
             return Err(SkillFlaw::LongName);
         }
-        if !is_skill_name(&name) {
+        if !has_plain_characters(&name) {
             return Err(SkillFlaw::Name(name));
         }
         let described = one_line(fields.get("description"));

@@ -183,6 +183,9 @@ impl SkillInstaller {
         let offered = fetched.get(name)?;
         let broken = |flaw: SkillFlaw| InstallError::SkillBroken { name: offered.name().to_owned(), flaw };
         let header = offered.header.clone().map_err(broken)?;
+        if !is_skill_name(&header.name) {
+            return Err(broken(SkillFlaw::FolderName(header.name)));
+        }
         if let Some(link) = fetched.links.iter().find_map(|link| link.strip_prefix(&offered.folder).ok()) {
             return Err(broken(SkillFlaw::Link(link.display().to_string())));
         }
@@ -271,14 +274,13 @@ impl SkillInstaller {
     ///
     /// When Hermes did not install the skill, or the user edited it.
     pub fn remove(&self, name: &str, discards_edits: bool, steps: Steps<'_>) -> Result<(), InstallError> {
+        // A home without skills stays without a folder for them.
+        self.entry(name)?;
         let turn = self.turn()?;
         let lock = self.lock()?;
-        let Replacing { entry, is_there, edits, .. } = self.replacing(name, &lock);
+        let Replacing { entry, edits, .. } = self.replacing(name, &lock);
         if entry.is_none() {
-            return Err(match is_there && is_skill_name(name) {
-                true => InstallError::SkillOccupied { name: name.to_owned() },
-                false => InstallError::UnknownSkill { name: name.to_owned(), there: lock.skills.into_keys().collect() },
-            });
+            return Err(InstallError::Raced(name.to_owned()));
         }
         if !edits.is_empty() && !discards_edits {
             return Err(InstallError::SkillEdited { name: name.to_owned(), edits });
