@@ -246,6 +246,12 @@ fn a_search_covers_configured_sources_and_works_offline_from_what_is_kept() {
         assert!(found.stdout.contains(part), "{part}\n{found}");
     }
     assert!(!found.stdout.contains("milk"), "{found}");
+    // An installed skill is not offered again by its source.
+    home.hermes(&["skills", "install", &source, "milk", "--yes"]).run().success();
+    let milk = home.hermes(&["skills", "search", "milk"]).at("2026-11-20T11:00:00Z").run().success();
+    assert_eq!(milk.stdout.lines().filter(|line| *line == "milk").count(), 1, "{milk}");
+    assert!(milk.stdout.contains(&format!("installed from {source}")), "{milk}");
+    home.hermes(&["skills", "remove", "milk"]).run().success();
     // Offline: the source is gone.
     fs::rename(&folder, home.workspace().join("gone")).unwrap();
     let kept = home.hermes(&["skills", "search", "tea"]).at("2026-11-20T20:00:00Z").run().success();

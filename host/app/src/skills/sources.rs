@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hermes_install::Source;
 use hermes_install::skills::FetchedSkills;
-use hermes_plugin_host::Digest;
+use hermes_plugin_host::{Digest, PluginOrigin};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Hit {
     pub description: String,
     /// The source as it is configured, or as it was installed from; empty for the user's own skill.
     pub source: String,
-    /// Whether a skill of this name is in the user's folder.
+    /// Whether it is in the user's folder.
     pub is_installed: bool,
     /// The name by which the source knows it: its folder, if several have the name.
     pub argument: String,
@@ -86,9 +86,9 @@ pub async fn search(
     for text in &setup.config.settings().skills.sources {
         let Some(index) = indexed(text, refresh, now, setup, reporter, &mut report.notices).await else { continue };
         for Indexed { name, description, path } in index.skills.iter().cloned() {
-            let is_installed = own.iter().any(|found| found.name() == name);
-            let is_same = |hit: &Hit| hit.name == name && hit.source == index.source;
-            if all.iter().any(is_same) && is_installed {
+            let is_same =
+                |hit: &Hit| hit.name == name && hit.is_installed && origin(&hit.source) == origin(&index.source);
+            if all.iter().any(is_same) {
                 continue;
             }
             let is_only = index.skills.iter().filter(|other| other.name == name).count() == 1;
@@ -174,6 +174,11 @@ fn keep(index: &Index, file: &Path) {
     if let Err(error) = hermes_private_files::write_atomically(file, &text) {
         tracing::warn!(file = %file.display(), %error, "what a source of skills contains cannot be kept");
     }
+}
+
+/// The source without what differs between spellings of the same one.
+fn origin(source: &str) -> PluginOrigin {
+    PluginOrigin::of(source, None)
 }
 
 /// How old an index is. One without a valid time is too old for anything but the worst case.

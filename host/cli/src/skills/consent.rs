@@ -6,7 +6,7 @@
 use hermes_app::operations::{SkillConsent, SkillOffer};
 use hermes_install::skills::{Change, FileChange, SkillFile};
 
-use super::listing::{declared, described_file, guessed};
+use super::listing::{declared, guessed};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::plugins::consent::ask;
@@ -99,7 +99,12 @@ impl SkillConsent for Terminal {
             let differing = format!("{} differ from what is there now:", text::counted(changes.len() as u64, "file"));
             listed(&mut sheet, "changes", &differing, changes.iter().map(changed));
         } else {
-            listed(&mut sheet, "files", &format!("{size}:"), skill.files.iter().map(described_file));
+            listed(
+                &mut sheet,
+                "files",
+                &format!("{size}:"),
+                skill.files.iter().map(|file| format!("{} ({})", file.name, text::bytes(file.bytes.len() as u64))),
+            );
         }
         let programs: Vec<String> =
             skill.files.iter().filter(|file| is_program(file)).map(|file| file.name.clone()).collect();

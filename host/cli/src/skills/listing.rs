@@ -173,7 +173,7 @@ fn rows(setup: &Setup, found: &FoundSkill, files: &[SkillFile], scan: &[String])
 }
 
 /// A file with its size.
-pub(super) fn described_file(file: &SkillFile) -> String {
+fn described_file(file: &SkillFile) -> String {
     let program = if is_program(file) { ", a program" } else { "" };
     format!("{} ({}{program})", file.name, text::bytes(file.bytes.len() as u64))
 }
