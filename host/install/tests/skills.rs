@@ -265,7 +265,9 @@ mod attack {
         for name in ["../../tea", "/tea", ".stage-1", ".lock", "a/b", "nul"] {
             source(&from, 1);
             write(&skill.join("SKILL.md"), &format!("---\nname: {name}\ndescription: x\n---\n"));
-            refused("cannot be used: its name");
+            // By its folder, since the name may be one that can be read and not installed.
+            let error = staged(&home, &from, "skills/tea").unwrap_err().to_string();
+            assert!(error.contains("cannot be used: its name"), "{name}: {error}");
         }
         assert!(files(&home).is_empty(), "{:?}", files(&home).keys());
     }
