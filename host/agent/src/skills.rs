@@ -1,6 +1,7 @@
 //! The host's tools for skills: one lists all skills, and one shows a skill. The user calls a skill by a slash command.
 
 mod arguments;
+pub(crate) mod manage;
 
 use std::sync::Arc;
 

@@ -26,6 +26,7 @@ use crate::memory_extras::Mirrors;
 use crate::offer::OfferedTool;
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
+use crate::skills::manage::{self, SkillManager};
 use crate::skills::{self, SkillCatalog};
 use crate::toolbox::schedule::Nature;
 use crate::untrusted;
@@ -68,6 +69,8 @@ pub(crate) const HOST: &str = "hermes";
 /// What the host's own tools need.
 pub(crate) struct OwnTools {
     pub(crate) skills: SkillCatalog,
+    /// `None` if the model may not change skills.
+    pub(crate) manager: Option<SkillManager>,
     /// `None` if the user switched the search off.
     pub(crate) search: Option<SessionSearch>,
     /// `None` if the session's agent may not delegate.
@@ -82,20 +85,22 @@ pub(crate) struct OwnTools {
 
 impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
-    pub(crate) const NAMES: [&str; 5] =
-        [skills::LIST, skills::VIEW, session_search::NAME, clarify::NAME, delegation::NAME];
+    pub(crate) const NAMES: [&str; 6] =
+        [skills::LIST, skills::VIEW, manage::NAME, session_search::NAME, clarify::NAME, delegation::NAME];
 
     fn schemas(&self) -> Vec<ToolSchema> {
         let search = self.search.as_ref().map(|_| SessionSearch::schema());
         let clarify = self.clarifies.then(clarify::schema);
         let delegate = self.delegate.as_ref().map(Delegate::schema);
-        let all = self.skills.schemas().into_iter().chain(search).chain(clarify).chain(delegate);
+        let manager = self.manager.as_ref().map(|_| SkillManager::schema());
+        let all = self.skills.schemas().into_iter().chain(manager).chain(search).chain(clarify).chain(delegate);
         all.filter(|schema| self.limits.admit(&schema.name)).collect()
     }
 
     fn has(&self, name: &str) -> bool {
         let exists = match name {
             session_search::NAME => self.search.is_some(),
+            manage::NAME => self.manager.is_some(),
             clarify::NAME => self.clarifies,
             delegation::NAME => self.delegate.is_some(),
             _ => Self::NAMES.contains(&name) && !self.skills.schemas().is_empty(),
@@ -109,6 +114,10 @@ impl OwnTools {
         match (&self.search, &self.delegate) {
             _ if name == clarify::NAME => clarify::call(gate, arguments).await,
             (Some(search), _) if name == session_search::NAME => search.call(arguments).await.map(|answer| answer.text),
+            _ if name == manage::NAME => match &self.manager {
+                Some(manager) => manager.call(gate, &self.skills, arguments).await,
+                None => Err(format!("there is no tool `{name}`")),
+            },
             (_, Some(delegate)) if name == delegation::NAME => delegate.call(arguments, id, tools).await,
             _ => self.skills.call(name, arguments).await,
         }
@@ -243,7 +252,7 @@ impl Toolbox {
     fn listing(&self) -> Listing {
         let plugins = self.offered.iter().map(|(name, offered)| (offered.tool.toolset.clone(), name.clone()));
         let own = self.own.schemas().into_iter().map(|schema| match schema.name.as_str() {
-            skills::LIST | skills::VIEW => ("skills".to_owned(), schema.name),
+            skills::LIST | skills::VIEW | manage::NAME => ("skills".to_owned(), schema.name),
             _ => (schema.name.clone(), schema.name),
         });
         let mut listing = Listing::new();
@@ -278,7 +287,9 @@ impl Toolbox {
             Some(offered) => Nature::of(&offered.tool),
             // A question to the user runs alone, and the user may answer it in another way the next time.
             None if name == clarify::NAME => Nature { parallel: false, reads: true, repeatable: false },
-            None if name == delegation::NAME => Nature { parallel: false, reads: false, repeatable: false },
+            None if name == delegation::NAME || name == manage::NAME => {
+                Nature { parallel: false, reads: false, repeatable: false }
+            }
             // The host's other tools only read.
             None if OwnTools::NAMES.contains(&name) => Nature { parallel: true, reads: true, repeatable: true },
             None => Nature { parallel: false, reads: true, repeatable: false },
@@ -353,8 +364,9 @@ impl Toolbox {
         }
         let objections = self.dispatcher.before_tool(call, self.owner(call)).await?;
         let plugin = offered.map(|offered| offered.plugin.name());
-        // The host's own tools only read.
-        let effect = offered.map_or(Effect::Reads, |offered| offered.tool.effect);
+        // The host's other tools only read.
+        let own = if call.name == manage::NAME { Effect::Writes } else { Effect::Reads };
+        let effect = offered.map_or(own, |offered| offered.tool.effect);
         match self.gate.tool(plugin, call, effect, objections).await {
             Ok(()) => {}
             Err(refused) if refused.by == Refusal::Plan => return Ok(Content::text(refused.text)),

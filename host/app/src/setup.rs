@@ -360,7 +360,7 @@ impl Setup {
     /// When an entry is about nothing.
     pub fn check_rules(&self, rules: &ApprovalRules, listed: &Listed) -> Result<(), AppError> {
         const HOST: &str = "hermes";
-        const FURTHER: [&str; 2] = ["unread", "edit"];
+        const FURTHER: [&str; 3] = ["unread", "edit", "skills"];
         if rules.all().next().is_none() {
             return Ok(());
         }

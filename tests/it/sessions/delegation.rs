@@ -242,7 +242,7 @@ fn without_a_choice_a_subagent_has_its_parents_tools_but_those_for_the_user_and_
     let home = Home::with(&server);
     home.hermes(&["-z", "Delegate."]).run().success();
     let (own, child) = (server.turns()[0].clone(), of_subagents(&server)[0].clone());
-    let lacks = |name: &&str| !["clarify", "delegate_task", "memory"].contains(name);
+    let lacks = |name: &&str| !["clarify", "delegate_task", "memory", "skill_manage"].contains(name);
     assert_eq!(child.tool_names(), own.tool_names().into_iter().filter(lacks).collect::<Vec<_>>());
     let results = reported(&answers(&server)[0]);
     assert!(results[0]["summary"].as_str().unwrap().contains("there is no tool `delegate_task`"), "{results:?}");

@@ -67,6 +67,8 @@ pub(crate) struct Gate {
 
 /// The right to replace files that the session has not read.
 const UNREAD: &str = "unread";
+/// The right to change skills of the user.
+const SKILLS: &str = "skills";
 /// The right to change files of the workspace in the ordinary way.
 pub(super) const EDIT: &str = "edit";
 /// What the right to run commands of a pattern begins with.
@@ -369,6 +371,24 @@ impl Gate {
             }
             refused
         })
+    }
+
+    /// Asks whether the model may change a skill of the user. `note` says more about the change.
+    pub(crate) async fn skill(&self, change: &Change, note: Option<String>) -> Result<(), Refused> {
+        let (plugin, path) = (self.identity(HOST), change.path.display().to_string());
+        if self.mode.get() == Mode::Plan {
+            return Err(planned(&path, "was not changed"));
+        }
+        let right = Right { plugin: plugin.clone(), what: format!("files:{SKILLS}"), of: path };
+        let why = "a skill instructs the model in this session and in later ones".to_owned();
+        let shown = FileChange {
+            because: note.into_iter().chain([why]).collect(),
+            is_ordinary: false,
+            ..FileChange::from(change)
+        };
+        let question =
+            Question { plugin: plugin.name, version: plugin.version, subject: Subject::File(Box::new(shown)) };
+        self.pass(question, vec![right], true).await
     }
 
     async fn pass(&self, question: Question, rights: Vec<Right>, attended: bool) -> Result<(), Refused> {

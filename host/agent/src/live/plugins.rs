@@ -29,6 +29,7 @@ use crate::report::NoticeSender;
 use crate::session_search::{Assistant, SessionSearch};
 use crate::shell_hooks::{self, SHELL_HOOKS};
 use crate::skills::SkillCatalog;
+use crate::skills::manage::SkillManager;
 use crate::toolbox::{OwnTools, Sources, Toolbox};
 
 /// The running plugins of a session.
@@ -127,8 +128,11 @@ impl RunningPlugins {
                 patience: Assistant::PATIENCE,
             })
         });
+        let skills = SkillCatalog::new(skills, host.settings.skills.clone());
         let own = OwnTools {
-            skills: SkillCatalog::new(skills, host.settings.skills.clone()),
+            // The user did not ask a subagent for a skill.
+            manager: if is_delegate { None } else { SkillManager::of(&host.home, &skills) },
+            skills,
             search,
             delegate: Delegate::of(host, session, front).await?,
             clarifies: !is_delegate,
