@@ -87,6 +87,6 @@ pub use session::{Approvals, MemoryExtras, Plugins, Reporters, SessionPlugins, S
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
-pub use trial::{Trial, skill_warnings, try_out};
+pub use trial::{SkillReport, Trial, skill_report, try_out};
 pub use variables::{Unexpanded, Variables, WhyUnexpanded};
 pub use web::{scripted_web, stand_in};

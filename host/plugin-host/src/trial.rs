@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hermes_capabilities::files::{Guard, Root, Roots};
 use hermes_runtime::services::{Level, Reporter};
-use hermes_runtime::{CallError, Exports, Instance, LimitSet, Limits, Recipe, Runtime, Services};
+use hermes_runtime::{CallError, Exports, Instance, LimitSet, Limits, Recipe, Runtime, Services, Skill};
 
 use crate::catalog::{Catalog, Found, SKILLS, skills_in};
 use crate::error::PluginsError;
@@ -84,29 +84,37 @@ pub(crate) async fn rehearse(selected: &Selected) -> Result<Shown, CallError> {
     rehearsal::rehearse(selected.name(), &version, loaded, selected.config.clone(), limits, may_sql).await
 }
 
-/// Lets a plugin with skills list them, with its right to read their folder and nothing else. Returns its warnings and errors:
-/// the skills that no session gets, and why.
+/// The skills of a plugin.
+#[derive(Debug, Default)]
+pub struct SkillReport {
+    /// Those that it lists.
+    pub skills: Vec<Skill>,
+    /// Its warnings and errors: the skills that no session gets, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Lets a plugin with skills list them, with its right to read their folder and nothing else.
 ///
 /// # Errors
 ///
 /// When a session could not use the plugin.
-pub async fn skill_warnings(
+pub async fn skill_report(
     runtime: &Runtime,
     catalog: &Catalog,
     selection: &Selection,
     found: &Found,
     home: &Path,
-) -> Result<Vec<String>, PluginsError> {
+) -> Result<SkillReport, PluginsError> {
     let compiling = |_: &str, _| ControlFlow::Continue(());
     let selected = Select { runtime, catalog, selection, compiling: &compiling }.load(found)?;
     let may_read = selected.permissions.files.iter().any(|asked| asked.root == SKILLS);
     let folder = selected.skills.clone().or_else(|| may_read.then(|| home.join(SKILLS)));
     // Without a folder there are no skills to warn of.
     let Some(root) = folder.and_then(|folder| Root::open(SKILLS, &folder, false, Vec::new()).ok()) else {
-        return Ok(Vec::new());
+        return Ok(SkillReport::default());
     };
     if !selected.loaded.exports().skills {
-        return Ok(Vec::new());
+        return Ok(SkillReport::default());
     }
     let heard = Arc::new(Heard::default());
     let recipe = Recipe {
@@ -121,8 +129,11 @@ pub async fn skill_warnings(
     };
     let listed = Instance::new(Arc::new(recipe)).skills().await;
     let mut warnings = std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner));
-    warnings.extend(listed.err().map(|error| error.to_string()));
-    Ok(warnings)
+    let skills = listed.unwrap_or_else(|error| {
+        warnings.push(error.to_string());
+        Vec::new()
+    });
+    Ok(SkillReport { skills: crate::flood::skills(skills).0, warnings })
 }
 
 /// The warnings of a plugin.

@@ -319,3 +319,35 @@ fn each_action_changes_one_file_and_nothing_leaves_the_skill() {
     assert_eq!(home.read("config.yaml"), before);
     assert!(home.path().join("outside/SKILL.md").exists());
 }
+
+#[test]
+fn the_doctor_names_what_a_skill_needs_and_which_skill_is_broken() {
+    let server = answering();
+    let home = Home::with(&server);
+    let needs =
+        "prerequisites: {commands: [no-such-program]}\nrequired_environment_variables: [WIKI_KEY, WIKI_TOKEN]\n";
+    home.write("skills/wiki/SKILL.md", format!("---\nname: wiki\ndescription: Writes pages.\n{needs}---\nWrite.\n"));
+    home.write(
+        "skills/elsewhere/SKILL.md",
+        "---\nname: elsewhere\ndescription: x\nplatforms: [plan9]\nprerequisites: {env_vars: [Y]}\n---\nX\n",
+    );
+    home.write("skills/bad/SKILL.md", "---\nname: Bad Name!!\ndescription\n---\nno\n");
+    home.write(".env", "WIKI_TOKEN=swordfish\n");
+    let doctor = home.hermes(&["plugins", "doctor"]).run();
+    for text in [
+        "its skill `wiki` needs setup",
+        "the variable WIKI_KEY is not set; the program `no-such-program` is not installed",
+        "add a line `WIKI_KEY=…` to",
+        "skipped the skill in bad: its name `Bad Name!!`",
+    ] {
+        assert!(doctor.stdout.contains(text), "`{text}` is not in {doctor}");
+    }
+    assert!(!doctor.stdout.contains("swordfish") && !doctor.stdout.contains("elsewhere"), "{doctor}");
+    home.hermes(&["-z", "Go."]).run().success();
+    let turn = server.last_turn();
+    assert!(
+        turn.system_text().contains("Writes pages.") && !turn.system_text().contains("Bad Name"),
+        "{}",
+        turn.system_text()
+    );
+}

@@ -10,7 +10,9 @@ use hermes_install::State;
 use hermes_mcp::KeptListings;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Catalog, Exports, Found, Selection, Tool, Trial, skill_warnings, try_out};
+use hermes_plugin_host::{
+    Catalog, Declared, Exports, Found, Missing, Selection, SkillReport, Tool, Trial, skill_report, try_out,
+};
 use hermes_runtime::{Runtime, Tier};
 
 use super::finding::{Case, ExaminedPlugin, Finding};
@@ -201,17 +203,31 @@ impl<'a> Examination<'a> {
         findings
     }
 
-    /// The skills of a plugin in use that have mistakes. The trial reports a plugin that cannot be used.
+    /// The skills of a plugin in use that have mistakes or need something. The trial reports a plugin that cannot be used.
     async fn skills(&self, runtime: &Runtime, found: &Found, trial: &Trial) -> Vec<Finding> {
         if !trial.exports.skills || !self.serves(&found.manifest.name, trial.exports) {
             return Vec::new();
         }
         let home = self.setup.home.path();
-        let warnings = skill_warnings(runtime, self.catalog, self.selection, found, home).await.unwrap_or_default();
+        let report = skill_report(runtime, self.catalog, self.selection, found, home).await.unwrap_or_default();
+        let SkillReport { skills, warnings } = report;
         let finding = |why: String| {
             Finding::problem(Case::Skill, "one of its skills has a mistake", why, "correct the skill's SKILL.md")
         };
-        warnings.into_iter().map(finding).collect()
+        let is_set = |name: &str| self.setup.environment.var(name).is_some();
+        let dotenv = self.setup.home.dotenv();
+        let needs = skills.iter().filter(|skill| Declared::why_not(skill, None).is_none()).filter_map(|skill| {
+            let missing = Declared::of(skill).missing(is_set);
+            let why = missing.lines().join("; ");
+            let Missing { variables, commands } = missing;
+            let fix = match (variables.first(), commands.first()) {
+                (Some(variable), _) => format!("add a line `{}=…` to {}", variable.name, dotenv.display()),
+                (None, Some(command)) => format!("install `{command}`"),
+                (None, None) => return None,
+            };
+            Some(Finding::note(Case::Skill, format!("its skill `{}` needs setup", skill.name), why, fix))
+        });
+        warnings.into_iter().map(finding).chain(needs).collect()
     }
 
     /// A finding if the plugin is selected as another kind, or not in use.
