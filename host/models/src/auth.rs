@@ -11,6 +11,7 @@ mod login;
 mod pkce;
 mod redirect;
 mod refresh;
+mod resource;
 mod revoke;
 mod server;
 mod token;
@@ -25,6 +26,7 @@ use crate::{Credential, ModelError, Route, Secret};
 #[cfg(test)]
 pub(crate) use fixed::cooldown;
 pub use login::{Flow, LoggedIn, LoginClient, LoginError, LoginSettings, LoginStep, OnStep};
+pub use resource::{KnownClient, discover_login};
 pub use revoke::LoggedOut;
 pub use token::{LoginState, Logins};
 

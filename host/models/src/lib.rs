@@ -73,7 +73,8 @@ use async_trait::async_trait;
 use hermes_conversation::{Part, ToolCall, Usage};
 
 pub use auth::{
-    Flow, LoggedIn, LoggedOut, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins, OnStep, ReadKey,
+    Flow, KnownClient, LoggedIn, LoggedOut, LoginClient, LoginError, LoginSettings, LoginState, LoginStep, Logins,
+    OnStep, ReadKey, discover_login,
 };
 pub use breakpoints::{Breakpoints, Ttl, TtlChoice, UnknownTtl};
 pub use diagnosis::codes;

@@ -59,6 +59,8 @@ impl LoginSection {
             revoke_url: own.revoke_url,
             scope: own.scope,
             parameters: own.parameters,
+            resource: None,
+            is_basic: false,
         }
     }
 }

@@ -36,6 +36,12 @@ pub(super) struct Login {
     /// When it was issued, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) obtained_at: Option<u64>,
+    /// The server on the web that the tokens are for (RFC 8707), where they are not for models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resource: Option<String>,
+    /// Whether the password goes to the server in a header (HTTP Basic) and not in the form.
+    #[serde(default, rename = "basic", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_basic: bool,
     #[serde(flatten)]
     pub(super) other: Map<String, Value>,
 }
@@ -55,6 +61,8 @@ const KNOWN: &[&str] = &[
     "access_token",
     "expires_at",
     "obtained_at",
+    "resource",
+    "basic",
 ];
 /// The pause between two tries to take the lock.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -58,6 +58,10 @@ pub struct LoginSettings {
     pub scope: Option<String>,
     /// What else the first request says.
     pub parameters: BTreeMap<String, String>,
+    /// The server on the web that the tokens are for, where they are not for models.
+    pub resource: Option<String>,
+    /// Whether the password goes to the server in a header (HTTP Basic) and not in the form.
+    pub is_basic: bool,
 }
 
 impl fmt::Debug for LoginSettings {
@@ -82,6 +86,8 @@ pub struct LoginClient {
     revoke_url: Option<Url>,
     pub(super) scope: Option<String>,
     pub(super) parameters: BTreeMap<String, String>,
+    pub(super) resource: Option<String>,
+    pub(super) is_basic: bool,
 }
 
 /// Where a login begins.
@@ -134,6 +140,8 @@ impl LoginClient {
             revoke_url: said(&settings.revoke_url).map(|text| address("revoke_url", &text)).transpose()?,
             scope: said(&settings.scope),
             parameters: settings.parameters.clone(),
+            resource: settings.resource.clone(),
+            is_basic: settings.is_basic,
             name: name.to_owned(),
         })
     }
@@ -171,6 +179,8 @@ impl LoginClient {
             access_token: Some(tokens.access),
             expires_at: tokens.expires_in.map(|seconds| now.saturating_add(seconds)),
             obtained_at: Some(now),
+            resource: self.resource.clone(),
+            is_basic: self.is_basic,
             other: serde_json::Map::new(),
         }
     }

@@ -172,16 +172,20 @@ async fn exchange(
     code: &Secret,
     unsaid: &Unsaid,
 ) -> Result<Tokens, LoginError> {
+    let secret = client.client_secret.as_ref().map(Secret::expose);
     let form = server::form([
         ("grant_type", Some("authorization_code")),
         ("code", Some(code.expose())),
         ("redirect_uri", Some(redirect.as_str())),
         ("client_id", Some(client.client_id.as_str())),
-        ("client_secret", client.client_secret.as_ref().map(Secret::expose)),
+        ("client_secret", secret.filter(|_| !client.is_basic)),
         ("code_verifier", Some(&proof.verifier)),
+        ("resource", client.resource.as_deref()),
     ]);
     let failed = |why: &str| client.failed(unsaid.scrub(why));
-    let answer = server::post(&client.token_url, form).await.map_err(|no_answer| failed(&no_answer.into_why()))?;
+    let basic = secret.filter(|_| client.is_basic).map(|secret| (client.client_id.as_str(), secret));
+    let answer = server::post_as(basic, &client.token_url, form).await;
+    let answer = answer.map_err(|no_answer| failed(&no_answer.into_why()))?;
     if answer.is_success() {
         return answer.tokens().map_err(|why| failed(&why));
     }

@@ -34,14 +34,17 @@ pub(super) async fn ask(login: &Login) -> Result<Tokens, Refusal> {
 
 async fn ask_once(login: &Login) -> Result<Tokens, Refusal> {
     let url = server::address(&login.token_url).map_err(|flaw| Refusal::Address(format!("its token_url {flaw}")))?;
+    let secret = login.client_secret.as_deref();
+    let basic = secret.filter(|_| login.is_basic).map(|secret| (login.client_id.as_str(), secret));
     let form = server::form([
         ("grant_type", Some("refresh_token")),
         ("refresh_token", Some(&login.refresh_token)),
         ("client_id", Some(&login.client_id)),
-        ("client_secret", login.client_secret.as_deref()),
+        ("client_secret", secret.filter(|_| !login.is_basic)),
         ("scope", login.scope.as_deref()),
+        ("resource", login.resource.as_deref()),
     ]);
-    match server::post(&url, form).await {
+    match server::post_as(basic, &url, form).await {
         Ok(answer) => read(&answer),
         Err(NoAnswer::Network(why)) => Err(Refusal::Network(why)),
         Err(NoAnswer::Server(why)) => Err(Refusal::Passing(why)),

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use reqwest::{
-    Client,
-    header::{ACCEPT, CONTENT_TYPE},
+    Client, RequestBuilder,
+    header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::{Url, form_urlencoded};
 
 use crate::{client, failure, providers};
@@ -16,6 +16,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
 /// Most bytes of an answer.
 const LARGEST_ANSWER: usize = 64 << 10;
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What a token server gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,31 +80,65 @@ pub(super) fn form<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str
 
 /// Sends a form once.
 pub(super) async fn post(url: &Url, form: String) -> Result<Answer, NoAnswer> {
-    send(url, "application/x-www-form-urlencoded", form).await
+    post_as(None, url, form).await
+}
+
+/// Sends a form once, with the id and the password of this program in a header (RFC 6749, section 2.3.1).
+pub(super) async fn post_as(basic: Option<(&str, &str)>, url: &Url, form: String) -> Result<Answer, NoAnswer> {
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let request = client(url)?.post(url.clone()).header(CONTENT_TYPE, FORM).body(form);
+    let request = match basic {
+        Some((id, secret)) => request.basic_auth(encoded(id), Some(encoded(secret))),
+        None => request,
+    };
+    received(url, request).await
 }
 
 /// Sends JSON once.
 pub(super) async fn post_json(url: &Url, body: &Value) -> Result<Answer, NoAnswer> {
-    send(url, "application/json", body.to_string()).await
+    let request = client(url)?.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.to_string());
+    received(url, request).await
 }
 
-/// Redirects are not followed: the body holds secrets.
-async fn send(url: &Url, content_type: &'static str, body: String) -> Result<Answer, NoAnswer> {
-    let host = providers::host(url).unwrap_or_default();
-    let client: Client = client::new(url, CONNECT, ANSWER).map_err(NoAnswer::Server)?;
-    let request = client
+/// Gets a document once.
+pub(super) async fn get(url: &Url) -> Result<Answer, NoAnswer> {
+    received(url, client(url)?.get(url.clone())).await
+}
+
+/// What a server that wants a login says in `WWW-Authenticate` to a request without one.
+pub(super) async fn challenge(url: &Url) -> Result<Option<String>, NoAnswer> {
+    let greeting = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "hermes", "version": env!("CARGO_PKG_VERSION")},
+    }});
+    let request = client(url)?
         .post(url.clone())
         .timeout(ANSWER)
-        .header(CONTENT_TYPE, content_type)
-        .header(ACCEPT, "application/json")
-        .body(body);
-    let unreachable = |error: reqwest::Error| {
-        // A second try would have to wait as long.
-        let late = error.is_timeout();
-        let why = client::innermost(&error.without_url());
-        let why = format!("the token server {host} did not answer: {why}");
-        if late { NoAnswer::Server(why) } else { NoAnswer::Network(why) }
-    };
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, text/event-stream")
+        .body(greeting.to_string());
+    let response = request.send().await.map_err(|error| unreachable(url, error))?;
+    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    Ok(header.map(str::to_owned))
+}
+
+fn client(url: &Url) -> Result<Client, NoAnswer> {
+    client::new(url, CONNECT, ANSWER).map_err(NoAnswer::Server)
+}
+
+fn unreachable(url: &Url, error: reqwest::Error) -> NoAnswer {
+    // A second try would have to wait as long.
+    let late = error.is_timeout();
+    let why = client::innermost(&error.without_url());
+    let why = format!("the token server {} did not answer: {why}", providers::host(url).unwrap_or_default());
+    if late { NoAnswer::Server(why) } else { NoAnswer::Network(why) }
+}
+
+/// Sends a request, and reads its answer. Redirects are not followed: the body holds secrets.
+async fn received(url: &Url, request: RequestBuilder) -> Result<Answer, NoAnswer> {
+    let host = providers::host(url).unwrap_or_default();
+    let unreachable = |error| unreachable(url, error);
+    let request = request.timeout(ANSWER).header(ACCEPT, "application/json");
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
     let mut body = Vec::new();
@@ -124,6 +160,17 @@ impl Answer {
     /// A text of the answer; none for an empty one.
     pub(super) fn word(&self, key: &str) -> Option<&str> {
         self.body.as_ref()?.get(key)?.as_str().filter(|word| !word.is_empty())
+    }
+
+    /// Whether the answer is a JSON object.
+    pub(super) fn is_object(&self) -> bool {
+        self.body.as_ref().is_some_and(Value::is_object)
+    }
+
+    /// The texts of a list; none if there is no such list.
+    pub(super) fn words_of(&self, key: &str) -> Vec<&str> {
+        let list = self.body.as_ref().and_then(|body| body.get(key)?.as_array());
+        list.into_iter().flatten().filter_map(Value::as_str).filter(|word| !word.is_empty()).collect()
     }
 
     /// A number of seconds, which some servers send as a text.
@@ -195,8 +242,6 @@ impl Answer {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn answer(status: u16, body: &Value) -> Answer {

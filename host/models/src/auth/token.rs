@@ -15,12 +15,14 @@ use std::{
 use async_trait::async_trait;
 use hermes_diagnostic::{Action, Fix};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
+use url::Url;
 
 use super::{
     Authentication, Authorized,
     file::{AuthFile, FileError, Login},
     fixed,
     refresh::{self, Refusal},
+    resource,
 };
 use crate::{ModelError, Rests, Secret};
 
@@ -76,6 +78,31 @@ impl Logins {
             all => all.map_err(|error| error.to_string())?,
         };
         Ok(logins.into_iter().map(|(name, login)| (name, LoginState::of(login.as_ref(), now))).collect())
+    }
+
+    /// The access token of a login for a server on the web: refreshed if it has expired, and another one than the one that the
+    /// server refused. `None` if there is no login, or if it is for another address.
+    ///
+    /// # Errors
+    ///
+    /// When the login cannot be read or refreshed.
+    pub async fn token_for(&self, name: &str, url: &Url, refused: Option<&str>) -> Result<Option<String>, ModelError> {
+        let token = self.token(name);
+        let login = match self.shared.file.read(name) {
+            Err(FileError::NoFile(_) | FileError::NoLogin(_)) => return Ok(None),
+            read => read.map_err(|error| token.inner.unreadable(&error))?,
+        };
+        let resource = login.resource.as_deref().and_then(|text| Url::parse(text).ok());
+        if !resource.is_some_and(|resource| resource::covers(&resource, url)) {
+            return Ok(None);
+        }
+        let refused = refused.and_then(Secret::new);
+        let usable = token.inner.usable(None).filter(|_| refused.is_none());
+        let access = match usable {
+            Some(access) => access,
+            None => token.renew(refused).await?,
+        };
+        Ok(Some(access.expose().to_owned()))
     }
 
     pub(super) fn file(&self) -> &AuthFile {
