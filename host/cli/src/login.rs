@@ -37,10 +37,10 @@ pub(crate) struct LoginArguments {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct LogoutArguments {
     /// The login's name
-    name: String,
+    pub(crate) name: String,
     /// Only remove the login from this machine; its tokens stay valid
     #[arg(long)]
-    local: bool,
+    pub(crate) local: bool,
 }
 
 pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<ExitCode, Failure> {
@@ -69,11 +69,13 @@ pub(crate) async fn log_in(
     console: Console,
 ) -> Result<(), Failure> {
     tokio::select! {
-        done = steps(setup, client, browser, console) => done,
+        // Ctrl-C first, so that it is listened for before the address is shown.
+        biased;
         _ = tokio::signal::ctrl_c() => {
             let fix = format!("run `hermes login {}` again", text::line(client.name()));
             Err(Failure::new(Kind::Interrupted, "nothing was stored", "you pressed ctrl-c", fix))
         }
+        done = steps(setup, client, browser, console) => done,
     }
 }
 
