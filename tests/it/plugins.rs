@@ -16,6 +16,7 @@ mod hooks;
 mod http;
 #[cfg(target_os = "linux")]
 mod mcp;
+mod mcp_login;
 mod mcp_serve;
 mod mem0;
 mod memory;

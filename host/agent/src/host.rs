@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hermes_capabilities::process::SandboxRules;
 use hermes_conversation::Model;
 use hermes_mcp::ServerDefinition;
-use hermes_models::{Effort, Prices, TtlChoice};
+use hermes_models::{Effort, Logins, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -66,6 +66,8 @@ pub struct Settings {
     pub mcp: Vec<ServerDefinition>,
     /// Programs that run at moments of the agent loop, beside hook plugins and after them.
     pub shell_hooks: Vec<ShellHook>,
+    /// The user's logins, which give tokens for MCP servers on the web.
+    pub logins: Logins,
 }
 
 /// The settings of the tool `session_search`.

@@ -9,18 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use hermes_conversation::one_line_within;
+use hermes_conversation::{Role, one_line_within};
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_mcp::{
-    Cause, Condition, Found, Front, KeptListings, Listing, McpError, Request, Server, ServerDefinition, limits,
-    tool_name,
+    Author, Cause, Condition, Found, Front, KeptListings, Listing, McpError, Request, Sampled, Sampling, Server,
+    ServerDefinition, limits, login_name, tool_name,
 };
+use hermes_models::Logins;
+use hermes_plugin_host::services::{Finish, ModelRequest, Models, PromptMessage};
 use hermes_plugin_host::{
     CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
-    Tools,
+    Tools, budgeted,
 };
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
+use url::Url;
 
 use crate::approval::Gate;
 use crate::event::EventKind;
@@ -38,6 +41,7 @@ pub(crate) struct McpServers {
     left_out: Vec<Notice>,
     kept: KeptListings,
     gate: SharedGate,
+    models: SharedModels,
 }
 
 /// A server, and its connection unless the session only looks at its tools.
@@ -61,7 +65,9 @@ impl McpServers {
         for source in &mut servers.servers {
             let front = SessionFront {
                 gate: Arc::clone(&servers.gate),
+                models: Arc::clone(&servers.models),
                 server: source.definition.name.clone(),
+                logins: host.settings.logins.clone(),
                 workspace: workspace.to_owned(),
                 feed: feed.clone(),
             };
@@ -86,7 +92,13 @@ impl McpServers {
             }
             servers.push(Source { definition: definition.clone(), server: None });
         }
-        Self { servers, left_out, kept: KeptListings::in_home(&host.home), gate: SharedGate::default() }
+        Self {
+            servers,
+            left_out,
+            kept: KeptListings::in_home(&host.home),
+            gate: SharedGate::default(),
+            models: SharedModels::default(),
+        }
     }
 
     /// How the servers are now.
@@ -107,6 +119,16 @@ impl McpServers {
     /// Lets the servers ask the user through the gate of the session.
     pub(crate) fn ask_through(&self, gate: &Arc<Gate>) {
         *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(gate));
+    }
+
+    /// Lets the servers that may do so ask these models, each within its budget for the session.
+    pub(crate) fn sample_with(&self, models: &Arc<dyn Models>) {
+        let mut shared = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        for source in self.servers.iter().filter(|source| source.definition.sampling > 0) {
+            let ServerDefinition { name, sampling, .. } = &source.definition;
+            // A session that renews its plugins keeps what a server has used of its budget.
+            shared.entry(name.clone()).or_insert_with(|| budgeted(models, name, *sampling));
+        }
     }
 
     /// The tools of all servers. Waits for the servers until this moment, for all of them together.
@@ -350,10 +372,18 @@ fn offered(server: &str, schema: OfferedSchema) -> Tool {
 /// The gate of a session, once its plugins run.
 type SharedGate = Arc<Mutex<Option<Arc<Gate>>>>;
 
+/// The models of the servers that may ask one, by server.
+type SharedModels = Arc<Mutex<HashMap<String, Arc<dyn Models>>>>;
+
+/// The task of requests of servers, for `auxiliary`.
+const SAMPLING: &str = "sampling";
+
 /// What a server may want of its session.
 struct SessionFront {
     gate: SharedGate,
+    models: SharedModels,
     server: String,
+    logins: Logins,
     workspace: PathBuf,
     feed: Feed,
 }
@@ -363,6 +393,35 @@ impl Front for SessionFront {
     async fn ask(&self, question: String, choices: Vec<String>) -> Option<String> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
         gate?.clarify(question, choices).await
+    }
+
+    async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
+        let token = self.logins.token_for(&login_name(&self.server), url, refused).await;
+        token.map_err(|error| error.to_string())
+    }
+
+    async fn sample(&self, request: Sampling) -> Result<Sampled, String> {
+        let models = self.models.lock().unwrap_or_else(PoisonError::into_inner).get(&self.server).cloned();
+        let models = models.ok_or("the session does not answer requests of servers yet")?;
+        self.progress("asks a model");
+        let role = |author| match author {
+            Author::User => Role::User,
+            Author::Model => Role::Assistant,
+        };
+        let system = request.system.into_iter().map(|text| PromptMessage::text(Role::System, text));
+        let said = request.messages.into_iter().map(|(author, text)| PromptMessage::text(role(author), text));
+        let request = ModelRequest {
+            task: SAMPLING.to_owned(),
+            messages: system.chain(said).collect(),
+            max_tokens: Some(request.max_tokens),
+            temperature: request.temperature,
+            schema: None,
+        };
+        let reply = models.complete(request).await.map_err(|fault| match fault.code.as_str() {
+            "budget" => format!("the tokens of `mcp_servers.{}.sampling` for this session are used up", self.server),
+            _ => format!("no model answered: {}", fault.message),
+        })?;
+        Ok(Sampled { text: reply.text, model: reply.model, is_cut: reply.finish == Finish::Length })
     }
 
     fn notice(&self, text: String) {
@@ -413,6 +472,7 @@ mod tests {
             timeout: Duration::ZERO,
             connect_timeout: Duration::ZERO,
             tools,
+            sampling: 0,
         };
         Source { definition, server: None }
     }

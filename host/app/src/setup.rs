@@ -259,6 +259,7 @@ impl Setup {
             clock: self.clock()?,
             mcp: self.mcp_servers()?,
             shell_hooks: self.shell_hooks()?,
+            logins: self.logins.clone(),
             tool_owners: settings.plugins.tools.clone(),
             session_search: SearchSettings {
                 enabled: settings.session_search.enabled,

@@ -1,6 +1,7 @@
 //! `hermes mcp`: adds, lists, tries and removes servers of the Model Context Protocol, and offers what Hermes knows to other
 //! agents.
 
+mod login;
 mod offer;
 mod serve;
 
@@ -15,8 +16,14 @@ use hermes_app::Setup;
 use hermes_config::Edit;
 use hermes_config::settings::McpServerSection;
 use hermes_diagnostic::Diagnose as _;
-use hermes_mcp::{Front, KeptListings, Listing, ServerDefinition, is_server_name, tool_name, try_once};
+use hermes_mcp::{
+    Cause, Front, KeptListings, Listing, McpError, Sampled, Sampling, ServerDefinition, is_server_name, login_name,
+    tool_name, try_once,
+};
+use hermes_models::Logins;
+use login::{McpLoginArguments, McpLogoutArguments};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
@@ -50,6 +57,10 @@ pub(crate) enum McpCommand {
         /// The server's name
         name: String,
     },
+    /// Log in to a server on the web that asks for a login
+    Login(McpLoginArguments),
+    /// End the login to a server
+    Logout(McpLogoutArguments),
     /// Offer sessions, search and memory to another agent, over standard input and output
     Serve(ServeArguments),
 }
@@ -101,12 +112,21 @@ pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> 
         McpCommand::List { json } => list(&setup, *json, console),
         McpCommand::Test { name, json } => test(&setup, name, *json, console).await,
         McpCommand::Remove { name } => remove(&setup, name, console),
+        McpCommand::Login(arguments) => {
+            let definition = definition(&setup, &arguments.name, section(&setup, &arguments.name)?)?;
+            login::log_in(&setup, &definition, arguments, console).await
+        }
+        McpCommand::Logout(arguments) => login::log_out(arguments, console).await,
         McpCommand::Serve(arguments) => serve::run(setup, *arguments, verbose, console).await,
     }
 }
 
 /// Without a session, nobody needs what a server tells.
-struct Alone(PathBuf);
+struct Alone {
+    folder: PathBuf,
+    server: String,
+    logins: Logins,
+}
 
 #[async_trait]
 impl Front for Alone {
@@ -116,6 +136,15 @@ impl Front for Alone {
 
     fn notice(&self, _: String) {}
 
+    async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
+        let token = self.logins.token_for(&login_name(&self.server), url, refused).await;
+        token.map_err(|error| error.to_string())
+    }
+
+    async fn sample(&self, _: Sampling) -> Result<Sampled, String> {
+        Err("there is no session".to_owned())
+    }
+
     fn progress(&self, _: &str) {}
 
     fn log(&self, _: bool, text: &str) {
@@ -123,13 +152,14 @@ impl Front for Alone {
     }
 
     fn roots(&self) -> Vec<PathBuf> {
-        vec![self.0.clone()]
+        vec![self.folder.clone()]
     }
 }
 
-async fn tried(definition: ServerDefinition) -> Result<Listing, Failure> {
+async fn tried(setup: &Setup, definition: ServerDefinition) -> Result<Listing, McpError> {
     let folder = std::env::current_dir().unwrap_or_default();
-    Ok(try_once(definition, Arc::new(Alone(folder))).await.map_err(|error| error.diagnose())?)
+    let alone = Alone { folder, server: definition.name.clone(), logins: setup.logins.clone() };
+    try_once(definition, Arc::new(alone)).await
 }
 
 /// Keeps a list that was just verified, for sessions that cannot wait for the server.
@@ -170,11 +200,26 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
     edit.set(&format!("mcp_servers.{name}"), &written(arguments)?)?;
     let changed = setup.with_changes(&edit, &[])?;
     let definition = definition(&changed, name, section(&changed, name)?)?;
-    let listing = if arguments.no_test { None } else { Some(tried(definition.clone()).await?) };
+    let mut wants_login = false;
+    let listing = match arguments.no_test {
+        true => None,
+        false => match tried(setup, definition.clone()).await {
+            // A login needs the section.
+            Err(error) if matches!(error.cause, Cause::NotAuthorized { .. }) && arguments.header.is_empty() => {
+                wants_login = true;
+                None
+            }
+            tried => Some(tried.map_err(|error| error.diagnose())?),
+        },
+    };
     setup.own()?;
     edit.save()?;
     if let Some(listing) = &listing {
         keep(setup, &definition, listing);
+    }
+    if wants_login {
+        console.note(&format!("added `{name}`; it wants a login: run `hermes mcp login {name}`"));
+        return Ok(ExitCode::SUCCESS);
     }
     let found = listing.map(|listing| format!(" with {}", text::counted(listing.tools.len() as u64, "tool")));
     console.note(&format!(
@@ -258,7 +303,7 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
     let definition = definition(setup, name, section(setup, name)?)?;
     let choice = definition.tools.clone();
     let begun = Instant::now();
-    let listing = tried(definition.clone()).await?;
+    let listing = tried(setup, definition.clone()).await.map_err(|error| error.diagnose())?;
     let elapsed = begun.elapsed();
     keep(setup, &definition, &listing);
     if json {
@@ -309,5 +354,9 @@ fn remove(setup: &Setup, name: &str, console: Console) -> Result<ExitCode, Failu
         console.warning(&format!("its list of tools cannot be removed: {error}"));
     }
     console.note(&format!("removed `{}`; sessions that run keep it until they end", text::line(name)));
+    let login = login_name(name);
+    if setup.logins.examine().is_ok_and(|logins| logins.iter().any(|(other, _)| *other == login)) {
+        console.note(&format!("its login stays: `hermes mcp logout {}` ends it", text::line(name)));
+    }
     Ok(ExitCode::SUCCESS)
 }

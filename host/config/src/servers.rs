@@ -80,6 +80,7 @@ fn definition(
             resources: section.tools.resources,
             prompts: section.tools.prompts,
         },
+        sampling: section.sampling.get().into(),
     })
 }
 

@@ -81,7 +81,7 @@ impl Connection {
                 greet(definition, &flow, program::start(program, &base, &flow).await?, handler).await?
             }
             Endpoint::Web(address) => {
-                greet(definition, &flow, web::transport(definition, address, &flow)?, handler).await?
+                greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?
             }
         };
         Ok(Self { service, flow, definition: Arc::clone(definition), calls })

@@ -19,6 +19,8 @@ pub struct ServerDefinition {
     pub connect_timeout: Duration,
     /// Which of its tools are used.
     pub tools: ToolChoice,
+    /// The most tokens of the user's models that it may use in a session; 0 for none.
+    pub sampling: u64,
 }
 
 /// How a server is reached.
@@ -191,6 +193,7 @@ pub(crate) mod tests {
             timeout: Duration::from_secs(20),
             connect_timeout: Duration::from_secs(20),
             tools: ToolChoice::default(),
+            sampling: 0,
         }
     }
 

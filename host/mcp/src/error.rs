@@ -53,7 +53,7 @@ pub enum Cause {
         why: String,
     },
     /// The address wants credentials.
-    #[error("{address} refuses the request: it wants other credentials")]
+    #[error("{address} refuses the request: it wants a login or other credentials")]
     NotAuthorized {
         /// The address without its query.
         address: String,
@@ -111,7 +111,8 @@ impl Diagnose for McpError {
                 (codes::NOT_REACHED, Fix::words(format!("start it, or correct `url` in {section}")))
             }
             Cause::NotAuthorized { .. } => {
-                (codes::NOT_AUTHORIZED, Fix::words(format!("set its key below `headers` in {section}")))
+                let login = format!("run `hermes mcp login {}`", self.server);
+                (codes::NOT_AUTHORIZED, Fix::words(login).or(format!("set its key below `headers` in {section}")))
             }
             Cause::Protocol(_) => (codes::PROTOCOL, Fix::words("tell its authors")),
             Cause::Timeout { .. } => {

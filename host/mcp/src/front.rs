@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use url::Url;
+
+use crate::sampling::{Sampled, Sampling};
 
 /// The session of a server. Its texts come from the server and are untrusted.
 #[async_trait]
@@ -15,6 +18,10 @@ pub trait Front: Send + Sync + 'static {
     fn log(&self, is_warning: bool, text: &str);
     /// Asks the user during a call; `None` if nobody can answer. The user can also answer in other words than the choices.
     async fn ask(&self, question: String, choices: Vec<String>) -> Option<String>;
+    /// Asks a model of the user for the server, or says why not. Only servers that the user allowed it ask.
+    async fn sample(&self, request: Sampling) -> Result<Sampled, String>;
+    /// A token for requests to the server's address, another one than the one that the server refused. `None` without a login.
+    async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String>;
     /// The folders that the server should work in.
     fn roots(&self) -> Vec<PathBuf>;
 }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam, Root, RootsCapabilities,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ListRootsResult, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root,
+    RootsCapabilities, SamplingCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -19,10 +20,12 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use url::Url;
 
+use crate::definition::ServerDefinition;
 use crate::error::line;
 use crate::form::{Field, Values, fields};
 use crate::front::Front;
 use crate::limits;
+use crate::sampling::Sampling;
 
 /// The calls of one connection that run, and the questions of the server in them.
 #[derive(Debug, Default)]
@@ -95,11 +98,30 @@ pub(crate) struct Handler {
     pub(crate) front: Arc<dyn Front>,
     /// Notified when the server says that its tools have changed.
     pub(crate) changed: Arc<Notify>,
+    /// Whether the user lets it ask a model.
+    samples: bool,
+    /// Its requests to a model.
+    sampled: AtomicUsize,
 }
 
 impl Handler {
-    pub(crate) fn new(server: &str, front: Arc<dyn Front>, changed: Arc<Notify>) -> Self {
-        Self { server: server.to_owned(), calls: Arc::default(), front, changed }
+    pub(crate) fn new(definition: &ServerDefinition, front: Arc<dyn Front>, changed: Arc<Notify>) -> Self {
+        let (server, samples) = (definition.name.clone(), definition.sampling > 0);
+        Self { server, calls: Arc::default(), front, changed, samples, sampled: AtomicUsize::new(0) }
+    }
+
+    /// Asks a model for the server.
+    async fn sample(&self, request: CreateMessageRequestParams) -> Result<CreateMessageResult, String> {
+        // As with questions: without a call of its tools, a server has nothing to ask. The time does not count for the call.
+        let asking = self.calls.ask().ok_or("a model is asked during calls of tools only")?;
+        let request = Sampling::of(request)?;
+        let before = self.sampled.fetch_add(1, Ordering::Relaxed);
+        if before >= limits::SAMPLINGS {
+            return Err(format!("a model is asked at most {} times for a connection", limits::SAMPLINGS));
+        }
+        let sampled = self.front.sample(request).await;
+        drop(asking);
+        Ok(sampled?.into())
     }
 
     /// Asks the user for the values of a form. The question names the server, so that nobody takes it for one of Hermes.
@@ -148,8 +170,10 @@ impl ClientHandler for Handler {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
         capabilities.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        capabilities.sampling = self.samples.then(SamplingCapability::default);
         let name = Implementation::new("hermes", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, name)
+        // The handshake is `initialize`, which later versions do not have.
+        ClientConfig::new(capabilities, name).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -176,6 +200,19 @@ impl ClientHandler for Handler {
             Some(fields) => Ok(self.fill(&message, &fields).await),
             None => declined(),
         }
+    }
+
+    async fn create_message(
+        &self,
+        request: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        if !self.samples {
+            let name = &self.server;
+            let why = format!("the user lets this server ask no model; `mcp_servers.{name}.sampling` allows it");
+            return Err(ErrorData::invalid_request(why, None));
+        }
+        self.sample(request).await.map_err(|why| ErrorData::invalid_request(line(&why), None))
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

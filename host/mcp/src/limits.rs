@@ -31,6 +31,14 @@ pub const IMAGES: usize = 16;
 pub const ENTRIES: usize = 500;
 /// The most bytes of what a server asks the user.
 pub const QUESTION: usize = 4 << 10;
+/// The most bytes that a server may send to a model at once.
+pub const SAMPLED: usize = 256 << 10;
+/// The most messages that a server may send to a model at once.
+pub const SAMPLED_MESSAGES: usize = 100;
+/// The most tokens of a reply of a model to a server.
+pub const SAMPLED_TOKENS: u32 = 4_096;
+/// The most requests of a server to a model over one connection.
+pub const SAMPLINGS: usize = 20;
 /// The most bytes of an error of a server that the user reads.
 pub const ERROR: usize = 2 << 10;
 /// The most bytes of a line that shows progress.

@@ -29,6 +29,11 @@ pub fn tool_name(server: &str, tool: &str) -> String {
     name
 }
 
+/// The name of the login to a server.
+pub fn login_name(server: &str) -> String {
+    format!("mcp:{server}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -181,7 +181,7 @@ impl Inner {
     /// Connects once, and watches the connection until it ends.
     async fn connect(self: Arc<Self>) {
         let changed = Arc::new(Notify::new());
-        let handler = Handler::new(&self.definition.name, Arc::clone(&self.front), Arc::clone(&changed));
+        let handler = Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
         let limit = self.definition.connect_timeout;
         let opened = async {
             let connection = Connection::open(&self.definition, handler).await?;
@@ -367,7 +367,7 @@ impl Inner {
 pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>) -> Result<Listing, McpError> {
     let definition = Arc::new(definition);
     let limit = definition.connect_timeout;
-    let handler = Handler::new(&definition.name, front, Arc::default());
+    let handler = Handler::new(&definition, front, Arc::default());
     let tried = async {
         let connection = Connection::open(&definition, handler).await?;
         let listing = connection.list().await;

@@ -2,21 +2,28 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::BoxStream;
 use hermes_http_client::innermost;
+use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use rmcp::RoleClient;
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClientTransportConfig,
-    StreamableHttpError,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use rmcp_sse::Sse;
+use url::Url;
 
 use crate::definition::{Endpoint, ServerDefinition, WebAddress};
 use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
+use crate::front::Front;
 use crate::limits;
 
 /// How long a connection may take to be established.
@@ -30,6 +37,7 @@ const ERROR_PAGE: usize = 16 << 10;
 pub(crate) fn transport(
     definition: &ServerDefinition,
     address: &WebAddress,
+    front: &Arc<dyn Front>,
     flow: &Flow,
 ) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
     let unusable = |why: String| Cause::NotReached { address: definition.place(), why };
@@ -58,8 +66,111 @@ pub(crate) fn transport(
         .max_sse_event_size(limits::MESSAGE)
         .max_json_response_size(limits::MESSAGE)
         .max_error_response_size(ERROR_PAGE);
+    // The user's own key comes first.
+    let has_key = address.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+    let front = (!has_key).then(|| Arc::clone(front));
+    let client = WithLogin { client, url: address.url.clone(), front };
     let inner = StreamableHttpClientTransport::with_client(client, config);
     Ok(Guarded { inner, flow: flow.clone(), child: None })
+}
+
+/// A client that sends the token of the user's login to the server, if there is one.
+#[derive(Clone)]
+struct WithLogin {
+    client: Client,
+    url: Url,
+    /// None if the user has set a key.
+    front: Option<Arc<dyn Front>>,
+}
+
+type Posted = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl WithLogin {
+    /// The token for the next request; another one than the refused one.
+    async fn token(&self, refused: Option<&str>) -> Option<String> {
+        let front = self.front.as_ref()?;
+        front.token(&self.url, refused).await.unwrap_or_else(|why| {
+            // The server then says that it wants a login.
+            front.log(true, &format!("the login cannot be used: {why}"));
+            None
+        })
+    }
+}
+
+impl StreamableHttpClient for WithLogin {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Posted {
+        self.client.post_message(uri, message, session, self.token(None).await, headers).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Posted {
+        let token = self.token(None).await;
+        let post = |token: Option<String>| {
+            let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
+            self.client.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
+        };
+        match (post(token.clone()).await, token) {
+            // The token may have been revoked before it expired. A refusal has changed nothing, so once more is safe.
+            (Err(StreamableHttpError::AuthRequired(error)), Some(refused)) => {
+                match self.token(Some(&refused)).await.filter(|newer| *newer != refused) {
+                    Some(newer) => post(Some(newer)).await,
+                    None => Err(StreamableHttpError::AuthRequired(error)),
+                }
+            }
+            (posted, _) => posted,
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Result<(), StreamableHttpError<reqwest::Error>> {
+        self.client.delete_session(uri, session, self.token(None).await, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        _: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<reqwest::Error>> {
+        self.client.get_stream(uri, session, last, self.token(None).await, headers).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        _: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<reqwest::Error>> {
+        let token = self.token(None).await;
+        self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most).await
+    }
 }
 
 /// The cause behind an error of the transport.

@@ -47,6 +47,7 @@ TOOLS = [
     tool("work", "Reports progress, and then answers."),
     tool("roots", "Asks for the roots."),
     tool("ask", "Asks the user."),
+    tool("sample", "Asks a model, so many times."),
     tool("environment", "Returns the names of all variables."),
     tool("folder", "Returns the current folder."),
     tool("spawn", "Starts a program in the background."),
@@ -126,6 +127,11 @@ def call(peer, name, given, token):
         }
         answer = peer.ask("elicitation/create", {"message": "Which branch?", "requestedSchema": schema})
         return text(json.dumps(answer["result"]))
+    if name == "sample":
+        words = {"type": "text", "text": "penguins"}
+        request = {"messages": [{"role": "user", "content": words}], "maxTokens": 10**9, "systemPrompt": "Be brief."}
+        answers = [peer.ask("sampling/createMessage", request) for _ in range(given.get("times", 1))]
+        return text(json.dumps([answer.get("result") or answer.get("error") for answer in answers]))
     if name == "environment":
         return text(json.dumps(sorted(os.environ)))
     if name == "folder":
@@ -157,6 +163,7 @@ def handle(peer, message):
         return None
     if method == "initialize":
         log("initialize")
+        log("sampling " + str("sampling" in params["capabilities"]))
         if "refuse" in DO:
             return {"id": number, "error": {"code": -32000, "message": "no thanks"}}
         if "mute" in DO:

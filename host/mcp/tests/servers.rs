@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_mcp::{
-    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Server, ServerDefinition,
-    ToolChoice, WebAddress, limits, try_once,
+    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Sampled, Sampling, Server,
+    ServerDefinition, ToolChoice, WebAddress, limits, try_once,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -25,6 +25,8 @@ struct Seen {
     answers: Mutex<Vec<String>>,
     notices: Mutex<Vec<String>>,
     progress: Mutex<Vec<String>>,
+    /// The tokens of the login, the first last.
+    tokens: Mutex<Vec<&'static str>>,
 }
 
 #[async_trait]
@@ -44,6 +46,21 @@ impl Front for Seen {
         // Longer than the limit of a call.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         self.answers.lock().unwrap().pop()
+    }
+
+    async fn token(&self, url: &url::Url, refused: Option<&str>) -> Result<Option<String>, String> {
+        assert_eq!(url.path(), "/mcp");
+        let mut tokens = self.tokens.lock().unwrap();
+        if refused.is_some() {
+            tokens.pop();
+        }
+        Ok(tokens.last().map(|token| (*token).to_owned()))
+    }
+
+    async fn sample(&self, request: Sampling) -> Result<Sampled, String> {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let text = request.messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" ");
+        Ok(Sampled { text: format!("about {text}"), model: "scripted".to_owned(), is_cut: false })
     }
 
     fn roots(&self) -> Vec<PathBuf> {
@@ -86,6 +103,7 @@ impl Fixture {
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
             tools: ToolChoice::default(),
+            sampling: 0,
         }
     }
 
@@ -148,7 +166,7 @@ async fn a_program_lists_its_tools_and_answers_calls() {
     let fixture = Fixture::new(&["noise"]);
     let server = fixture.start();
     let listing = live(&server).await;
-    assert_eq!((listing.software.as_str(), listing.tools.len()), ("fixture 1", 13));
+    assert_eq!((listing.software.as_str(), listing.tools.len()), ("fixture 1", 14));
     let echo = listing.tools.iter().find(|tool| tool.name == "echo").unwrap();
     assert!(echo.claims_to_read && echo.description == "Returns a text.");
     assert_eq!(echo.parameters, r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
@@ -297,7 +315,7 @@ async fn lists_without_end_are_bounded() {
     let fixture = Fixture::new(&["many"]);
     let listing = live(&fixture.start()).await;
     assert_eq!(listing.tools.len(), limits::TOOLS);
-    assert!(listing.left_out[0].starts_with("it offers 1013 tools"), "{:?}", listing.left_out);
+    assert!(listing.left_out[0].starts_with("it offers 1014 tools"), "{:?}", listing.left_out);
     let fixture = Fixture::new(&["endless"]);
     assert_eq!(live(&fixture.start()).await.tools.len(), limits::TOOLS);
 }
@@ -421,11 +439,55 @@ async fn a_server_on_the_web_lists_its_tools_and_answers_calls() {
     let web = Web::start(&fixture);
     let definition = fixture.defined(web.at("/mcp", &[("Authorization", "Bearer right")]));
     let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
-    assert_eq!(live(&server).await.tools.len(), 13);
+    assert_eq!(live(&server).await.tools.len(), 14);
     assert_eq!(call(&server, "echo", json!({"text": "over HTTP"})).await.unwrap().text, "over HTTP");
     assert_eq!(text(&server, "work").await, "worked");
     server.close().await;
     fixture.until_logged("session deleted").await;
+}
+
+#[tokio::test]
+async fn a_token_that_the_server_refuses_is_renewed_once() {
+    let fixture = Fixture::new(&["token"]);
+    let web = Web::start(&fixture);
+    *fixture.seen.tokens.lock().unwrap() = vec!["right", "old"];
+    let definition = fixture.defined(web.at("/mcp", &[]));
+    let server = Server::start(definition.clone(), Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    assert_eq!(call(&server, "echo", json!({"text": "with a login"})).await.unwrap().text, "with a login");
+    server.close().await;
+    let sent: Vec<String> =
+        fixture.log().into_iter().filter(|line| line.starts_with("authorization")).take(2).collect();
+    assert_eq!(sent, ["authorization Bearer old", "authorization Bearer right"]);
+    // Without another token, the refusal is final.
+    *fixture.seen.tokens.lock().unwrap() = vec!["old"];
+    let refused = try_once(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>).await.unwrap_err();
+    assert!(matches!(refused.cause, Cause::NotAuthorized { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_asks_a_model_only_if_the_user_allows_it_and_so_often() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.timeout = Duration::from_secs(3);
+    let asking = |sampling| {
+        let definition = ServerDefinition { sampling, ..fixture.definition() };
+        Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept())
+    };
+    let answers = async |server: &Server, times: u32| -> Vec<Value> {
+        serde_json::from_str(&call(server, "sample", json!({ "times": times })).await.unwrap().text).unwrap()
+    };
+    let server = asking(0);
+    let refused = answers(&server, 1).await.remove(0);
+    assert!(refused["message"].as_str().unwrap().contains("`mcp_servers.fixture.sampling` allows it"), "{refused}");
+    server.close().await;
+    let server = asking(1_000);
+    // Together they take longer than a call may, but this time does not count.
+    let replies = answers(&server, 21).await;
+    assert_eq!(replies[19]["content"]["text"], "about penguins");
+    assert_eq!(replies[19]["model"], "scripted");
+    assert_eq!(replies[20]["message"], "a model is asked at most 20 times for a connection");
+    server.close().await;
+    let said: Vec<String> = fixture.log().into_iter().filter(|line| line.starts_with("sampling")).collect();
+    assert_eq!(said, ["sampling False", "sampling True"]);
 }
 
 #[tokio::test]

@@ -24,6 +24,11 @@ pub(crate) struct Allowance {
     used: AtomicU64,
 }
 
+/// The models for one asker that is no plugin, with a budget of tokens. A request beyond it fails with the code `budget`.
+pub fn budgeted(models: &Arc<dyn Models>, asker: &str, budget: u64) -> Arc<dyn Models> {
+    Allowance::of(models, asker, Some(&Llm { tasks: None, budget: Some(budget) }))
+}
+
 impl Allowance {
     /// Limits the models to the grant; returns them unchanged if the grant has no limits.
     pub(crate) fn of(models: &Arc<dyn Models>, plugin: &str, granted: Option<&Llm>) -> Arc<dyn Models> {

@@ -51,6 +51,7 @@ mod watch;
 mod web;
 
 pub use addresses::ClosedAddress;
+pub use allowance::budgeted;
 pub use catalog::{
     Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, Ungranted,
     code_in, manifest_in, skill_reader, skills_in,

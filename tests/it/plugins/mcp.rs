@@ -210,12 +210,12 @@ fn servers_are_added_listed_tried_and_removed() {
         .refused()
         .says(&["a plugin is called `files`"]);
     let add = ["mcp", "add", "mine", "--env", "KEY=${KEY}", "--", "python3", SCRIPT, "--do", "library"];
-    home.hermes(&add).run().success().says(&["added `mine` with 13 tools"]);
+    home.hermes(&add).run().success().says(&["added `mine` with 14 tools"]);
     assert!(home.read("config.yaml").contains(r#"KEY: "${KEY}""#), "{}", home.read("config.yaml"));
     home.hermes(&add).run().refused().says(&["config.yaml has a server `mine` already"]);
     let listed = home.hermes(&["mcp", "list", "--json"]).run().success();
     let listed: Value = serde_json::from_str(&listed.stdout).expect("it is JSON");
-    assert_eq!(listed[0]["tools"].as_array().map(Vec::len), Some(13));
+    assert_eq!(listed[0]["tools"].as_array().map(Vec::len), Some(14));
     let tried = home.hermes(&["mcp", "test", "mine"]).run().success();
     assert!(tried.stdout.contains("fixture 1 answered") && tried.stdout.contains("mcp_mine_echo"), "{}", tried.stdout);
     home.hermes(&["mcp", "remove", "mine"]).run().success();
@@ -236,6 +236,39 @@ fn resources_and_prompts_of_a_server_are_tools() {
     home.hermes(&["-z", "go"]).run().success();
     let expected = ["[resource note://1]\nthe first note", "[user]\nSay hello to Ada.", "{\"action\": \"cancel\"}"];
     assert_eq!(results(&server), expected);
+}
+
+#[test]
+fn a_server_asks_the_users_model_within_its_budget_and_under_its_own_name() {
+    let server = Server::answering(|body, _| {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let said = messages.last().cloned().unwrap_or_default();
+        if messages.first().is_some_and(|first| first["content"].as_str() == Some("Be brief.")) {
+            assert_eq!(said["content"], "penguins");
+            return Reply::text("They swim.");
+        }
+        match said["role"] == "user" {
+            true => Reply::calls([Call::new("c", "mcp_fixture_sample", &json!({"times": 2}))]),
+            false => Reply::text("Done."),
+        }
+    });
+    let home = home_with(&server, &[]);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.hermes(&["-z", "go"]).run().success();
+    let refused = results(&server).remove(0);
+    assert!(refused.contains("the user lets this server ask no model"), "{refused}");
+    // A reply may have 4,096 tokens, so that there is room for one request.
+    home.set("mcp_servers.fixture.sampling", json!(4_200));
+    home.hermes(&["-z", "go"]).run().success();
+    let answers: Vec<Value> = serde_json::from_str(&results(&server).remove(0)).expect("they are a list");
+    assert_eq!(answers[0]["content"]["text"], "They swim.");
+    let usage = home.hermes(&["usage", "--by", "plugin", "--json"]).run().success();
+    assert!(usage.stdout.contains("\"fixture\""), "{usage}");
+    home.set("mcp_servers.fixture.sampling", json!(100));
+    home.hermes(&["-z", "go"]).run().success();
+    let answers: Vec<Value> = serde_json::from_str(&results(&server).remove(0)).expect("they are a list");
+    let why = "the tokens of `mcp_servers.fixture.sampling` for this session are used up";
+    assert_eq!((answers[0]["message"].as_str(), answers[1]["message"].as_str()), (Some(why), Some(why)));
 }
 
 #[test]

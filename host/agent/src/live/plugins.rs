@@ -145,6 +145,7 @@ impl RunningPlugins {
         let offers = servers.offers(mcp::patience(session.frozen.is_some())).await;
         gate.renew(offers.identities);
         servers.ask_through(&gate);
+        servers.sample_with(&models(host, &notices, session));
         let sources = Sources { plugins: &tools, servers: &offers.tools };
         let (toolbox, left_out) =
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use hermes_conversation::{Message, MessageId, Model, Plan, ToolCall, Usage};
 use hermes_diagnostic::{Diagnostic, Notice};
 use hermes_models::{
-    ApiMode, Delta, Finish, Marks, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, Ttl, TtlChoice,
-    WindowSource,
+    ApiMode, Delta, Finish, Logins, Marks, ModelError, Prices, Provider, Reply, Request, Style, ToolChoice, Ttl,
+    TtlChoice, WindowSource,
 };
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
@@ -507,6 +507,7 @@ impl HostSource for Process {
                 checkpoints: CheckpointSettings::off(),
                 mcp: Vec::new(),
                 shell_hooks: Vec::new(),
+                logins: Logins::new("/nonexistent/auth.json".into()),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

@@ -35,6 +35,8 @@ pub struct McpServerSection {
     pub timeout: Whole<1>,
     /// Seconds that it may take to start or reach the server and to list its tools. The first message waits for at most 5.
     pub connect_timeout: Whole<1>,
+    /// The most tokens of your models that the server may use in a session, sent and received. 0 means none.
+    pub sampling: Whole<0>,
     /// Which of its tools are used.
     pub tools: McpToolsSection,
 }
@@ -51,6 +53,7 @@ impl Default for McpServerSection {
             headers: BTreeMap::new(),
             timeout: const { Whole::new(120) },
             connect_timeout: const { Whole::new(60) },
+            sampling: const { Whole::new(0) },
             tools: McpToolsSection::default(),
         }
     }
