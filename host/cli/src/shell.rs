@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hermes_capabilities::process::{End, OwnProgram};
-use hermes_terminal::Activity;
+use hermes_terminal::{Activity, Part};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let mut program = OwnProgram::watch(&command).await?;
     if let Some(live) = live {
         let activity = Activity { text: format!("! {}", text::line(line)), since: begun };
-        live.ui().set_activities(vec![activity], "ctrl-c stops");
+        live.ui().set_activities(vec![activity], vec![Part::new("ctrl-c stops", 1)]);
     }
     let mut output = Output::default();
     let end = tokio::select! {
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     program.end().await;
     output.end(screen);
     if let Some(live) = live {
-        live.ui().set_activities(Vec::new(), "");
+        live.ui().set_activities(Vec::new(), Vec::new());
     }
     let how = how(end?);
     let seconds = begun.elapsed().as_secs();
