@@ -3,7 +3,7 @@
 import documentsOfHost from "hermes:storage/documents@1.0.0";
 import historyOfHost from "hermes:history/history@1.0.0";
 import httpOfHost from "hermes:http/http@1.0.0";
-import llmOfHost from "hermes:llm/llm@1.0.0-rc.2";
+import llmOfHost from "hermes:llm/llm@1.0.0";
 import logOfHost from "hermes:host/log@1.0.0";
 import sqlOfHost from "hermes:storage/sql@1.0.0";
 

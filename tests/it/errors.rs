@@ -33,7 +33,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"process \d+", "process 4321"),
         (r" \(os error \d+\)", ""),
         (r"room for \d+", "room for 3700"),
-        (r"this version of Hermes has version \S+", "this version of Hermes has version 1.0.0-rc.2"),
+        (r"this version of Hermes has version \S+", "this version of Hermes has version 1.0.0"),
         // A migration of the store raises it.
         (r"this version knows \d+", "this version knows 7"),
         // The consent screen wraps it on a terminal.

@@ -13,7 +13,7 @@ use wit_bindgen_rust::{Opts, WithOption};
 
 /// If set, the bindings are written instead of compared.
 const WRITE: &str = "HERMES_WRITE_BINDINGS";
-const VERSION: &str = "1.0.0-rc.2";
+const VERSION: &str = "1.0.0";
 
 /// The interfaces that a plugin can export: module and interface.
 const EXPORTS: [(&str, &str); 13] = [

@@ -10,7 +10,7 @@
 
 #[cfg(not(feature = "draft"))]
 wasmtime::component::bindgen!({
-    path: "../../wit/1.0.0-rc.2",
+    path: "../../wit/1.0.0",
     world: "everything",
     imports: { default: async },
     exports: { default: async },

@@ -203,9 +203,9 @@ impl Wrong {
     pub fn fix(&self) -> Option<&'static str> {
         Some(match self {
             Self::Version(_) => "write a version such as 1.2.0",
-            Self::Range(_) => "write one such as \"^1.0.0-rc.2\"",
+            Self::Range(_) => "write one such as \"^1.0.0\"",
             Self::Candidate { .. } => {
-                "build the plugin against the candidate and write its version, such as \"^1.0.0-rc.2\""
+                "build the plugin against the candidate and write its version, such as \"^1.1.0-rc.1\""
             }
             Self::Contract { is_later: true, .. } => "update Hermes, or install an older release of the plugin",
             Self::Contract { is_later: false, .. } => "update the plugin",

@@ -8,18 +8,18 @@ use std::cmp::Ordering;
 use semver::Version;
 
 /// The version of the contract as a whole: of `hermes:plugin`, which contains the worlds.
-pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0-rc.2" };
+pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0" };
 
-/// The versions of a package that is released.
-const RELEASED: &[&str] = &["1.0.0", "1.0.0-rc.1"];
-/// The versions of a package that is not released yet.
-const CANDIDATE: &[&str] = &["1.0.0-rc.2", "1.0.0-rc.1"];
+/// The versions of a package that was released after one candidate.
+const AFTER_ONE: &[&str] = &["1.0.0", "1.0.0-rc.1"];
+/// The versions of a package that was released after two candidates.
+const AFTER_TWO: &[&str] = &["1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"];
 
-/// The versions of a released package that changes in the draft of `tests/draft-1.1`.
-const RELEASED_IN_DRAFT: &[&str] = if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.1"] } else { RELEASED };
-/// The versions of a candidate that changes in the draft.
-const CANDIDATE_IN_DRAFT: &[&str] =
-    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0-rc.2", "1.0.0-rc.1"] } else { CANDIDATE };
+/// The same for packages that change in the draft of `tests/draft-1.1`.
+const AFTER_ONE_IN_DRAFT: &[&str] =
+    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.1"] } else { AFTER_ONE };
+const AFTER_TWO_IN_DRAFT: &[&str] =
+    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"] } else { AFTER_TWO };
 
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
@@ -30,24 +30,24 @@ const DRAFT: &str = "draft";
 /// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
 /// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
 const SERVED: &[(&str, &[&str])] = &[
-    ("hermes:context-engine", RELEASED),
-    ("hermes:embeddings", RELEASED),
-    ("hermes:files", CANDIDATE),
-    ("hermes:history", RELEASED_IN_DRAFT),
-    ("hermes:hooks", CANDIDATE_IN_DRAFT),
-    ("hermes:host", RELEASED),
-    ("hermes:http", RELEASED),
-    ("hermes:lifecycle", RELEASED),
-    ("hermes:llm", CANDIDATE),
-    ("hermes:memory", RELEASED),
+    ("hermes:context-engine", AFTER_ONE),
+    ("hermes:embeddings", AFTER_ONE),
+    ("hermes:files", AFTER_TWO),
+    ("hermes:history", AFTER_ONE_IN_DRAFT),
+    ("hermes:hooks", AFTER_TWO_IN_DRAFT),
+    ("hermes:host", AFTER_ONE),
+    ("hermes:http", AFTER_ONE),
+    ("hermes:lifecycle", AFTER_ONE),
+    ("hermes:llm", AFTER_TWO),
+    ("hermes:memory", AFTER_ONE),
     #[cfg(feature = "draft")]
     ("hermes:notes", &[CONTRACT]),
-    ("hermes:plugin", CANDIDATE_IN_DRAFT),
-    ("hermes:process", CANDIDATE),
-    ("hermes:skills", CANDIDATE),
-    ("hermes:storage", RELEASED),
-    ("hermes:tools", CANDIDATE_IN_DRAFT),
-    ("hermes:types", RELEASED),
+    ("hermes:plugin", AFTER_TWO_IN_DRAFT),
+    ("hermes:process", AFTER_TWO),
+    ("hermes:skills", AFTER_TWO),
+    ("hermes:storage", AFTER_ONE),
+    ("hermes:tools", AFTER_TWO_IN_DRAFT),
+    ("hermes:types", AFTER_ONE),
 ];
 
 /// The name of an interface with its package and version, such as `hermes:tools/tools@1.0.0`.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     /// The folders of `wit/`, with the text of the contract as it was at one time, the oldest first.
-    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2"];
+    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2", "1.0.0"];
 
     /// The packages of a folder: name, version, and the text without comments, versions and blanks.
     fn packages(folder: &str) -> BTreeMap<String, (String, String)> {

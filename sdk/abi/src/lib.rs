@@ -1,6 +1,6 @@
 //! The binary interface between Hermes and a plugin built as a native library.
 //!
-//! A native library has the same functions as a component, in a list by name: `hermes:tools/tools@1.0.0-rc.2#call`. A host
+//! A native library has the same functions as a component, in a list by name: `hermes:tools/tools@1.0.0#call`. A host
 //! calls those that it knows, so a library and a host of different releases work together as a component and a host do:
 //! the versions in the names decide.
 //!
@@ -44,7 +44,7 @@ pub struct Import {
 #[repr(C)]
 #[derive(StableAbi, Clone, Copy)]
 pub struct NamedFunction {
-    /// Interface, version and function, such as `hermes:tools/tools@1.0.0-rc.2#call`.
+    /// Interface, version and function, such as `hermes:tools/tools@1.0.0#call`.
     pub name: RStr<'static>,
     /// The function itself.
     pub call: extern "C" fn(RSlice<'_, u8>) -> Answer,

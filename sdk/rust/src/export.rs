@@ -4,11 +4,11 @@ use crate::lifecycle::Prepared;
 use crate::{Error, Plugin};
 
 /// The contract version of this SDK.
-pub const CONTRACT: &str = "hermes:plugin@1.0.0-rc.2";
+pub const CONTRACT: &str = "hermes:plugin@1.0.0";
 
 /// Content of the custom section `hermes:abi`. It tells the host the contract, so that it need not infer it from names.
 pub const STAMP: &str =
-    concat!(r#"{"package":"hermes:plugin@1.0.0-rc.2","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
+    concat!(r#"{"package":"hermes:plugin@1.0.0","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// The bytes of [`STAMP`] as an array, for the custom section.
 pub const fn stamp<const N: usize>() -> [u8; N] {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_stamp_names_the_package_of_the_wit_folder() {
-        let worlds = include_str!("../../../wit/1.0.0-rc.2/worlds.wit");
+        let worlds = include_str!("../../../wit/1.0.0/worlds.wit");
         assert!(worlds.starts_with(&format!("package {CONTRACT};")));
         let stamp: serde_json::Value = serde_json::from_str(STAMP).unwrap_or_default();
         assert_eq!(stamp["package"], CONTRACT);

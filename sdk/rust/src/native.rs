@@ -163,15 +163,15 @@ kinds! {
     memory_upkeep "hermes:memory/memory-upkeep@1.0.0", Slot<Plugin: MemoryUpkeep>, upkeep_wit::Guest {
         upkeep();
     }
-    tools "hermes:tools/tools@1.0.0-rc.2", Slot<Plugin: Tools>, tools_wit::Guest {
+    tools "hermes:tools/tools@1.0.0", Slot<Plugin: Tools>, tools_wit::Guest {
         catalog();
         call(invocation: tools_wit::Invocation);
     }
-    skills "hermes:skills/skills@1.0.0-rc.2", Slot<Plugin: Skills>, skills_wit::Guest {
+    skills "hermes:skills/skills@1.0.0", Slot<Plugin: Skills>, skills_wit::Guest {
         index();
         view(name: String, path: Option<String>);
     }
-    hooks "hermes:hooks/hooks@1.0.0-rc.2", Slot<Plugin: Hooks>, hooks_wit::Guest {
+    hooks "hermes:hooks/hooks@1.0.0", Slot<Plugin: Hooks>, hooks_wit::Guest {
         interests();
         on_event(event: hooks_wit::Event);
     }

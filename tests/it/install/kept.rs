@@ -1,4 +1,4 @@
-//! The archives in `tests/kept`, which were built against the release candidate: each is installed as a user would, and used.
+//! The archives in `tests/kept`, which were built against the candidates of 1.0.0: each is installed as a user would, and used.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,13 @@ fn plugins_in_rust_work() {
     session("context-engine", &archive("rust-engine"), "rust-engine");
     session("memory-provider", &archive("rust-memory"), "rust-memory");
     session("skills", &archive("rust-skills"), "rust-skills");
+}
+
+#[test]
+fn plugins_of_the_second_candidate_work() {
+    session("tools", &archive("rust-tools-rc2"), "rust-tools-rc2");
+    session("hooks", &archive("rust-hooks-rc2"), "rust-hooks-rc2");
+    session("skills", &archive("rust-skills-rc2"), "rust-skills-rc2");
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub use superset::lost_in_draft;
 const NOTHING: u32 = 1024;
 
 /// The version of the contract, and its folder in the repository.
-const CONTRACT: &str = "1.0.0-rc.2";
-const FOLDER: &str = "wit/1.0.0-rc.2";
+const CONTRACT: &str = "1.0.0";
+const FOLDER: &str = "wit/1.0.0";
 /// The same of the draft.
 const DRAFT: &str = "1.1.0-draft";
 const DRAFT_FOLDER: &str = "tests/draft-1.1";

@@ -199,18 +199,24 @@ fn range(api: Option<&Spanned<String>>) -> Result<Option<semver::VersionReq>, Ma
     let range: semver::VersionReq = text.value.parse().map_err(|_| at(text, Wrong::Range(brief(&text.value))))?;
     let served = hermes_runtime::served_contracts().iter();
     let served: Vec<semver::Version> = served.map(|version| version.parse().expect("it is a version")).collect();
+    check_range(&range, &served, &text.value).map_err(|why| at(text, why))?;
+    Ok(Some(range))
+}
+
+/// Checks that a range includes one of the versions that the host serves, the newest one first.
+pub(super) fn check_range(range: &semver::VersionReq, served: &[semver::Version], text: &str) -> Result<(), Wrong> {
     if !served.iter().any(|version| range.matches(version)) {
-        let is_later = served.first().is_some_and(|newest| begins_above(&range, newest));
+        let is_later = served.first().is_some_and(|newest| begins_above(range, newest));
         let same = |version: &&semver::Version| {
             let released = semver::Version::new(version.major, version.minor, version.patch);
             !version.pre.is_empty() && range.matches(&released)
         };
         if let Some(candidate) = served.iter().find(same) {
-            return Err(at(text, Wrong::Candidate { requested: brief(&text.value), candidate: candidate.clone() }));
+            return Err(Wrong::Candidate { requested: brief(text), candidate: candidate.clone() });
         }
-        return Err(at(text, Wrong::Contract { requested: brief(&text.value), is_later }));
+        return Err(Wrong::Contract { requested: brief(text), is_later });
     }
-    Ok(Some(range))
+    Ok(())
 }
 
 /// Whether a range contains only versions above this one, as far as its lower bounds say.

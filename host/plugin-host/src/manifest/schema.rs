@@ -42,7 +42,7 @@ pub(super) const FIELDS: &[Field] = &[
         || json!({"type": "string", "pattern": r"^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$"}),
         "The plugin's semantic version, such as 1.2.0.",
     ),
-    field("api", || json!({"type": "string"}), "The supported versions of the contract, such as ^1.0.0-rc.2."),
+    field("api", || json!({"type": "string"}), "The supported versions of the contract, such as ^1.0.0."),
     field("description", || json!({"type": "string", "maxLength": 500}), "What the plugin does, in one line."),
     field("author", words, "The author."),
     field("license", words, "An SPDX expression, such as MIT OR Apache-2.0; can also be spelt licence."),

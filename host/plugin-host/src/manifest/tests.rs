@@ -16,7 +16,7 @@ fn a_name_is_enough() {
 /// Every field once.
 const FULL: &str = "name: mine
 version: 1.2.0
-api: ^1.0.0-rc.2
+api: ^1.0.0
 description: What it does.
 author: me
 license: MIT
@@ -110,14 +110,24 @@ fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
             error.why.fix().unwrap()
         }
     };
-    for released in ["^1.0.0", ">=1.0.0, <2", "=1.0.0"] {
-        assert!(fix(released).starts_with("build the plugin against the candidate"), "{released}");
-    }
-    for later in ["^1.1.0", "^2", "=1.0.0-rc.3"] {
+    for later in ["^1.1.0", "^2", "=1.1.0-rc.1"] {
         assert!(fix(later).starts_with("update Hermes"), "{later}");
     }
-    for earlier in ["^0.1", "=1.0.0-alpha.1", "<1.0.0"] {
+    for earlier in ["^0.1", "=1.0.0-alpha.1", "=1.0.0-rc.3", "<1.0.0"] {
         assert_eq!(fix(earlier), "update the plugin", "{earlier}");
+    }
+}
+
+#[test]
+fn a_range_for_the_release_does_not_include_a_host_of_its_candidate() {
+    let served = ["1.1.0-rc.1", "1.0.0"].map(|version| version.parse().unwrap());
+    for released in ["^1.1.0", ">=1.1.0, <2", "=1.1.0"] {
+        let wrong = reading::check_range(&released.parse().unwrap(), &served, released).unwrap_err();
+        assert!(wrong.to_string().contains("does not include 1.1.0-rc.1"), "{released}: {wrong}");
+        assert!(wrong.fix().unwrap().starts_with("build the plugin against the candidate"), "{released}");
+    }
+    for covered in ["^1.0.0", "^1.1.0-rc.1"] {
+        assert!(reading::check_range(&covered.parse().unwrap(), &served, covered).is_ok(), "{covered}");
     }
 }
 
@@ -125,7 +135,7 @@ fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
 fn only_a_manifest_that_lists_this_hosts_version_accepts_it_for_a_later_component() {
     let later = |text: &str| Manifest::parse(text).unwrap().later_versions();
     assert_eq!(later("name: a\n"), LaterVersions::Refused);
-    assert_eq!(later("name: a\napi: ^1.0.0-rc.2\n"), LaterVersions::Accepted);
+    assert_eq!(later("name: a\napi: ^1.0.0\n"), LaterVersions::Accepted);
 }
 
 #[test]

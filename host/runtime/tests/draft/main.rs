@@ -25,7 +25,10 @@ impl Reporter for Shown {
 
 #[test]
 fn the_host_serves_the_draft_and_the_candidate() {
-    assert_eq!((CONTRACT, served_contracts()), ("1.1.0-draft", &["1.1.0-draft", "1.0.0-rc.2", "1.0.0-rc.1"][..]));
+    assert_eq!(
+        (CONTRACT, served_contracts()),
+        ("1.1.0-draft", &["1.1.0-draft", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"][..])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

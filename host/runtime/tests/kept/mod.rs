@@ -1,4 +1,4 @@
-//! The components in `tests/kept`, which were built against `1.0.0-rc.1` and are never rebuilt, and calls of each of them.
+//! The components in `tests/kept`, which were built against the candidates of 1.0.0 and are never rebuilt, and calls of each of them.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +16,7 @@ use hermes_runtime::{
 };
 
 /// The plugins, by the names of their archives.
-pub(crate) const KEPT: [&str; 10] = [
+pub(crate) const KEPT: [&str; 13] = [
     "c-engine",
     "c-tools",
     "js-hooks",
@@ -25,8 +25,11 @@ pub(crate) const KEPT: [&str; 10] = [
     "python-tools",
     "rust-embedder",
     "rust-engine",
+    "rust-hooks-rc2",
     "rust-memory",
     "rust-skills",
+    "rust-skills-rc2",
+    "rust-tools-rc2",
 ];
 
 /// When each message of [`TwoMessages`] was written.

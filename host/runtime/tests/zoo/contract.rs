@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
-use hermes_runtime::{LaterVersions, Tier};
+use hermes_runtime::{Instance, LaterVersions, Limits, Recipe, Tier};
 use hermes_zoo::Shell;
 
 use crate::{Fixture, runtime};
@@ -72,12 +73,9 @@ fn refusal(component: &[u8], later: LaterVersions) -> String {
 }
 
 #[test]
-fn a_later_version_is_refused_in_one_line_with_both_versions_and_the_remedy() {
-    for (version, package, ours) in [
-        ("1.0.0", "hermes:tools", "1.0.0-rc.2"),
-        ("1.1.0", "hermes:tools", "1.0.0-rc.2"),
-        ("1.1.0-draft", "hermes:types", "1.0.0"),
-    ] {
+fn a_later_pre_release_is_refused_in_one_line_with_both_versions_and_the_remedy() {
+    for (version, package, ours) in [("1.1.0-rc.1", "hermes:types", "1.0.0"), ("1.1.0-draft", "hermes:types", "1.0.0")]
+    {
         let component = Shell::with_tool("nop").version(version).build();
         assert_eq!(
             refusal(&component, LaterVersions::Refused),
@@ -172,8 +170,17 @@ async fn a_plugin_can_ask_what_the_host_has_and_has_granted() {
 }
 
 #[test]
-fn the_draft_has_everything_of_the_candidate() {
+fn the_draft_has_everything_of_the_release() {
     assert_eq!(hermes_zoo::lost_in_draft(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_of_a_candidate_has_the_time_that_it_asks_for() {
+    let loaded = runtime().load(&crate::kept::component("rust-tools-rc2")).unwrap();
+    let limits = Limits::of(loaded.exports().tier());
+    let instance = Instance::new(Arc::new(Recipe::alone("rust-tools-rc2", loaded, limits)));
+    let offered = instance.catalog().await.unwrap();
+    assert_eq!(offered[0].extra, [("time-limit-ms".to_owned(), "90000".to_owned())]);
 }
 
 #[test]

@@ -964,7 +964,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "roots"]
 						fn wit_import1(_: *mut u8);
@@ -1196,7 +1196,7 @@ pub mod hermes {
 					let len1 = vec1.len();
 					let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "stat"]
 						fn wit_import3(
@@ -1450,7 +1450,7 @@ pub mod hermes {
 					let len1 = vec1.len();
 					let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "entries"]
 						fn wit_import3(
@@ -1729,7 +1729,7 @@ pub mod hermes {
 					let len1 = vec1.len();
 					let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "read"]
 						fn wit_import3(
@@ -1973,7 +1973,7 @@ pub mod hermes {
 					};
 					let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "write"]
 						fn wit_import6(
@@ -2203,7 +2203,7 @@ pub mod hermes {
 					let len2 = vec2.len();
 					let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "rename"]
 						fn wit_import4(
@@ -2406,7 +2406,7 @@ pub mod hermes {
 					let len1 = vec1.len();
 					let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "remove"]
 						fn wit_import3(
@@ -2619,7 +2619,7 @@ pub mod hermes {
 					};
 					let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:files/files@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:files/files@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "search"]
 						fn wit_import6(
@@ -7804,7 +7804,7 @@ pub mod hermes {
 					let len0 = vec0.len();
 					let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:llm/llm@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:llm/llm@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "resolve"]
 						fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
@@ -8341,7 +8341,7 @@ pub mod hermes {
 					}
 					let ptr31 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:llm/llm@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:llm/llm@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "complete"]
 						fn wit_import32(
@@ -8718,7 +8718,7 @@ pub mod hermes {
 					let ptr0 = vec0.as_ptr().cast::<u8>();
 					let len0 = vec0.len();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:llm/llm@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:llm/llm@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "count-tokens"]
 						fn wit_import1(_: *mut u8, _: usize) -> i32;
@@ -8796,7 +8796,7 @@ pub mod hermes {
 				#[inline]
 				unsafe fn drop(_handle: u32) {
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "[resource-drop]generation"]
 						fn drop(_: i32);
@@ -8835,7 +8835,7 @@ pub mod hermes {
 						);
 						let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 						#[cfg(target_arch = "wasm32")]
-						#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0-rc.2")]
+						#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0")]
 						unsafe extern "C" {
 							#[link_name = "[method]generation.next"]
 							fn wit_import1(_: i32, _: *mut u8);
@@ -9551,7 +9551,7 @@ pub mod hermes {
 					}
 					let ptr33 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:llm/llm-stream@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "start"]
 						fn wit_import34(
@@ -9799,6 +9799,8 @@ pub mod hermes {
 				/// For `run`, none means the time that the plugin's call has left, which is also the maximum. For `start`, none means the
 				/// rest of the session.
 				pub timeout_ms: ::core::option::Option<u32>,
+				/// With the key `merge-errors` and the value `true`, the program writes its standard error into its standard output, in the
+				/// order of the writes. With `show-output` and `true`, `run` shows the user its last line while it runs.
 				pub extra: Extra,
 			}
 			impl ::core::fmt::Debug for Command {
@@ -9855,6 +9857,8 @@ pub mod hermes {
 				pub errors: _rt::Vec<u8>,
 				/// The middle of an output was left out; a line in its place says how much.
 				pub truncated: bool,
+				/// Each key `sandbox-denied` has one line about something that the host's sandbox denied the program, as far as the host
+				/// knows: what, which rule, and what the user can do.
 				pub extra: Extra,
 			}
 			impl ::core::fmt::Debug for Exit {
@@ -9911,6 +9915,7 @@ pub mod hermes {
 				pub errors_lost: u64,
 				/// None while it runs. If set, nothing follows this chunk.
 				pub end: ::core::option::Option<End>,
+				/// With keys `sandbox-denied`, as in `exit`.
 				pub extra: Extra,
 			}
 			impl ::core::fmt::Debug for Chunk {
@@ -10055,7 +10060,7 @@ pub mod hermes {
 					}
 					let ptr16 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "run"]
 						fn wit_import17(
@@ -10513,7 +10518,7 @@ pub mod hermes {
 					}
 					let ptr16 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "start"]
 						fn wit_import17(
@@ -10744,7 +10749,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "read"]
 						fn wit_import1(_: i32, _: i32, _: *mut u8);
@@ -11054,7 +11059,7 @@ pub mod hermes {
 					let len0 = vec0.len();
 					let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "write"]
 						fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8);
@@ -11231,7 +11236,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "close-input"]
 						fn wit_import1(_: i32, _: *mut u8);
@@ -11404,7 +11409,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "wait"]
 						fn wit_import1(_: i32, _: i32, _: *mut u8);
@@ -11634,7 +11639,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "stop"]
 						fn wit_import1(_: i32, _: *mut u8);
@@ -11853,7 +11858,7 @@ pub mod hermes {
 					);
 					let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
 					#[cfg(target_arch = "wasm32")]
-					#[link(wasm_import_module = "hermes:process/process@1.0.0-rc.2")]
+					#[link(wasm_import_module = "hermes:process/process@1.0.0")]
 					unsafe extern "C" {
 						#[link_name = "programs"]
 						fn wit_import1(_: *mut u8);
@@ -14278,12 +14283,12 @@ mod _rt {
 #[rustfmt::skip]
 #[cfg(target_arch = "wasm32")]
 #[unsafe(
-	link_section = "component-type:wit-bindgen:0.63.0:hermes:plugin@1.0.0-rc.2:imports:encoded world"
+	link_section = "component-type:wit-bindgen:0.63.0:hermes:plugin@1.0.0:imports:encoded world"
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 6291] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x950\x01A\x02\x01A,\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 6266] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xfc/\x01A\x02\x01A,\x01\
 B\x04\x01@\0\0s\x04\0\x07version\x01\0\x01@\x01\x07features\0\x7f\x04\0\x03has\x01\
 \x01\x03\0\x16hermes:host/info@1.0.0\x05\0\x01B\x04\x01m\x05\x05trace\x05debug\x04\
 info\x04warn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x04texts\x01\0\
@@ -14341,101 +14346,101 @@ ed\0\0\x05other\x01s\0\x04\0\x06finish\x03\0\x1c\x01r\x05\x04texts\x06finish\x1d
 \x05models\x05usage\x01\x05extra\x09\x04\0\x05reply\x03\0\x1e\x01j\x01\x05\x01\x0b\
 \x01@\x01\x04tasks\0\x20\x04\0\x07resolve\x01!\x01j\x01\x1f\x01\x0b\x01@\x01\x07\
 request\x1b\0\"\x04\0\x08complete\x01#\x01@\x01\x04texts\0y\x04\0\x0ccount-token\
-s\x01$\x03\0\x19hermes:llm/llm@1.0.0-rc.2\x05\x0d\x02\x03\0\x06\x07request\x02\x03\
-\0\x06\x05reply\x01B\x12\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\0\x02\x03\x02\x01\
-\x0e\x04\0\x07request\x03\0\x02\x02\x03\x02\x01\x0f\x04\0\x05reply\x03\0\x04\x01\
-q\x04\x04text\x01s\0\x09reasoning\x01s\0\x04done\x01\x05\0\x05other\x01s\0\x04\0\
-\x05delta\x03\0\x06\x04\0\x0ageneration\x03\x01\x01h\x08\x01k\x07\x01j\x01\x0a\x01\
-\x01\x01@\x01\x04self\x09\0\x0b\x04\0\x17[method]generation.next\x01\x0c\x01i\x08\
-\x01j\x01\x0d\x01\x01\x01@\x01\x07request\x03\0\x0e\x04\0\x05start\x01\x0f\x03\0\
-\x20hermes:llm/llm-stream@1.0.0-rc.2\x05\x10\x01B\x18\x02\x03\x02\x01\x07\x04\0\x05\
-usage\x03\0\0\x02\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x02\x02\x03\x02\x01\x0c\x04\
-\0\x05error\x03\0\x04\x01ky\x01r\x04\x08providers\x04names\x0adimensions\x06\x05\
-extra\x03\x04\0\x0fembedding-model\x03\0\x07\x01q\x03\x08document\0\0\x05query\0\
-\0\x05other\x01s\0\x04\0\x07purpose\x03\0\x09\x01ps\x01r\x03\x05texts\x0b\x07pur\
-pose\x0a\x05extra\x03\x04\0\x07request\x03\0\x0c\x01pv\x01p\x0e\x01r\x05\x07vect\
-ors\x0f\x05models\x0adimensionsy\x05usage\x01\x05extra\x03\x04\0\x05reply\x03\0\x10\
-\x01j\x01\x08\x01\x05\x01@\0\0\x12\x04\0\x07resolve\x01\x13\x01j\x01\x11\x01\x05\
-\x01@\x01\x07request\x0d\0\x14\x04\0\x05embed\x01\x15\x03\0\"hermes:embeddings/e\
-mbeddings@1.0.0\x05\x11\x02\x03\0\x03\x06header\x02\x03\0\x03\x07message\x02\x03\
-\0\x03\x0amessage-id\x02\x03\0\x03\x0dmessage-range\x02\x03\0\x03\x04part\x01B7\x02\
-\x03\x02\x01\x12\x04\0\x06header\x03\0\0\x02\x03\x02\x01\x13\x04\0\x07message\x03\
-\0\x02\x02\x03\x02\x01\x14\x04\0\x0amessage-id\x03\0\x04\x02\x03\x02\x01\x15\x04\
-\0\x0dmessage-range\x03\0\x06\x02\x03\x02\x01\x16\x04\0\x04part\x03\0\x08\x02\x03\
-\x02\x01\x08\x04\0\x04role\x03\0\x0a\x02\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x0c\
-\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\x0e\x01m\x03\x03any\x03all\x06phrase\x04\
-\0\x08matching\x03\0\x10\x01p\x0b\x01ps\x01k\x07\x01r\x08\x04texts\x08matching\x11\
-\x05roles\x12\x05tools\x13\x06within\x14\x06offsety\x05limity\x05extra\x0d\x04\0\
-\x05query\x03\0\x15\x01r\x05\x02id\x05\x0asession-ids\x07excerpts\x05scoreu\x05e\
-xtra\x0d\x04\0\x03hit\x03\0\x17\x01p\x03\x01k\x05\x01r\x02\x08messages\x19\x04ne\
-xt\x1a\x04\0\x04page\x03\0\x1b\x01p\x09\x01r\x02\x02id\x05\x05parts\x1d\x04\0\x0d\
-message-parts\x03\0\x1e\x01p\x1f\x01r\x02\x08messages\x20\x04next\x1a\x04\0\x0ap\
-arts-page\x03\0!\x01j\x01\x14\x01\x0f\x01@\0\0#\x04\0\x05whole\x01$\x01p\x01\x01\
-j\x01%\x01\x0f\x01@\x01\x05range\x07\0&\x04\0\x07headers\x01'\x01j\x01\x1c\x01\x0f\
-\x01@\x01\x05range\x07\0(\x04\0\x04read\x01)\x01j\x01\"\x01\x0f\x01@\x01\x05rang\
-e\x07\0*\x04\0\x05parts\x01+\x01j\x01s\x01\x0f\x01@\x01\x03keys\0,\x04\0\x07summ\
-ary\x01-\x01p\x18\x01j\x01.\x01\x0f\x01@\x01\x05query\x16\0/\x04\0\x06search\x01\
-0\x03\0\x1chermes:history/history@1.0.0\x05\x17\x01B\x14\x02\x03\x02\x01\x0c\x04\
-\0\x05error\x03\0\0\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04\
-text\x01s\0\x04blob\x01\x02\0\x04\0\x05value\x03\0\x03\x01p\x04\x01r\x02\x03sqls\
-\x06params\x05\x04\0\x09statement\x03\0\x06\x01ps\x01p\x05\x01r\x02\x07columns\x08\
-\x04rows\x09\x04\0\x04rows\x03\0\x0a\x01j\x01\x0b\x01\x01\x01@\x01\x09statement\x07\
-\0\x0c\x04\0\x05query\x01\x0d\x01p\x07\x01pw\x01j\x01\x0f\x01\x01\x01@\x01\x0ast\
-atements\x0e\0\x10\x04\0\x07execute\x01\x11\x03\0\x18hermes:storage/sql@1.0.0\x05\
-\x18\x01B\x0e\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\0\x01r\x02\x07contents\x07\
-versions\x04\0\x08document\x03\0\x02\x01q\x02\x07written\x01s\0\x08conflict\x01\x03\
-\0\x04\0\x0dwrite-outcome\x03\0\x04\x01k\x03\x01j\x01\x06\x01\x01\x01@\x01\x04na\
-mes\0\x07\x04\0\x04read\x01\x08\x01ks\x01j\x01\x05\x01\x01\x01@\x03\x04names\x07\
-contents\x07version\x09\0\x0a\x04\0\x05write\x01\x0b\x03\0\x1ehermes:storage/doc\
-uments@1.0.0\x05\x19\x01B/\x02\x03\x02\x01\x04\x04\0\x09timestamp\x03\0\0\x02\x03\
-\x02\x01\x0c\x04\0\x05error\x03\0\x02\x01r\x03\x04names\x04paths\x08writable\x7f\
-\x04\0\x04root\x03\0\x04\x01q\x04\x04file\0\0\x09directory\0\0\x04link\0\0\x05ot\
-her\x01s\0\x04\0\x04kind\x03\0\x06\x01r\x05\x04paths\x04kind\x07\x04sizew\x0bmod\
-ified-at\x01\x07versions\x04\0\x05entry\x03\0\x08\x01p}\x01r\x03\x07content\x0a\x05\
-totalw\x07versions\x04\0\x05slice\x03\0\x0b\x01r\x02\x05regexs\x0bignore-case\x7f\
-\x04\0\x07pattern\x03\0\x0d\x01r\x03\x04paths\x04liney\x04texts\x04\0\x05found\x03\
-\0\x0f\x01p\x10\x01r\x02\x05found\x11\x04more\x7f\x04\0\x08findings\x03\0\x12\x01\
-p\x05\x01j\x01\x14\x01\x03\x01@\0\0\x15\x04\0\x05roots\x01\x16\x01j\x01\x09\x01\x03\
-\x01@\x02\x04roots\x04paths\0\x17\x04\0\x04stat\x01\x18\x01p\x09\x01j\x01\x19\x01\
-\x03\x01@\x02\x04roots\x04paths\0\x1a\x04\0\x07entries\x01\x1b\x01j\x01\x0c\x01\x03\
-\x01@\x04\x04roots\x04paths\x06offsetw\x05limity\0\x1c\x04\0\x04read\x01\x1d\x01\
-ks\x01j\x01s\x01\x03\x01@\x04\x04roots\x04paths\x07content\x0a\x07version\x1e\0\x1f\
-\x04\0\x05write\x01\x20\x01j\0\x01\x03\x01@\x03\x04roots\x04paths\x02tos\0!\x04\0\
-\x06rename\x01\"\x01@\x02\x04roots\x04paths\0!\x04\0\x06remove\x01#\x01k\x0e\x01\
-j\x01\x13\x01\x03\x01@\x05\x04roots\x04globs\x07pattern$\x06offsety\x05limity\0%\
-\x04\0\x06search\x01&\x03\0\x1dhermes:files/files@1.0.0-rc.2\x05\x1a\x01B!\x02\x03\
-\x02\x01\x0b\x04\0\x05extra\x03\0\0\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\x02\
-\x01r\x02\x04names\x06prefixs\x04\0\x06secret\x03\0\x04\x01q\x02\x05plain\x01s\0\
-\x06secret\x01\x05\0\x04\0\x05value\x03\0\x06\x01r\x02\x04names\x05value\x07\x04\
-\0\x05field\x03\0\x08\x01o\x02s\x05\x01p\x0a\x01r\x02\x04texts\x07secrets\x0b\x04\
-\0\x09json-body\x03\0\x0c\x01p}\x01p\x09\x01q\x03\x05bytes\x01\x0e\0\x04form\x01\
-\x0f\0\x04json\x01\x0d\0\x04\0\x04body\x03\0\x10\x01ky\x01r\x07\x06methods\x03ur\
-ls\x05query\x0f\x07headers\x0f\x04body\x11\x0atimeout-ms\x12\x05extra\x01\x04\0\x07\
-request\x03\0\x13\x01o\x02ss\x01p\x15\x01r\x05\x06status{\x07headers\x16\x04body\
-\x0e\x03urls\x05extra\x01\x04\0\x08response\x03\0\x17\x01j\x01\x18\x01\x03\x01@\x01\
-\x07request\x14\0\x19\x04\0\x04send\x01\x1a\x01@\x01\x04names\0\x7f\x04\0\x0ahas\
--secret\x01\x1b\x01j\0\x01\x03\x01@\x02\x04names\x05values\0\x1c\x04\0\x0ereplac\
-e-secret\x01\x1d\x03\0\x16hermes:http/http@1.0.0\x05\x1b\x01B0\x02\x03\x02\x01\x04\
-\x04\0\x09timestamp\x03\0\0\x02\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x02\x02\x03\
-\x02\x01\x0c\x04\0\x05error\x03\0\x04\x01ps\x01o\x02ss\x01p\x07\x01p}\x01ky\x01r\
-\x08\x07programs\x09arguments\x06\x0benvironment\x08\x04roots\x06folders\x05inpu\
-t\x09\x0atimeout-ms\x0a\x05extra\x03\x04\0\x07command\x03\0\x0b\x01q\x05\x06exit\
-ed\x01z\0\x06killed\x01z\0\x09timed-out\0\0\x07stopped\0\0\x05other\x01s\0\x04\0\
-\x03end\x03\0\x0d\x01r\x05\x03end\x0e\x06output\x09\x06errors\x09\x09truncated\x7f\
-\x05extra\x03\x04\0\x04exit\x03\0\x0f\x01y\x04\0\x0aprogram-id\x03\0\x11\x01k\x0e\
-\x01r\x06\x02id\x12\x07programs\x09arguments\x06\x0astarted-at\x01\x03end\x13\x05\
-extra\x03\x04\0\x0abackground\x03\0\x14\x01r\x06\x06output\x09\x06errors\x09\x0b\
-output-lostw\x0berrors-lostw\x03end\x13\x05extra\x03\x04\0\x05chunk\x03\0\x16\x01\
-j\x01\x10\x01\x05\x01@\x01\x07command\x0c\0\x18\x04\0\x03run\x01\x19\x01j\x01\x12\
-\x01\x05\x01@\x01\x07command\x0c\0\x1a\x04\0\x05start\x01\x1b\x01j\x01\x17\x01\x05\
-\x01@\x02\x02id\x12\x07wait-msy\0\x1c\x04\0\x04read\x01\x1d\x01j\0\x01\x05\x01@\x02\
-\x02id\x12\x05bytes\x09\0\x1e\x04\0\x05write\x01\x1f\x01@\x01\x02id\x12\0\x1e\x04\
-\0\x0bclose-input\x01\x20\x01j\x01\x13\x01\x05\x01@\x02\x02id\x12\x07wait-msy\0!\
-\x04\0\x04wait\x01\"\x01j\x01\x0e\x01\x05\x01@\x01\x02id\x12\0#\x04\0\x04stop\x01\
-$\x01p\x15\x01j\x01%\x01\x05\x01@\0\0&\x04\0\x08programs\x01'\x03\0!hermes:proce\
-ss/process@1.0.0-rc.2\x05\x1c\x04\0\x20hermes:plugin/imports@1.0.0-rc.2\x04\0\x0b\
-\x0d\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-com\
-ponent\x070.262.0\x10wit-bindgen-rust\x060.63.0";
+s\x01$\x03\0\x14hermes:llm/llm@1.0.0\x05\x0d\x02\x03\0\x06\x07request\x02\x03\0\x06\
+\x05reply\x01B\x12\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x0e\
+\x04\0\x07request\x03\0\x02\x02\x03\x02\x01\x0f\x04\0\x05reply\x03\0\x04\x01q\x04\
+\x04text\x01s\0\x09reasoning\x01s\0\x04done\x01\x05\0\x05other\x01s\0\x04\0\x05d\
+elta\x03\0\x06\x04\0\x0ageneration\x03\x01\x01h\x08\x01k\x07\x01j\x01\x0a\x01\x01\
+\x01@\x01\x04self\x09\0\x0b\x04\0\x17[method]generation.next\x01\x0c\x01i\x08\x01\
+j\x01\x0d\x01\x01\x01@\x01\x07request\x03\0\x0e\x04\0\x05start\x01\x0f\x03\0\x1b\
+hermes:llm/llm-stream@1.0.0\x05\x10\x01B\x18\x02\x03\x02\x01\x07\x04\0\x05usage\x03\
+\0\0\x02\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x02\x02\x03\x02\x01\x0c\x04\0\x05e\
+rror\x03\0\x04\x01ky\x01r\x04\x08providers\x04names\x0adimensions\x06\x05extra\x03\
+\x04\0\x0fembedding-model\x03\0\x07\x01q\x03\x08document\0\0\x05query\0\0\x05oth\
+er\x01s\0\x04\0\x07purpose\x03\0\x09\x01ps\x01r\x03\x05texts\x0b\x07purpose\x0a\x05\
+extra\x03\x04\0\x07request\x03\0\x0c\x01pv\x01p\x0e\x01r\x05\x07vectors\x0f\x05m\
+odels\x0adimensionsy\x05usage\x01\x05extra\x03\x04\0\x05reply\x03\0\x10\x01j\x01\
+\x08\x01\x05\x01@\0\0\x12\x04\0\x07resolve\x01\x13\x01j\x01\x11\x01\x05\x01@\x01\
+\x07request\x0d\0\x14\x04\0\x05embed\x01\x15\x03\0\"hermes:embeddings/embeddings\
+@1.0.0\x05\x11\x02\x03\0\x03\x06header\x02\x03\0\x03\x07message\x02\x03\0\x03\x0a\
+message-id\x02\x03\0\x03\x0dmessage-range\x02\x03\0\x03\x04part\x01B7\x02\x03\x02\
+\x01\x12\x04\0\x06header\x03\0\0\x02\x03\x02\x01\x13\x04\0\x07message\x03\0\x02\x02\
+\x03\x02\x01\x14\x04\0\x0amessage-id\x03\0\x04\x02\x03\x02\x01\x15\x04\0\x0dmess\
+age-range\x03\0\x06\x02\x03\x02\x01\x16\x04\0\x04part\x03\0\x08\x02\x03\x02\x01\x08\
+\x04\0\x04role\x03\0\x0a\x02\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x0c\x02\x03\x02\
+\x01\x0c\x04\0\x05error\x03\0\x0e\x01m\x03\x03any\x03all\x06phrase\x04\0\x08matc\
+hing\x03\0\x10\x01p\x0b\x01ps\x01k\x07\x01r\x08\x04texts\x08matching\x11\x05role\
+s\x12\x05tools\x13\x06within\x14\x06offsety\x05limity\x05extra\x0d\x04\0\x05quer\
+y\x03\0\x15\x01r\x05\x02id\x05\x0asession-ids\x07excerpts\x05scoreu\x05extra\x0d\
+\x04\0\x03hit\x03\0\x17\x01p\x03\x01k\x05\x01r\x02\x08messages\x19\x04next\x1a\x04\
+\0\x04page\x03\0\x1b\x01p\x09\x01r\x02\x02id\x05\x05parts\x1d\x04\0\x0dmessage-p\
+arts\x03\0\x1e\x01p\x1f\x01r\x02\x08messages\x20\x04next\x1a\x04\0\x0aparts-page\
+\x03\0!\x01j\x01\x14\x01\x0f\x01@\0\0#\x04\0\x05whole\x01$\x01p\x01\x01j\x01%\x01\
+\x0f\x01@\x01\x05range\x07\0&\x04\0\x07headers\x01'\x01j\x01\x1c\x01\x0f\x01@\x01\
+\x05range\x07\0(\x04\0\x04read\x01)\x01j\x01\"\x01\x0f\x01@\x01\x05range\x07\0*\x04\
+\0\x05parts\x01+\x01j\x01s\x01\x0f\x01@\x01\x03keys\0,\x04\0\x07summary\x01-\x01\
+p\x18\x01j\x01.\x01\x0f\x01@\x01\x05query\x16\0/\x04\0\x06search\x010\x03\0\x1ch\
+ermes:history/history@1.0.0\x05\x17\x01B\x14\x02\x03\x02\x01\x0c\x04\0\x05error\x03\
+\0\0\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\x04\
+blob\x01\x02\0\x04\0\x05value\x03\0\x03\x01p\x04\x01r\x02\x03sqls\x06params\x05\x04\
+\0\x09statement\x03\0\x06\x01ps\x01p\x05\x01r\x02\x07columns\x08\x04rows\x09\x04\
+\0\x04rows\x03\0\x0a\x01j\x01\x0b\x01\x01\x01@\x01\x09statement\x07\0\x0c\x04\0\x05\
+query\x01\x0d\x01p\x07\x01pw\x01j\x01\x0f\x01\x01\x01@\x01\x0astatements\x0e\0\x10\
+\x04\0\x07execute\x01\x11\x03\0\x18hermes:storage/sql@1.0.0\x05\x18\x01B\x0e\x02\
+\x03\x02\x01\x0c\x04\0\x05error\x03\0\0\x01r\x02\x07contents\x07versions\x04\0\x08\
+document\x03\0\x02\x01q\x02\x07written\x01s\0\x08conflict\x01\x03\0\x04\0\x0dwri\
+te-outcome\x03\0\x04\x01k\x03\x01j\x01\x06\x01\x01\x01@\x01\x04names\0\x07\x04\0\
+\x04read\x01\x08\x01ks\x01j\x01\x05\x01\x01\x01@\x03\x04names\x07contents\x07ver\
+sion\x09\0\x0a\x04\0\x05write\x01\x0b\x03\0\x1ehermes:storage/documents@1.0.0\x05\
+\x19\x01B/\x02\x03\x02\x01\x04\x04\0\x09timestamp\x03\0\0\x02\x03\x02\x01\x0c\x04\
+\0\x05error\x03\0\x02\x01r\x03\x04names\x04paths\x08writable\x7f\x04\0\x04root\x03\
+\0\x04\x01q\x04\x04file\0\0\x09directory\0\0\x04link\0\0\x05other\x01s\0\x04\0\x04\
+kind\x03\0\x06\x01r\x05\x04paths\x04kind\x07\x04sizew\x0bmodified-at\x01\x07vers\
+ions\x04\0\x05entry\x03\0\x08\x01p}\x01r\x03\x07content\x0a\x05totalw\x07version\
+s\x04\0\x05slice\x03\0\x0b\x01r\x02\x05regexs\x0bignore-case\x7f\x04\0\x07patter\
+n\x03\0\x0d\x01r\x03\x04paths\x04liney\x04texts\x04\0\x05found\x03\0\x0f\x01p\x10\
+\x01r\x02\x05found\x11\x04more\x7f\x04\0\x08findings\x03\0\x12\x01p\x05\x01j\x01\
+\x14\x01\x03\x01@\0\0\x15\x04\0\x05roots\x01\x16\x01j\x01\x09\x01\x03\x01@\x02\x04\
+roots\x04paths\0\x17\x04\0\x04stat\x01\x18\x01p\x09\x01j\x01\x19\x01\x03\x01@\x02\
+\x04roots\x04paths\0\x1a\x04\0\x07entries\x01\x1b\x01j\x01\x0c\x01\x03\x01@\x04\x04\
+roots\x04paths\x06offsetw\x05limity\0\x1c\x04\0\x04read\x01\x1d\x01ks\x01j\x01s\x01\
+\x03\x01@\x04\x04roots\x04paths\x07content\x0a\x07version\x1e\0\x1f\x04\0\x05wri\
+te\x01\x20\x01j\0\x01\x03\x01@\x03\x04roots\x04paths\x02tos\0!\x04\0\x06rename\x01\
+\"\x01@\x02\x04roots\x04paths\0!\x04\0\x06remove\x01#\x01k\x0e\x01j\x01\x13\x01\x03\
+\x01@\x05\x04roots\x04globs\x07pattern$\x06offsety\x05limity\0%\x04\0\x06search\x01\
+&\x03\0\x18hermes:files/files@1.0.0\x05\x1a\x01B!\x02\x03\x02\x01\x0b\x04\0\x05e\
+xtra\x03\0\0\x02\x03\x02\x01\x0c\x04\0\x05error\x03\0\x02\x01r\x02\x04names\x06p\
+refixs\x04\0\x06secret\x03\0\x04\x01q\x02\x05plain\x01s\0\x06secret\x01\x05\0\x04\
+\0\x05value\x03\0\x06\x01r\x02\x04names\x05value\x07\x04\0\x05field\x03\0\x08\x01\
+o\x02s\x05\x01p\x0a\x01r\x02\x04texts\x07secrets\x0b\x04\0\x09json-body\x03\0\x0c\
+\x01p}\x01p\x09\x01q\x03\x05bytes\x01\x0e\0\x04form\x01\x0f\0\x04json\x01\x0d\0\x04\
+\0\x04body\x03\0\x10\x01ky\x01r\x07\x06methods\x03urls\x05query\x0f\x07headers\x0f\
+\x04body\x11\x0atimeout-ms\x12\x05extra\x01\x04\0\x07request\x03\0\x13\x01o\x02s\
+s\x01p\x15\x01r\x05\x06status{\x07headers\x16\x04body\x0e\x03urls\x05extra\x01\x04\
+\0\x08response\x03\0\x17\x01j\x01\x18\x01\x03\x01@\x01\x07request\x14\0\x19\x04\0\
+\x04send\x01\x1a\x01@\x01\x04names\0\x7f\x04\0\x0ahas-secret\x01\x1b\x01j\0\x01\x03\
+\x01@\x02\x04names\x05values\0\x1c\x04\0\x0ereplace-secret\x01\x1d\x03\0\x16herm\
+es:http/http@1.0.0\x05\x1b\x01B0\x02\x03\x02\x01\x04\x04\0\x09timestamp\x03\0\0\x02\
+\x03\x02\x01\x0b\x04\0\x05extra\x03\0\x02\x02\x03\x02\x01\x0c\x04\0\x05error\x03\
+\0\x04\x01ps\x01o\x02ss\x01p\x07\x01p}\x01ky\x01r\x08\x07programs\x09arguments\x06\
+\x0benvironment\x08\x04roots\x06folders\x05input\x09\x0atimeout-ms\x0a\x05extra\x03\
+\x04\0\x07command\x03\0\x0b\x01q\x05\x06exited\x01z\0\x06killed\x01z\0\x09timed-\
+out\0\0\x07stopped\0\0\x05other\x01s\0\x04\0\x03end\x03\0\x0d\x01r\x05\x03end\x0e\
+\x06output\x09\x06errors\x09\x09truncated\x7f\x05extra\x03\x04\0\x04exit\x03\0\x0f\
+\x01y\x04\0\x0aprogram-id\x03\0\x11\x01k\x0e\x01r\x06\x02id\x12\x07programs\x09a\
+rguments\x06\x0astarted-at\x01\x03end\x13\x05extra\x03\x04\0\x0abackground\x03\0\
+\x14\x01r\x06\x06output\x09\x06errors\x09\x0boutput-lostw\x0berrors-lostw\x03end\
+\x13\x05extra\x03\x04\0\x05chunk\x03\0\x16\x01j\x01\x10\x01\x05\x01@\x01\x07comm\
+and\x0c\0\x18\x04\0\x03run\x01\x19\x01j\x01\x12\x01\x05\x01@\x01\x07command\x0c\0\
+\x1a\x04\0\x05start\x01\x1b\x01j\x01\x17\x01\x05\x01@\x02\x02id\x12\x07wait-msy\0\
+\x1c\x04\0\x04read\x01\x1d\x01j\0\x01\x05\x01@\x02\x02id\x12\x05bytes\x09\0\x1e\x04\
+\0\x05write\x01\x1f\x01@\x01\x02id\x12\0\x1e\x04\0\x0bclose-input\x01\x20\x01j\x01\
+\x13\x01\x05\x01@\x02\x02id\x12\x07wait-msy\0!\x04\0\x04wait\x01\"\x01j\x01\x0e\x01\
+\x05\x01@\x01\x02id\x12\0#\x04\0\x04stop\x01$\x01p\x15\x01j\x01%\x01\x05\x01@\0\0\
+&\x04\0\x08programs\x01'\x03\0\x1chermes:process/process@1.0.0\x05\x1c\x04\0\x1b\
+hermes:plugin/imports@1.0.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09produce\
+rs\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bindgen-rust\x060.\
+63.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

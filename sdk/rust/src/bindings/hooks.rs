@@ -799,27 +799,26 @@ pub mod exports {
 				}
 				#[doc(hidden)]
 				#[macro_export]
-				macro_rules! __export_hermes_hooks_hooks_1_0_0_rc_2_cabi {
+				macro_rules! __export_hermes_hooks_hooks_1_0_0_cabi {
 					($ty:ident with_types_in $($path_to_types:tt)*) => {
 						const _ : () = { #[unsafe (export_name =
-						"hermes:hooks/hooks@1.0.0-rc.2#interests")] unsafe extern "C" fn
+						"hermes:hooks/hooks@1.0.0#interests")] unsafe extern "C" fn
 						export_interests() -> * mut u8 { unsafe { $($path_to_types)*::
 						_export_interests_cabi::<$ty > () } } #[unsafe (export_name =
-						"cabi_post_hermes:hooks/hooks@1.0.0-rc.2#interests")] unsafe
-						extern "C" fn _post_return_interests(arg0 : * mut u8,) { unsafe {
+						"cabi_post_hermes:hooks/hooks@1.0.0#interests")] unsafe extern
+						"C" fn _post_return_interests(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_interests::<$ty > (arg0) } }
-						#[unsafe (export_name =
-						"hermes:hooks/hooks@1.0.0-rc.2#on-event")] unsafe extern "C" fn
-						export_on_event(arg0 : * mut u8,) -> * mut u8 { unsafe {
-						$($path_to_types)*:: _export_on_event_cabi::<$ty > (arg0) } }
-						#[unsafe (export_name =
-						"cabi_post_hermes:hooks/hooks@1.0.0-rc.2#on-event")] unsafe
-						extern "C" fn _post_return_on_event(arg0 : * mut u8,) { unsafe {
+						#[unsafe (export_name = "hermes:hooks/hooks@1.0.0#on-event")]
+						unsafe extern "C" fn export_on_event(arg0 : * mut u8,) -> * mut
+						u8 { unsafe { $($path_to_types)*:: _export_on_event_cabi::<$ty >
+						(arg0) } } #[unsafe (export_name =
+						"cabi_post_hermes:hooks/hooks@1.0.0#on-event")] unsafe extern "C"
+						fn _post_return_on_event(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_on_event::<$ty > (arg0) } } };
 					};
 				}
 				#[doc(hidden)]
-				pub use __export_hermes_hooks_hooks_1_0_0_rc_2_cabi;
+				pub use __export_hermes_hooks_hooks_1_0_0_cabi;
 				#[cfg_attr(target_pointer_width = "64", repr(align(8)))]
 				#[cfg_attr(target_pointer_width = "32", repr(align(4)))]
 				struct _RetArea(
@@ -899,14 +898,14 @@ macro_rules! __export_hooks_impl {
 	};
 	($ty:ident with_types_in $($path_to_types_root:tt)*) => {
 		$($path_to_types_root)*::
-		exports::hermes::hooks::hooks::__export_hermes_hooks_hooks_1_0_0_rc_2_cabi!($ty
+		exports::hermes::hooks::hooks::__export_hermes_hooks_hooks_1_0_0_cabi!($ty
 		with_types_in $($path_to_types_root)*:: exports::hermes::hooks::hooks); const _ :
 		() = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
 		"component-type:wit-bindgen:0.63.0:hermes:sdk:hooks:imports and exports")]
 		#[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 2072] = *
+		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 2067] = *
 		b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x9c\x0f\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x97\x0f\x01A\x02\x01\
 A\x06\x01B7\x01w\x04\0\x0amessage-id\x03\0\0\x01w\x04\0\x09timestamp\x03\0\x02\x01\
 o\x02ss\x01p\x04\x04\0\x05extra\x03\0\x05\x01q\x05\x06system\0\0\x04user\0\0\x09\
 assistant\0\0\x04tool\0\0\x05other\x01s\0\x04\0\x04role\x03\0\x07\x01ks\x01r\x03\
@@ -948,10 +947,10 @@ models\x05usage\x01\x0aelapsed-msy\x05extra\x03\x04\0\x05reply\x03\0\x08\x01r\x0
 after-tool\x01\x07\0\x0cbefore-model\x01s\0\x0bafter-model\x01\x09\0\x05other\x01\
 \x0b\0\x04\0\x05event\x03\0\x0c\x01q\x03\x07proceed\0\0\x05block\x01s\0\x03ask\x01\
 s\0\x04\0\x07verdict\x03\0\x0e\x01ps\x01@\0\0\x10\x04\0\x09interests\x01\x11\x01\
-@\x01\x05event\x0d\0\x0f\x04\0\x08on-event\x01\x12\x04\0\x1dhermes:hooks/hooks@1\
-.0.0-rc.2\x05\x03\x04\0\x10hermes:sdk/hooks\x04\0\x0b\x0b\x01\0\x05hooks\x03\0\0\
-\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bind\
-gen-rust\x060.63.0";
+@\x01\x05event\x0d\0\x0f\x04\0\x08on-event\x01\x12\x04\0\x18hermes:hooks/hooks@1\
+.0.0\x05\x03\x04\0\x10hermes:sdk/hooks\x04\0\x0b\x0b\x01\0\x05hooks\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bindgen-rus\
+t\x060.63.0";
 		};
 	};
 }

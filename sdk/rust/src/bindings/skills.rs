@@ -34,6 +34,12 @@ pub mod exports {
 					pub requires_toolsets: _rt::Vec<_rt::String>,
 					/// The skill appears only in sessions without tools of these toolsets, which it replaces.
 					pub fallback_for_toolsets: _rt::Vec<_rt::String>,
+					/// Keys, each as often as needed, up to 128 in all: `requires-tool` and `fallback-for-tool` name a tool, as the fields above
+					/// name toolsets; `command` names a program that the skill needs; `variable` describes a variable that it needs as a JSON
+					/// object, `{"name": "WIKI_KEY", "prompt": "…", "help": "…", "optional": "true"}`, of which only `name` is required;
+					/// `setting` a value below `skills.config` that it reads, `{"key": "wiki.path", "description": "…", "default": "…"}`. The
+					/// host adds the values of settings, and what is missing, to the text of the skill. `folder` is the absolute path of the
+					/// skill's folder, which the host puts in the place of `${HERMES_SKILL_DIR}`.
 					pub extra: Extra,
 				}
 				impl ::core::fmt::Debug for Skill {
@@ -1092,27 +1098,27 @@ pub mod exports {
 				}
 				#[doc(hidden)]
 				#[macro_export]
-				macro_rules! __export_hermes_skills_skills_1_0_0_rc_2_cabi {
+				macro_rules! __export_hermes_skills_skills_1_0_0_cabi {
 					($ty:ident with_types_in $($path_to_types:tt)*) => {
 						const _ : () = { #[unsafe (export_name =
-						"hermes:skills/skills@1.0.0-rc.2#index")] unsafe extern "C" fn
+						"hermes:skills/skills@1.0.0#index")] unsafe extern "C" fn
 						export_index() -> * mut u8 { unsafe { $($path_to_types)*::
 						_export_index_cabi::<$ty > () } } #[unsafe (export_name =
-						"cabi_post_hermes:skills/skills@1.0.0-rc.2#index")] unsafe extern
-						"C" fn _post_return_index(arg0 : * mut u8,) { unsafe {
+						"cabi_post_hermes:skills/skills@1.0.0#index")] unsafe extern "C"
+						fn _post_return_index(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_index::<$ty > (arg0) } }
-						#[unsafe (export_name = "hermes:skills/skills@1.0.0-rc.2#view")]
+						#[unsafe (export_name = "hermes:skills/skills@1.0.0#view")]
 						unsafe extern "C" fn export_view(arg0 : * mut u8, arg1 : usize,
 						arg2 : i32, arg3 : * mut u8, arg4 : usize,) -> * mut u8 { unsafe
 						{ $($path_to_types)*:: _export_view_cabi::<$ty > (arg0, arg1,
 						arg2, arg3, arg4) } } #[unsafe (export_name =
-						"cabi_post_hermes:skills/skills@1.0.0-rc.2#view")] unsafe extern
-						"C" fn _post_return_view(arg0 : * mut u8,) { unsafe {
+						"cabi_post_hermes:skills/skills@1.0.0#view")] unsafe extern "C"
+						fn _post_return_view(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_view::<$ty > (arg0) } } };
 					};
 				}
 				#[doc(hidden)]
-				pub use __export_hermes_skills_skills_1_0_0_rc_2_cabi;
+				pub use __export_hermes_skills_skills_1_0_0_cabi;
 				#[cfg_attr(target_pointer_width = "64", repr(align(8)))]
 				#[cfg_attr(target_pointer_width = "32", repr(align(4)))]
 				struct _RetArea(
@@ -1247,14 +1253,14 @@ macro_rules! __export_skills_impl {
 	};
 	($ty:ident with_types_in $($path_to_types_root:tt)*) => {
 		$($path_to_types_root)*::
-		exports::hermes::skills::skills::__export_hermes_skills_skills_1_0_0_rc_2_cabi!($ty
+		exports::hermes::skills::skills::__export_hermes_skills_skills_1_0_0_cabi!($ty
 		with_types_in $($path_to_types_root)*:: exports::hermes::skills::skills); const _
 		: () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
 		"component-type:wit-bindgen:0.63.0:hermes:sdk:skills:imports and exports")]
 		#[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 1913] = *
+		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 1908] = *
 		b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xfc\x0d\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf7\x0d\x01A\x02\x01\
 A\x06\x01B7\x01w\x04\0\x0amessage-id\x03\0\0\x01w\x04\0\x09timestamp\x03\0\x02\x01\
 o\x02ss\x01p\x04\x04\0\x05extra\x03\0\x05\x01q\x05\x06system\0\0\x04user\0\0\x09\
 assistant\0\0\x04tool\0\0\x05other\x01s\0\x04\0\x04role\x03\0\x07\x01ks\x01r\x03\
@@ -1293,9 +1299,9 @@ tags\x04\x09platforms\x04\x11requires-toolsets\x04\x15fallback-for-toolsets\x04\
 extra\x01\x04\0\x05skill\x03\0\x05\x01r\x02\x07contents\x05files\x04\x04\0\x08do\
 cument\x03\0\x07\x01p\x06\x01j\x01\x09\x01\x03\x01@\0\0\x0a\x04\0\x05index\x01\x0b\
 \x01ks\x01j\x01\x08\x01\x03\x01@\x02\x04names\x04path\x0c\0\x0d\x04\0\x04view\x01\
-\x0e\x04\0\x1fhermes:skills/skills@1.0.0-rc.2\x05\x03\x04\0\x11hermes:sdk/skills\
-\x04\0\x0b\x0c\x01\0\x06skills\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
-wit-component\x070.262.0\x10wit-bindgen-rust\x060.63.0";
+\x0e\x04\0\x1ahermes:skills/skills@1.0.0\x05\x03\x04\0\x11hermes:sdk/skills\x04\0\
+\x0b\x0c\x01\0\x06skills\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-\
+component\x070.262.0\x10wit-bindgen-rust\x060.63.0";
 		};
 	};
 }

@@ -75,8 +75,12 @@ pub mod exports {
 					pub effect: Effect,
 					/// Whether a second call with the same arguments changes nothing more.
 					pub idempotent: bool,
-					/// Whether it deals with an open set of things outside of the user's control, such as web pages.
+					/// Whether it deals with an open set of things outside of the user's control, such as web pages. If its effect is `reads`, its
+					/// text comes from strangers: the model sees it in a fence, without passages that look like injected instructions, and the
+					/// log has it unchanged.
 					pub open_world: bool,
+					/// The key `time-limit-ms` asks for more time than `tool_time`: milliseconds for each call, at most 600,000. The host passes
+					/// it on in `invocation.extra`. A `tool_time` of the user or of the manifest counts instead.
 					pub extra: Extra,
 				}
 				impl ::core::fmt::Debug for Tool {
@@ -201,7 +205,14 @@ pub mod exports {
 						}
 					}
 				}
-				/// The key `memory-write` of `extra` belongs to tools of memory providers: what the call changed in the provider's store, for
+				/// The key `reminder` of `extra` says what the model still has to know when its view no longer shows the result, such as open
+				/// tasks. A view that shortens or hides the result shows this text, cut to 8 KiB or less. It is valid until the tool's next
+				/// result with this key; an empty text ends it.
+				///
+				/// The key `whole-text` gives a text that is more than the result, such as the page behind a summary. The host keeps it as a
+				/// file of the session, as it keeps long results, and names the file behind the result.
+				///
+				/// The key `memory-write` belongs to tools of memory providers: what the call changed in the provider's store, for
 				/// `memory-mirror`. A JSON object, or an array of them: `{"action": "added", "target": "user", "text": "…", "previous": "…"}`,
 				/// with the actions and the fields of `memory-mirror.write`.
 				#[derive(Clone, PartialEq)]
@@ -1660,28 +1671,28 @@ pub mod exports {
 				}
 				#[doc(hidden)]
 				#[macro_export]
-				macro_rules! __export_hermes_tools_tools_1_0_0_rc_2_cabi {
+				macro_rules! __export_hermes_tools_tools_1_0_0_cabi {
 					($ty:ident with_types_in $($path_to_types:tt)*) => {
 						const _ : () = { #[unsafe (export_name =
-						"hermes:tools/tools@1.0.0-rc.2#catalog")] unsafe extern "C" fn
+						"hermes:tools/tools@1.0.0#catalog")] unsafe extern "C" fn
 						export_catalog() -> * mut u8 { unsafe { $($path_to_types)*::
 						_export_catalog_cabi::<$ty > () } } #[unsafe (export_name =
-						"cabi_post_hermes:tools/tools@1.0.0-rc.2#catalog")] unsafe extern
-						"C" fn _post_return_catalog(arg0 : * mut u8,) { unsafe {
+						"cabi_post_hermes:tools/tools@1.0.0#catalog")] unsafe extern "C"
+						fn _post_return_catalog(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_catalog::<$ty > (arg0) } }
-						#[unsafe (export_name = "hermes:tools/tools@1.0.0-rc.2#call")]
-						unsafe extern "C" fn export_call(arg0 : * mut u8, arg1 : usize,
-						arg2 : * mut u8, arg3 : usize, arg4 : * mut u8, arg5 : usize,
-						arg6 : * mut u8, arg7 : usize,) -> * mut u8 { unsafe {
-						$($path_to_types)*:: _export_call_cabi::<$ty > (arg0, arg1, arg2,
-						arg3, arg4, arg5, arg6, arg7) } } #[unsafe (export_name =
-						"cabi_post_hermes:tools/tools@1.0.0-rc.2#call")] unsafe extern
-						"C" fn _post_return_call(arg0 : * mut u8,) { unsafe {
+						#[unsafe (export_name = "hermes:tools/tools@1.0.0#call")] unsafe
+						extern "C" fn export_call(arg0 : * mut u8, arg1 : usize, arg2 : *
+						mut u8, arg3 : usize, arg4 : * mut u8, arg5 : usize, arg6 : * mut
+						u8, arg7 : usize,) -> * mut u8 { unsafe { $($path_to_types)*::
+						_export_call_cabi::<$ty > (arg0, arg1, arg2, arg3, arg4, arg5,
+						arg6, arg7) } } #[unsafe (export_name =
+						"cabi_post_hermes:tools/tools@1.0.0#call")] unsafe extern "C" fn
+						_post_return_call(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_call::<$ty > (arg0) } } };
 					};
 				}
 				#[doc(hidden)]
-				pub use __export_hermes_tools_tools_1_0_0_rc_2_cabi;
+				pub use __export_hermes_tools_tools_1_0_0_cabi;
 				#[cfg_attr(target_pointer_width = "64", repr(align(8)))]
 				#[cfg_attr(target_pointer_width = "32", repr(align(4)))]
 				struct _RetArea(
@@ -1809,14 +1820,14 @@ macro_rules! __export_tools_impl {
 	};
 	($ty:ident with_types_in $($path_to_types_root:tt)*) => {
 		$($path_to_types_root)*::
-		exports::hermes::tools::tools::__export_hermes_tools_tools_1_0_0_rc_2_cabi!($ty
+		exports::hermes::tools::tools::__export_hermes_tools_tools_1_0_0_cabi!($ty
 		with_types_in $($path_to_types_root)*:: exports::hermes::tools::tools); const _ :
 		() = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
 		"component-type:wit-bindgen:0.63.0:hermes:sdk:tools:imports and exports")]
 		#[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 2172] = *
+		__WIT_BINDGEN_COMPONENT_TYPE : [u8; 2167] = *
 		b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x80\x10\x01A\x02\x01\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xfb\x0f\x01A\x02\x01\
 A\x07\x01B7\x01w\x04\0\x0amessage-id\x03\0\0\x01w\x04\0\x09timestamp\x03\0\x02\x01\
 o\x02ss\x01p\x04\x04\0\x05extra\x03\0\x05\x01q\x05\x06system\0\0\x04user\0\0\x09\
 assistant\0\0\x04tool\0\0\x05other\x01s\0\x04\0\x04role\x03\0\x07\x01ks\x01r\x03\
@@ -1861,10 +1872,10 @@ her\x01s\0\x04\0\x05image\x03\0\x0e\x01r\x04\x03uris\x05title\x08\x0amedia-type\
 \x04link\x01\x11\0\x05other\x01s\0\x04\0\x07content\x03\0\x12\x01p\x13\x01r\x03\x07\
 content\x14\x0astructured\x08\x05extra\x03\x04\0\x06output\x03\0\x15\x01p\x0a\x01\
 j\x01\x17\x01\x05\x01@\0\0\x18\x04\0\x07catalog\x01\x19\x01j\x01\x16\x01\x05\x01\
-@\x01\x0ainvocation\x0c\0\x1a\x04\0\x04call\x01\x1b\x04\0\x1dhermes:tools/tools@\
-1.0.0-rc.2\x05\x04\x04\0\x10hermes:sdk/tools\x04\0\x0b\x0b\x01\0\x05tools\x03\0\0\
-\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bind\
-gen-rust\x060.63.0";
+@\x01\x0ainvocation\x0c\0\x1a\x04\0\x04call\x01\x1b\x04\0\x18hermes:tools/tools@\
+1.0.0\x05\x04\x04\0\x10hermes:sdk/tools\x04\0\x0b\x0b\x01\0\x05tools\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bindgen-rus\
+t\x060.63.0";
 		};
 	};
 }
