@@ -29,9 +29,8 @@ pub(crate) struct FrontMatter {
 impl FrontMatter {
     /// What the contract's record of a skill has no fields for, as the host reads it.
     pub(crate) fn extra(&self) -> Vec<(String, String)> {
-        let texts = |key: &str, texts: &[String]| {
-            texts.iter().map(|text| (key.to_owned(), text.clone())).collect::<Vec<_>>()
-        };
+        let texts =
+            |key: &str, texts: &[String]| texts.iter().map(|text| (key.to_owned(), text.clone())).collect::<Vec<_>>();
         let values = |key: &str, values: &[Value]| {
             values.iter().map(|value| (key.to_owned(), value.to_string())).collect::<Vec<_>>()
         };
@@ -73,9 +72,10 @@ fn understand(yaml: &Yaml) -> FrontMatter {
     let either = |key: &str| hermes.and_then(|hermes| hermes.get(key)).or_else(|| yaml.get(key));
     let text = |value: Option<&Yaml>| value.and_then(Yaml::text).map(str::to_owned);
     let prerequisites = |key: &str| yaml.get("prerequisites").and_then(|prerequisites| prerequisites.get(key));
-    let variables = named(either("required_environment_variables"), "name", &["prompt", "help", "required_for", "optional"])
-        .chain(named(prerequisites("env_vars"), "name", &[]))
-        .chain(named(yaml.get("setup").and_then(|setup| setup.get("collect_secrets")), "env_var", &["prompt"]));
+    let variables =
+        named(either("required_environment_variables"), "name", &["prompt", "help", "required_for", "optional"])
+            .chain(named(prerequisites("env_vars"), "name", &[]))
+            .chain(named(yaml.get("setup").and_then(|setup| setup.get("collect_secrets")), "env_var", &["prompt"]));
     FrontMatter {
         name: text(yaml.get("name")),
         description: text(yaml.get("description")),
