@@ -3,15 +3,16 @@
 mod conversations;
 mod lists;
 mod models;
+mod own;
+mod skills;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use hermes_agent::approval::Mode;
 use hermes_agent::{
-    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, OfferedSkill, SessionHandle,
-    SessionRules, TurnEnd,
+    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionHandle, SessionRules,
+    TurnEnd,
 };
 use hermes_app::SessionChoice;
 use hermes_checkpoints::{OnConflict, Turns};
@@ -27,10 +28,9 @@ use crate::launch::{self, Launcher};
 use crate::live::{CostOf, Live};
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
-use crate::skill_commands::{self, Wanted};
 use crate::slash::{Slash, Think};
 use crate::typed::Typed;
-use crate::{approval, attached, context, imported, oneshot, shell, spending, status, text, undo};
+use crate::{approval, context, imported, oneshot, shell, spending, status, text, undo};
 
 /// How many messages of the user, with the replies to them, are shown of a resumed conversation.
 const RECENT: usize = 3;
@@ -422,59 +422,6 @@ impl Chat {
         ended
     }
 
-    /// The folder of the session.
-    async fn folder(&self) -> PathBuf {
-        let of_new = || self.launcher.workspace().to_owned();
-        let Some(session) = self.front.session().session() else { return of_new() };
-        let launcher = Arc::clone(&self.launcher);
-        let read = tokio::task::spawn_blocking(move || launcher.store().session(&session)).await;
-        read.ok().and_then(Result::ok).map_or_else(of_new, |session| session.workspace)
-    }
-
-    /// Runs a command of the user's own.
-    async fn run_own(&mut self, command: &str) {
-        /// The most commands that one message tells of.
-        const MOST: usize = 10;
-        if command.is_empty() {
-            return self.console.warning("`!` runs a command in the session's folder, such as `!git status`");
-        }
-        let folder = self.folder().await;
-        let _during = self.ctrl_c.stops_the_turn();
-        if let Some(live) = &self.live {
-            live.ui().set_busy(true);
-        }
-        let stop = self.ctrl_c.switch().token();
-        let ran = shell::run(command, &folder, &mut self.screen, self.live.as_ref(), &stop).await;
-        if let Some(live) = &self.live {
-            live.ui().set_busy(false);
-        }
-        match ran {
-            Ok(ran) => {
-                self.ran.push(ran);
-                let beyond = self.ran.len().saturating_sub(MOST);
-                self.ran.drain(..beyond);
-            }
-            Err(error) => self.console.warning(&format!("the command cannot be started: {error}")),
-        }
-    }
-
-    /// What goes with a message: the user's commands since the last one, and the files that the message names.
-    async fn attached(&mut self, text: &str) -> Vec<Part> {
-        let mut parts: Vec<Part> = std::mem::take(&mut self.ran).into_iter().map(Part::text).collect();
-        if !self.at_terminal || !text.contains('@') {
-            return parts;
-        }
-        let (folder, home) = (self.folder().await, self.launcher.setup().home.path().to_owned());
-        let text = text.to_owned();
-        let read = tokio::task::spawn_blocking(move || attached::read(&text, &folder, &home)).await;
-        let attached = read.unwrap_or_default();
-        for line in attached.lines {
-            self.screen.line(Tone::Faint, &format!("· {line}"));
-        }
-        parts.extend(attached.parts);
-        parts
-    }
-
     async fn turn(&mut self, text: &str) {
         let attached = self.attached(text).await;
         self.turn_with(text, attached).await;
@@ -482,64 +429,6 @@ impl Chat {
 
     async fn turn_with(&mut self, text: &str, attached: Vec<Part>) {
         self.say(Command::Say { text: text.to_owned(), attached }, text).await;
-    }
-
-    /// Calls the skill that a text names. Returns whether the text is settled.
-    async fn use_skill(&mut self, text: &str) -> bool {
-        let Some(wanted) = Wanted::parse(text) else { return false };
-        let skills = match self.front.session().skills().await {
-            Ok(skills) => skills,
-            Err(problem) if wanted.is_skill => {
-                self.fail(&problem.into());
-                return true;
-            }
-            Err(_) => return false,
-        };
-        match wanted.find(&skills) {
-            Some(skill) => {
-                self.say(Command::UseSkill { skill: skill.name.clone(), text: text.to_owned() }, text).await;
-            }
-            None if wanted.is_skill => {
-                let name = text::line(wanted.name);
-                self.console.warning(&format!("there is no skill {name} in this session (/help lists the skills)"));
-            }
-            None => return false,
-        }
-        true
-    }
-
-    /// Shows the skills that the user can call.
-    async fn list_skills(&mut self) {
-        let Ok(skills) = self.front.session().skills().await else { return };
-        for (command, about) in skill_commands::commands(&skills) {
-            self.screen.line(Tone::Plain, &format!("{:<16} {}", text::line(&command), text::line(&about)));
-        }
-        self.tell_clash(&skills);
-    }
-
-    /// Offers the skills in the menu of a terminal that is drawn. The prompt does not wait for them.
-    fn offer_skills(&mut self) {
-        let Some(live) = self.live.clone() else { return };
-        let (session, console) = (self.front.session().clone(), self.console);
-        let tells = !std::mem::replace(&mut self.knows_clash, true);
-        tokio::spawn(async move {
-            // Without them, the menu has the commands of the chat.
-            let Ok(skills) = session.skills().await else { return };
-            live.offer_skills(skill_commands::commands(&skills));
-            if let Some(line) = skill_commands::clash(&skills).filter(|_| tells) {
-                console.note(&line);
-            }
-        });
-    }
-
-    /// Says once which skills have the name of a command.
-    fn tell_clash(&mut self, skills: &[OfferedSkill]) {
-        if !self.knows_clash
-            && let Some(line) = skill_commands::clash(skills)
-        {
-            self.knows_clash = true;
-            self.screen.line(Tone::Faint, &line);
-        }
     }
 
     /// Sends a message, which begins with this text of the user.
