@@ -367,7 +367,7 @@ mod tests {
     async fn of_two_skills_with_one_name_the_first_plugin_has_the_plain_name() {
         let libraries = vec![Library("local", vec![skill("brew", &[])]), Library("teas", vec![skill("brew", &[])])];
         let skills = catalog(libraries, json!({}));
-        let offered: Vec<String> = skills.offered().await.into_iter().map(|skill| skill.name).collect();
+        let offered: Vec<String> = skills.offered().await.0.into_iter().map(|skill| skill.name).collect();
         assert_eq!(offered, ["brew", "teas:brew"]);
         assert_eq!(skills.index().await.0.len(), 1);
         for (name, of) in [("brew", "of local"), ("local:brew", "of local"), ("teas:brew", "of teas")] {
@@ -382,11 +382,11 @@ mod tests {
     async fn a_skill_that_does_not_apply_is_not_offered_and_the_model_learns_why() {
         let needs = skill("deploy", &[("requires-tool", "terminal")]);
         let mut skills = catalog(vec![Library("local", vec![needs])], json!({}));
-        assert_eq!((skills.offered().await, skills.index().await.0.len()), (Vec::new(), 0));
+        assert_eq!((skills.offered().await.0, skills.index().await.0.len()), (Vec::new(), 0));
         let refused = skills.call(VIEW, r#"{"name": "deploy"}"#).await.unwrap_err();
         assert!(refused.contains("does not apply here: it needs the tool `terminal`"), "{refused}");
         skills.set_tools(OfferedTools { names: ["terminal".to_owned()].into(), ..OfferedTools::default() });
-        assert_eq!(skills.offered().await.len(), 1);
+        assert_eq!(skills.offered().await.0.len(), 1);
     }
 
     #[tokio::test]

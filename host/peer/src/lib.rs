@@ -137,5 +137,22 @@ fn store(setup: &Setup, mode: Mode) -> Result<(Option<tempfile::TempDir>, Store)
 
 /// A folder that only its owner can read.
 fn temporary() -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("hermes-import-").tempdir()
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("hermes-import-");
+    // Conversations are their owner's alone, also where a killed import leaves the folder.
+    #[cfg(unix)]
+    folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    folder.tempdir()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_temporary_folder_is_its_owners_alone() {
+        let folder = super::temporary().unwrap_or_else(|error| panic!("{error}"));
+        let mode = std::fs::metadata(folder.path()).unwrap_or_else(|error| panic!("{error}")).permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
 }
