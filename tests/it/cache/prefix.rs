@@ -44,7 +44,7 @@ fn twenty_processes_of_a_session_never_change_a_sent_byte() {
 fn exactly_the_compactions_break_the_prefix() {
     let server = Server::answering(workday::talkative).with_cache(ImplicitCache::new());
     let home = workday::home(Home::with(&server));
-    home.set("model.context_length", json!(12_000));
+    home.set("model.context_length", json!(13_000));
     // Without memory, which changes the prompt of a compacted session and is tested elsewhere.
     home.set("plugins.disabled", json!(["builtin"]));
     for number in 0..workday::TURNS {

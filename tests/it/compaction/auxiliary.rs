@@ -296,7 +296,7 @@ fn a_notice_at_the_end_of_a_single_turn_is_shown() {
     let silent = summariser(|| Reply::text("never").hang_after(0));
     home.set("auxiliary.compression", json!({"base_url": silent.url(), "model": "small", "timeout": 2}));
     home.set("compression.enabled", json!(true));
-    home.set("model.context_length", json!(17_000));
+    home.set("model.context_length", json!(17_800));
     let output = home.hermes(&["chat", "--continue", "-q", "and now?"]).run().success();
     assert!(!silent.requests().is_empty(), "nothing was prepared\n{output}");
     assert_eq!(notices(&output).len(), 1, "{output}");

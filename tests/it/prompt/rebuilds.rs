@@ -140,7 +140,7 @@ fn a_compaction_does_not_adopt_a_prompt_that_would_not_fit() {
 #[test]
 fn a_prompt_that_barely_fits_does_not_cause_another_compaction() {
     // The prompt also holds the workspace's path, whose length differs from machine to machine.
-    let (turns, output) = talk_while_a_file_appears(2_600);
+    let (turns, output) = talk_while_a_file_appears(1_000);
     let compacted = compactions(&turns);
     assert!(output.stderr.contains("the system prompt was rebuilt"), "it did not fit\n{output}");
     assert!(!compacted.is_empty() && compacted[0] > 2, "compacted in {compacted:?}");

@@ -25,7 +25,7 @@ use crate::failure::{Failure, Kind};
 /// The world that includes the worlds of a project. It names the files and types of the bindings.
 const WORLD: &str = "project";
 /// The version of the contract for new plugins: the name of its folder.
-const CURRENT: &str = "1.0.0";
+pub(crate) const CURRENT: &str = "1.0.0";
 /// The file of the contract with its worlds.
 const WORLDS: &str = "worlds.wit";
 /// The module of a project in Go, and the packages of `wit-bindgen` that are part of the SDK there.

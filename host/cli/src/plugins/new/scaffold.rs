@@ -4,7 +4,7 @@ use hermes_app::SCAFFOLD;
 
 use super::{Kind, Lang};
 use crate::failure::{Failure, Kind as Failed};
-use crate::plugins::bindings::{Contract, Target, texts};
+use crate::plugins::bindings::{CURRENT, Contract, Target, texts};
 
 /// The ending of template files, so that build tools and git ignore them in this repository.
 const TEMPLATE: &str = ".template";
@@ -16,7 +16,7 @@ pub(super) fn files(name: &str, kind: Kind, language: Lang) -> Result<Vec<(Strin
     for (folder, path, text) in SCAFFOLD {
         if *folder == common || *folder == of_kind {
             files.push((plain(path), filled(text, name, kind)));
-        } else if *folder == "wit" {
+        } else if *folder == "wit" && is_current(path) {
             files.push((format!("wit/{path}"), (*text).to_owned()));
         } else if let Some(place) = vendored(language, folder, path) {
             files.push((place, (*text).to_owned()));
@@ -26,6 +26,11 @@ pub(super) fn files(name: &str, kind: Kind, language: Lang) -> Result<Vec<(Strin
         files.extend(bindings(kind, target)?.into_iter().map(|(path, text)| (format!("bindings/{path}"), text)));
     }
     Ok(files)
+}
+
+/// Whether a file below `wit/` is about the present version of the contract. A project has one version, so that its build has no choice.
+fn is_current(path: &str) -> bool {
+    path == "README.md" || path.split('/').next() == Some(CURRENT)
 }
 
 /// The bindings that are part of a project, because its language has no generator of its own.
@@ -113,7 +118,7 @@ mod tests {
             ("sdk/rust/src", "vendor/hermes-plugin/src/"),
             ("sdk/rust-derive/src", "vendor/hermes-plugin-derive/src/"),
             ("sdk/abi/src", "vendor/hermes-plugin-abi/src/"),
-            ("wit", "wit/"),
+            ("wit/1.0.0", "wit/1.0.0/"),
         ] {
             let written: BTreeMap<String, String> = files
                 .iter()
@@ -121,6 +126,7 @@ mod tests {
                 .collect();
             assert!(!written.is_empty() && written == below(&repository().join(of)), "{of}");
         }
+        assert!(files.keys().all(|path| !path.contains("-rc.")), "a project has one version of the contract");
     }
 
     /// The requirements in a section of a Cargo.toml, by name, without spaces.
