@@ -22,7 +22,7 @@ const MOST_FILES: usize = 10;
 pub(crate) struct Attached {
     /// Texts and pictures, in the order in which the message names them.
     pub(crate) parts: Vec<Part>,
-    /// What the user is told about them.
+    /// Lines that tell the user what was attached, and what was not.
     pub(crate) lines: Vec<String>,
 }
 

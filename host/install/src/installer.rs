@@ -20,7 +20,7 @@ use crate::project::Project;
 use crate::signature::{Evidence, check};
 use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
-use crate::transaction::{Rewrite, Steps, Transaction, commit, recover};
+use crate::transaction::{Rewrite, Steps, Transaction, commit, finish_interrupted, take_turn};
 
 pub(crate) use prepared::{allow_drafts, drafts_in, exports_in};
 
@@ -323,20 +323,12 @@ impl Installer {
 
     /// Finishes an interrupted command and removes its files. Returns the name of the plugin.
     pub fn recover(&self, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
-        if !crate::stage::has_leftovers(&self.places) {
-            return Ok(None);
-        }
-        let turn = Turn::take(&self.places)?;
-        let about = recover(&self.places, &turn, steps)?;
-        turn.leave(&self.places);
-        Ok(about)
+        finish_interrupted(&self.places, steps)
     }
 
     /// The exclusive lock for changes of plugins, after interrupted commands are finished.
     pub(crate) fn turn(&self) -> Result<Turn, InstallError> {
-        let turn = Turn::take(&self.places)?;
-        recover(&self.places, &turn, &|_| ())?;
-        Ok(turn)
+        take_turn(&self.places)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::DataChanges;
 use crate::error::{At, InstallError};
 use crate::skills::{SkillEntry, SkillsLock};
-use crate::stage::{Places, Turn, private_folder, sweep};
+use crate::stage::{Places, Turn, has_leftovers, private_folder, sweep};
 
 /// Receives the name of each step before it is taken, so that tests can end the process there.
 pub type Steps<'a> = &'a (dyn Fn(&str) + Sync);
@@ -104,8 +104,27 @@ pub(crate) fn commit(
 /// The most bytes of the journal. It contains the new configuration.
 const LARGEST_NOTE: u64 = 64 << 20;
 
-/// Finishes the journal of a crashed process and removes its files. Returns the name of the plugin.
-pub(crate) fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
+/// The exclusive lock for changes of plugins or skills, after interrupted commands are finished.
+pub(crate) fn take_turn(places: &Places) -> Result<Turn, InstallError> {
+    let turn = Turn::take(places)?;
+    recover(places, &turn, &|_| ())?;
+    Ok(turn)
+}
+
+/// Takes the turn if an interrupted command left files, finishes that command and removes its files. Returns the name of the plugin
+/// or the skill.
+pub(crate) fn finish_interrupted(places: &Places, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
+    if !has_leftovers(places) {
+        return Ok(None);
+    }
+    let turn = Turn::take(places)?;
+    let about = recover(places, &turn, steps)?;
+    turn.leave(places);
+    Ok(about)
+}
+
+/// Finishes the journal of a crashed process and removes its files. Returns the name of the plugin or the skill.
+fn recover(places: &Places, turn: &Turn, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
     let path = places.journal();
     let note = match hermes_private_files::read_regular(&path, LARGEST_NOTE) {
         Ok(note) => Some(note),

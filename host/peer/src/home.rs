@@ -23,7 +23,7 @@ impl PeerHome {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read, is the home of this program, or is no home of the peer.
+    /// When the folder cannot be read, belongs to this program, or does not belong to the peer.
     pub fn find(named: Option<&Path>, own: &Path) -> Result<Self, PeerError> {
         let path = match named {
             Some(path) => path.to_owned(),

@@ -441,7 +441,7 @@ impl Translator {
         Ok(Some(()))
     }
 
-    /// Names what has no counterpart: whole sections, and single keys of sections of which something was used.
+    /// Names what has no counterpart: whole sections, and the unused keys of the other sections.
     fn name_the_rest(&mut self, settings: &Map<String, Value>) {
         let mut names = Vec::new();
         for (name, value) in settings.iter().filter(|(name, _)| !IGNORED.contains(&name.as_str())) {

@@ -135,7 +135,7 @@ impl Declared {
         }
         let replaced = present(&skill.fallback_for_toolsets, &offered.toolsets).map(toolset);
         let replaced = replaced.or_else(|| present(&declared.fallback_for_tools, &offered.names).map(tool))?;
-        Some(format!("it stands in for the {replaced}, which the session has"))
+        Some(format!("it replaces the {replaced}, which the session has"))
     }
 
     /// The variables that are not set, unless the skill works without them, and the programs that are not in `PATH`.
@@ -208,12 +208,8 @@ mod tests {
                 Some("it needs the toolset `terminal`, which the session does not have"),
             ),
             ([&[], &[]], &[(needs, "terminal")], Some("it needs the tool `terminal`, which the session does not have")),
-            ([&[], &["x", "web"]], &[], Some("it stands in for the toolset `web`, which the session has")),
-            (
-                [&[], &[]],
-                &[(replaces, "web_search")],
-                Some("it stands in for the tool `web_search`, which the session has"),
-            ),
+            ([&[], &["x", "web"]], &[], Some("it replaces the toolset `web`, which the session has")),
+            ([&[], &[]], &[(replaces, "web_search")], Some("it replaces the tool `web_search`, which the session has")),
         ] {
             let why = Declared::why_not(&skill(&[], toolsets, extra), Some(&offered()));
             assert_eq!(why.as_deref(), expected, "{toolsets:?} {extra:?}");

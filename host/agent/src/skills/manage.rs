@@ -412,7 +412,7 @@ fn beside(path: &str) -> Result<String, String> {
             Ok(path.to_owned())
         }
         _ => Err(format!(
-            "nothing was changed: `{path}` is no path of a file in {}, relative to the skill",
+            "nothing was changed: `{path}` is not the path of a file in {}, relative to the skill",
             BESIDE.join(", ")
         )),
     }

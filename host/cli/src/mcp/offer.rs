@@ -315,7 +315,7 @@ impl Offer for HermesOffer {
                 name: format!("{} of Hermes's memory", target.document()),
             }));
         }
-        // Without a store there are no conversations, which is no error of a list.
+        // Without a store there are no conversations: the list is empty.
         let Ok(search) = self.search().await else { return Ok(resources) };
         let sessions = search.names(RESOURCES).await?.into_iter();
         resources.extend(

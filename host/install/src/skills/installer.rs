@@ -21,7 +21,7 @@ use crate::error::{At, InstallError, Reason};
 use crate::fetch::{Fetching, Progress, fetch};
 use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
-use crate::transaction::{SkillRecord, Steps, Transaction, commit, recover};
+use crate::transaction::{SkillRecord, Steps, Transaction, commit, finish_interrupted, take_turn};
 
 /// How long a search waits for a source. An installation waits longer, because the user asked for exactly that source.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -385,19 +385,11 @@ impl SkillInstaller {
     ///
     /// When the journal cannot be read, or the system refuses.
     pub fn recover(&self, steps: Steps<'_>) -> Result<Option<String>, InstallError> {
-        if !crate::stage::has_leftovers(&self.places) {
-            return Ok(None);
-        }
-        let turn = Turn::take(&self.places)?;
-        let about = recover(&self.places, &turn, steps)?;
-        turn.leave(&self.places);
-        Ok(about)
+        finish_interrupted(&self.places, steps)
     }
 
     fn turn(&self) -> Result<Turn, InstallError> {
-        let turn = Turn::take(&self.places)?;
-        recover(&self.places, &turn, &|_| ())?;
-        Ok(turn)
+        take_turn(&self.places)
     }
 }
 
