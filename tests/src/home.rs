@@ -231,7 +231,22 @@ impl Home {
         self.hermes(&["plugins", "grant", name, "--yes"]).run().success();
     }
 
-    /// All files of `$HERMES_HOME`.
+    /// The files of `$HERMES_HOME` that hold a text.
+    pub fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        // The standard library searches bytes slowly without optimisation.
+        let finder = memchr::memmem::Finder::new(text);
+        let files = self.snapshot().into_iter();
+        files.filter(|(_, content)| finder.find(content).is_some()).map(|(path, _)| path).collect()
+    }
+
+    /// Panics if a file of `$HERMES_HOME` holds a text, such as a secret.
+    #[track_caller]
+    pub fn lacks(&self, text: &str) {
+        let files = self.files_with(text);
+        assert!(files.is_empty(), "{files:?} hold a text that belongs in no file");
+    }
+
+    /// All files of `$HERMES_HOME`, but the compiled code that it shares with other homes.
     pub fn snapshot(&self) -> Snapshot {
         let root = self.path();
         let mut files = Snapshot::new();
@@ -241,7 +256,7 @@ impl Home {
                 let path = entry.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else {
+                } else if !warmth::is_shared(&path) {
                     let content = fs::read(&path).expect("a file of the home can be read");
                     files.insert(path.strip_prefix(&root).expect("it lies below").to_owned(), content);
                 }

@@ -58,9 +58,7 @@ fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (V
         .env("ALL_PROXY", "http://127.0.0.1:9")
         .run()
         .success();
-    for (path, content) in home.snapshot() {
-        assert!(!String::from_utf8_lossy(&content).contains(TOKEN), "{} has the secret", path.display());
-    }
+    home.lacks(TOKEN);
     let last = server.last_turn();
     assert!(!last.body.to_string().contains(TOKEN) && !output.stderr.contains(TOKEN), "{output}");
     let results = last.trailing_results();
@@ -115,11 +113,8 @@ fn a_renewed_token_is_kept_by_the_host_and_used_by_later_sessions() {
     assert!(echo.heads()[1].starts_with(&format!("GET /v1/items?key={RENEWED} ")), "{:?}", echo.heads());
     assert!(echo.heads()[2].ends_with(&format!(r#"{{"auth":"{RENEWED}"}}"#)), "{:?}", echo.heads());
     // The value is in one file, which only the user can read.
-    let with_token = |token: &str| -> Vec<String> {
-        let files = home.snapshot().into_iter();
-        let has = files.filter(|(_, content)| String::from_utf8_lossy(content).contains(token));
-        has.map(|(path, _)| path.display().to_string()).collect()
-    };
+    let with_token =
+        |token: &str| -> Vec<_> { home.files_with(token).iter().map(|path| path.display().to_string()).collect() };
     let stored = with_token(RENEWED);
     assert!(stored.len() == 1 && stored[0].starts_with("data/courier/secrets/token-"), "{stored:?}");
     assert_eq!(with_token(TOKEN), Vec::<String>::new());

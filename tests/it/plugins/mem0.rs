@@ -50,9 +50,7 @@ fn a_turn_is_stored_and_a_later_session_recalls_it() {
         assert_eq!(text.matches("</memory-context>").count(), 1, "{text}");
         // What was recalled is not stored again, and the key is in no file.
         assert_eq!(stand_in.texts().last().map(String::as_str), Some("When does the ferry leave?"));
-        for (path, content) in home.snapshot() {
-            assert!(!String::from_utf8_lossy(&content).contains(KEY), "{} has the key", path.display());
-        }
+        home.lacks(KEY);
     }
 }
 
