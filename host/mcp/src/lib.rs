@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bounded;
 mod connection;
 mod content;
 mod definition;

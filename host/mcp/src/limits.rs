@@ -51,7 +51,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 pub const REST: Duration = Duration::from_secs(1);
 /// The longest rest.
 pub const LONGEST_REST: Duration = Duration::from_secs(60);
-/// The most bytes of a request to Hermes as a server. A longer one is dropped.
+/// The most bytes of a request to Hermes as a server. A longer one is answered with an error.
 pub const REQUEST: usize = 1 << 20;
 /// The most requests to Hermes as a server that are carried out, or whose answers are not read yet. Others wait unread.
 pub const REQUESTS: usize = 16;

@@ -21,9 +21,10 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use crate::bounded::lines;
 use crate::error::line;
 use crate::limits;
 
@@ -88,8 +89,9 @@ pub async fn serve(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
     let load = Load::default();
-    let inner = AsyncRwTransport::<RoleServer, _, _>::new(input, output).with_max_line_length(limits::REQUEST);
-    let service = match (Desk { offer }).serve(Paced { inner, load }).await {
+    let (input, too_long) = lines(input, limits::REQUEST);
+    let inner = AsyncRwTransport::<RoleServer, _, _>::new(input, output).with_max_line_length(limits::REQUEST + 1);
+    let service = match (Desk { offer }).serve(Paced { inner, load, too_long }).await {
         Ok(service) => service,
         // It asked nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -135,6 +137,15 @@ impl Drop for Burden {
 struct Paced<T> {
     inner: T,
     load: Load,
+    /// The ids of requests that are longer than the limit.
+    too_long: mpsc::Receiver<Value>,
+}
+
+/// The answer to a request that is too long to be read.
+fn refusal(id: Value) -> TxJsonRpcMessage<RoleServer> {
+    let most = limits::REQUEST;
+    let why = format!("the request is longer than {} MiB ({most} bytes), the most that Hermes reads", most >> 20);
+    TxJsonRpcMessage::<RoleServer>::error(ErrorData::invalid_request(why, None), serde_json::from_value(id).ok())
 }
 
 impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
@@ -154,8 +165,15 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        self.load.room().await;
-        let mut message = self.inner.receive().await?;
+        let mut message = loop {
+            self.load.room().await;
+            tokio::select! {
+                biased;
+                // Not awaited here, so that nothing is lost if this future is dropped.
+                Some(id) = self.too_long.recv() => drop(tokio::spawn(self.send(refusal(id)))),
+                message = self.inner.receive() => break message?,
+            }
+        };
         if let JsonRpcMessage::Request(request) = &mut message {
             // Dropped with the request, also when it is cancelled.
             request.request.extensions_mut().insert(Arc::new(self.load.begin()));
@@ -406,11 +424,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_dropped_and_the_next_is_answered() {
+    async fn a_request_that_is_too_long_is_answered_with_the_limit_and_so_is_the_next() {
         let mut client = Client::greeted(Arc::default()).await;
         client.write(&"x".repeat(3 * limits::REQUEST)).await;
         let long = "y".repeat(2 * limits::REQUEST);
         client.request(1, "tools/call", json!({ "name": "say", "arguments": { "text": long } })).await;
+        let refused = client.read().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(1), &json!(-32600)));
+        let why = "the request is longer than 1 MiB (1048576 bytes), the most that Hermes reads";
+        assert_eq!(refused["error"]["message"], why);
+        // A notification has no answer.
+        let long = "z".repeat(2 * limits::REQUEST);
+        client
+            .write(&json!({ "jsonrpc": "2.0", "method": "notifications/x", "params": { "id": long } }).to_string())
+            .await;
         client.write("{not json").await;
         assert_eq!(client.ask(2, "tools/list", json!({})).await["tools"].as_array().map(Vec::len), Some(2));
     }
