@@ -1,7 +1,8 @@
 //! The MCP servers of a session as sources of tools, beside plugins.
 //!
 //! Servers connect when the session is opened. Its tools are frozen with its prompt: a list that changes later is for other
-//! sessions. Nobody knows what a tool of a server does, so each call needs approval, whatever the server says about it.
+//! sessions. Nobody knows what a tool of a server does, so each call needs approval, whatever the server says about it, unless the
+//! user trusts what it says.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -292,6 +293,7 @@ impl ServerTools {
             own_names.insert(name.clone(), tool.name.clone());
             catalog.push(offered(
                 &server,
+                source.definition.trusts_hints && tool.claims_to_read,
                 OfferedSchema {
                     name,
                     description: tool.description.clone(),
@@ -306,7 +308,7 @@ impl ServerTools {
             // A tool of the server that has this name comes first.
             if !catalog.iter().any(|tool| tool.schema.name == schema.name) {
                 readers.insert(schema.name.clone(), reader);
-                catalog.push(offered(&server, schema));
+                catalog.push(offered(&server, source.definition.trusts_hints, schema));
             }
         }
         (Self { name: server, server: source.server.clone(), catalog, own_names, readers }, lines)
@@ -354,14 +356,14 @@ impl Tools for ServerTools {
     }
 }
 
-fn offered(server: &str, schema: OfferedSchema) -> Tool {
+/// `reads`: the user says that it only reads, and nobody else has checked it.
+fn offered(server: &str, reads: bool, schema: OfferedSchema) -> Tool {
     Tool {
         schema,
         title: None,
         output_schema: None,
         toolset: format!("mcp-{server}"),
-        // Whatever the server says: nobody has checked it.
-        effect: Effect::Dangerous,
+        effect: if reads { Effect::Reads } else { Effect::Dangerous },
         parallel: false,
         idempotent: false,
         open_world: true,
@@ -393,6 +395,11 @@ impl Front for SessionFront {
     async fn ask(&self, question: String, choices: Vec<String>) -> Option<String> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
         gate?.clarify(question, choices).await
+    }
+
+    fn is_attended(&self) -> bool {
+        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.as_ref().is_some_and(|gate| gate.can_ask())
     }
 
     async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
@@ -472,6 +479,8 @@ mod tests {
             timeout: Duration::ZERO,
             connect_timeout: Duration::ZERO,
             tools,
+            trusts_hints: false,
+            accepts_defaults: false,
             sampling: 0,
         };
         Source { definition, server: None }
@@ -493,6 +502,24 @@ mod tests {
         let tool = &tools.catalog[0];
         assert_eq!((tool.schema.name.as_str(), tool.effect), ("mcp_my_fs_read_file", Effect::Dangerous));
         assert_eq!((tools.own_names["mcp_my_fs_read_file"].as_str(), lines), ("read.file", Vec::new()));
+    }
+
+    #[test]
+    fn a_claim_to_read_counts_only_if_the_user_trusts_it() {
+        let mut source = source(ToolChoice::default());
+        source.definition.trusts_hints = true;
+        let mut listing = Listing { resources: true, ..listing(&["read", "write"]) };
+        listing.tools[1].claims_to_read = false;
+        let (tools, _) = ServerTools::new(&source, &listing);
+        let effects: Vec<(&str, Effect)> =
+            tools.catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect)).collect();
+        let expected = [
+            ("mcp_my_fs_read", Effect::Reads),
+            ("mcp_my_fs_write", Effect::Dangerous),
+            ("mcp_my_fs_list_resources", Effect::Reads),
+            ("mcp_my_fs_read_resource", Effect::Reads),
+        ];
+        assert_eq!(effects, expected);
     }
 
     #[test]

@@ -341,9 +341,13 @@ impl Drawn {
         self.show();
     }
 
-    /// How far a running call is.
+    /// How far a running call is. A plugin or a server that does not say which call it means is taken to mean the newest.
     pub(crate) fn progress(&mut self, call: Option<&CallId>, text: &str) {
-        match self.running.iter_mut().find(|(running, _)| running.as_ref() == call) {
+        let at = match call {
+            Some(_) => self.running.iter().position(|(running, _)| running.as_ref() == call),
+            None => self.running.len().checked_sub(1),
+        };
+        match at.and_then(|at| self.running.get_mut(at)) {
             Some((_, activity)) => text.clone_into(&mut activity.text),
             None => return self.does(text),
         }

@@ -134,6 +134,10 @@ impl Front for Alone {
         None
     }
 
+    fn is_attended(&self) -> bool {
+        false
+    }
+
     fn notice(&self, _: String) {}
 
     async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
@@ -330,12 +334,13 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
     for line in &listing.left_out {
         console.warning(line);
     }
-    let mut table = Table::new(&[Align::Left, Align::Left]);
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
     for tool in &listing.tools {
+        let mark = if tool.claims_to_read { "read-only, it says" } else { "" };
         let tone = if choice.has(&tool.name) { Tone::Plain } else { Tone::Faint };
         let said = text::shortened(&text::line(&tool.description), 160);
         let said = if choice.has(&tool.name) { said } else { "not used: see `tools` in config.yaml".to_owned() };
-        table.row([(tone, tool_name(name, &tool.name)), (Tone::Faint, said)]);
+        table.row([(tone, tool_name(name, &tool.name)), (Tone::Faint, mark.to_owned()), (Tone::Faint, said)]);
     }
     print(&table.text(console))?;
     Ok(ExitCode::SUCCESS)

@@ -80,6 +80,8 @@ fn definition(
             resources: section.tools.resources,
             prompts: section.tools.prompts,
         },
+        trusts_hints: section.trust_hints,
+        accepts_defaults: section.accept_defaults,
         sampling: section.sampling.get().into(),
     })
 }
@@ -167,7 +169,7 @@ mod tests {
         };
         assert_eq!((program.command.as_str(), program.folder.as_path()), ("npx", Path::new("/home/me")));
         assert_eq!(program.variables["KEY"], "secret");
-        assert_eq!(servers[0].timeout, Duration::from_secs(120));
+        assert_eq!((servers[0].timeout, servers[0].trusts_hints), (Duration::from_secs(120), false));
         assert!(servers[0].tools.has("read") && !servers[0].tools.has("other"));
         assert_eq!((web.headers["Authorization"].as_str(), servers[1].timeout.as_secs()), ("Bearer secret", 30));
     }

@@ -19,6 +19,10 @@ pub struct ServerDefinition {
     pub connect_timeout: Duration,
     /// Which of its tools are used.
     pub tools: ToolChoice,
+    /// Whether the user believes the server when it says that a tool only reads.
+    pub trusts_hints: bool,
+    /// Whether its forms are accepted with the values that it proposes where nobody can answer.
+    pub accepts_defaults: bool,
     /// The most tokens of the user's models that it may use in a session; 0 for none.
     pub sampling: u64,
 }
@@ -193,6 +197,8 @@ pub(crate) mod tests {
             timeout: Duration::from_secs(20),
             connect_timeout: Duration::from_secs(20),
             tools: ToolChoice::default(),
+            trusts_hints: false,
+            accepts_defaults: false,
             sampling: 0,
         }
     }

@@ -69,6 +69,12 @@ pub enum Cause {
         /// The limit.
         after: Duration,
     },
+    /// A session does not wait longer for the list of its tools.
+    #[error("it did not answer within {} (its list of tools)", seconds(*.after))]
+    Slow {
+        /// The limit.
+        after: Duration,
+    },
     /// The connection ended.
     #[error("{0}")]
     Ended(String),
@@ -119,6 +125,10 @@ impl Diagnose for McpError {
                 let raise = format!("raise `timeout` or `connect_timeout` in {section}");
                 (codes::TIMEOUT, Fix::words(test).or(raise))
             }
+            Cause::Slow { .. } => {
+                let once = format!("run `hermes mcp test {}` once: it waits longer", self.server);
+                (codes::TIMEOUT, Fix::words(format!("{once}, and later sessions have the list at once")))
+            }
             Cause::Ended(_) => (codes::ENDED, Fix::words(test)),
             Cause::Flood(_) => (codes::FLOOD, Fix::words("tell its authors")),
             Cause::Resting { .. } => (codes::RESTING, Fix::words("wait").or(test)),
@@ -142,6 +152,7 @@ mod tests {
             Cause::Protocol("an answer without a result".to_owned()),
             Cause::Timeout { what: "connecting".to_owned(), after: Duration::from_millis(1500) },
             Cause::Ended("it ended with exit code 1".to_owned()),
+            Cause::Slow { after: Duration::from_secs(5) },
             Cause::Flood("2000 messages".to_owned()),
             Cause::Resting { why: "it ended".to_owned(), left: Duration::from_secs(2) },
             Cause::Refused("no such tool".to_owned()),

@@ -18,6 +18,8 @@ pub trait Front: Send + Sync + 'static {
     fn log(&self, is_warning: bool, text: &str);
     /// Asks the user during a call; `None` if nobody can answer. The user can also answer in other words than the choices.
     async fn ask(&self, question: String, choices: Vec<String>) -> Option<String>;
+    /// Whether somebody can answer questions.
+    fn is_attended(&self) -> bool;
     /// Asks a model of the user for the server, or says why not. Only servers that the user allowed it ask.
     async fn sample(&self, request: Sampling) -> Result<Sampled, String>;
     /// A token for requests to the server's address, another one than the one that the server refused. `None` without a login.

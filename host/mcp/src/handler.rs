@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::definition::ServerDefinition;
 use crate::error::line;
-use crate::form::{Field, Values, fields};
+use crate::form::{Field, Values, defaults, fields};
 use crate::front::Front;
 use crate::limits;
 use crate::sampling::Sampling;
@@ -102,12 +102,21 @@ pub(crate) struct Handler {
     samples: bool,
     /// Its requests to a model.
     sampled: AtomicUsize,
+    /// Whether it gets the values that it proposes where nobody can answer.
+    accepts_defaults: bool,
 }
 
 impl Handler {
     pub(crate) fn new(definition: &ServerDefinition, front: Arc<dyn Front>, changed: Arc<Notify>) -> Self {
-        let (server, samples) = (definition.name.clone(), definition.sampling > 0);
-        Self { server, calls: Arc::default(), front, changed, samples, sampled: AtomicUsize::new(0) }
+        Self {
+            server: definition.name.clone(),
+            calls: Arc::default(),
+            front,
+            changed,
+            samples: definition.sampling > 0,
+            sampled: AtomicUsize::new(0),
+            accepts_defaults: definition.accepts_defaults,
+        }
     }
 
     /// Asks a model for the server.
@@ -137,7 +146,7 @@ impl Handler {
             });
         }
         let mut values = Values::new();
-        for field in fields {
+        'fields: for field in fields {
             let mut question = format!("{intro}\n{}", field.words);
             let mut value = None;
             for _ in 0..TRIES {
@@ -147,6 +156,9 @@ impl Handler {
                 };
                 if answer.trim() == DECLINE {
                     break;
+                }
+                if field.is_left_out(&answer) {
+                    continue 'fields;
                 }
                 value = field.read(&answer);
                 if value.is_some() {
@@ -197,8 +209,18 @@ impl ClientHandler for Handler {
         };
         let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
         match fields(&schema) {
+            Some(fields) if self.accepts_defaults && !self.front.is_attended() => match defaults(&fields) {
+                Some(values) => Ok(ElicitResult::new(ElicitationAction::Accept).with_content(values.into())),
+                None => declined(),
+            },
             Some(fields) => Ok(self.fill(&message, &fields).await),
-            None => declined(),
+            None => {
+                let name = &self.server;
+                self.front.notice(format!(
+                    "the MCP server `{name}` asked for something that is no form of plain values; it was declined"
+                ));
+                declined()
+            }
         }
     }
 

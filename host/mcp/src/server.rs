@@ -139,7 +139,7 @@ impl Server {
             self.0.use_listing(&listing);
             return Found::Kept(listing, failure);
         }
-        let slow = Cause::Timeout { what: "its list of tools".to_owned(), after: limits::PATIENCE };
+        let slow = Cause::Slow { after: limits::PATIENCE };
         Found::Missing(failure.unwrap_or_else(|| self.0.error(slow)))
     }
 

@@ -120,11 +120,14 @@ def call(peer, name, given, token):
         answer = peer.ask("roots/list", {})
         return text(json.dumps([root["uri"] for root in answer["result"]["roots"]]))
     if name == "ask":
+        count = {"type": "integer", **({"default": 7} if "propose" in DO else {})}
         schema = {
             "type": "object",
-            "properties": {"branch": {"type": "string", "title": "Branch"}, "count": {"type": "integer"}},
+            "properties": {"branch": {"type": "string", "title": "Branch"}, "count": count},
             "required": ["branch"],
         }
+        if "propose" in DO:
+            schema["properties"]["branch"]["default"] = "main"
         answer = peer.ask("elicitation/create", {"message": "Which branch?", "requestedSchema": schema})
         return text(json.dumps(answer["result"]))
     if name == "sample":

@@ -63,6 +63,10 @@ impl Front for Seen {
         Ok(Sampled { text: format!("about {text}"), model: "scripted".to_owned(), is_cut: false })
     }
 
+    fn is_attended(&self) -> bool {
+        true
+    }
+
     fn roots(&self) -> Vec<PathBuf> {
         vec![PathBuf::from("/work space")]
     }
@@ -103,6 +107,8 @@ impl Fixture {
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
             tools: ToolChoice::default(),
+            trusts_hints: false,
+            accepts_defaults: false,
             sampling: 0,
         }
     }
@@ -327,7 +333,7 @@ async fn a_session_does_not_wait_and_uses_the_last_list() {
     let server = fixture.start();
     let begun = Instant::now();
     let Found::Missing(error) = server.find(begun).await else { panic!("there is no list") };
-    assert!(begun.elapsed() < Duration::from_secs(1) && matches!(error.cause, Cause::Timeout { .. }), "{error:?}");
+    assert!(begun.elapsed() < Duration::from_secs(1) && matches!(error.cause, Cause::Slow { .. }), "{error:?}");
     // The session uses none of its tools, so its failure needs no line.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(fixture.notices(), [""; 0]);

@@ -109,6 +109,40 @@ fn a_call_needs_approval_and_rules_name_server_and_tool() {
 }
 
 #[test]
+fn plan_refuses_tools_that_only_claim_to_read_unless_the_user_says_so() {
+    let calls = || vec![("mcp_fixture_echo", json!({"text": "x"})), ("mcp_fixture_folder", json!({}))];
+    let run = |home: &Home, arguments: &[&str]| {
+        let server = model_that_calls(calls());
+        home.use_endpoint(&server.url());
+        let output = home.hermes(arguments).run().success();
+        (results(&server), output.stderr)
+    };
+    let home = home_with(&model_that_calls(Vec::new()), &[]);
+    // Without a user, the line names what was not allowed.
+    let (_, told) = run(&home, &["-z", "go"]);
+    assert!(told.contains("the MCP server `fixture` was not allowed to run `mcp_fixture_echo`"), "{told}");
+    let plan = ["--mode", "plan", "-z", "go"];
+    // The server says that `echo` only reads.
+    let (refused, _) = run(&home, &plan);
+    assert!(refused[0].contains("`approvals.reads: [fixture/mcp_fixture_echo]`"), "{refused:?}");
+    assert!(refused.iter().all(|result| result.contains("plan mode")), "{refused:?}");
+    home.set("approvals.reads", json!(["fixture/mcp_fixture_echo"]));
+    // What comes from outside may be in a fence.
+    let has_run = |result: &String| result == "x" || result.contains("\nx\n");
+    let (given, _) = run(&home, &plan);
+    assert!(has_run(&given[0]) && given[1].contains("plan mode"), "{given:?}");
+    home.set("approvals.reads", json!([]));
+    home.set("mcp_servers.fixture.trust_hints", json!(true));
+    let (given, _) = run(&home, &plan);
+    assert!(has_run(&given[0]) && given[1].contains("plan mode"), "{given:?}");
+    let (given, _) = run(&home, &["--mode", "auto", "-z", "go"]);
+    assert!(has_run(&given[0]) && given[1].contains("it needs the user's approval"), "{given:?}");
+    home.set("approvals.ask", json!(["fixture/mcp_fixture_echo"]));
+    let (given, _) = run(&home, &["-z", "go"]);
+    assert!(given[0].contains("it needs the user's approval"), "{given:?}");
+}
+
+#[test]
 fn tools_are_frozen_with_the_prompt_and_a_changed_list_is_announced() {
     let server = model_that_calls(vec![("mcp_fixture_change", json!({})), ("mcp_fixture_work", json!({}))]);
     let home = home_with(&server, &["slow_work"]);
@@ -236,6 +270,26 @@ fn resources_and_prompts_of_a_server_are_tools() {
     home.hermes(&["-z", "go"]).run().success();
     let expected = ["[resource note://1]\nthe first note", "[user]\nSay hello to Ada.", "{\"action\": \"cancel\"}"];
     assert_eq!(results(&server), expected);
+}
+
+#[test]
+fn without_a_user_a_form_gets_what_its_server_proposes_only_if_the_user_allows_it() {
+    let run = |home: &Home| {
+        let server = model_that_calls(vec![("mcp_fixture_ask", json!({}))]);
+        home.use_endpoint(&server.url());
+        home.hermes(&["-z", "go"]).run().success();
+        results(&server).remove(0)
+    };
+    let home = home_with(&model_that_calls(Vec::new()), &["propose"]);
+    home.set("approvals.allow", json!(["fixture"]));
+    assert_eq!(run(&home), "{\"action\": \"cancel\"}");
+    home.set("mcp_servers.fixture.accept_defaults", json!(true));
+    let accepted: Value = serde_json::from_str(&run(&home)).expect("it is JSON");
+    assert_eq!(accepted, json!({"action": "accept", "content": {"branch": "main", "count": 7}}));
+    // A value is missing.
+    home.set("mcp_servers.fixture", fixture(&home, &[]));
+    home.set("mcp_servers.fixture.accept_defaults", json!(true));
+    assert_eq!(run(&home), "{\"action\": \"decline\"}");
 }
 
 #[test]

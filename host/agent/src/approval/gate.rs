@@ -23,6 +23,7 @@ use super::pattern::{self, Pattern};
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
+use crate::mcp::SERVER_VERSION;
 use crate::offer::Consent;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
@@ -165,7 +166,15 @@ impl Gate {
         }
         let only_reads = || effect == Effect::Reads || self.rules.reads(&itself) || self.reads_command(&own.name, call);
         if self.mode.get() == Mode::Plan && !only_reads() {
-            return Err(planned(&call.name, "was not run"));
+            let undone = match own.version.as_str() {
+                SERVER_VERSION => format!(
+                    "was not run, because Hermes cannot know whether a tool of an MCP server only reads \
+                     (`approvals.reads: [{}]` in config.yaml says so)",
+                    itself.entry()
+                ),
+                _ => "was not run".to_owned(),
+            };
+            return Err(planned(&call.name, &undone));
         }
         let mut rights: Vec<Right> = objections
             .iter()
@@ -292,6 +301,11 @@ impl Gate {
         let of_session = for_session.iter().filter(|right| right.plugin == *plugin);
         let of_session = of_session.filter_map(|right| right.what.strip_prefix(COMMAND)).map(str::to_owned);
         kept.into_iter().chain(of_session).filter_map(|pattern| pattern.parse().ok()).collect()
+    }
+
+    /// Whether the user can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.can_ask
     }
 
     /// Asks the user a question of the model; `None` if nobody can answer.
@@ -511,9 +525,9 @@ impl Gate {
             Subject::Tool { .. } | Subject::Program(_) => "run",
         };
         self.notices.notice(format!(
-            "plugin `{}` was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \
+            "{} was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \
              `approvals.allow: [{entries}]` in config.yaml allows {allowed}",
-            question.plugin
+            question.owner()
         ));
         let undone = question.subject.undone();
         let text = format!(

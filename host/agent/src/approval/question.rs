@@ -5,6 +5,7 @@ use hermes_capabilities::process::{Confinement, Run};
 use serde::{Deserialize, Serialize};
 
 use super::code;
+use crate::mcp::SERVER_VERSION;
 
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,16 @@ pub struct Question {
     pub version: String,
     /// What it wants to do.
     pub subject: Subject,
+}
+
+impl Question {
+    /// Who wants to act, in words.
+    pub fn owner(&self) -> String {
+        match self.version.as_str() {
+            SERVER_VERSION => format!("the MCP server `{}`", self.plugin),
+            _ => format!("plugin `{}`", self.plugin),
+        }
+    }
 }
 
 /// What a plugin wants to do.

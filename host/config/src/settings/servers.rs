@@ -37,6 +37,12 @@ pub struct McpServerSection {
     pub connect_timeout: Whole<1>,
     /// The most tokens of your models that the server may use in a session, sent and received. 0 means none.
     pub sampling: Whole<0>,
+    /// Whether tools that the server marks as read-only run without asking, also in the mode `plan`. Nobody checks such marks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trust_hints: bool,
+    /// Whether the server's questions are answered with the values that it proposes where nobody can answer, if it needs no others. They are declined otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub accept_defaults: bool,
     /// Which of its tools are used.
     pub tools: McpToolsSection,
 }
@@ -54,6 +60,8 @@ impl Default for McpServerSection {
             timeout: const { Whole::new(120) },
             connect_timeout: const { Whole::new(60) },
             sampling: const { Whole::new(0) },
+            trust_hints: false,
+            accept_defaults: false,
             tools: McpToolsSection::default(),
         }
     }
