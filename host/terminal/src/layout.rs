@@ -48,11 +48,18 @@ pub(crate) fn shortened(text: &str, columns: usize) -> String {
     text
 }
 
-/// A character as people see it, with its columns.
+/// A part of a line that is not broken, with its columns.
 struct Cell<'a> {
     text: &'a str,
     style: Style,
     width: usize,
+}
+
+impl<'a> Cell<'a> {
+    /// A character as people see it.
+    fn of(text: &'a str, style: Style) -> Self {
+        Self { text, style, width: text.width() }
+    }
 }
 
 impl Cell<'_> {
@@ -62,23 +69,37 @@ impl Cell<'_> {
 
     /// Whether a line may begin with it although no space is before it: scripts without spaces use wide characters.
     fn may_begin(&self) -> bool {
-        self.width == 2
+        self.text.width() == 2
             && !self.text.chars().any(|character| "、。，．！？：；）］｝」』】》〉・ー…".contains(character))
     }
 
     /// Whether a line may end with it although no space follows.
     fn may_end(&self) -> bool {
-        self.width == 2 && !self.text.chars().any(|character| "（［｛「『【《〈".contains(character))
+        self.text.width() == 2 && !self.text.chars().any(|character| "（［｛「『【《〈".contains(character))
     }
 }
 
 /// A line broken at spaces, between wide characters, and inside a word that is longer than a line. `first` is in front of the
 /// first line, and `rest` in front of the others; both are left out if they would take more than half of the width.
 pub fn wrapped(spans: &[Span<'_>], width: usize, first: &[Span<'_>], rest: &[Span<'_>]) -> Vec<Line<'static>> {
-    let cells: Vec<Cell<'_>> = spans
-        .iter()
-        .flat_map(|span| span.content.graphemes(true).map(|text| Cell { text, style: span.style, width: text.width() }))
-        .collect();
+    let cells: Vec<Cell<'_>> =
+        spans.iter().flat_map(|span| span.content.graphemes(true).map(|text| Cell::of(text, span.style))).collect();
+    broken_cells(&cells, width, first, rest)
+}
+
+/// A text broken like [`wrapped`], for terminals that may show a character wider than it should be, or in parts: `columns` says
+/// how many columns a character takes at most, and a word that is too long is broken between any two.
+pub fn broken(text: &str, width: usize, columns: impl Fn(char) -> usize) -> Vec<String> {
+    let cell = |(at, character): (usize, char)| Cell {
+        text: &text[at..at + character.len_utf8()],
+        style: Style::new(),
+        width: columns(character),
+    };
+    let cells: Vec<Cell<'_>> = text.char_indices().map(cell).collect();
+    broken_cells(&cells, width, &[], &[]).iter().map(ToString::to_string).collect()
+}
+
+fn broken_cells(cells: &[Cell<'_>], width: usize, first: &[Span<'_>], rest: &[Span<'_>]) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut begin = 0;
     loop {
@@ -154,6 +175,17 @@ mod tests {
         assert_eq!(texts("👨‍👩‍👧‍👦 family", 8), ["👨‍👩‍👧‍👦", "family"]);
         // A space that does not fit any more is at the end of the line, and not shown.
         assert_eq!(texts("eightcol umns", 8), ["eightcol", "umns"]);
+    }
+
+    #[test]
+    fn columns_can_be_counted_by_another_measure() {
+        // Each letter may take two columns; a word that fits is not broken.
+        assert_eq!(
+            broken("žluťoučký kůň", 10, |character| if character.is_ascii() { 1 } else { 2 }),
+            ["žluťouč", "ký kůň"]
+        );
+        assert_eq!(broken("one two", 5, |_| 1), ["one", "two"]);
+        assert_eq!(broken("", 5, |_| 1), [""]);
     }
 
     #[test]

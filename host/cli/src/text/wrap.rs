@@ -14,32 +14,12 @@ fn width(character: char) -> usize {
     if character.is_ascii() || matches!(character, '\u{2580}'..='\u{259f}') { 1 } else { 2 }
 }
 
-/// The lines of a text within a width: broken at spaces, and within words that are too long.
+/// The lines of a text within a width: broken at spaces, between wide characters, and within words that are too long.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
-    let Some(most) = width else { return vec![text.to_owned()] };
-    let mut lines = Vec::new();
-    let (mut line, mut used) = (String::new(), 0);
-    for word in text.split(' ') {
-        let space = usize::from(!line.is_empty());
-        if used + space + columns(word) > most && !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-            used = 0;
-        } else if space > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        for character in word.chars() {
-            let wide = self::width(character);
-            if used + wide > most && !line.is_empty() {
-                lines.push(std::mem::take(&mut line));
-                used = 0;
-            }
-            line.push(character);
-            used += wide;
-        }
+    match width {
+        Some(most) => hermes_terminal::broken(text, most, self::width),
+        None => vec![text.to_owned()],
     }
-    lines.push(line);
-    lines
 }
 
 /// A text whose continuations begin after `indent` columns, on a terminal with this many columns.
