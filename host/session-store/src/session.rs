@@ -150,13 +150,16 @@ pub struct SessionSummary {
     pub updated_at: u64,
     /// Visible messages of its own, without those of a parent.
     pub message_count: u64,
+    /// Visible messages of its conversation, with those that it has from its parents.
+    pub conversation_messages: u64,
     /// The session's folder.
     pub workspace: PathBuf,
     /// The model that answers.
     pub model: Model,
     /// The session that it continues.
     pub parent: Option<Parent>,
-    /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing.
+    /// The first 60 characters that the user wrote, on one line; empty if the user wrote nothing. A session without messages of
+    /// its own has those of its parents.
     pub preview: String,
     /// Whether it came from somebody's file, and waits for the user's decision about the folder and prompt of the file.
     pub imported: bool,

@@ -4,14 +4,18 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use hermes_conversation::SessionId;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
+use crate::lineage::{self, Lineage};
 use crate::session::{COLUMNS, IMPORTED, UNFINISHED, exists, from_row, path_text};
-use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError, lineage, title};
+use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError, log, title};
 
 /// Characters of a preview.
 const PREVIEW: usize = 60;
+
+/// The least characters of the end of an id.
+const LEAST_END: usize = 4;
 
 /// By newest message, then by order of creation: `rowid` decides within one millisecond.
 const NEWEST_FIRST: &str = "ORDER BY updated_at DESC, rowid DESC";
@@ -48,7 +52,7 @@ impl Ids {
 
 impl Store {
     /// Finds the session that a person named by id, by a unique beginning of its id, or by title. If only numbered
-    /// sessions have that title, the newest of them.
+    /// sessions have that title, the newest of them. Last come the end of an id and a title in other upper and lower case.
     ///
     /// A stranger's file chooses ids and titles. So an imported session that waits for the user's decision never comes in the
     /// place of an own one: an own title wins, and otherwise a text that fits both is ambiguous.
@@ -89,7 +93,22 @@ impl Store {
                     None => numbered(false)?,
                     own => own,
                 };
-                return newest.ok_or_else(|| SessionError::UnknownSession(text.to_owned()).into());
+                if let Some(newest) = newest {
+                    return Ok(newest);
+                }
+                // Ids begin with a date, so a person remembers the end of one.
+                let ends = |id: &&SessionId| text.chars().count() >= LEAST_END && id.as_str().ends_with(text);
+                let mut found: Vec<SessionId> = ids.all.iter().filter(ends).cloned().collect();
+                if found.is_empty()
+                    && let Some(title) = &title
+                {
+                    found = title::alike(connection, title)?;
+                }
+                found.retain(|id| ids.is_own(id));
+                return match found.is_empty() {
+                    true => Err(SessionError::UnknownSession(text.to_owned()).into()),
+                    false => only(found),
+                };
             }
             let hidden = if begun.iter().any(|id| ids.is_own(id)) { None } else { numbered(true)? };
             only(hidden.into_iter().chain(begun).collect())
@@ -217,6 +236,7 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
             started_at: session.started_at,
             updated_at: session.updated_at,
             message_count: session.message_count,
+            conversation_messages: session.message_count,
             workspace: session.workspace,
             model: session.model,
             parent: session.parent,
@@ -224,7 +244,36 @@ pub(crate) fn summaries(connection: &Connection, which: &str, most: i64) -> Resu
             imported: session.imported,
         })
     })?;
-    Ok(summaries.collect::<Result<_, _>>()?)
+    let mut summaries: Vec<SessionSummary> = summaries.collect::<Result<_, _>>()?;
+    let shares = |session: &&mut SessionSummary| {
+        session.parent.as_ref().is_some_and(|parent| parent.kind != ParentKind::Delegate)
+    };
+    for session in summaries.iter_mut().filter(shares) {
+        // A damaged file may lack a parent; its sessions are listed all the same.
+        let Ok(lineage) = lineage::of(connection, &session.id) else { continue };
+        session.conversation_messages = log::count(connection, &lineage)?;
+        if session.message_count == 0 {
+            session.preview = first_said(connection, &lineage)?.map_or_else(String::new, |said| preview(&said));
+        }
+    }
+    Ok(summaries)
+}
+
+/// The beginning of the first message of the user in a conversation.
+fn first_said(connection: &Connection, lineage: &Lineage) -> Result<Option<Vec<u8>>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, substr(CAST(content AS BLOB), 1, 4096) FROM messages WHERE session_id = ?1 AND id <= ?2 AND role = 'user' \
+         ORDER BY id",
+    )?;
+    for stretch in lineage.stretches.iter().rev() {
+        let mut rows = statement.query(params![stretch.session, stretch.last_message])?;
+        while let Some(row) = rows.next()? {
+            if lineage.shows(row.get(0)?) {
+                return Ok(Some(row.get(1)?));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The beginning of a message, which may end in the middle of a character.
@@ -251,7 +300,14 @@ mod tests {
         let three = store.create_session(new_session()).unwrap().id;
         assert_eq!(store.resolve_session(one.as_str()).unwrap(), one);
         assert_eq!(store.resolve_session(&one.0[..9]).unwrap(), one);
-        for unknown in ["", "nope", "%", "2026_"] {
+        let end = &two.0[two.0.len() - 6..];
+        assert_eq!(store.resolve_session(end).unwrap(), two, "the end of an id");
+        store.set_title(&three, "The Harbour").unwrap();
+        assert_eq!(store.resolve_session("the harbour").unwrap(), three, "whatever the case of a title");
+        store.set_title(&one, "the harbour").unwrap();
+        assert_eq!(store.resolve_session("the harbour").unwrap(), one, "the same case comes first");
+        assert!(store.resolve_session("THE HARBOUR").is_err(), "two titles fit");
+        for unknown in ["", "nope", "%", "2026_", &end[3..]] {
             assert!(
                 matches!(store.resolve_session(unknown), Err(StoreError::Session(SessionError::UnknownSession(text))) if text == unknown)
             );

@@ -58,6 +58,19 @@ pub(crate) fn since(connection: &Connection, lineage: &Lineage, first: MessageId
     Ok(messages)
 }
 
+/// How many messages a conversation has.
+pub(crate) fn count(connection: &Connection, lineage: &Lineage) -> Result<u64, Fault> {
+    let mut statement = connection.prepare_cached("SELECT id FROM messages WHERE session_id = ?1 AND id <= ?2")?;
+    let mut count = 0;
+    for stretch in &lineage.stretches {
+        let ids = statement.query_map(params![stretch.session, stretch.last_message], |row| row.get::<_, i64>(0))?;
+        for id in ids {
+            count += u64::from(lineage.shows(id?));
+        }
+    }
+    Ok(count)
+}
+
 /// Appends checked messages. Their ids grow in the order of the drafts.
 pub(crate) fn append(connection: &Connection, session: &SessionId, drafts: &[Draft]) -> Result<Vec<MessageId>, Fault> {
     let last = drafts.iter().map(|draft| draft.created_at.cast_signed()).max();

@@ -96,6 +96,21 @@ pub(crate) fn holder(connection: &Connection, title: &str) -> Result<Option<Sess
     Ok(statement.query_row([title], |row| row.get(0)).optional()?.map(SessionId))
 }
 
+/// The sessions whose title differs from this one only in upper and lower case.
+pub(crate) fn alike(connection: &Connection, title: &str) -> Result<Vec<SessionId>, Fault> {
+    let title = title.to_lowercase();
+    let mut statement = connection.prepare("SELECT id, title FROM sessions WHERE title IS NOT NULL")?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let mut alike = Vec::new();
+    for row in rows {
+        let (id, known) = row?;
+        if known.to_lowercase() == title {
+            alike.push(SessionId(id));
+        }
+    }
+    Ok(alike)
+}
+
 /// The newest of some sessions with this title and a number.
 pub(crate) fn newest_numbered(
     connection: &Connection,

@@ -110,3 +110,25 @@ fn a_branch_begins_with_its_parents_prefix_even_if_the_parent_continued() {
     assert!(open(&first).starts_with(open(&last)), "{}", first.raw_member("messages"));
     assert_eq!(Ledger::of_session(&home, &late).causes(), [None, None]);
 }
+
+#[test]
+fn a_list_counts_the_messages_that_a_branch_has_from_its_parent() {
+    let server = Server::answering(|_, _| hermes_tests::Reply::text("Of course."));
+    let home = Home::with(&server);
+    home.hermes(&["-z", "green tea"]).run().success();
+    let parent = home.newest_session();
+    let branch = branch(&home, &parent, 1);
+    let row = |id: &str| -> Value { home.sessions_json().into_iter().find(|session| session["id"] == id).unwrap() };
+    let counts = |id: &str| (row(id)["message_count"].clone(), row(id)["conversation_messages"].clone());
+    assert_eq!((counts(&parent), counts(&branch)), ((json!(2), json!(2)), (json!(0), json!(2))));
+    assert_eq!(row(&branch)["preview"], "green tea");
+    let listed = home.hermes(&["sessions", "list"]).run().success().stdout;
+    let line = listed.lines().find(|line| line.starts_with(&branch)).unwrap();
+    assert!(line.contains("2 messages") && line.ends_with(&format!("from {parent} · green tea")), "{line}");
+    go_on(&home, &server, &branch, 2, &[]);
+    assert_eq!(counts(&branch), (json!(2), json!(4)));
+    // What the list to resume shows, without a terminal.
+    let shown = home.hermes(&[]).stdin("/resume\n/exit\n").run().success().stdout;
+    let line = shown.lines().find(|line| line.starts_with(&branch)).unwrap();
+    assert!(line.contains("4 messages"), "{line}");
+}

@@ -191,7 +191,7 @@ impl Chat {
 /// The conversations that can be continued, newest first, apart from the present one.
 pub(super) fn resumable(launcher: &Launcher, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
     let mut listed = launcher.store().conversations(Some(MOST_LISTED))?;
-    listed.retain(|session| Some(&session.id) != present && (session.message_count > 0 || session.parent.is_some()));
+    listed.retain(|session| Some(&session.id) != present && session.conversation_messages > 0);
     Ok(listed)
 }
 
@@ -210,8 +210,11 @@ pub(super) async fn pick(live: &Live, listed: Vec<SessionSummary>) -> Option<Ses
 /// A conversation's title or first words, and its age.
 fn described(session: &SessionSummary, now: u64) -> (String, String) {
     let imported = if session.imported { " · imported" } else { "" };
-    let about =
-        format!("{} · {}{imported}", age(session.updated_at, now), text::counted(session.message_count, "message"));
+    let about = format!(
+        "{} · {}{imported}",
+        sessions::age(session.updated_at, now),
+        text::counted(session.conversation_messages, "message")
+    );
     let first = text::title(&session.preview);
     match &session.title {
         Some(title) if first.is_empty() => (text::title(title), about),
@@ -235,18 +238,6 @@ fn table(listed: &[SessionSummary], console: Console) -> String {
     shown
 }
 
-/// How long ago something was.
-fn age(then: u64, now: u64) -> String {
-    let minutes = now.saturating_sub(then) / 60_000;
-    match (minutes, minutes / 60, minutes / (24 * 60)) {
-        (0, ..) => "just now".to_owned(),
-        (minutes, 0, _) => format!("{minutes} min ago"),
-        (_, hours, 0) => format!("{hours} h ago"),
-        (_, _, days @ 1..30) => format!("{} ago", text::counted(days, "day")),
-        _ => sessions::local(then),
-    }
-}
-
 /// The session that is meant. The failure names the title that is most similar.
 fn found(launcher: &Launcher, name: &str) -> Result<Begin, Failure> {
     let choice = SessionChoice::Resume { id: name.to_owned(), branch: false };
@@ -268,27 +259,5 @@ fn in_home(file: &str) -> PathBuf {
     match (file.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => Path::new(file).to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_told_in_the_largest_unit() {
-        const MINUTE: u64 = 60_000;
-        let now = 1_000 * 24 * 60 * MINUTE;
-        for (ago, expected) in [
-            (0, "just now"),
-            (59, "59 min ago"),
-            (60, "1 h ago"),
-            (24 * 60, "1 day ago"),
-            (29 * 24 * 60, "29 days ago"),
-        ] {
-            assert_eq!(age(now - ago * MINUTE, now), expected);
-        }
-        assert!(age(now - 30 * 24 * 60 * MINUTE, now).starts_with("19"));
-        assert_eq!(age(now + MINUTE, now), "just now");
     }
 }

@@ -7,13 +7,18 @@ use hermes_conversation::{Message, Origin, Role};
 use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
 use serde_json::{Map, Value, json};
 
-use super::{failed, local, printed, printed_json, to_read, with_session};
+use super::{brief_age, failed, local, now, printed, printed_json, to_read, with_session};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::imported;
 use crate::launch::Setup;
 use crate::table::{Align, Table};
-use crate::text;
+use crate::text::{self, grouped};
+
+/// The columns from which on a list has whole times and titles.
+const WIDE: usize = 90;
+/// The least columns of a title.
+const LEAST_TITLE: usize = 12;
 
 /// The sessions to list, and the form to list them in.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -86,19 +91,55 @@ fn drop_none(fields: &mut Map<String, Value>, names: &[&str]) {
 }
 
 fn table(sessions: &[SessionSummary], console: Console) -> String {
+    if let Some(columns) = console.columns().filter(|columns| *columns < WIDE) {
+        return narrow_table(sessions, columns, console);
+    }
     let mut table = Table::new(COLUMNS);
     for session in sessions {
-        let title = session.title.as_deref().unwrap_or(&session.preview);
-        let title = if title.is_empty() { "(empty)" } else { title };
         let from = session.parent.as_ref().map(|parent| match parent.kind {
             ParentKind::Delegate => format!("delegated by {} · ", parent.id),
             ParentKind::Branch | ParentKind::Continuation => format!("from {} · ", parent.id),
         });
-        let imported = if session.imported { "imported · " } else { "" };
-        let title = format!("{imported}{}{}", from.unwrap_or_default(), text::title(title));
-        table.row(row(session, Tone::Good, title));
+        table.row(row(session, Tone::Good, named(session, &from.unwrap_or_default())));
     }
     table.text(console)
+}
+
+/// A line for each session, within the columns.
+fn narrow_table(sessions: &[SessionSummary], columns: usize, console: Console) -> String {
+    let now = now();
+    let cells = |session: &SessionSummary| {
+        let count = grouped(session.conversation_messages);
+        [session.id.to_string(), brief_age(session.updated_at, now), count]
+    };
+    let head = ["session", "last", "msgs", "title"];
+    let widest = |at: usize| {
+        let widths = sessions.iter().map(|session| text::columns(&cells(session)[at]));
+        widths.max().unwrap_or(0).max(head[at].len())
+    };
+    let taken: usize = (0..3).map(|at| widest(at) + 2).sum();
+    let room = columns.saturating_sub(taken + 1).max(LEAST_TITLE);
+    let mut table = Table::new(COLUMNS);
+    table.head(head);
+    for session in sessions {
+        let from = session.parent.as_ref().map_or("", |parent| match parent.kind {
+            ParentKind::Delegate => "task · ",
+            ParentKind::Branch => "branch · ",
+            ParentKind::Continuation => "",
+        });
+        let [id, last, count] = cells(session);
+        let title = text::fitted(&named(session, from), room);
+        table.row([(Tone::Good, id), (Tone::Plain, last), (Tone::Plain, count), (Tone::Plain, title)]);
+    }
+    table.text(console)
+}
+
+/// A session's title, or its first words.
+fn named(session: &SessionSummary, from: &str) -> String {
+    let title = session.title.as_deref().unwrap_or(&session.preview);
+    let title = if title.is_empty() { "(empty)" } else { title };
+    let imported = if session.imported { "imported · " } else { "" };
+    format!("{imported}{from}{}", text::title(title))
 }
 
 /// The columns of a list of sessions: id, time, number of messages, title.
@@ -108,7 +149,7 @@ pub(super) fn row(session: &SessionSummary, tone: Tone, title: String) -> [(Tone
     [
         (tone, session.id.to_string()),
         (Tone::Plain, local(session.updated_at)),
-        (Tone::Plain, text::counted(session.message_count, "message")),
+        (Tone::Plain, text::counted(session.conversation_messages, "message")),
         (Tone::Plain, title),
     ]
 }

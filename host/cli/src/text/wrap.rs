@@ -14,6 +14,23 @@ fn width(character: char) -> usize {
     if character.is_ascii() || matches!(character, '\u{2580}'..='\u{259f}') { 1 } else { 2 }
 }
 
+/// A text of at most so many columns; its end is `…` if it was cut.
+pub(crate) fn fitted(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    let (mut fitted, mut used) = (String::new(), columns("…"));
+    for character in text.chars() {
+        used += width(character);
+        if used > most {
+            break;
+        }
+        fitted.push(character);
+    }
+    fitted.truncate(fitted.trim_end().len());
+    fitted + "…"
+}
+
 /// The lines of a text within a width: broken at spaces, between wide characters, and within words that are too long.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
     match width {
@@ -91,6 +108,15 @@ mod attack {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_so_and_fits() {
+        for most in 2..40 {
+            let cut = fitted("green tea 漢字 from the harbour", most);
+            assert!(columns(&cut) <= most && (most >= 32 || cut.ends_with('…')), "{most}: {cut}");
+        }
+        assert_eq!((fitted("tea", 3), fitted("green tea", 8)), ("tea".to_owned(), "green…".to_owned()));
     }
 
     #[test]

@@ -108,7 +108,31 @@ impl State {
         let listed = self.sessions.iter().filter(|entry| kind(entry) != Some(ParentKind::Delegate));
         let mut listed: Vec<&Entry> = listed.filter(|entry| !is_continued(entry)).rev().collect();
         listed.sort_by_key(|entry| Reverse(entry.session.updated_at));
-        listed.into_iter().take(most).map(summary).collect()
+        listed.into_iter().take(most).map(|entry| self.summary(entry)).collect()
+    }
+
+    fn summary(&self, entry: &Entry) -> SessionSummary {
+        let session = entry.session();
+        let messages = Lineage::of(self, &session.id).map(|lineage| lineage.messages(self)).unwrap_or_default();
+        let is_own = |message: &Message| entry.messages.iter().any(|own| own.id == message.id);
+        let mut said = messages
+            .iter()
+            .filter(|message| message.role == Role::User && (session.message_count == 0 || is_own(message)));
+        let line = said.next().map(|message| message.content.split_whitespace().collect::<Vec<_>>().join(" "));
+        SessionSummary {
+            id: session.id,
+            title: session.title,
+            source: session.source,
+            started_at: session.started_at,
+            updated_at: session.updated_at,
+            message_count: session.message_count,
+            conversation_messages: messages.len() as u64,
+            workspace: session.workspace,
+            model: session.model,
+            parent: session.parent,
+            preview: line.unwrap_or_default().chars().take(PREVIEW).collect(),
+            imported: session.imported,
+        }
     }
 }
 
@@ -126,25 +150,5 @@ fn matches(query: &RecallQuery, content: &str) -> Option<usize> {
             let alternatives = query.text.split(" OR ").map(count);
             alternatives.filter(|(hits, words)| *words > 0 && hits == words).map(|(hits, _)| hits).max()
         }
-    }
-}
-
-fn summary(entry: &Entry) -> SessionSummary {
-    let session = entry.session();
-    let hidden = |message: &Message| entry.rewound.iter().any(|rewound| rewound.message == message.id);
-    let first = entry.messages.iter().find(|message| message.role == Role::User && !hidden(message));
-    let line = first.map(|message| message.content.split_whitespace().collect::<Vec<_>>().join(" "));
-    SessionSummary {
-        id: session.id,
-        title: session.title,
-        source: session.source,
-        started_at: session.started_at,
-        updated_at: session.updated_at,
-        message_count: session.message_count,
-        workspace: session.workspace,
-        model: session.model,
-        parent: session.parent,
-        preview: line.unwrap_or_default().chars().take(PREVIEW).collect(),
-        imported: session.imported,
     }
 }
