@@ -76,6 +76,8 @@ struct Listing {
     others: Vec<(String, String)>,
     failed: Vec<CallError>,
     notices: Vec<Notice>,
+    /// Whether the session's tools decide which skills apply.
+    depends_on_tools: bool,
 }
 
 impl SkillCatalog {
@@ -116,11 +118,18 @@ impl SkillCatalog {
     }
 
     async fn listing(&self) -> Listing {
-        let mut listing = Listing { skills: Vec::new(), others: Vec::new(), failed: Vec::new(), notices: Vec::new() };
+        let mut listing = Listing {
+            skills: Vec::new(),
+            others: Vec::new(),
+            failed: Vec::new(),
+            notices: Vec::new(),
+            depends_on_tools: false,
+        };
         for plugin in &self.plugins {
             match plugin.index().await {
                 Ok(index) => {
                     for skill in index {
+                        listing.depends_on_tools |= depends_on_tools(&skill);
                         if let Some(why) = Declared::why_not(&skill, Some(&self.offered)) {
                             listing.others.push((skill.name, why));
                             continue;
@@ -145,15 +154,14 @@ impl SkillCatalog {
 
     /// The skills that the user can call, and the errors of plugins that failed to list theirs.
     pub(crate) async fn offered(&self) -> (Vec<OfferedSkill>, Vec<CallError>) {
-        let mut is_first = is_first();
         let Listing { skills, failed, .. } = self.listing().await;
-        let offered = skills.into_iter().map(|known| {
-            let is_first = is_first(&known);
-            let (plugin, Skill { name, description, .. }) = known;
-            let name = if is_first { name } else { format!("{}:{name}", plugin.name()) };
-            OfferedSkill { name, plugin: plugin.name().to_owned(), description }
-        });
-        (offered.collect(), failed)
+        (callable(skills), failed)
+    }
+
+    /// The skills that the user can call before the session's tools are known; `None` if the tools decide that.
+    pub(crate) async fn offered_without_tools(&self) -> Option<Vec<OfferedSkill>> {
+        let Listing { skills, depends_on_tools, .. } = self.listing().await;
+        (!depends_on_tools).then(|| callable(skills))
     }
 
     /// What the model is sent when the user calls a skill: the user's words, and the skill's text with its arguments.
@@ -271,6 +279,30 @@ impl SkillCatalog {
     }
 }
 
+/// The skills as the user calls them.
+fn callable(skills: Vec<Known>) -> Vec<OfferedSkill> {
+    let mut is_first = is_first();
+    let offered = skills.into_iter().map(|known| {
+        let is_first = is_first(&known);
+        let (plugin, Skill { name, description, .. }) = known;
+        let name = if is_first { name } else { format!("{}:{name}", plugin.name()) };
+        OfferedSkill { name, plugin: plugin.name().to_owned(), description }
+    });
+    offered.collect()
+}
+
+/// Whether the tools of a session decide if a skill applies.
+fn depends_on_tools(skill: &Skill) -> bool {
+    let declared = Declared::of(skill);
+    let lists = [
+        &skill.requires_toolsets,
+        &skill.fallback_for_toolsets,
+        &declared.requires_tools,
+        &declared.fallback_for_tools,
+    ];
+    lists.iter().any(|list| !list.is_empty())
+}
+
 /// What the user wrote behind the name of a skill.
 pub(crate) fn arguments_of(typed: &str) -> &str {
     typed.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim())
@@ -369,6 +401,7 @@ mod tests {
         let skills = catalog(libraries, json!({}));
         let offered: Vec<String> = skills.offered().await.0.into_iter().map(|skill| skill.name).collect();
         assert_eq!(offered, ["brew", "teas:brew"]);
+        assert_eq!(skills.offered_without_tools().await, Some(skills.offered().await.0));
         assert_eq!(skills.index().await.0.len(), 1);
         for (name, of) in [("brew", "of local"), ("local:brew", "of local"), ("teas:brew", "of teas")] {
             let text = skills.call(VIEW, &json!({ "name": name }).to_string()).await.unwrap();
@@ -383,6 +416,7 @@ mod tests {
         let needs = skill("deploy", &[("requires-tool", "terminal")]);
         let mut skills = catalog(vec![Library("local", vec![needs])], json!({}));
         assert_eq!((skills.offered().await.0, skills.index().await.0.len()), (Vec::new(), 0));
+        assert_eq!(skills.offered_without_tools().await, None, "only the tools of the session decide");
         let refused = skills.call(VIEW, r#"{"name": "deploy"}"#).await.unwrap_err();
         assert!(refused.contains("does not apply here: it needs the tool `terminal`"), "{refused}");
         skills.set_tools(OfferedTools { names: ["terminal".to_owned()].into(), ..OfferedTools::default() });

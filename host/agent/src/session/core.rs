@@ -25,7 +25,7 @@ use crate::imported::{self, AcceptedParts};
 use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::mcp::McpServers;
-use crate::offer::Offer;
+use crate::offer::{Offer, skills_of_new};
 use crate::problem::Problem;
 use crate::session::Begin;
 use crate::skills::OfferedSkill;
@@ -507,9 +507,8 @@ impl Core {
         if let State::Awake(live) = &self.state {
             return Ok(live.plugins.toolbox.skills().offered().await.0);
         }
-        // No server is started to list skills.
-        let offer = Offer::of_new(&self.host, self.workspace.clone(), &self.front, None).await;
-        offer.map(|offer| offer.skills).map_err(|error| Problem::from(&error))
+        let skills = skills_of_new(&self.host, self.workspace.clone(), &self.front).await;
+        skills.map_err(|error| Problem::from(&error))
     }
 
     /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.

@@ -19,7 +19,7 @@ use hermes_models::{
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
     OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,
-    SessionPlugins, Start, Surroundings, Timing, Tool, Tools,
+    SessionPlugins, Skill, SkillDocument, Skills, Start, Surroundings, Timing, Tool, Tools,
 };
 use hermes_store::{SqliteSessions, Store};
 
@@ -198,6 +198,10 @@ pub(super) struct Seen {
     pub(super) invocations: Mutex<Vec<String>>,
     /// When calls with a number begin and end.
     pub(super) calls: Mutex<Vec<String>>,
+    /// How often it was asked for its tools.
+    pub(super) catalogs: AtomicUsize,
+    /// The skills that it has.
+    pub(super) skills: Mutex<Vec<Skill>>,
 }
 
 impl Seen {
@@ -262,6 +266,7 @@ impl Tools for ScriptedPlugin {
     }
 
     async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
+        self.seen.catalogs.fetch_add(1, Ordering::SeqCst);
         let tool = |name: &str, effect| Tool {
             schema: OfferedSchema {
                 name: name.to_owned(),
@@ -307,6 +312,21 @@ impl Tools for ScriptedPlugin {
     }
 }
 
+#[async_trait]
+impl Skills for ScriptedPlugin {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn index(&self) -> Result<Vec<Skill>, CallError> {
+        Ok(self.seen.skills.lock().unwrap().clone())
+    }
+
+    async fn view(&self, name: String, _: Option<String>) -> Result<SkillDocument, CallError> {
+        Ok(SkillDocument { content: name, files: Vec::new() })
+    }
+}
+
 /// The price of the scripted model.
 const PRICES: &str = r#"{"as_of": "2026-11-20", "models": [{"vendor": "scripted", "model": "small", "input": 1, "output": 5,
     "cache_read": 0.1, "cache_write": 1.25, "cache_write_1h": 2}]}"#;
@@ -345,8 +365,11 @@ impl PluginSet for ScriptedPlugins {
             recall_times: HashMap::new(),
             memory_events: Vec::new(),
             memory_extras: complete.map(ScriptedMemory::extras).unwrap_or_default(),
+            skills: match self.seen.skills.lock().unwrap().is_empty() {
+                true => Vec::new(),
+                false => vec![plugin.clone()],
+            },
             tools: vec![plugin],
-            skills: Vec::new(),
             hooks: Vec::new(),
             halt: halt.clone(),
             generations: Generations::fixed(halt),

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hermes_conversation::{MessageId, Part, render, validity};
+use hermes_plugin_host::Skill;
 
 use super::testing::{DEADLINE, Process, from_here, say, turn_end, until};
 use crate::approval::Decision;
@@ -440,6 +441,30 @@ pub(super) fn assert_valid(process: &Process, session: &SessionHandle) {
     let conversation = hermes_conversation::Conversation::new(process.store.conversation(&id).unwrap());
     let shown = render::render(&conversation, &process.store.view(&id).unwrap());
     validity::check(&shown).unwrap();
+}
+
+#[tokio::test]
+async fn before_the_first_message_skills_are_listed_without_the_tools_unless_one_depends_on_them() {
+    let process = Process::new();
+    let skill = |name: &str, toolsets: &[&str]| Skill {
+        name: name.to_owned(),
+        description: format!("About {name}."),
+        category: String::new(),
+        tags: Vec::new(),
+        platforms: Vec::new(),
+        requires_toolsets: toolsets.iter().map(|toolset| (*toolset).to_owned()).collect(),
+        fallback_for_toolsets: Vec::new(),
+        extra: Vec::new(),
+    };
+    let session = process.open(Begin::New, RULES).await;
+    let listed =
+        async || -> Vec<String> { session.skills().await.unwrap().into_iter().map(|skill| skill.name).collect() };
+    let catalogs = || process.seen.catalogs.load(Ordering::SeqCst);
+    *process.seen.skills.lock().unwrap() = vec![skill("brew", &[])];
+    assert_eq!((listed().await, catalogs()), (vec!["brew".to_owned()], 0));
+    let depending = vec![skill("brew", &[]), skill("pour", &["scripted"]), skill("paint", &["brushes"])];
+    *process.seen.skills.lock().unwrap() = depending;
+    assert_eq!((listed().await, catalogs()), (vec!["brew".to_owned(), "pour".to_owned()], 1));
 }
 
 /// How long the eight streaming sessions may take beside all the others. The limit is generous for busy machines.
