@@ -204,13 +204,13 @@ impl Live {
 /// The notice when an engine takes over another engine's conversation.
 fn engine_change(before: &str, now: &str, journal: &Journal, session: &hermes_conversation::SessionId) -> Notice {
     let inherited = match journal.view().summaries().count() {
-        0 => "it continues with the unfolded conversation".to_owned(),
-        1 => "it takes over the view with one summary".to_owned(),
-        count => format!("it takes over the view with {count} summaries"),
+        0 => "with all messages".to_owned(),
+        1 => "and keeps the summary".to_owned(),
+        count => format!("and keeps the {count} summaries"),
     };
     let text = format!(
-        "this conversation used the context engine `{before}`; `{now}` continues from here: {inherited}; the model gets the \
-         new engine's tools with the next system prompt, at the next compaction or when the prompt is rebuilt"
+        "this conversation used the context engine `{before}`; `{now}` continues from here {inherited}; its tools arrive at the \
+         next compaction, or when the prompt is rebuilt"
     );
     Notice::new(text, Action::RebuildPrompt { session: session.to_string() })
 }

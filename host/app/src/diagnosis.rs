@@ -3,9 +3,17 @@
 use std::path::Path;
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
+use hermes_models::{PROVIDERS, ResolveError};
 
 use crate::error::PrefillFlaw;
 use crate::{AppError, codes};
+
+/// The known provider whose name is most like one that nobody knows.
+fn similar_provider(error: &ResolveError) -> Option<String> {
+    let ResolveError::UnknownProvider { given, .. } = error else { return None };
+    let known = PROVIDERS.iter().flat_map(|row| std::iter::once(&row.id).chain(row.aliases));
+    hermes_config::most_similar(given, known.map(|name| (*name).to_owned()))
+}
 
 impl Diagnose for AppError {
     fn parts(&self) -> Parts {
@@ -14,7 +22,13 @@ impl Diagnose for AppError {
         match self {
             Self::Config(error) => (error.code, error.what.clone().into(), error.fix.clone()),
             Self::Store(error) => error.parts(),
-            Self::Resolve(error) => error.parts(),
+            Self::Resolve(error) => {
+                let (code, what, fix) = error.parts();
+                match similar_provider(error) {
+                    Some(near) => (code, what, Fix::words(format!("did you mean `{near}`? {fix}"))),
+                    None => (code, what, fix),
+                }
+            }
             Self::Model(error) => error.parts(),
             Self::Plugins(error) => {
                 let (code, _, fix) = error.parts();

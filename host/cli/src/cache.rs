@@ -19,7 +19,7 @@ use crate::text::{self, grouped, line};
 /// Columns of a bar.
 const WIDTH: usize = 16;
 /// The columns that a terminal has at least, if the table has a bar.
-const COLUMNS: usize = 84;
+const COLUMNS: usize = 90;
 
 pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
@@ -183,10 +183,10 @@ fn table(
     let mut out = format!("session {}\n\n", session.id);
     let is_narrow = console.columns().is_some_and(|columns| columns < COLUMNS);
     let head = match is_narrow {
-        true => format!("{:>4}  {:>9}  {:>9}  {:>8}  reason\n", "#", "unchanged", "read", "cost"),
+        true => format!("{:>4}  {:>9}  {:>15}  {:>8}  reason\n", "#", "unchanged", "cached/input", "cost"),
         false => format!(
-            "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>9}  {:>8}  reason for the change\n",
-            "#", "unchanged", "share", "bytes", "read", "cost",
+            "{:>4}  {:<WIDTH$}  {:>6}  {:>10}  {:>15}  {:>8}  reason for the change\n",
+            "#", "unchanged", "share", "bytes", "cached/input", "cost",
         ),
     };
     out.push_str(&console.paint(Tone::Faint, &head));
@@ -204,7 +204,9 @@ fn table(
     }
     notes.push_str("unchanged: the share of a request that equals the beginning of the request before\n");
     let bytes = if is_narrow { "" } else { "bytes: size of tools and messages; " };
-    notes.push_str(&format!("{bytes}read: tokens that the provider read from its cache\n"));
+    notes.push_str(&format!(
+        "{bytes}cached/input: tokens that the provider read from its cache, of all tokens of the request\n"
+    ));
     notes.lines().for_each(|note| out.push_str(&console.hanging(note, 2)));
     out
 }
@@ -212,7 +214,10 @@ fn table(
 /// The row of a request. A narrow one has neither a bar nor bytes.
 fn row(request: &RequestRecord, prices: &Prices, is_narrow: bool, console: Console) -> String {
     let share = if request.bytes == 0 { 0.0 } else { request.prefix_bytes as f64 / request.bytes as f64 };
-    let read = request.usage.map_or_else(|| "-".to_owned(), |usage| grouped(u64::from(usage.cache_read)));
+    let read = request.usage.map_or_else(
+        || "-".to_owned(),
+        |usage| format!("{}/{}", grouped(u64::from(usage.cache_read)), grouped(u64::from(usage.input))),
+    );
     let why = match (&request.cause, &request.culprit) {
         (None, _) => String::new(),
         (Some(cause), None) => cause.clone(),
@@ -226,10 +231,10 @@ fn row(request: &RequestRecord, prices: &Prices, is_narrow: bool, console: Conso
     let cost = request.cost.map_or_else(|| "-".to_owned(), dollars);
     if is_narrow {
         let (number, share) = (request.number, share * 100.0);
-        return console.hanging(&format!("{number:>4}  {share:>8.1}%  {read:>9}  {cost:>8}  {why}{ephemeral}"), 6);
+        return console.hanging(&format!("{number:>4}  {share:>8.1}%  {read:>15}  {cost:>8}  {why}{ephemeral}"), 6);
     }
     format!(
-        "{:>4}  {}  {:>5.1}%  {:>10}  {:>9}  {:>8}  {}{ephemeral}\n",
+        "{:>4}  {}  {:>5.1}%  {:>10}  {:>15}  {:>8}  {}{ephemeral}\n",
         request.number,
         console.paint(tone, &bars::bar(share, WIDTH)),
         share * 100.0,

@@ -114,9 +114,35 @@ impl Console {
         self.screen.then(|| width_of(io::stdout())).flatten()
     }
 
+    /// An item of a list to choose from, on one line: an item that a terminal breaks leaves rows behind when the list moves.
+    pub(crate) fn item(self, text: &str) -> String {
+        /// Columns that the list itself takes.
+        const MARK: usize = 8;
+        match width_of(io::stderr()).or_else(|| self.columns()) {
+            Some(columns) => text::fitted(text, columns.saturating_sub(MARK).max(MARK)),
+            None => text.to_owned(),
+        }
+    }
+
     /// A line for standard output. On a terminal its continuations are indented, so that none looks like a line of Hermes.
     pub(crate) fn hanging(self, line: &str, indent: usize) -> String {
         text::hanging(line, indent, self.columns()).join("\n") + "\n"
+    }
+
+    /// A report for standard output, line by line like [`Console::hanging`].
+    pub(crate) fn report_text(self, report: &str) -> String {
+        if self.columns().is_none() {
+            return report.to_owned();
+        }
+        let mut lines: Vec<String> = Vec::new();
+        for line in report.lines() {
+            match (lines.last_mut(), line.strip_prefix("  ")) {
+                // The report has broken this paragraph for a wider page.
+                (Some(last), Some(rest)) if last.starts_with("- ") => last.push_str(&format!(" {rest}")),
+                _ => lines.push(line.to_owned()),
+            }
+        }
+        lines.iter().map(|line| self.hanging(line, 2)).collect()
     }
 
     /// Writes a note to standard error.

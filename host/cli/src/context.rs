@@ -175,7 +175,17 @@ struct Row {
 
 fn rows(context: &Context) -> Vec<Row> {
     // As the provider counts, like the bar above.
-    context.picture.stretches.iter().map(|stretch| row(stretch, stretch_tokens(stretch, context))).collect()
+    let mut summaries = 0;
+    let numbered = |stretch: &Stretch| {
+        let mut row = row(stretch, stretch_tokens(stretch, context));
+        if let Stretch::Summarised { .. } = stretch {
+            // The number by which the user asks for its text.
+            summaries += 1;
+            row.what.push_str(&format!(" (number {summaries})"));
+        }
+        row
+    };
+    context.picture.stretches.iter().map(numbered).collect()
 }
 
 /// The tokens of a stretch, after those of the original messages if they differ.
@@ -196,14 +206,10 @@ fn row(stretch: &Stretch, tokens: String) -> Row {
         Stretch::SystemPrompt { .. } => (String::new(), "system prompt".to_owned()),
         Stretch::Verbatim { ids, messages, .. } => (ids_of(ids), counted(*messages as u64, "full message")),
         Stretch::Shortened { ids, messages, .. } => (ids_of(ids), counted(*messages as u64, "shortened message")),
-        Stretch::Summarised { key, made, covers, messages, .. } => {
+        Stretch::Summarised { made, covers, messages, .. } => {
             let made = made.as_ref().map(|Made { by, at }| format!(", by {} since {}", line(by), local(*at)));
-            let what = format!(
-                "summary of {}{} ({})",
-                counted(*messages as u64, "message"),
-                made.unwrap_or_default(),
-                shortened(&line(key), 40)
-            );
+            let messages = counted(*messages as u64, "message");
+            let what = format!("summary of {messages}{}", made.unwrap_or_default());
             (covers_of(covers), what)
         }
     };
@@ -214,14 +220,14 @@ fn ids_of(range: &MessageRange) -> String {
     if range.first == range.last { range.first.to_string() } else { format!("{}-{}", range.first, range.last) }
 }
 
-/// The first and the last message. A star marks a range with gaps.
+/// The first and the last message, and whether some between them are not covered.
 fn covers_of(covers: &[MessageRange]) -> String {
     let (Some(first), Some(last)) =
         (covers.iter().map(|range| range.first).min(), covers.iter().map(|range| range.last).max())
     else {
         return String::new();
     };
-    let gaps = if covers.len() > 1 { "*" } else { "" };
+    let gaps = if covers.len() > 1 { " with gaps" } else { "" };
     format!("{}{gaps}", ids_of(&MessageRange::new(first, last)))
 }
 
@@ -264,14 +270,14 @@ fn engine(context: &Context, console: Console) -> String {
         }
     }
     let window = context.model.context_length;
-    add(
-        "limits",
-        &format!(
-            "no turn starts above {} tokens (85 %); above {}, older messages are summarised at once",
-            grouped(context.heavy.into()),
-            grouped(window.saturating_sub(context.reserve).into())
-        ),
-    );
+    let (before, within) = (context.heavy, window.saturating_sub(context.reserve));
+    match before < within {
+        true => {
+            add("limits", &format!("compacts before turns above {} tokens (85 %)", grouped(before.into())));
+            add("", &format!("and during one above {}", grouped(within.into())));
+        }
+        false => add("limits", &format!("compacts above {} tokens at the latest", grouped(within.into()))),
+    }
     if context.faults.is_empty() {
         add("breaker", "closed");
     }

@@ -175,7 +175,11 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     }
     let report = Report::new(terms, fault_mode, compared);
     // Print the report first, so that it is not lost if a file cannot be written.
-    print(&if arguments.json { text::escaped(&report.to_json()) + "\n" } else { report.to_text() })?;
+    let shown = match arguments.json {
+        true => text::escaped(&report.to_json()) + "\n",
+        false => console.report_text(&report.to_text()),
+    };
+    print(&shown)?;
     if let Some(path) = &arguments.plot {
         let svg = plot::svg(&report.recordings, &report.terms);
         fs::write(path, svg).map_err(|error| unwritten("plot", path, &error))?;

@@ -142,6 +142,7 @@ fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
 fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
     let rows = rows(prompt, tools);
     let total: u32 = rows.iter().map(|(_, _, tokens)| tokens).sum();
+    let width = bar_width(&rows, console.columns());
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Right, Align::Right]);
     let mut before = String::new();
     for (tier, name, tokens) in rows {
@@ -150,7 +151,7 @@ fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
         table.row([
             (Tone::Good, shown),
             (Tone::Plain, text::line(&name)),
-            (Tone::Faint, bars::bar(share, WIDTH)),
+            (Tone::Faint, bars::bar(share, width)),
             (Tone::Plain, grouped(u64::from(tokens))),
             (Tone::Plain, format!("{:.1}%", share * 100.0)),
         ]);
@@ -158,6 +159,18 @@ fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
     }
     table.row(["", "", "", &grouped(u64::from(total)), "tokens"].map(|cell| (Tone::Plain, cell.to_owned())));
     format!("{} (estimate)\n", table.text(console).trim_end())
+}
+
+/// The columns of a bar, so that a row fits the terminal.
+fn bar_width(rows: &[(String, String, u32)], columns: Option<usize>) -> usize {
+    /// The columns of tokens, shares, and the spaces between all cells; with `(estimate)` below them.
+    const NUMBERS: usize = 6 + 6 + 4 * 2 + 11;
+    const LEAST: usize = 4;
+    let Some(columns) = columns else { return WIDTH };
+    let widest =
+        |of: fn(&(String, String, u32)) -> &String| rows.iter().map(|row| text::columns(of(row))).max().unwrap_or(0);
+    let taken = widest(|row| &row.0) + widest(|row| &row.1) + NUMBERS;
+    columns.saturating_sub(taken + 1).clamp(LEAST, WIDTH)
 }
 
 fn as_json(prompt: &SystemPrompt, tools: &str) -> Value {

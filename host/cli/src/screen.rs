@@ -352,7 +352,7 @@ fn compacted(reason: &str, by: &str, before: u32, after: u32) -> String {
     let by = if by == "host" { "Hermes itself".to_owned() } else { format!("`{}`", text::line(by)) };
     let (before, after) = (text::grouped(before.into()), text::grouped(after.into()));
     let reason = if reason.trim().is_empty() { "no reason given" } else { reason };
-    format!("compacted by {by}, from about {before} to {after} tokens: {reason}")
+    format!("compacted by {by}, messages from about {before} to {after} tokens: {reason}")
 }
 
 /// Why a tool failed. Many tools answer with a JSON object that has the member `error`.
@@ -641,9 +641,11 @@ mod tests {
     fn a_compaction_names_its_author() {
         assert_eq!(
             compacted("the window is full", "loss\u{1b}[1mless", 12_000, 900),
-            "compacted by `lossless`, from about 12,000 to 900 tokens: the window is full"
+            "compacted by `lossless`, messages from about 12,000 to 900 tokens: the window is full"
         );
-        assert!(compacted(" ", "host", 2, 1).starts_with("compacted by Hermes itself, from about 2 to 1 tokens: "));
+        assert!(
+            compacted(" ", "host", 2, 1).starts_with("compacted by Hermes itself, messages from about 2 to 1 tokens: ")
+        );
     }
 
     #[test]

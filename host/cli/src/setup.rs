@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     let chosen = match (&arguments.provider, &arguments.base_url) {
         (Some(name), _) => Chosen::Known(known(name)?),
         (None, Some(url)) => Chosen::Server(url.trim().to_owned()),
-        (None, None) if is_asking => choose(&setup)?,
+        (None, None) if is_asking => choose(&setup, console)?,
         (None, None) => {
             let why = "cannot ask for the provider: standard input is not a terminal, or you asked not to be asked";
             let fix = format!("name one of {}, or a server with --base-url", names().join(", "));
@@ -171,7 +171,7 @@ fn known(name: &str) -> Result<&'static ProviderRow, Failure> {
 }
 
 /// Lets the user choose a provider. The first one whose key is set is suggested.
-fn choose(setup: &Setup) -> Result<Chosen, Failure> {
+fn choose(setup: &Setup, console: Console) -> Result<Chosen, Failure> {
     let rows: Vec<&ProviderRow> = ProviderRow::with_address().collect();
     let has_key = |row: &ProviderRow| row.keys.iter().any(|name| setup.environment.var(name).is_some());
     let present = setup.config.settings().model.provider.as_deref();
@@ -186,6 +186,7 @@ fn choose(setup: &Setup) -> Result<Chosen, Failure> {
     };
     let mut items: Vec<String> = rows.iter().map(|row| format!("{:<14} {}", row.id, about(row))).collect();
     items.push(format!("{:<14} any other server with an OpenAI-compatible API", "custom"));
+    let items: Vec<String> = items.iter().map(|item| console.item(item)).collect();
     let select = Select::new().with_prompt("Provider (Esc cancels)").items(&items).default(suggested).max_length(20);
     let at = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?.ok_or_else(cancelled)?;
     match rows.get(at) {

@@ -35,7 +35,9 @@ fn hermes_cache_shows_requests_breaks_and_missing_prices() {
     assert!(lines[0].contains(&id), "{shown}");
 
     let bytes = |at: usize, member: &str| ledger["requests"][at][member].as_u64().unwrap();
-    for (at, (read, why)) in [("0", "first-request"), ("9,900", ""), ("0", "model-change:")].into_iter().enumerate() {
+    for (at, (read, why)) in
+        [("0/10,000", "first-request"), ("9,900/10,050", ""), ("0/10,100", "model-change:")].into_iter().enumerate()
+    {
         let number = (at + 1).to_string();
         let row = lines.iter().find(|line| words(line).first() == Some(&number.as_str())).expect(&shown);
         let words = words(row);

@@ -186,7 +186,11 @@ pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitC
     let report = RecallReport::new(&dialogues, notes, outcomes, k, !arguments.no_timing)
         .with_embeddings(embeddings.map(|chosen| chosen.name));
     // Print the report first, so that it is not lost if a file cannot be written.
-    print(&if arguments.json { text::escaped(&report.to_json()) + "\n" } else { report.to_text() })?;
+    let shown = match arguments.json {
+        true => text::escaped(&report.to_json()) + "\n",
+        false => console.report_text(&report.to_text()),
+    };
+    print(&shown)?;
     if let Some(path) = &arguments.plot {
         fs::write(path, recall::svg(&report)).map_err(|error| unwritten("plot", path, &error))?;
     }

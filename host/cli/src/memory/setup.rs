@@ -49,7 +49,7 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     let is_asking = !arguments.yes && arguments.secret.is_empty() && io::stdin().is_terminal();
     let name = match &arguments.provider {
         Some(name) => name.clone(),
-        None => choose(&inventory, is_asking)?,
+        None => choose(&inventory, is_asking, console)?,
     };
     check_kind(&inventory, &name)?;
     let manifest = &inventory.found(&name)?.manifest;
@@ -116,7 +116,7 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
 const SUGGESTED: &str = "chronicle";
 
 /// A provider that the user picks from a list.
-fn choose(inventory: &Inventory, is_asking: bool) -> Result<String, Failure> {
+fn choose(inventory: &Inventory, is_asking: bool, console: Console) -> Result<String, Failure> {
     let providers = inventory.memory_providers();
     let names = || providers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if providers.is_empty() {
@@ -129,7 +129,8 @@ fn choose(inventory: &Inventory, is_asking: bool) -> Result<String, Failure> {
         return Err(Failure::new(Kind::Usage, "nothing was set up", why, fix));
     }
     let suggested = providers.iter().position(|(name, _)| name == SUGGESTED).unwrap_or(0);
-    let items: Vec<String> = providers.iter().map(|(name, about)| text::line(&format!("{name:<14} {about}"))).collect();
+    let item = |(name, about): &(String, String)| console.item(&text::line(&format!("{name:<14} {about}")));
+    let items: Vec<String> = providers.iter().map(item).collect();
     let chosen = Select::new().with_prompt("Memory provider").items(&items).default(suggested).interact_opt();
     let chosen = chosen.map_err(|error| Failure::from(io::Error::other(error)))?;
     chosen.and_then(|at| providers.get(at)).map(|(name, _)| name.clone()).ok_or_else(|| {

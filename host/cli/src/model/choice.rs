@@ -39,7 +39,8 @@ pub(crate) fn choose(
             continue;
         }
         let present = found.iter().position(|model| model.name == route.model.name).unwrap_or(0);
-        let items: Vec<String> = found.iter().map(|model| row(model, prices, &route.model.provider)).collect();
+        let items: Vec<String> =
+            found.iter().map(|model| console.item(&row(model, prices, &route.model.provider))).collect();
         let select = Select::new().with_prompt("Model (Esc cancels)").items(&items).default(present).max_length(ROWS);
         let chosen = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?;
         return Ok(chosen.map(|at| chosen_of(found[at])));

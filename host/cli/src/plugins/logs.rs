@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::plugins::Inventory;
 use crate::text;
 
 /// Most bytes of a log that are read.
@@ -22,17 +23,21 @@ const MOST_BYTES: u64 = 64 << 20;
 const POLL: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let home = launch::read()?.home;
+    let setup = launch::read()?;
     // The name becomes part of a path.
     let is_allowed = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_".contains(sign);
     if name.is_empty() || !name.chars().all(is_allowed) {
         let fix = "`hermes plugins list` shows the names";
         return Err(Failure::new(Kind::Usage, format!("`{name}` has no log"), "it is not a plugin name", fix));
     }
-    let path = home.logs().join(format!("{name}.jsonl"));
+    let path = setup.home.logs().join(format!("{name}.jsonl"));
     let mut newest: VecDeque<String> = VecDeque::new();
     let older = read(&older_log(&path), lines, &mut newest)?;
     let current = read(&path, lines, &mut newest)?;
+    if older.is_none() && current.is_none() {
+        // A plugin that was removed may have left a log; a name without either is a mistake.
+        Inventory::of(setup)?.found(name)?;
+    }
     if older.is_none() && current.is_none() && !follow {
         console.note(&format!("`{name}` has logged nothing yet ({} does not exist)", path.display()));
         return Ok(ExitCode::SUCCESS);

@@ -27,9 +27,10 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use hermes_config::most_similar;
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_install::InstallError;
-use hermes_plugin_host::{Catalog, Found, Manifest, PluginsError, Selection};
+use hermes_plugin_host::{Catalog, Found, Manifest, Origin, PluginsError, Selection};
 use hermes_runtime::{Runtime, draft_interfaces};
 use serde::Serialize;
 
@@ -62,6 +63,26 @@ struct Listed {
     /// Why the plugin cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+}
+
+impl Listed {
+    fn is_bundled(&self) -> bool {
+        self.source == Origin::Bundled.to_string()
+    }
+
+    /// What it is for, in a word for each of its kinds, without their optional parts.
+    fn main_kinds(&self) -> String {
+        let word = |kind: &&str| match *kind {
+            "context-engine" => Some("engine"),
+            "memory-provider" => Some("memory"),
+            "tools" => Some("tools"),
+            "skills" => Some("skills"),
+            "hooks" => Some("hooks"),
+            _ => None,
+        };
+        let words: Vec<&str> = self.kinds.iter().filter_map(word).collect();
+        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -160,7 +181,9 @@ impl Inventory {
             }
             let names: Vec<&str> = self.catalog.all().iter().map(|found| found.manifest.name.as_str()).collect();
             let why = format!("the plugins are: {}", names.join(", "));
-            let fix = "check the name, or install the plugin with `hermes plugins install SOURCE`";
+            let near = most_similar(name, names.iter().map(|name| (*name).to_owned()));
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let fix = format!("{near}check the name, or install the plugin with `hermes plugins install SOURCE`");
             let code = hermes_install::codes::UNKNOWN.name().into();
             Failure { code, ..Failure::new(Kind::General, format!("there is no plugin `{name}`"), why, fix) }
         })
@@ -301,18 +324,29 @@ fn state(name: &str, selection: &Selection) -> State {
 }
 
 fn table(plugins: &[Listed], console: Console) -> String {
-    let mut table = Table::new(&[Align::Left; 6]);
+    /// On a narrower terminal the description has one line below the rest.
+    const WIDE: usize = 90;
+    /// The columns before it there, and the one behind it.
+    const AROUND: usize = 5;
+    let room = console.columns().filter(|columns| *columns < WIDE).map(|columns| columns.saturating_sub(AROUND));
+    let mut table = Table::new(&[Align::Left; 5]);
     for plugin in plugins {
-        let kinds = if plugin.kinds.is_empty() { "-".to_owned() } else { plugin.kinds.join(", ") };
-        let about = plugin.why.as_deref().unwrap_or(&plugin.description);
-        let plain = |text: &str| (Tone::Plain, text::exact(text));
+        let description = text::exact(&plugin.description);
+        let about = match (&plugin.why, room) {
+            (Some(why), _) => text::exact(why),
+            (None, Some(room)) => text::fitted(&description, room),
+            (None, None) => description,
+        };
+        let about = match plugin.is_bundled() {
+            true => about,
+            false => format!("{about} · from {}", text::exact(&plugin.source)),
+        };
         table.row([
             (plugin.state.tone(), plugin.state.word().to_owned()),
-            plain(&plugin.name),
-            plain(&plugin.version),
-            plain(&kinds),
-            plain(&plugin.source),
-            plain(about),
+            (Tone::Plain, text::exact(&plugin.name)),
+            (Tone::Plain, text::exact(&plugin.version)),
+            (Tone::Plain, plugin.main_kinds()),
+            (Tone::Plain, about),
         ]);
     }
     table.text(console)

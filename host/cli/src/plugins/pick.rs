@@ -25,7 +25,7 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
 
     let engines = of(Role::Engine);
     let current = engines.iter().position(|plugin| plugin.name == selection.engine);
-    let items: Vec<String> = engines.iter().map(|plugin| item(plugin)).collect();
+    let items: Vec<String> = engines.iter().map(|plugin| item(plugin, console)).collect();
     let Some(chosen) = select("Context engine", &items, current)? else { return cancelled() };
     changes.enable(&engines[chosen].name, Role::Engine)?;
     let mut added = vec![engines[chosen].name.clone()];
@@ -36,7 +36,7 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
         let current =
             selection.memory.as_ref().and_then(|name| memories.iter().position(|plugin| plugin.name == *name));
         let mut items = vec![format!("{:<14} only the built-in memory", "none")];
-        items.extend(memories.iter().map(|plugin| item(plugin)));
+        items.extend(memories.iter().map(|plugin| item(plugin, console)));
         let current = Some(current.map_or(0, |at| at + 1));
         let Some(chosen) = select("Memory provider", &items, current)? else { return cancelled() };
         match (chosen.checked_sub(1), &selection.memory) {
@@ -55,7 +55,7 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
         .filter(|plugin| Role::of(&plugin.kinds) == Role::Other || plugin.name == Selection::MEMORY)
         .collect();
     let enabled: Vec<bool> = others.iter().map(|plugin| inventory.is_enabled(&plugin.name)).collect();
-    let items: Vec<String> = others.iter().map(|plugin| item(plugin)).collect();
+    let items: Vec<String> = others.iter().map(|plugin| item(plugin, console)).collect();
     let chosen = MultiSelect::new()
         .with_prompt("Plugins")
         .items(&items)
@@ -78,8 +78,8 @@ pub(crate) fn run(console: Console) -> Result<ExitCode, Failure> {
     Ok(saved)
 }
 
-fn item(plugin: &Listed) -> String {
-    format!("{:<14} {}", plugin.name, text::exact(&plugin.description))
+fn item(plugin: &Listed, console: Console) -> String {
+    console.item(&format!("{:<14} {}", plugin.name, text::exact(&plugin.description)))
 }
 
 /// Asks for one item. None if the user pressed Esc.

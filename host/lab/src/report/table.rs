@@ -141,7 +141,12 @@ fn recording(compared: &Compared, text: &mut String) {
             })
         }));
     }
+    let all = cells.len();
+    cells.retain(|line| says_something(line));
     align(&cells, text);
+    if cells.len() < all {
+        let _ = writeln!(text, "({} rows that are zero or empty in each column are left out)", all - cells.len());
+    }
     for column in &compared.columns {
         for notice in &column.notices {
             let _ = writeln!(text, "{}: the user is told: {notice}", column.name);
@@ -158,6 +163,16 @@ fn recording(compared: &Compared, text: &mut String) {
             let _ = writeln!(text, "{}: first not read back: {broken}", column.name);
         }
     }
+}
+
+/// Rows that are shown although all their figures are zero: that they are is the result.
+const ALWAYS: [&str; 2] = ["requests that lack text", "invalid requests"];
+
+/// Whether a line has a figure other than zero, or is the header.
+fn says_something(line: &[String]) -> bool {
+    let Some((name, figures)) = line.split_first() else { return false };
+    let is_figure = |digit: char| digit.is_ascii_digit() && digit != '0';
+    name.is_empty() || ALWAYS.contains(&name.as_str()) || figures.iter().any(|cell| cell.contains(is_figure))
 }
 
 /// Totals over all recordings, for the columns that completed all of them.
@@ -237,6 +252,19 @@ fn dash() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_of_zeros_is_left_out_unless_zero_is_the_result() {
+        let line = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        for nothing in
+            [["summaries", "0 (0 / 0)", "-"], ["fault tax", "0.000 M", "0.000 M"], ["hit rate", "0.0 %", "-"]]
+        {
+            assert!(!says_something(&line(&nothing)), "{nothing:?}");
+        }
+        let somethings =
+            [["cost", "0.019 M", "-"], ["", "none", "lossless"], ["invalid requests", "0", "0"], ["x", "0", "10"]];
+        assert!(somethings.iter().all(|something| says_something(&line(something))));
+    }
 
     #[test]
     fn prices_and_formats_are_shown_as_people_write_them() {
