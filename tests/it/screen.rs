@@ -10,6 +10,8 @@ mod input;
 #[cfg(unix)]
 mod interrupt;
 #[cfg(unix)]
+mod lists;
+#[cfg(unix)]
 mod models;
 mod settings;
 mod tables;

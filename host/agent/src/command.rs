@@ -55,6 +55,9 @@ pub enum Command {
     ChooseModel {
         /// The model, as the configuration or the command line names it.
         model: String,
+        /// The model's provider; without it, that of the configuration or the command line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
     },
     /// Switches to another context engine.
     ChooseEngine {

@@ -19,6 +19,7 @@ mod logins;
 pub mod operations;
 mod plugins;
 mod probe;
+mod providers;
 mod reporter;
 mod resting;
 mod setup;

@@ -20,6 +20,7 @@ use hermes_conversation::{Message, Part, Role, SessionId};
 
 use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
+use crate::completion::Completion;
 use crate::console::{Console, Tone};
 use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
@@ -52,6 +53,8 @@ struct Chat {
     at_terminal: bool,
     /// The terminal, if it is drawn.
     live: Option<Live>,
+    /// What can be completed in the input.
+    completion: Completion,
     /// The failure of the last turn, if it failed.
     failed: Option<Kind>,
     /// The last message, if its turn failed before it was stored.
@@ -62,6 +65,8 @@ struct Chat {
     may_run: bool,
     /// What the model reads with the next message of the commands that the user ran.
     ran: Vec<String>,
+    /// The provider whose model the user chose for this conversation; `None` for that of the configuration.
+    provider: Option<String>,
 }
 
 /// Runs the chat until the user leaves. It begins with a message, if one is given.
@@ -81,13 +86,13 @@ pub(crate) async fn run(
         .in_mode(session.mode);
     let launcher = Arc::new(launcher);
     let mut choice = session.choice();
-    let mut lines = None;
+    let (mut lines, completion) = (None, Completion::default());
     if session.chooses() {
         if !console.can_draw() {
             return Err(launch::no_session_named());
         }
         let listed = conversations::resumable(&launcher, None)?;
-        let opened = open(&launcher, &ctrl_c, console)?;
+        let opened = open(&launcher, &completion, &ctrl_c, console)?;
         let picked = match (opened.live(), listed.is_empty()) {
             (Some(live), false) => conversations::pick(live, listed).await,
             _ => None,
@@ -108,7 +113,7 @@ pub(crate) async fn run(
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
     let mut lines = match lines {
         Some(lines) => lines,
-        None => open(&launcher, &ctrl_c, console)?,
+        None => open(&launcher, &completion, &ctrl_c, console)?,
     };
     let at_terminal = lines.is_terminal();
     let live = lines.live().cloned();
@@ -126,11 +131,13 @@ pub(crate) async fn run(
         ctrl_c,
         at_terminal,
         live,
+        completion,
         failed: None,
         unsent: None,
         knows_clash: false,
         may_run: false,
         ran: Vec::new(),
+        provider: None,
     };
     chat.greet(at_terminal).await;
 
@@ -203,11 +210,11 @@ fn cost_of(launcher: &Arc<Launcher>) -> CostOf {
 }
 
 /// Opens the terminal, or the pipe.
-fn open(launcher: &Launcher, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
+fn open(launcher: &Launcher, completion: &Completion, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
     let history = launcher.setup().home.history();
     let opened = match console.can_draw() {
-        true => Live::open(history, ctrl_c).map(Lines::Live),
-        false => Lines::open(history),
+        true => Live::open(history, completion, ctrl_c).map(Lines::Live),
+        false => Lines::open(history, completion),
     };
     opened.map_err(|error| {
         let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
@@ -284,8 +291,8 @@ impl Chat {
     async fn read(&mut self, mut lines: Lines) -> Result<(Lines, Input), Failure> {
         self.show_status_below().await;
         self.offer_skills();
-        if let Some(live) = &self.live {
-            live.files().of(&self.folder().await);
+        if self.at_terminal {
+            self.completion.files().of(&self.folder().await);
         }
         // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
         let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
@@ -379,8 +386,10 @@ impl Chat {
             Some(Slash::Undo { turns, on_conflict }) => self.undo(turns, on_conflict).await,
             Some(Slash::Diff { turns }) => self.diff(turns).await,
             Some(Slash::Branch) => self.branch().await,
-            Some(Slash::Model(Some(model))) => self.switch(Command::ChooseModel { model }).await,
-            Some(Slash::Engine(Some(engine))) => self.switch(Command::ChooseEngine { engine }).await,
+            Some(Slash::Model(Some(model))) => self.switch_model(model).await,
+            Some(Slash::Engine(Some(engine))) => {
+                self.switch(Command::ChooseEngine { engine }).await;
+            }
             Some(Slash::Think(think)) => self.think(think).await,
             Some(Slash::Mode(Some(mode))) => self.choose_mode(mode).await,
             Some(Slash::Mode(None)) => {
@@ -618,12 +627,14 @@ impl Chat {
         }
     }
 
-    /// Switches to another model or engine.
-    async fn switch(&mut self, command: Command) {
-        match self.front.send(command, &mut self.screen).await {
+    /// Switches to another model or engine. Returns whether that worked.
+    async fn switch(&mut self, command: Command) -> bool {
+        let switched = self.front.send(command, &mut self.screen).await;
+        match &switched {
             Ok(_) => self.show_status().await,
-            Err(error) => self.fail(&error.into()),
+            Err(error) => self.fail(&error.clone().into()),
         }
+        switched.is_ok()
     }
 
     async fn mode_now(&self) -> Mode {
@@ -646,6 +657,7 @@ impl Chat {
     async fn follow(&mut self, session: SessionHandle) {
         let mode = self.mode_now().await;
         self.close().await;
+        self.provider = None;
         self.front.follow(session);
         if mode != self.mode_now().await
             && let Err(error) = self.front.send(Command::ChooseMode { mode }, &mut self.screen).await

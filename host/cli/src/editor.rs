@@ -4,7 +4,9 @@ use std::io::{self, BufRead, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use hermes_terminal::Candidates;
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -13,12 +15,12 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
-    Cmd, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode, KeyEvent,
-    Modifiers, Movement, RepeatCount,
+    Cmd, CompletionType, ConditionalEventHandler, Context, Editor, Event, EventContext, EventHandler, Helper, KeyCode,
+    KeyEvent, Modifiers, Movement, RepeatCount,
 };
 
+use crate::completion::Completion;
 use crate::live::Live;
-use crate::slash;
 use hermes_private_files::append_file;
 
 /// The number of lines in the history.
@@ -59,16 +61,17 @@ pub(crate) struct Terminal {
 
 impl Lines {
     /// Opens the terminal, or the pipe if standard input is not a terminal.
-    pub(crate) fn open(history: PathBuf) -> io::Result<Self> {
+    pub(crate) fn open(history: PathBuf, completion: &Completion) -> io::Result<Self> {
         if !io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(Self::Pipe);
         }
-        let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(other)?.build();
+        let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(other)?;
+        let config = config.completion_type(CompletionType::List).build();
         let mut editor: Editor<Assistance, FileHistory> = Editor::with_config(config).map_err(other)?;
         editor.set_history_ignore_space(true);
         let switches = Arc::new(AtomicBool::new(false));
         editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(ClearsText)));
-        editor.set_helper(Some(Assistance));
+        editor.set_helper(Some(Assistance(completion.clone())));
         let key = KeyEvent(KeyCode::BackTab, Modifiers::NONE);
         editor.bind_sequence(key, EventHandler::Conditional(Box::new(SwitchMode(Arc::clone(&switches)))));
         // Create the file here, with permissions for its owner only.
@@ -191,8 +194,8 @@ impl ConditionalEventHandler for ClearsText {
     }
 }
 
-/// Completes slash commands, and continues lines after a backslash.
-struct Assistance;
+/// Completes commands, skills and files, and continues lines after a backslash.
+struct Assistance(Completion);
 
 impl Helper for Assistance {}
 impl Highlighter for Assistance {}
@@ -205,10 +208,10 @@ impl Completer for Assistance {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        let typed = &line[..at];
-        let fits =
-            slash::named().map(|(usage, _)| slash::word(usage).to_owned()).filter(|name| name.starts_with(typed));
-        Ok((0, if typed.starts_with('/') { fits.collect() } else { Vec::new() }))
+        /// Who presses Tab waits a moment for the names of the files.
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let Candidates { begin, list } = self.0.complete_within(&line[..at], PATIENCE);
+        Ok((begin, list.into_iter().map(|candidate| candidate.text).collect()))
     }
 }
 

@@ -58,6 +58,19 @@ impl FileNames {
         Some(Candidates { begin, list: list.collect() })
     }
 
+    /// Waits until names were collected once, if the text ends with the begin of a path. It blocks for so long at most.
+    pub(crate) fn collect_within(&self, typed: &str, patience: Duration) {
+        const POLL: Duration = Duration::from_millis(5);
+        if attached::begun(typed).is_none() {
+            return;
+        }
+        let until = Instant::now() + patience;
+        self.names();
+        while self.state().collected.is_none() && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+    }
+
     /// The names that are known, and begins to collect them again if they are old.
     fn names(&self) -> Arc<Vec<String>> {
         let mut state = self.state();
@@ -158,6 +171,8 @@ mod tests {
         });
         assert_eq!(names.complete("see"), None);
         assert!(names.complete("see @ma").unwrap().list.is_empty(), "it waited");
+        names.collect_within("see @ma", Duration::from_secs(60));
+        assert!(!names.complete("see @ma").unwrap().list.is_empty());
         receive.recv_timeout(Duration::from_secs(60)).unwrap();
         let texts = |typed: &str| {
             let Candidates { begin, list } = names.complete(typed).unwrap();

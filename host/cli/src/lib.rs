@@ -12,6 +12,7 @@ mod bars;
 mod cache;
 mod chat;
 mod compile;
+mod completion;
 mod console;
 mod context;
 mod doctor;

@@ -10,18 +10,17 @@ use hermes_agent::{CallId, Status};
 use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Candidate, Candidates, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Span, Stream, Ui,
-    painted, printable, wrapped,
+    Activity, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Span, Stream, Ui, painted, printable, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
 
+use crate::completion::Completion;
 use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
-use crate::file_names::FileNames;
 use crate::signals::CtrlC;
 use crate::spending::dollars;
-use crate::{slash, status, text};
+use crate::{status, text};
 
 /// The terminal of a chat. All clones are the same one.
 #[derive(Clone)]
@@ -34,16 +33,11 @@ struct Shared {
     picks: Waiting<mpsc::UnboundedReceiver<Option<usize>>>,
     history: Mutex<FileHistory>,
     path: PathBuf,
-    skills: Arc<Mutex<Commands>>,
-    files: FileNames,
 }
-
-/// Commands with their descriptions.
-type Commands = Vec<(String, String)>;
 
 impl Live {
     /// Takes over the terminal.
-    pub(crate) fn open(path: PathBuf, ctrl_c: &CtrlC) -> io::Result<Self> {
+    pub(crate) fn open(path: PathBuf, completion: &Completion, ctrl_c: &CtrlC) -> io::Result<Self> {
         // Create the file here, with permissions for its owner only.
         drop(append_file(&path)?);
         let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(io::Error::other)?;
@@ -77,17 +71,11 @@ impl Live {
             let _ = send.send(input);
         };
         let earlier = history.iter().cloned().collect();
-        let skills = Arc::<Mutex<Commands>>::default();
-        let of_menu = Arc::clone(&skills);
-        let files = FileNames::default();
-        let names = files.clone();
-        let complete = move |typed: &str| {
-            let skills = || of_menu.lock().unwrap_or_else(PoisonError::into_inner);
-            names.complete(typed).unwrap_or_else(|| completions(typed, &skills()))
-        };
+        let of_menu = completion.clone();
+        let complete = move |typed: &str| of_menu.complete(typed);
         let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(complete), report)?);
         let drawn = Arc::downgrade(&ui);
-        files.listen(move || {
+        completion.files().listen(move || {
             if let Some(ui) = drawn.upgrade() {
                 ui.look_again();
             }
@@ -101,23 +89,11 @@ impl Live {
             picks: Waiting::new(picks),
             history: Mutex::new(history),
             path,
-            skills,
-            files,
         })))
-    }
-
-    /// Offers the commands of skills in the menu.
-    pub(crate) fn offer_skills(&self, commands: Commands) {
-        *self.0.skills.lock().unwrap_or_else(PoisonError::into_inner) = commands;
     }
 
     pub(crate) fn ui(&self) -> &Arc<Ui> {
         &self.0.ui
-    }
-
-    /// The names of files, for completions.
-    pub(crate) fn files(&self) -> &FileNames {
-        &self.0.files
     }
 
     /// Waits for the next input. The future may be dropped at any time.
@@ -215,21 +191,6 @@ impl Drop for Shared {
     fn drop(&mut self) {
         console::draw_notes_with(None);
     }
-}
-
-/// The slash commands that begin like the typed text.
-fn completions(typed: &str, skills: &[(String, String)]) -> Candidates {
-    if !typed.starts_with('/') {
-        return Candidates::default();
-    }
-    let list = slash::named().filter_map(|(usage, about)| {
-        let name = slash::word(usage);
-        let text = if usage.len() > name.len() { format!("{name} ") } else { name.to_owned() };
-        name.starts_with(typed).then(|| Candidate { text, about: about.to_owned() })
-    });
-    let fitting = skills.iter().filter(|(name, _)| name.starts_with(typed));
-    let skills = fitting.map(|(name, about)| Candidate { text: format!("{name} "), about: about.clone() });
-    Candidates { begin: 0, list: list.chain(skills).collect() }
 }
 
 /// The columns before the other rows of a line: behind its mark, or below its last cell.
@@ -438,16 +399,5 @@ mod tests {
         ] {
             assert_eq!(indent(line), expected, "{line:?}");
         }
-    }
-
-    #[test]
-    fn commands_are_completed_with_a_space_if_they_take_something() {
-        let skills = [("/heat".to_owned(), "Heats water.".to_owned())];
-        let texts = |typed: &str| {
-            completions(typed, &skills).list.into_iter().map(|candidate| candidate.text).collect::<Vec<_>>()
-        };
-        assert_eq!(texts("/he"), ["/help", "/heat "]);
-        assert_eq!(texts("/mode"), ["/model ", "/mode "]);
-        assert!(texts("tea").is_empty());
     }
 }

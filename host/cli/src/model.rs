@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
-use hermes_app::{AppError, ModelChoice, Setup};
+use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ListedModel, ModelError, Price, Prices, ResolveError, RestId, Route, Source, list_models};
+use hermes_models::{ListedModel, ModelError, Price, Prices, RestId, Route, Source, list_models};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -74,18 +74,6 @@ pub(crate) async fn run(command: Option<&ModelCommand>, console: Console) -> Res
     }
 }
 
-/// The route to a provider. Its list can be asked for before a model is chosen.
-pub(crate) fn route_to(setup: &Setup, choice: &ModelChoice) -> Result<Route, Failure> {
-    /// No request names it.
-    const ANY: &str = "any";
-    match setup.route(choice) {
-        Err(AppError::Resolve(ResolveError::NoModel { .. })) => {
-            Ok(setup.route(&ModelChoice { model: Some(ANY.to_owned()), ..choice.clone() })?)
-        }
-        route => Ok(route?),
-    }
-}
-
 async fn list(
     setup: &Setup,
     choice: &ModelChoice,
@@ -93,7 +81,7 @@ async fn list(
     json: bool,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let route = route_to(setup, choice)?;
+    let route = setup.route_to(choice)?;
     if route.is_offline() {
         let fix = "`hermes setup` chooses a provider; `hermes model list --provider NAME` asks another one";
         let why = "the built-in `offline` model is used, which has no list";
@@ -180,7 +168,7 @@ pub(crate) fn amount(dollars: f64) -> String {
 
 /// Lets the user choose one of the provider's models.
 async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let route = route_to(setup, &ModelChoice::default())?;
+    let route = setup.route_to(&ModelChoice::default())?;
     if route.is_offline() {
         console.note("no provider is configured yet; `hermes setup` chooses one");
         return Ok(Kind::General.into());
@@ -202,7 +190,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Console) -> ChosenModel {
     let choice = ModelChoice { provider: provider.map(str::to_owned), ..ModelChoice::default() };
     let unlisted = ChosenModel { name: name.to_owned(), window: None };
-    let Ok(route) = route_to(setup, &choice) else { return unlisted };
+    let Ok(route) = setup.route_to(&choice) else { return unlisted };
     if route.is_offline() {
         return unlisted;
     }

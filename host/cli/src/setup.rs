@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::model::{choice, offered, report, route_to};
+use crate::model::{choice, offered, report};
 use crate::plugins::variables::read_value;
 use crate::{launch, login, settings, text};
 
@@ -310,7 +310,7 @@ async fn model(
         return Ok(unlisted(default));
     }
     let wanted = wanted(setup, chosen, access, &unlisted(default.unwrap_or_default()))?.setup;
-    let route = route_to(&wanted, &ModelChoice::default())?;
+    let route = wanted.route_to(&ModelChoice::default())?;
     match offered(&wanted, &route).await {
         Ok(listed) if is_asking => choice::choose(&listed, &route, &wanted.prices().0, console)?.ok_or_else(cancelled),
         Ok(listed) => match &listed[..] {

@@ -50,7 +50,7 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
     (
         "model and approvals",
         &[
-            ("/model [NAME]", "switch to another model; without a name, choose from the provider's list"),
+            ("/model [NAME]", "switch to another model; without a name, choose from the lists of your providers"),
             (
                 "/think [EFFORT]",
                 "let the model think: none, minimal, low, medium, high, xhigh or max; show or hide its reasoning",
@@ -64,7 +64,7 @@ pub(crate) const GROUPS: &[(&str, &[Named])] = &[
         &[
             ("/tools", "show the tools, and what you are asked about them"),
             ("/skills", "show the skills"),
-            ("/plugins", "show the plugins and their states"),
+            ("/plugins", "look at the plugins, and switch them"),
             ("/mcp", "show the MCP servers, their states and how many tools they have"),
             ("/memory", "show how full the notes are, and what waits"),
         ],

@@ -152,8 +152,8 @@ impl Actor {
                 };
                 inbox.front.feed.publish(kind);
             }
-            Command::ChooseModel { model } => {
-                let choice = Choice { model: Some(model), ..Choice::default() };
+            Command::ChooseModel { model, provider } => {
+                let choice = Choice { model: Some(model), provider, ..Choice::default() };
                 let chosen = inbox.attend(&stop, name, core.choose(choice)).await;
                 answer(reply, chosen.map(|()| Accepted::default()));
             }

@@ -102,7 +102,7 @@ async fn an_engine_learns_what_the_provider_has_cached() {
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
     say(&session, "second").await;
-    session.send(Command::ChooseModel { model: "large".to_owned() }).await.unwrap();
+    session.send(Command::ChooseModel { model: "large".to_owned(), provider: None }).await.unwrap();
     say(&session, "third").await;
     let pressures = process.seen.pressures.lock().unwrap();
     let starts = pressures.iter().filter(|pressure| pressure.moment == Moment::TurnStart);

@@ -302,7 +302,7 @@ async fn invalid_commands_are_refused_with_a_code_and_change_nothing() {
         command("another"),
         Command::Compress { focus: None, preview: false },
         Command::ChooseEngine { engine: "other".to_owned() },
-        Command::ChooseModel { model: "other".to_owned() },
+        Command::ChooseModel { model: "other".to_owned(), provider: None },
         Command::Rewind { to: MessageId(1) },
         Command::Branch { through: None },
         Command::RebuildPrompt,
@@ -360,7 +360,7 @@ async fn model_and_engine_change_within_a_session() {
     let session = process.open(Begin::New, RULES).await;
     say(&session, "first").await;
     let mut events = from_here(&session);
-    session.send(Command::ChooseModel { model: "large".to_owned() }).await.unwrap();
+    session.send(Command::ChooseModel { model: "large".to_owned(), provider: None }).await.unwrap();
     session.send(Command::ChooseEngine { engine: "other".to_owned() }).await.unwrap();
     let switched = |kind: &EventKind| matches!(kind, EventKind::Switched { .. });
     until(&mut events, switched).await;

@@ -1,7 +1,10 @@
 //! The choice of another model in a chat.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use hermes_agent::Command;
-use hermes_models::ListedModel;
+use hermes_models::{ListedModel, Route};
 use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;
@@ -10,8 +13,22 @@ use crate::launch::Launcher;
 use crate::model::{self, choice};
 use crate::text;
 
+/// How long the chat waits for the lists of all providers.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// A provider with its models, or why they are not known.
+struct Offered {
+    provider: String,
+    models: Result<Vec<Candidate>, String>,
+}
+
 impl Chat {
-    /// Switches to a model that the user chooses from the provider's list.
+    /// Switches to a model of the provider that this conversation uses.
+    pub(super) async fn switch_model(&mut self, model: String) {
+        self.switch(Command::ChooseModel { model, provider: self.provider.clone() }).await;
+    }
+
+    /// Switches to a model that the user chooses from the lists of all providers that are configured.
     pub(super) async fn choose_model(&mut self) {
         let Ok(status) = self.front.session().status().await else { return };
         let Some(live) = self.live.clone() else {
@@ -19,38 +36,89 @@ impl Chat {
             self.screen.line(Tone::Faint, "/model NAME switches; `hermes model list` shows the provider's models");
             return;
         };
-        self.screen.does("asking the provider for its models");
-        let listed = known(&self.launcher).await;
-        self.screen.end_turn();
-        let rows = match listed {
-            Ok(rows) => rows,
-            Err(why) => {
-                self.show_status().await;
-                let why = text::line(&why);
-                self.screen.line(Tone::Faint, &format!("the models cannot be listed: {why}; /model NAME switches"));
-                return;
-            }
+        let routes = match self.launcher.setup().configured_routes(self.launcher.choice()) {
+            Ok(routes) => routes,
+            Err(error) => return self.fail(&error.into()),
         };
-        let present = rows.iter().position(|row| row.text == status.model);
-        let names: Vec<String> = rows.iter().map(|row| row.text.clone()).collect();
+        if routes.is_empty() {
+            self.show_status().await;
+            self.screen.line(Tone::Faint, "no provider is configured, so there is no list; `hermes setup` chooses one");
+            return;
+        }
+        // The session's own place has an address and a key that its name alone may not lead to.
+        let own = self.launcher.setup().route_to(self.launcher.choice()).ok().map(|route| route.model.provider);
+        let present = self.provider.clone().or_else(|| own.clone());
+        self.screen.does("asking your providers for their models");
+        let offered = {
+            let _during = self.ctrl_c.stops_the_turn();
+            live.ui().set_busy(true);
+            let stop = self.ctrl_c.switch().token();
+            let offered = tokio::select! {
+                offered = ask(&self.launcher, routes) => Some(offered),
+                () = stop.cancelled() => None,
+            };
+            live.ui().set_busy(false);
+            offered
+        };
+        self.screen.end_turn();
+        let Some(offered) = offered else { return };
+        let mut rows = Vec::new();
+        for Offered { provider, models } in offered {
+            match models {
+                Ok(models) => rows.extend(models.into_iter().map(|model| (provider.clone(), model))),
+                Err(why) => self.screen.line(Tone::Faint, &text::line(&format!("no models of {provider}: {why}"))),
+            }
+        }
+        if rows.is_empty() {
+            self.show_status().await;
+            self.screen.line(Tone::Faint, "/model NAME switches to a model that is in no list");
+            return;
+        }
+        let is_present =
+            |(provider, model): &(String, Candidate)| model.text == status.model && Some(provider) == present.as_ref();
+        let at = rows.iter().position(is_present);
+        let names: Vec<(String, String)> =
+            rows.iter().map(|(provider, model)| (provider.clone(), model.text.clone())).collect();
         let title = format!("Which model? Now: {}", text::line(&status.model));
-        let picked = live.pick(Picker::new(&title, rows, present.unwrap_or(0))).await;
-        if let Some(model) = picked.and_then(|at| names.into_iter().nth(at)).filter(|model| *model != status.model) {
-            self.switch(Command::ChooseModel { model }).await;
+        let picked = live.pick(Picker::grouped(&title, rows, at.unwrap_or(0))).await;
+        let Some((provider, model)) =
+            picked.filter(|picked| Some(*picked) != at).and_then(|at| names.into_iter().nth(at))
+        else {
+            return;
+        };
+        let provider = (Some(&provider) != own.as_ref()).then_some(provider);
+        if self.switch(Command::ChooseModel { model, provider: provider.clone() }).await {
+            self.provider = provider;
         }
     }
 }
 
-/// The models of the provider with windows and prices, or why they are not known.
-async fn known(launcher: &Launcher) -> Result<Vec<Candidate>, String> {
-    let setup = launcher.setup();
-    let route = model::route_to(setup, launcher.choice()).map_err(|failure| failure.why)?;
-    if route.is_offline() {
-        return Err("no provider is configured, and `hermes setup` chooses one".to_owned());
+/// Asks all providers at once. One that does not answer in time is left out.
+async fn ask(launcher: &Arc<Launcher>, routes: Vec<Route>) -> Vec<Offered> {
+    let asked: Vec<_> = routes
+        .into_iter()
+        .map(|route| {
+            let (provider, launcher) = (route.model.provider.clone(), Arc::clone(launcher));
+            let listed = tokio::spawn(async move { tokio::time::timeout(PATIENCE, known(&launcher, &route)).await });
+            (provider, listed)
+        })
+        .collect();
+    let mut offered = Vec::new();
+    for (provider, listed) in asked {
+        let models = match listed.await {
+            Ok(Ok(models)) => models,
+            Ok(Err(_)) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            Err(error) => Err(error.to_string()),
+        };
+        offered.push(Offered { provider, models });
     }
-    let listed = tokio::time::timeout(model::PATIENCE, model::offered(setup, &route)).await;
-    let listed = listed.map_err(|_| format!("{} did not answer in time", route.model.provider))?;
-    let listed = listed.map_err(|failure| failure.why)?;
+    offered
+}
+
+/// The models of a provider with windows and prices, or why they are not known.
+async fn known(launcher: &Launcher, route: &Route) -> Result<Vec<Candidate>, String> {
+    let setup = launcher.setup();
+    let listed = model::offered(setup, route).await.map_err(|failure| failure.why)?;
     let prices = setup.prices().0;
     let row = |model: &ListedModel| Candidate {
         text: model.name.clone(),

@@ -41,15 +41,19 @@ impl Chat {
         self.tell_clash(&skills);
     }
 
-    /// Offers the skills in the menu of a terminal that is drawn. The prompt does not wait for them.
+    /// Offers the skills where commands are completed. The prompt does not wait for them.
     pub(super) fn offer_skills(&mut self) {
-        let Some(live) = self.live.clone() else { return };
+        if !self.at_terminal {
+            return;
+        }
+        let completion = self.completion.clone();
         let (session, console) = (self.front.session().clone(), self.console);
-        let tells = !std::mem::replace(&mut self.knows_clash, true);
+        // A line in the middle of the input would tear it, so a terminal that is not drawn says it with /help.
+        let tells = self.live.is_some() && !std::mem::replace(&mut self.knows_clash, true);
         tokio::spawn(async move {
             // Without them, the menu has the commands of the chat.
             let Ok(skills) = session.skills().await else { return };
-            live.offer_skills(skill_commands::commands(&skills));
+            completion.offer_skills(skill_commands::commands(&skills));
             if let Some(line) = skill_commands::clash(&skills).filter(|_| tells) {
                 console.note(&line);
             }

@@ -2,6 +2,7 @@
 
 pub(crate) mod adopt;
 pub(crate) mod bindings;
+pub(crate) mod choice;
 pub(crate) mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;

@@ -29,7 +29,8 @@ impl Inventory {
         requested.widening(&entry.pin.granted.clone().unwrap_or_default()).lines()
     }
 
-    fn lacks(&self, found: &Found) -> Vec<String> {
+    /// What the plugin lacks, a line each, without its name in front.
+    pub(super) fn lacks(&self, found: &Found) -> Vec<String> {
         let (manifest, name) = (&found.manifest, &found.manifest.name);
         let mut lacks = Vec::new();
         let missing = self.missing_rights(found);

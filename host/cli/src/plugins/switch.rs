@@ -83,33 +83,47 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Writes the file and shows the changes.
-    pub(crate) fn save(self) -> Result<ExitCode, Failure> {
+    /// Writes the file. Returns a line about each change; none if nothing changed.
+    pub(crate) fn store(self) -> Result<Vec<String>, Failure> {
         let changed = self.edit.is_changed();
         self.edit.save()?;
-        match changed {
-            true => print(&format!("{}\nThe change applies to new sessions.\n", self.lines.join("\n")))?,
-            false => print("Nothing changed: config.yaml already has this selection.\n")?,
+        Ok(if changed { self.lines } else { Vec::new() })
+    }
+
+    /// Writes the file and shows the changes.
+    pub(crate) fn save(self) -> Result<ExitCode, Failure> {
+        match &self.store()?[..] {
+            [] => print("Nothing changed: config.yaml already has this selection.\n")?,
+            lines => print(&format!("{}\nThe change applies to new sessions.\n", lines.join("\n")))?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-pub(crate) fn enable(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let inventory = Inventory::read(console)?;
+/// The change that enables a plugin.
+pub(super) fn enabling<'a>(name: &str, inventory: &'a Inventory) -> Result<Changes<'a>, Failure> {
     let kinds = inventory.kinds(name)?;
     let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
     changes.enable(name, Role::of(&kinds))?;
-    let saved = changes.save()?;
+    Ok(changes)
+}
+
+/// The change that disables a plugin.
+pub(super) fn disabling<'a>(name: &str, inventory: &'a Inventory) -> Result<Changes<'a>, Failure> {
+    // A broken or missing plugin can be disabled too.
+    let kinds = inventory.kinds(name).unwrap_or_default();
+    let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
+    changes.disable(name, Role::of(&kinds))?;
+    Ok(changes)
+}
+
+pub(crate) fn enable(name: &str, console: Console) -> Result<ExitCode, Failure> {
+    let inventory = Inventory::read(console)?;
+    let saved = enabling(name, &inventory)?.save()?;
     inventory.warn_of_lacks(name, console);
     Ok(saved)
 }
 
 pub(crate) fn disable(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    let inventory = Inventory::read(console)?;
-    // A broken or missing plugin can be disabled too.
-    let kinds = inventory.kinds(name).unwrap_or_default();
-    let mut changes = Changes::new(&inventory.selection, Edit::of(&inventory.setup.home.config())?);
-    changes.disable(name, Role::of(&kinds))?;
-    changes.save()
+    disabling(name, &Inventory::read(console)?)?.save()
 }
