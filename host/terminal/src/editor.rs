@@ -1,12 +1,15 @@
 //! The input: editing over several lines, earlier inputs, pasted blocks and a menu of completions.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::Line;
-use ratatui_textarea::{CursorMove, Input, Key, TextArea};
+use ratatui_textarea::{CursorMove, DataCursor, Input, Key, TextArea};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::layout::printable;
+use crate::layout::{printable, shortened};
 use crate::menu;
 use crate::region::Place;
 
@@ -18,6 +21,11 @@ const MORE: &str = "  ";
 const SHORT_PASTE: (usize, usize) = (5, 1_000);
 /// The most rows of the menu.
 const MENU_ROWS: usize = 8;
+/// A long paste is this character in the text, or one after it: no key can change a part of it. Nobody types these, because they
+/// belong to private use.
+const FIRST_PASTE: char = '\u{100000}';
+/// The width before the input was shown for the first time.
+const WIDTH: usize = 80;
 
 /// What a key did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +79,10 @@ pub struct Editor {
     history: Vec<String>,
     /// The shown earlier input, and the text that was written before.
     recalled: Option<(usize, String)>,
-    /// Long pastes: the word that is shown for each, and its text.
-    pastes: Vec<(String, String)>,
+    /// Long pastes, in the order of their characters.
+    pastes: Vec<String>,
+    /// The width at which the input was shown last.
+    width: Cell<usize>,
     completer: Completer,
     menu: Option<Menu>,
     /// Escape closed the menu for this text.
@@ -87,6 +97,7 @@ impl Editor {
             history,
             recalled: None,
             pastes: Vec::new(),
+            width: Cell::new(WIDTH),
             completer,
             menu: None,
             dismissed: None,
@@ -95,8 +106,28 @@ impl Editor {
 
     /// The text as it would be sent.
     pub fn text(&self) -> String {
-        let shown = self.area.lines().join("\n");
-        self.pastes.iter().fold(shown, |text, (word, whole)| text.replace(word.as_str(), whole))
+        let mut text = String::new();
+        for character in self.area.lines().join("\n").chars() {
+            match self.pasted(character) {
+                Some((_, whole)) => text.push_str(whole),
+                None => text.push(character),
+            }
+        }
+        text
+    }
+
+    /// The paste of a character: its number from 0, and its text.
+    fn pasted(&self, character: char) -> Option<(usize, &str)> {
+        let at = u32::from(character).checked_sub(FIRST_PASTE.into())? as usize;
+        Some((at, self.pastes.get(at)?))
+    }
+
+    /// What is shown of a grapheme.
+    fn shown<'a>(&self, grapheme: &'a str) -> Cow<'a, str> {
+        match grapheme.chars().next().and_then(|character| self.pasted(character)) {
+            Some((at, text)) => format!("[paste {}: {} lines]", at + 1, text.split('\n').count()).into(),
+            None => printable(grapheme),
+        }
     }
 
     /// Whether nothing is written.
@@ -106,7 +137,8 @@ impl Editor {
 
     /// Replaces the text.
     pub fn set(&mut self, text: &str) {
-        let lines = text.split('\n').map(str::to_owned).collect();
+        self.pastes.clear();
+        let lines = own(text).split('\n').map(str::to_owned).collect();
         self.area = TextArea::new(lines);
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
@@ -117,7 +149,6 @@ impl Editor {
     pub fn take(&mut self) -> String {
         let text = self.text();
         self.set("");
-        self.pastes.clear();
         self.recalled = None;
         text
     }
@@ -132,13 +163,16 @@ impl Editor {
     /// A pasted text. A long one is shown as one word.
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let lines = text.split('\n').count();
-        if lines <= SHORT_PASTE.0 && text.chars().count() <= SHORT_PASTE.1 {
-            self.area.insert_str(&text);
-        } else {
-            let word = format!("[paste {}: {lines} lines]", self.pastes.len() + 1);
-            self.area.insert_str(&word);
-            self.pastes.push((word, text));
+        let is_short = text.split('\n').count() <= SHORT_PASTE.0 && text.chars().count() <= SHORT_PASTE.1;
+        let number = u32::try_from(self.pastes.len()).unwrap_or(u32::MAX);
+        match u32::from(FIRST_PASTE).checked_add(number).and_then(char::from_u32).filter(|_| !is_short) {
+            Some(character) => {
+                self.pastes.push(text);
+                self.area.insert_char(character);
+            }
+            None => {
+                self.area.insert_str(own(&text));
+            }
         }
         self.menu = None;
     }
@@ -199,17 +233,49 @@ impl Editor {
                     return Outcome::Submitted(text);
                 }
             }
-            KeyCode::Up if self.area.cursor().0 == 0 => self.recall(true),
-            KeyCode::Down if self.area.cursor().0 + 1 == self.area.lines().len() => self.recall(false),
+            KeyCode::Up if !control && !alt => {
+                if !self.move_row(true) {
+                    self.recall(true);
+                }
+            }
+            KeyCode::Down if !control && !alt => {
+                if !self.move_row(false) {
+                    self.recall(false);
+                }
+            }
             KeyCode::Char('p') if control => self.recall(true),
             KeyCode::Char('n') if control => self.recall(false),
             KeyCode::Char('u') if control => {
                 self.area.delete_line_by_head();
             }
+            // Ctrl-_ and Ctrl-/ are the same byte, which is read as Ctrl-7.
+            KeyCode::Char('_' | '/' | '7') if control => {
+                self.area.undo();
+            }
+            // What the terminal cannot show: pages, and a selection to cut.
+            KeyCode::Char('v' | 'x') if control => {}
+            KeyCode::Char('v') if alt => {}
+            KeyCode::Backspace if control || alt => {
+                self.area.delete_word();
+            }
+            KeyCode::Char('h') if control => self.backspace(),
             KeyCode::Backspace => self.backspace(),
+            KeyCode::Delete if !control && !alt => self.delete(),
+            KeyCode::Left if !control && !alt => {
+                let before = self.before_cursor();
+                self.step(CursorMove::Back, length(before.graphemes(true).next_back()));
+            }
+            KeyCode::Right if !control && !alt => {
+                let behind = self.behind_cursor();
+                self.step(CursorMove::Forward, length(behind.graphemes(true).next()));
+            }
+            KeyCode::Left => self.area.move_cursor(CursorMove::WordBack),
+            KeyCode::Right => self.area.move_cursor(CursorMove::WordForward),
+            KeyCode::Char(character) if !control && !alt => self.area.insert_char(own_character(character)),
             code => {
                 if let Some(key) = key_of(code) {
-                    self.area.input(Input { key, ctrl: control, alt, shift });
+                    // With Shift it would select, which is not shown.
+                    self.area.input(Input { key, ctrl: control, alt, shift: false });
                 }
             }
         }
@@ -224,23 +290,103 @@ impl Editor {
         is_at_end && text.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1
     }
 
-    /// Removes a character, or the whole word of a paste.
+    /// Removes what people see as one character before the cursor.
     fn backspace(&mut self) {
         let before = self.before_cursor();
-        match self.pastes.iter().find(|(word, _)| before.ends_with(word.as_str())).map(|(word, _)| word.chars().count())
-        {
-            Some(length) => (0..length).for_each(|_| {
-                self.area.delete_char();
-            }),
-            None => {
-                self.area.delete_char();
+        // At the begin of a line its line feed is removed.
+        let length = length(before.graphemes(true).next_back());
+        (0..length).for_each(|_| {
+            self.area.delete_char();
+        });
+    }
+
+    /// The same behind the cursor.
+    fn delete(&mut self) {
+        let behind = self.behind_cursor();
+        let length = length(behind.graphemes(true).next());
+        (0..length).for_each(|_| {
+            self.area.delete_next_char();
+        });
+    }
+
+    /// Moves over a grapheme, or over the end of a line.
+    fn step(&mut self, way: CursorMove, length: usize) {
+        (0..length).for_each(|_| self.area.move_cursor(way));
+    }
+
+    /// Moves to the row above or below, if there is one: a long line has several.
+    fn move_row(&mut self, up: bool) -> bool {
+        let rows = self.layout(self.width.get());
+        let Some((now, column)) = self.place_in(&rows) else { return false };
+        let next = if up { now.checked_sub(1) } else { Some(now + 1) };
+        let Some(row) = next.and_then(|next| rows.get(next)) else { return false };
+        let (mut at, mut used) = (row.begin, 0);
+        let is_last = rows.get(next.map_or(0, |next| next + 1)).is_none_or(|after| after.line != row.line);
+        for (number, cell) in row.cells.iter().enumerate() {
+            // Behind the last cell of a broken row is the next row.
+            if used + cell.width > column || (number + 1 == row.cells.len() && !is_last) {
+                break;
+            }
+            used += cell.width;
+            at += cell.characters;
+        }
+        let jump = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+        self.area.move_cursor(CursorMove::Jump(jump(row.line), jump(at)));
+        true
+    }
+
+    /// The rows of the text, broken by columns.
+    fn layout(&self, width: usize) -> Vec<Row> {
+        let room = room(width);
+        let mut rows = Vec::new();
+        for (line, text) in self.area.lines().iter().enumerate() {
+            let mut row = Row { line, ..Row::default() };
+            let mut at = 0;
+            for grapheme in text.graphemes(true) {
+                // The word of a paste may be wider than a narrow terminal.
+                let shown = shortened(&self.shown(grapheme), room);
+                let (width, characters) = (shown.width(), grapheme.chars().count());
+                if row.width + width > room && row.width > 0 {
+                    rows.push(std::mem::replace(&mut row, Row { line, begin: at, ..Row::default() }));
+                }
+                row.text.push_str(&shown);
+                row.width += width;
+                row.cells.push(Characters { characters, width });
+                at += characters;
+            }
+            // The cursor is behind the last character, and needs a place.
+            let is_full = row.width >= room && self.area.cursor() == DataCursor(line, at);
+            rows.push(row);
+            if is_full {
+                rows.push(Row { line, begin: at, ..Row::default() });
             }
         }
+        rows
+    }
+
+    /// The row of the cursor, and the columns before it in this row.
+    fn place_in(&self, rows: &[Row]) -> Option<(usize, usize)> {
+        let DataCursor(line, character) = self.area.cursor();
+        let row = rows.iter().rposition(|row| row.line == line && row.begin <= character)?;
+        let (mut at, mut used) = (rows[row].begin, 0);
+        for cell in &rows[row].cells {
+            if at >= character {
+                break;
+            }
+            at += cell.characters;
+            used += cell.width;
+        }
+        Some((row, used))
     }
 
     fn before_cursor(&self) -> String {
         let cursor = self.area.cursor();
         self.area.lines().get(cursor.0).map(|line| line.chars().take(cursor.1).collect()).unwrap_or_default()
+    }
+
+    fn behind_cursor(&self) -> String {
+        let cursor = self.area.cursor();
+        self.area.lines().get(cursor.0).map(|line| line.chars().skip(cursor.1).collect()).unwrap_or_default()
     }
 
     fn recall(&mut self, earlier: bool) {
@@ -305,47 +451,17 @@ impl Editor {
 
     /// The rows of the input, at most so many, and the place of the cursor.
     pub fn rows(&self, width: usize, most: usize) -> (Vec<Line<'static>>, Place) {
-        let room = width.saturating_sub(PROMPT.len()).max(2);
-        let cursor = self.area.cursor();
-        let mut rows: Vec<Line<'static>> = Vec::new();
-        let mut place = Place::default();
-        for (number, line) in self.area.lines().iter().enumerate() {
-            let is_here = number == cursor.0;
-            let mut parts = vec![String::new()];
-            let (mut used, mut characters) = (0, 0);
-            let mut found = None;
-            for grapheme in line.graphemes(true) {
-                let shown = printable(grapheme);
-                if used + shown.width() > room && used > 0 {
-                    parts.push(String::new());
-                    used = 0;
-                }
-                if is_here && found.is_none() && characters >= cursor.1 {
-                    found = Some((parts.len() - 1, used));
-                }
-                if let Some(part) = parts.last_mut() {
-                    part.push_str(&shown);
-                }
-                used += shown.width();
-                characters += grapheme.chars().count();
-            }
-            if is_here {
-                if found.is_none() && used >= room {
-                    parts.push(String::new());
-                    used = 0;
-                }
-                let (row, column) = found.unwrap_or((parts.len() - 1, used));
-                place = Place { row: rows.len() + row, column: PROMPT.len() + column };
-            }
-            for part in parts {
-                let mark = if rows.is_empty() { PROMPT } else { MORE };
-                rows.push(Line::from(format!("{mark}{part}")));
-            }
-        }
+        self.width.set(width);
+        let rows = self.layout(width);
+        let (row, column) = self.place_in(&rows).unwrap_or_default();
         let most = most.max(1);
-        let hidden = (place.row + 1).saturating_sub(most);
-        let rows: Vec<Line<'static>> = rows.into_iter().skip(hidden).take(most).collect();
-        (rows, Place { row: place.row - hidden, column: place.column })
+        let hidden = (row + 1).saturating_sub(most);
+        let marked = |(at, row): (usize, &Row)| {
+            let mark = if at == 0 { PROMPT } else { MORE };
+            Line::from(format!("{mark}{}", row.text))
+        };
+        let shown = rows.iter().enumerate().skip(hidden).take(most).map(marked).collect();
+        (shown, Place { row: row - hidden, column: PROMPT.len() + column })
     }
 
     /// The rows of the menu, below the input.
@@ -354,6 +470,43 @@ impl Editor {
         let list: Vec<&Candidate> = menu.candidates.list.iter().collect();
         menu::rows(&list, menu.selected, width, MENU_ROWS)
     }
+}
+
+/// A row of the input.
+#[derive(Default)]
+struct Row {
+    /// The line that it is a part of.
+    line: usize,
+    /// The character of the line that it begins with.
+    begin: usize,
+    text: String,
+    width: usize,
+    cells: Vec<Characters>,
+}
+
+/// The characters of one grapheme, and its columns.
+struct Characters {
+    characters: usize,
+    width: usize,
+}
+
+/// The columns for text beside the prompt.
+fn room(width: usize) -> usize {
+    width.saturating_sub(PROMPT.len()).max(2)
+}
+
+/// The characters of a grapheme, or of the line feed that is there without one.
+fn length(grapheme: Option<&str>) -> usize {
+    grapheme.map_or(1, |grapheme| grapheme.chars().count())
+}
+
+/// A text in which no character stands for a paste.
+fn own(text: &str) -> String {
+    text.chars().map(own_character).collect()
+}
+
+fn own_character(character: char) -> char {
+    if character >= FIRST_PASTE { char::REPLACEMENT_CHARACTER } else { character }
 }
 
 fn key_of(code: KeyCode) -> Option<Key> {
@@ -450,6 +603,93 @@ mod tests {
         assert_eq!(editor.text(), "see ");
         editor.paste("a\nb");
         assert_eq!(editor.text(), "see a\nb");
+    }
+
+    #[test]
+    fn no_key_changes_a_part_of_a_paste() {
+        let pasted = "line\n".repeat(200);
+        for keys in [
+            vec![(KeyModifiers::CONTROL, KeyCode::Char('w'))],
+            vec![(KeyModifiers::ALT, KeyCode::Backspace)],
+            vec![(KeyModifiers::NONE, KeyCode::Left), (KeyModifiers::NONE, KeyCode::Delete)],
+            vec![(KeyModifiers::NONE, KeyCode::Left), (KeyModifiers::ALT, KeyCode::Char('d'))],
+        ] {
+            let mut editor = editor();
+            write(&mut editor, "see ");
+            editor.paste(&pasted);
+            assert_eq!(editor.rows(80, 9).1, Place { row: 0, column: 26 });
+            for (modifier, key) in keys.clone() {
+                hold(&mut editor, modifier, key);
+            }
+            assert_eq!(editor.text().trim_end(), "see", "{keys:?}");
+            hold(&mut editor, KeyModifiers::CONTROL, KeyCode::Char('7'));
+            assert_eq!(editor.text(), format!("see {pasted}"), "{keys:?}");
+        }
+        let mut editor = editor();
+        editor.paste(&pasted);
+        press(&mut editor, KeyCode::Left);
+        write(&mut editor, "before ");
+        assert_eq!(editor.text(), format!("before {pasted}"));
+        // A character of the user never stands for a paste.
+        editor.paste("\u{100000}");
+        assert_eq!(editor.text(), format!("before \u{fffd}{pasted}"));
+    }
+
+    #[test]
+    fn keys_move_over_and_remove_what_people_see_as_one_character() {
+        let mut editor = editor();
+        write(&mut editor, "a👨\u{200d}👩\u{200d}👧e\u{301}z");
+        press(&mut editor, KeyCode::Left);
+        press(&mut editor, KeyCode::Backspace);
+        assert_eq!(editor.text(), "a👨\u{200d}👩\u{200d}👧z");
+        press(&mut editor, KeyCode::Backspace);
+        assert_eq!(editor.text(), "az");
+        write(&mut editor, "🇩🇪");
+        press(&mut editor, KeyCode::Left);
+        press(&mut editor, KeyCode::Left);
+        press(&mut editor, KeyCode::Right);
+        press(&mut editor, KeyCode::Delete);
+        assert_eq!(editor.text(), "az");
+    }
+
+    #[test]
+    fn words_are_passed_and_removed_as_in_a_shell_and_a_change_is_undone() {
+        let mut editor = editor();
+        write(&mut editor, "one two three");
+        hold(&mut editor, KeyModifiers::ALT, KeyCode::Left);
+        hold(&mut editor, KeyModifiers::CONTROL, KeyCode::Left);
+        hold(&mut editor, KeyModifiers::ALT, KeyCode::Right);
+        write(&mut editor, "X");
+        assert_eq!(editor.text(), "one two Xthree");
+        hold(&mut editor, KeyModifiers::ALT, KeyCode::Backspace);
+        assert_eq!(editor.text(), "one two three");
+        // Shift selects nothing, because a selection is not shown.
+        hold(&mut editor, KeyModifiers::SHIFT, KeyCode::Left);
+        write(&mut editor, "Y");
+        assert_eq!(editor.text(), "one twoY three");
+        hold(&mut editor, KeyModifiers::CONTROL, KeyCode::Char('7'));
+        assert_eq!(editor.text(), "one two three");
+    }
+
+    #[test]
+    fn up_and_down_move_through_the_rows_of_a_long_line_before_earlier_inputs_come() {
+        let mut editor = editor();
+        write(&mut editor, "abcdefghijkl");
+        // Six columns for text: two rows, and one for the cursor.
+        assert_eq!(editor.rows(8, 9).1, Place { row: 2, column: 2 });
+        press(&mut editor, KeyCode::Up);
+        assert_eq!(editor.rows(8, 9).1, Place { row: 1, column: 2 });
+        press(&mut editor, KeyCode::Right);
+        press(&mut editor, KeyCode::Up);
+        assert_eq!(editor.rows(8, 9).1, Place { row: 0, column: 3 });
+        press(&mut editor, KeyCode::Down);
+        assert_eq!(editor.rows(8, 9).1, Place { row: 1, column: 3 });
+        assert_eq!(editor.text(), "abcdefghijkl");
+        press(&mut editor, KeyCode::Up);
+        press(&mut editor, KeyCode::Up);
+        assert_eq!(editor.text(), "second\nlines");
+        press(&mut editor, KeyCode::Down);
+        assert_eq!(editor.text(), "abcdefghijkl");
     }
 
     #[test]
