@@ -124,12 +124,16 @@ fn broken_cells(cells: &[Cell<'_>], width: usize, first: &[Span<'_>], rest: &[Sp
 fn end_of_line(cells: &[Cell<'_>], room: usize) -> usize {
     let mut used = 0;
     let mut last_break = None;
+    // A line is not broken behind its indentation: code would lose it.
+    let indent = cells.iter().take_while(|cell| cell.is_space()).count();
     for (at, cell) in cells.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| cells.get(before));
-        if before.is_some_and(|before| {
-            (before.is_space() && !cell.is_space())
-                || (!before.is_space() && !cell.is_space() && (before.may_end() && cell.may_begin()))
-        }) {
+        if at != indent
+            && before.is_some_and(|before| {
+                (before.is_space() && !cell.is_space())
+                    || (!before.is_space() && !cell.is_space() && (before.may_end() && cell.may_begin()))
+            })
+        {
             last_break = Some(at);
         }
         used += cell.width;
@@ -208,6 +212,12 @@ mod tests {
                 Line::from(vec!["  ".into(), "words".bold()]),
             ]
         );
+    }
+
+    #[test]
+    fn a_line_keeps_its_indentation() {
+        assert_eq!(texts("    deeply.indented()", 12), ["    deeply.i", "ndented()"]);
+        assert_eq!(texts("    deep words", 12), ["    deep", "words"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use ratatui_core::text::Line;
 
-use super::blocks::{Kind, parsed};
+use super::blocks::{Block, Kind, parsed};
 use super::render::{Margin, Writer, has_blank_before};
 use crate::highlight::Highlighter;
 
@@ -20,6 +20,8 @@ pub struct Stream {
     has_begun: bool,
     /// Whether the next block is set apart, whatever the source has.
     apart: bool,
+    /// The number of the next item, if the first items of a list were given out. Many lists have `1.` in front of each.
+    number: Option<u64>,
 }
 
 /// A block of code that is still open.
@@ -59,7 +61,7 @@ impl Stream {
             }
             None => {
                 let open = &self.source[self.done..self.readable()];
-                let blocks = parsed(open);
+                let blocks = self.parsed(open);
                 let mut writer = Writer { source: open, width, lines: Vec::new() };
                 writer.blocks(&blocks, &Margin::default());
                 if !writer.lines.is_empty() && self.is_apart(self.done + first_of(&blocks), &blocks) {
@@ -91,12 +93,23 @@ impl Stream {
         if self.source[last..].chars().all(is_mark) { last } else { self.source.len() }
     }
 
+    /// The blocks of what was not given out.
+    fn parsed(&self, open: &str) -> Vec<Block> {
+        let mut blocks = parsed(open);
+        if let (Some(number), Some(Block { kind: Kind::List { begin: Some(begin), .. }, .. })) =
+            (self.number, blocks.first_mut())
+        {
+            *begin = number;
+        }
+        blocks
+    }
+
     fn writer(&self, width: usize) -> Writer<'_> {
         Writer { source: &self.source, width, lines: Vec::new() }
     }
 
     /// Whether an empty line is in front of the next lines.
-    fn is_apart(&self, begin: usize, blocks: &[super::blocks::Block]) -> bool {
+    fn is_apart(&self, begin: usize, blocks: &[Block]) -> bool {
         let is_code = matches!(blocks.first().map(|block| &block.kind), Some(Kind::Code { .. } | Kind::Table { .. }));
         self.has_begun && (self.apart || is_code || has_blank_before(&self.source, begin))
     }
@@ -107,12 +120,13 @@ impl Stream {
             return self.advance_code(width, lines);
         }
         let open = &self.source[self.done..self.readable()];
-        let mut blocks = parsed(open);
+        let mut blocks = self.parsed(open);
         let Some(last) = blocks.pop() else { return false };
         let line_start = |at: usize| open[..at].rfind('\n').map_or(0, |end| end + 1);
         let mut writer = Writer { source: open, width, lines: Vec::new() };
         let mut next = line_start(last.range.start);
         let mut is_code_after = false;
+        let mut number = None;
         let code = match &last.kind {
             Kind::Code { is_fenced: true, language, .. } => opened(&open[next..], language),
             _ => None,
@@ -127,6 +141,7 @@ impl Stream {
                     writer.lines.push(Line::default());
                 }
                 writer.items(complete, *begin, &Margin::default());
+                number = begin.map(|begin| begin.saturating_add(complete.len() as u64));
                 next = rest.first().map_or(next, |item| line_start(item.range.start));
             }
             _ if code.is_some() => {
@@ -141,6 +156,7 @@ impl Stream {
             _ if blocks.is_empty() => return false,
             _ => writer.blocks(&blocks, &Margin::default()),
         }
+        self.number = number;
         let mut written = writer.lines;
         let first = blocks.first().map_or(last.range.start, |block| block.range.start);
         let shown = if blocks.is_empty() { std::slice::from_ref(&last) } else { &blocks[..] };
@@ -193,7 +209,7 @@ impl Stream {
     }
 }
 
-fn first_of(blocks: &[super::blocks::Block]) -> usize {
+fn first_of(blocks: &[Block]) -> usize {
     blocks.first().map_or(0, |block| block.range.start)
 }
 

@@ -75,6 +75,17 @@ fn complete_lines_come_before_the_end_of_their_block() {
 }
 
 #[test]
+fn the_items_of_a_list_are_counted_also_if_each_has_the_same_number() {
+    let text = "1. a\n1. b\n   - c\n1. d\n\nThen:\n\n1. e\n1. f\n";
+    let mut stream = Stream::default();
+    let mut lines = Vec::new();
+    text.chars().for_each(|character| lines.extend(stream.push(character.encode_utf8(&mut [0; 4]), 80)));
+    lines.extend(stream.finish(80));
+    let shown: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert_eq!(shown, "1. a\n2. b\n   • c\n3. d\n\nThen:\n\n1. e\n2. f\n");
+}
+
+#[test]
 fn marks_that_may_become_anything_wait() {
     let mut stream = Stream::default();
     stream.push("text\n-", 80);
