@@ -13,6 +13,8 @@ mod interrupt;
 mod lists;
 #[cfg(unix)]
 mod models;
+#[cfg(unix)]
+mod questions;
 mod settings;
 mod tables;
 mod usage;

@@ -3,6 +3,7 @@
 //! Keys typed before the question do not answer it, every answer but a clear yes is a no, and a yes counts only after the user
 //! was shown everything.
 
+pub(crate) mod drawn;
 #[cfg(unix)]
 mod keys;
 pub(crate) mod listing;

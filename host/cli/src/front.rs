@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::approval::{Decision, Question};
-use hermes_agent::{Accepted, Command, CommandError, Event, EventKind, Query, QuestionId, SessionHandle, Subscription};
+use hermes_agent::{
+    Accepted, Command, CommandError, Event, EventKind, Query, QuestionEnd, QuestionId, SessionHandle, Subscription,
+};
 use hermes_config::WhileBusy;
+use hermes_terminal::Answer;
 
-use crate::approval::AtTerminal;
+use crate::approval::{AtTerminal, drawn};
 use crate::console::Tone;
 use crate::live::Live;
 use crate::screen::{Screen, task_line};
@@ -32,10 +35,26 @@ pub(crate) struct FrontEnd {
     begun: String,
     /// Whether a message stopped the turn, and is the next one.
     is_replaced: bool,
-    /// The question that the next typed line answers.
+    /// The question that the next typed line answers, on a terminal that is not drawn.
     asked: Option<Asked>,
-    /// The terminal, if it is drawn: it pauses while a key answers a question.
+    /// The terminal, if it is drawn.
     live: Option<Live>,
+    /// The open questions on a terminal that is drawn. The first one is on the screen.
+    open: VecDeque<Open>,
+}
+
+/// An open question on a terminal that is drawn.
+struct Open {
+    id: QuestionId,
+    query: Query,
+    /// Its number on the terminal, if it is on the screen.
+    number: Option<u64>,
+}
+
+impl Open {
+    fn new(id: QuestionId, query: &Query) -> Self {
+        Self { id, query: query.clone(), number: None }
+    }
 }
 
 /// A question of the model.
@@ -60,6 +79,7 @@ impl FrontEnd {
             is_replaced: false,
             asked: None,
             live: None,
+            open: VecDeque::new(),
         }
     }
 
@@ -112,6 +132,7 @@ impl FrontEnd {
     ) -> Result<EventKind, CommandError> {
         (self.is_replaced, self.asked) = (false, None);
         let ended = self.attend(command, screen, person, stop, &mut lines).await;
+        self.withdraw(None, screen, "not answered");
         let (typed, begun) = lines.rest();
         self.typed.extend(typed);
         self.begun.push_str(&begun);
@@ -137,6 +158,7 @@ impl FrontEnd {
         let mut sending = Box::pin(session.send(command));
         let (mut sent, mut stopped) = (false, false);
         loop {
+            let shown = self.live.clone().zip(self.open.front().and_then(|open| open.number));
             let event = tokio::select! {
                 biased;
                 accepted = &mut sending, if !sent => {
@@ -147,8 +169,13 @@ impl FrontEnd {
                 // Before the events: a fast server always has the next one ready.
                 () = token.cancelled(), if !stopped && !closes => {
                     stopped = true;
+                    self.withdraw(None, screen, "not answered");
                     // Refused only if the command has already ended.
                     let _ = session.send(Command::Stop).await;
+                    continue;
+                }
+                answer = answered(shown) => {
+                    self.answer(answer, screen, stop).await;
                     continue;
                 }
                 event = self.next() => event,
@@ -169,6 +196,11 @@ impl FrontEnd {
                 _ => screen.event(&event),
             }
             match &event.kind {
+                EventKind::Asked { question, query } if self.live.is_some() => {
+                    // After a stop, the session withdraws it.
+                    self.open.extend((!stopped && person.is_some()).then(|| Open::new(*question, query)));
+                    self.show_next(screen, stop).await;
+                }
                 EventKind::Asked { question, query: Query::Approval { question: details, agent } } => {
                     if let Some(person) = person {
                         if let Some(agent) = agent {
@@ -186,7 +218,10 @@ impl FrontEnd {
                     let (choices, was_listening) = (choices.clone(), lines.listen(true));
                     self.asked = Some(Asked { id: *question, choices, was_listening });
                 }
-                EventKind::Closed { question, .. } => {
+                EventKind::Closed { question, how } => {
+                    let end = if *how == QuestionEnd::Answered { "answered elsewhere" } else { "withdrawn" };
+                    self.withdraw(Some(*question), screen, end);
+                    self.show_next(screen, stop).await;
                     if let Some(asked) = self.asked.take_if(|asked| asked.id == *question) {
                         lines.listen(asked.was_listening);
                     }
@@ -270,6 +305,76 @@ impl FrontEnd {
         self.typed.push_back(line);
     }
 
+    /// Puts the first open question on the screen.
+    async fn show_next(&mut self, screen: &mut Screen, stop: &StopSwitch) {
+        while let (Some(live), Some(open)) = (&self.live, self.open.front_mut().filter(|open| open.number.is_none())) {
+            let question = match &open.query {
+                Query::Approval { question, agent } => drawn::approval(question, agent.as_deref()),
+                Query::Text { text, choices, open } => drawn::of_model(text, choices, *open || choices.is_empty()),
+            };
+            open.number = live.ask(question);
+            if open.number.is_some() {
+                return;
+            }
+            // The terminal is gone.
+            Box::pin(self.decide(Answer::Left, screen, stop)).await;
+        }
+    }
+
+    /// The user has answered the question on the screen.
+    async fn answer(&mut self, answer: Answer, screen: &mut Screen, stop: &StopSwitch) {
+        self.decide(answer, screen, stop).await;
+        self.show_next(screen, stop).await;
+    }
+
+    /// Sends the answer to the first open question.
+    async fn decide(&mut self, answer: Answer, screen: &mut Screen, stop: &StopSwitch) {
+        let Some(Open { id, query, .. }) = self.open.pop_front() else { return };
+        let (command, record) = match query {
+            Query::Approval { question, agent } => {
+                let (decision, instead) = drawn::decision(&answer);
+                let record = drawn::decided(&question, agent.as_deref(), decision, instead.as_deref());
+                (Command::Decide { question: id, decision, instead }, record)
+            }
+            Query::Text { text, choices, .. } => {
+                let words = match &answer {
+                    Answer::Choice(at) => choices.get(*at).cloned(),
+                    Answer::Line(line) => Some(line.clone()),
+                    Answer::Key(_) | Answer::Left | Answer::Stopped => None,
+                };
+                let record = drawn::record_of_text(&text, words.as_deref().unwrap_or("not answered"));
+                // Without the user there is nothing to tell the model.
+                (words.map_or(Command::Stop, |text| Command::Answer { question: id, text }), record)
+            }
+        };
+        screen.line(Tone::Faint, &record);
+        if answer == Answer::Stopped || command == Command::Stop {
+            return stop.trigger();
+        }
+        if let Err(error) = self.session.send(command).await {
+            tracing::debug!(%error, question = id.0, "the answer came too late");
+        }
+    }
+
+    /// Takes away a question that nobody answers any more, or all of them.
+    fn withdraw(&mut self, id: Option<QuestionId>, screen: &mut Screen, end: &str) {
+        let (gone, left) = self.open.drain(..).partition(|open| id.is_none_or(|id| id == open.id));
+        self.open = left;
+        let gone: VecDeque<Open> = gone;
+        for Open { query, number, .. } in gone {
+            // The user has not seen the others.
+            let (Some(live), Some(number)) = (&self.live, number) else { continue };
+            live.ui().withdraw(number);
+            screen.line(
+                Tone::Faint,
+                &match query {
+                    Query::Approval { question, agent } => drawn::record(&question, agent.as_deref(), end),
+                    Query::Text { text, .. } => drawn::record_of_text(&text, end),
+                },
+            );
+        }
+    }
+
     async fn next(&mut self) -> Option<Arc<Event>> {
         match self.waiting.pop_front() {
             Some(event) => Some(event),
@@ -293,20 +398,24 @@ impl FrontEnd {
                 }
             }
         };
-        let asked = async {
-            let _paused = self.live.as_ref().map(Live::pause);
-            person.ask(question).await
-        };
         let (decision, instead): (Decision, Option<String>) = tokio::select! {
             biased;
             () = closed => return,
-            answer = asked => answer,
+            answer = person.ask(question) => answer,
         };
         let command =
             if stop.is_triggered() { Command::Stop } else { Command::Decide { question: id, decision, instead } };
         if let Err(error) = self.session.send(command).await {
             tracing::debug!(%error, question = id.0, "the answer came too late");
         }
+    }
+}
+
+/// Waits for the answer to the question on the screen, for ever if there is none.
+async fn answered(shown: Option<(Live, u64)>) -> Answer {
+    match shown {
+        Some((live, number)) => live.answer(number).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -10,7 +10,8 @@ use hermes_agent::{CallId, Status};
 use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Span, Stream, Ui, painted, printable, wrapped,
+    Activity, Answer, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Stream, Ui, painted,
+    printable, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -31,6 +32,8 @@ struct Shared {
     inputs: Waiting<mpsc::UnboundedReceiver<Input>>,
     /// What the user chose from a list.
     picks: Waiting<mpsc::UnboundedReceiver<Option<usize>>>,
+    /// The answers to questions, with the number of the question.
+    answers: Waiting<mpsc::UnboundedReceiver<(u64, Answer)>>,
     history: Mutex<FileHistory>,
     path: PathBuf,
 }
@@ -47,6 +50,7 @@ impl Live {
         }
         let (send, inputs) = mpsc::unbounded_channel();
         let (pick, picks) = mpsc::unbounded_channel();
+        let (answer, answers) = mpsc::unbounded_channel();
         let ctrl_c = ctrl_c.clone();
         let report = move |outcome| {
             let input = match outcome {
@@ -60,6 +64,10 @@ impl Live {
                 }
                 Outcome::Picked(row) => {
                     let _ = pick.send(row);
+                    return;
+                }
+                Outcome::Answered(number, given) => {
+                    let _ = answer.send((number, given));
                     return;
                 }
                 Outcome::Editor => Input::Editor,
@@ -87,6 +95,7 @@ impl Live {
             ui,
             inputs: Waiting::new(inputs),
             picks: Waiting::new(picks),
+            answers: Waiting::new(answers),
             history: Mutex::new(history),
             path,
         })))
@@ -113,6 +122,24 @@ impl Live {
         while picks.try_recv().is_ok() {}
         self.0.ui.pick(picker);
         picks.recv().await.flatten()
+    }
+
+    /// Asks a question in place of the input, and says its number; `None` if nobody can answer any more.
+    pub(crate) fn ask(&self, question: Question) -> Option<u64> {
+        self.0.ui.ask(question)
+    }
+
+    /// Waits for the answer to this question. The future may be dropped at any time.
+    pub(crate) async fn answer(&self, number: u64) -> Answer {
+        let mut answers = self.0.answers.lock().await;
+        loop {
+            match answers.recv().await {
+                // An answer may be on its way while its question is withdrawn.
+                Some((asked, _)) if asked != number => {}
+                Some((_, answer)) => return answer,
+                None => return Answer::Left,
+            }
+        }
     }
 
     /// Remembers an input for this chat and later ones.

@@ -66,9 +66,6 @@ mod unix {
 
         /// The same for the lines so far, before a question is shown. What the user has begun to type is dropped.
         pub(crate) fn set_aside(&mut self) -> (VecDeque<String>, String) {
-            if let Some(live) = &self.live {
-                return (std::mem::take(&mut self.lines), live.ui().take());
-            }
             // Without a terminal there is nothing to drop.
             let _ = tcflush(io::stdin(), QueueSelector::IFlush);
             (std::mem::take(&mut self.lines), std::mem::take(&mut self.begun))

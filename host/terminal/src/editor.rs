@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::layout::{printable, shortened};
 use crate::menu;
+use crate::question::Answer;
 use crate::region::Place;
 
 /// In front of the input.
@@ -44,6 +45,8 @@ pub enum Outcome {
     NextMode,
     /// The user chose a row of a [`crate::Picker`], or none.
     Picked(Option<usize>),
+    /// The user answered the [`crate::Question`] of this number.
+    Answered(u64, Answer),
 }
 
 /// One completion.

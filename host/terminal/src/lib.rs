@@ -15,6 +15,7 @@ mod markdown;
 mod menu;
 mod parts;
 mod picker;
+mod question;
 mod region;
 mod ui;
 
@@ -25,6 +26,7 @@ pub use layout::{broken, printable, width, wrapped};
 pub use markdown::{Stream, rendered};
 pub use parts::{Part, joined};
 pub use picker::Picker;
+pub use question::{Answer, Choices, Keys, Question, Rows};
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};

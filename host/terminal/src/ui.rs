@@ -11,14 +11,15 @@ use crossterm::event::{
 };
 use crossterm::{execute, terminal};
 use ratatui_core::style::{Modifier, Style};
-use ratatui_core::text::{Line, Span};
+use ratatui_core::text::Line;
 
 use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
-use crate::layout::{self, printable, shortened, wrapped};
+use crate::layout::{self, printable, shortened};
 use crate::parts::{Part, joined};
 use crate::picker::{Picked, Picker};
+use crate::question::{Answer, Pressed, Question};
 use crate::region::{Picture, Place, Region};
 
 /// How long the thread waits for a key before it looks for something to draw.
@@ -30,6 +31,10 @@ const FRAME: Duration = Duration::from_millis(120);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// The columns between what runs and what is beside it.
 const BETWEEN: &str = " - ";
+/// The most rows of the input below a question.
+const DRAFT_ROWS: usize = 3;
+/// The rows of a question that need more than what runs and the status.
+const SMALL_QUESTION: usize = 8;
 /// The size of a terminal that does not know its own.
 const SIZE: (u16, u16) = (80, 24);
 
@@ -48,6 +53,14 @@ struct State {
     editor: Editor,
     /// What the user chooses from, in place of the input.
     picker: Option<Picker>,
+    /// What the user is asked, in place of the input, with its number.
+    asking: Option<(u64, Question)>,
+    /// How many questions were asked.
+    asked: u64,
+    /// The size of the terminal when it was drawn.
+    size: (u16, u16),
+    /// Whether no key can be read any more.
+    is_gone: bool,
     /// Lines that are not printed yet.
     above: Vec<String>,
     /// The unfinished end of a text.
@@ -56,8 +69,6 @@ struct State {
     /// What is said beside the activities.
     hints: Vec<Part>,
     status: Vec<Part>,
-    /// What the input answers, if it is no message.
-    question: Option<String>,
     is_paused: bool,
     /// Whether Ctrl-C stops something: it does not clear the input then.
     is_busy: bool,
@@ -103,12 +114,15 @@ impl Ui {
             colours,
             editor: Editor::new(history, completer),
             picker: None,
+            asking: None,
+            asked: 0,
+            size: (0, 0),
+            is_gone: false,
             above: Vec::new(),
             tail: Vec::new(),
             activities: Vec::new(),
             hints: Vec::new(),
             status: Vec::new(),
-            question: None,
             is_paused: false,
             is_busy: false,
             changed: true,
@@ -182,18 +196,34 @@ impl Ui {
         state.changed = true;
     }
 
-    /// Says what the input answers, if it is no message.
-    pub fn set_question(&self, question: Option<String>) {
-        let mut state = self.shared.state();
-        state.question = question;
-        state.changed = true;
-    }
-
     /// Lets the user choose a row, which is reported as [`Outcome::Picked`]. The input is there again afterwards.
     pub fn pick(&self, picker: Picker) {
         let mut state = self.shared.state();
         state.picker = Some(picker);
         state.draw();
+    }
+
+    /// Asks a question in place of the input, which is there again afterwards as it was. The answer is reported as
+    /// [`Outcome::Answered`] with the number of the question; `None` if the terminal is gone and nobody can answer.
+    pub fn ask(&self, mut question: Question) -> Option<u64> {
+        let mut state = self.shared.state();
+        if state.is_gone {
+            return None;
+        }
+        question.begin(Instant::now());
+        state.asked += 1;
+        let number = state.asked;
+        state.asking = Some((number, question));
+        state.draw();
+        Some(number)
+    }
+
+    /// Takes a question away that nobody answers any more.
+    pub fn withdraw(&self, number: u64) {
+        let mut state = self.shared.state();
+        if state.asking.take_if(|(asked, _)| *asked == number).is_some() {
+            state.draw();
+        }
     }
 
     /// Whether Ctrl-C stops something. The input stays then.
@@ -296,7 +326,9 @@ impl Shared {
         while !self.is_closed.load(Ordering::Relaxed) {
             let wait = {
                 let state = self.state();
-                match (state.is_paused, state.changed || !state.activities.is_empty() || !state.tail.is_empty()) {
+                let changes = state.changed || !state.activities.is_empty() || !state.tail.is_empty();
+                let waits = state.asking.as_ref().is_some_and(|(_, question)| question.is_waiting(Instant::now()));
+                match (state.is_paused, changes || waits) {
                     (true, _) => None,
                     (false, true) => Some(TICK),
                     (false, false) => Some(REST),
@@ -314,7 +346,10 @@ impl Shared {
                 Ok(true) => event::read(),
                 Ok(false) => {
                     drop(reading);
-                    self.state().tick();
+                    let outcome = self.state().tick();
+                    if let Some(outcome) = outcome {
+                        report(outcome);
+                    }
                     continue;
                 }
                 Err(error) => Err(error),
@@ -328,6 +363,14 @@ impl Shared {
                 }
                 // The terminal is gone.
                 Err(_) => {
+                    let asking = {
+                        let mut state = self.state();
+                        state.is_gone = true;
+                        state.asking.take()
+                    };
+                    if let Some((number, _)) = asking {
+                        report(Outcome::Answered(number, Answer::Left));
+                    }
                     report(Outcome::Ended);
                     return;
                 }
@@ -345,6 +388,7 @@ impl State {
                 self.suspend();
                 Outcome::Edited
             }
+            Event::Key(key) if key.kind != KeyEventKind::Release && self.asking.is_some() => self.asked_key(key),
             Event::Key(key) if key.kind != KeyEventKind::Release => match &mut self.picker {
                 Some(picker) => match picker.key(key) {
                     Picked::Open => Outcome::Edited,
@@ -356,9 +400,11 @@ impl State {
                 None => self.editor.key(key),
             },
             Event::Paste(text) => {
-                match &mut self.picker {
-                    Some(picker) => picker.paste(&text),
-                    None => self.editor.paste(&text),
+                let is_answer = self.asking.as_mut().map(|(_, question)| question.paste(&text, Instant::now()));
+                match (is_answer, &mut self.picker) {
+                    (Some(true), _) => {}
+                    (None, Some(picker)) => picker.paste(&text),
+                    _ => self.editor.paste(&text),
                 }
                 Outcome::Edited
             }
@@ -367,6 +413,31 @@ impl State {
         };
         self.draw();
         (outcome != Outcome::Edited).then_some(outcome)
+    }
+
+    /// A key while a question is asked.
+    fn asked_key(&mut self, key: KeyEvent) -> Outcome {
+        // What the user saw depends on the size of the terminal.
+        if self.size != size() {
+            self.draw();
+            return Outcome::Edited;
+        }
+        let pressed = self.asking.as_mut().map(|(_, question)| question.key(key, Instant::now()));
+        self.pressed(pressed.unwrap_or(Pressed::Open))
+    }
+
+    fn pressed(&mut self, pressed: Pressed) -> Outcome {
+        match pressed {
+            Pressed::Open => Outcome::Edited,
+            Pressed::ToInput(keys) => {
+                // The input sends nothing meanwhile.
+                keys.into_iter().for_each(|key| drop(self.editor.key(key)));
+                Outcome::Edited
+            }
+            Pressed::Answered(answer) => {
+                self.asking.take().map_or(Outcome::Edited, |(number, _)| Outcome::Answered(number, answer))
+            }
+        }
     }
 
     /// Stops the process until the shell continues it. The terminal is the shell's meanwhile.
@@ -380,18 +451,26 @@ impl State {
         let _ = begin();
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self) -> Option<Outcome> {
+        let mut outcome = Outcome::Edited;
+        if let Some((_, question)) = &mut self.asking {
+            let pressed = question.tick(Instant::now());
+            outcome = self.pressed(pressed);
+            self.changed = true;
+        }
         let moves = !self.activities.is_empty() && self.drawn.elapsed() >= FRAME;
         if self.changed || moves {
             self.draw();
         }
+        (outcome != Outcome::Edited).then_some(outcome)
     }
 
     fn draw(&mut self) {
         if self.is_paused || self.failed.is_some() {
             return;
         }
-        let (columns, rows) = size();
+        self.size = size();
+        let (columns, rows) = self.size;
         let picture = self.picture(usize::from(columns), usize::from(rows));
         let above = std::mem::take(&mut self.above);
         if let Err(error) = self.region.draw(&above, picture, usize::from(columns)) {
@@ -401,8 +480,13 @@ impl State {
         self.drawn = Instant::now();
     }
 
-    fn picture(&self, columns: usize, rows: usize) -> Picture {
+    fn picture(&mut self, columns: usize, rows: usize) -> Picture {
         let width = columns.saturating_sub(1).max(2);
+        // The region is never higher than the terminal, or its upper rows could not be drawn again.
+        let room = rows.saturating_sub(1).max(1);
+        if self.asking.is_some() {
+            return self.picture_of_question(width, room);
+        }
         let faint = Style::new().add_modifier(Modifier::DIM);
         let (input, cursor) = match &self.picker {
             Some(picker) => picker.picture(width, (rows / 2).max(4)),
@@ -413,9 +497,6 @@ impl State {
         for activity in &self.activities {
             below.push(self.activity(activity, width));
         }
-        if let Some(question) = &self.question {
-            below.push(one_row(question, faint, width));
-        }
         let before_input = below.len();
         below.extend(input);
         match menu.is_empty() {
@@ -423,8 +504,6 @@ impl State {
             true => {}
             false => below.extend(menu),
         }
-        // The region is never higher than the terminal, or its upper rows could not be drawn again.
-        let room = rows.saturating_sub(1).max(1);
         let hidden = self.tail.len().saturating_sub(room.saturating_sub(below.len()));
         let mut shown: Vec<Line<'static>> = self.tail.iter().skip(hidden).cloned().collect();
         let row = shown.len() + before_input + cursor.row;
@@ -432,6 +511,48 @@ impl State {
         let above = (row + 1).saturating_sub(room);
         let rows: Vec<Line<'static>> = shown.into_iter().skip(above).take(room).collect();
         Picture { rows, cursor: Some(Place { row: row - above, column: cursor.column }) }
+    }
+
+    /// What runs, the question, and the input as it will be afterwards.
+    fn picture_of_question(&mut self, width: usize, room: usize) -> Picture {
+        let faint = Style::new().add_modifier(Modifier::DIM);
+        let now = Instant::now();
+        let is_typing = self.asking.as_ref().is_some_and(|(_, question)| question.is_typing());
+        let (draft, place) = match (self.editor.is_empty(), is_typing) {
+            (true, _) => (Vec::new(), Place::default()),
+            (false, true) => self.editor.rows(width, DRAFT_ROWS),
+            (false, false) => {
+                let (rows, place) = self.editor.rows(width, 1);
+                (rows.into_iter().map(|row| row.style(faint)).collect(), place)
+            }
+        };
+        let mut status =
+            Vec::from_iter((!self.status.is_empty()).then(|| Line::from(joined(&self.status, width)).style(faint)));
+        let mut activities: Vec<Line<'static>> =
+            self.activities.iter().map(|activity| self.activity(activity, width)).collect();
+        let least = draft.len() + status.len() + activities.len().min(1);
+        if room < least + SMALL_QUESTION {
+            status.clear();
+            activities.clear();
+        }
+        let around = draft.len() + status.len() + activities.len().min(1);
+        let Some((_, question)) = &mut self.asking else { return Picture::default() };
+        let (asked, cursor) = question.picture(width, room.saturating_sub(around).max(1), now);
+        activities.truncate(room.saturating_sub(asked.len() + draft.len() + status.len()));
+        let below = activities.len() + asked.len() + draft.len() + status.len();
+        let hidden = self.tail.len().saturating_sub(room.saturating_sub(below));
+        let mut rows: Vec<Line<'static>> = self.tail.iter().skip(hidden).cloned().collect();
+        rows.extend(activities);
+        let before = rows.len();
+        rows.extend(asked);
+        let behind = rows.len();
+        let of_draft =
+            (is_typing && !draft.is_empty()).then_some(Place { row: behind + place.row, column: place.column });
+        rows.extend(draft);
+        rows.extend(status);
+        rows.truncate(room);
+        let cursor = cursor.map(|place| Place { row: before + place.row, column: place.column }).or(of_draft);
+        Picture { rows, cursor: cursor.filter(|place| place.row < room) }
     }
 
     fn activity(&self, activity: &Activity, width: usize) -> Line<'static> {
@@ -452,11 +573,6 @@ impl State {
 fn is_control(key: &KeyEvent, character: char) -> bool {
     let is_held = key.modifiers.contains(KeyModifiers::CONTROL);
     key.kind == KeyEventKind::Press && key.code == KeyCode::Char(character) && is_held
-}
-
-/// A text on one row; what has no room is left out.
-fn one_row(text: &str, style: Style, width: usize) -> Line<'static> {
-    wrapped(&[Span::styled(printable(text).into_owned(), style)], width, &[], &[]).swap_remove(0)
 }
 
 /// `3 s`, `2 min 5 s`.

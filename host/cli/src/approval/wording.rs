@@ -4,7 +4,7 @@
 use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
 
-use crate::text::{counted, grouped, hanging, is_deceptive};
+use crate::text::{counted, grouped, hanging, is_deceptive, shortened};
 
 /// The possible answers, shown when a key counts.
 pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [n]o, but …  [d]eny (enter)? ";
@@ -28,6 +28,9 @@ pub(super) const RESIZED: &str = "the size of the terminal changed, so the quest
 pub(super) fn page(number: usize, count: usize) -> String {
     format!("page {number} of {count}: [space] next page  [d]eny? ")
 }
+
+/// The answer to a yes that came too early, with the keys, on a terminal that is drawn.
+pub(super) const KEYS_VIEW_FIRST: &str = "first view all of it: [v] next page  [d]eny (enter)? ";
 
 /// How much of the foreign texts is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,12 +155,25 @@ fn line_of_file(text: &str) -> String {
     visible(&text.replace('\t', "    "))
 }
 
+/// What the question is about, on one line.
+pub(super) fn subject(question: &Question) -> String {
+    /// Most characters of a command or a path.
+    const MOST: usize = 100;
+    let plugin = visible(&question.plugin);
+    let subject = match &question.subject {
+        Subject::Program(run) if run.background => format!("start {}", command(run, Extent::Brief)),
+        Subject::Program(run) => format!("run {}", command(run, Extent::Brief)),
+        Subject::File(change) => format!("{} {}", deed(&change.deed), word(&change.path)),
+        Subject::Tool { name, .. } => format!("call {} of {plugin}", visible(name)),
+    };
+    shortened(&subject, MOST)
+}
+
 /// The lines with breaks between the words of what Hermes says. What others wrote, such as a command, stays one line: it is shown
 /// exactly, and can be copied.
 pub(super) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
-    const OURS: [&str; 5] = ["approval: ", "  because ", "  pattern ", "  sandbox ", "  session "];
     let wrap = |line: &String| {
-        if !OURS.iter().any(|ours| line.starts_with(ours)) {
+        if !is_ours(line) {
             return vec![line.clone()];
         }
         // Further lines are below the text of a field, or a little behind the margin.
@@ -168,6 +184,60 @@ pub(super) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
         hanging(line, indent, Some(columns))
     };
     lines.iter().flat_map(wrap).collect()
+}
+
+/// The rows of a line of others within a width. A row ends at a single space, or it is full and the text goes on in the next one:
+/// nothing of the text is ambiguous. Further rows are indented, so that none looks like a line of Hermes.
+pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
+    let margin = line.len() - line.trim_start_matches(' ').len();
+    let label = line[margin..].find("  ").map(|at| margin + at);
+    let indent = match label.map(|at| line.len() - line[at..].trim_start_matches(' ').len()) {
+        _ if margin > 2 => margin + 2,
+        Some(text) if margin > 0 && text * 2 < columns => text,
+        _ => 2,
+    };
+    let indent = if indent * 2 < columns { indent } else { 0 };
+    let (mut rows, mut rest, mut lead) = (Vec::new(), line, 0);
+    loop {
+        let room = columns.saturating_sub(lead).max(2);
+        let (mut end, mut used) = (rest.len(), 0);
+        for (at, character) in rest.char_indices() {
+            used += if character.is_ascii() { 1 } else { 2 };
+            if used > room {
+                end = at;
+                break;
+            }
+        }
+        if end == rest.len() {
+            rows.push(format!("{:lead$}{rest}", ""));
+            return rows;
+        }
+        let bytes = rest.as_bytes();
+        let is_single =
+            |at: usize| at > 0 && bytes[at] == b' ' && bytes[at - 1] != b' ' && bytes.get(at + 1) != Some(&b' ');
+        // A row with wide characters may end early because the next one is wide.
+        let may_break = rest[..end].is_ascii() && bytes[end].is_ascii();
+        let least = if rows.is_empty() { indent.max(end / 2) } else { end / 2 };
+        let space = (least..end).rev().find(|at| may_break && is_single(*at));
+        rows.push(format!("{:lead$}{}", "", &rest[..space.unwrap_or(end)]));
+        rest = &rest[space.map_or(end, |at| at + 1)..];
+        lead = indent;
+    }
+}
+
+/// Whether a line of the question is Hermes's own words, which may be broken anywhere between words.
+fn is_ours(line: &str) -> bool {
+    const OURS: [&str; 5] = ["approval: ", "  because ", "  pattern ", "  sandbox ", "  session "];
+    OURS.iter().any(|ours| line.starts_with(ours))
+}
+
+/// The rows of a line of the question on a terminal that is drawn.
+pub(super) fn rows(line: &str, columns: usize) -> Vec<String> {
+    match is_ours(line) {
+        // There the last column is free already.
+        true => wrapped(&[line.to_owned()], columns + 1),
+        false => exact_rows(line, columns),
+    }
 }
 
 fn deed(deed: &FileDeed) -> &'static str {
@@ -413,6 +483,50 @@ mod tests {
         assert_eq!(joined, shown[4].trim());
         assert!(narrow[5..].iter().all(|line| line.chars().count() < 40), "{narrow:?}");
         assert_eq!(wrapped(&shown, 400), shown);
+    }
+
+    #[test]
+    fn the_rows_of_a_command_are_unambiguous_and_indented() {
+        let shown = lines(&run("sh", &["-c", "one two  three four_and_five_and_six seven"], b""));
+        let rows = exact_rows(&shown[1], 30);
+        let expected = [
+            "  command  sh -c \"one",
+            "           two  three",
+            "           four_and_five_and_s",
+            "           ix seven\"",
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(
+            exact_rows("    +     let tea = 1; // and more", 20),
+            ["    +     let tea =", "      1; // and more"]
+        );
+        for columns in 6..60 {
+            // The columns of the label and the indentation of the other rows.
+            for (line, label) in [(shown[1].as_str(), 11), (&"x".repeat(200), 2), (&"a b c ".repeat(30), 2)] {
+                let indent = if label * 2 < columns { label } else { 2 };
+                let rows = exact_rows(line, columns);
+                let mut joined = String::new();
+                for (at, row) in rows.iter().enumerate() {
+                    joined.push_str(if at == 0 { row } else { &row[indent..] });
+                    joined.push_str(if row.len() < columns && at + 1 < rows.len() { " " } else { "" });
+                    assert!(row.len() <= columns, "{columns}: {row}");
+                }
+                assert_eq!(joined, line, "{columns}");
+            }
+            let wide = format!("  input    {}", "漢字 ".repeat(20));
+            let rows = exact_rows(&wide, columns);
+            assert!(rows.iter().all(|row| crate::text::columns(row) <= columns), "{columns}: {rows:?}");
+            assert_eq!(rows.concat().replace(' ', ""), wide.replace(' ', ""));
+        }
+    }
+
+    #[test]
+    fn the_subject_of_a_question_is_one_short_line() {
+        let run = subject(&run("bash", &["-c", &format!("rm\n{}", "x".repeat(200))], b""));
+        assert!(
+            run.starts_with(r#"run bash -c "rm\nxxx"#) && run.ends_with('…') && run.chars().count() == 100,
+            "{run}"
+        );
     }
 
     #[test]

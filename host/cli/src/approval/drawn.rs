@@ -1,0 +1,108 @@
+//! Questions on a terminal that is drawn: they stand in place of the input, and one line stays after the answer.
+
+use hermes_agent::approval::{Decision, Question};
+use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, wrapped};
+
+use super::wording::{self, Extent};
+use crate::console::Tone;
+use crate::text;
+
+/// The question whether a plugin may do something. All of it is shown before a yes counts.
+pub(crate) fn approval(question: &Question, agent: Option<&str>) -> Asked {
+    let asker = agent.map(|agent| format!("{} asks:", text::line(agent)));
+    let lines = wording::lines(question, Extent::Whole);
+    let rows = move |columns: usize| {
+        let asker = asker.iter().map(|asker| (Tone::Warning, asker.as_str()));
+        let lines = lines.iter().enumerate().map(|(at, line)| match at {
+            0 => (Tone::Warning, line.as_str()),
+            _ if line.starts_with("    + ") => (Tone::Good, line.as_str()),
+            _ if line.starts_with("    - ") => (Tone::Bad, line.as_str()),
+            _ => (Tone::Plain, line.as_str()),
+        });
+        let rows = asker.chain(lines).flat_map(|(tone, line)| {
+            let rows = wording::rows(line, columns).into_iter();
+            rows.map(move |row| Line::styled(row, tone.style()))
+        });
+        rows.collect()
+    };
+    let has_pattern = wording::pattern(question).is_some();
+    Asked::with_keys(
+        Box::new(rows),
+        Keys {
+            prompt: if has_pattern { wording::KEYS_WITH_PATTERN } else { wording::KEYS }.to_owned(),
+            to_view: wording::KEYS_TO_VIEW.to_owned(),
+            view_first: wording::KEYS_VIEW_FIRST.to_owned(),
+            too_small: wording::KEYS_TOO_SMALL.to_owned(),
+            yes: if has_pattern { vec!['o', 's', 'a', 'p'] } else { vec!['o', 's', 'a'] },
+            no: vec!['d'],
+            with_line: Some(('n', wording::INSTEAD.to_owned())),
+        },
+    )
+}
+
+/// What an answer decides, and what the model should do instead.
+pub(crate) fn decision(answer: &Answer) -> (Decision, Option<String>) {
+    let instead = match answer {
+        Answer::Line(line) => Some(line.trim()).filter(|line| !line.is_empty()),
+        _ => None,
+    };
+    let decision = match answer {
+        Answer::Key('o') => Decision::Once,
+        Answer::Key('s') => Decision::Session,
+        Answer::Key('a') => Decision::Always,
+        Answer::Key('p') => Decision::Pattern,
+        _ => Decision::Deny,
+    };
+    (decision, instead.map(str::to_owned))
+}
+
+/// The line that stays of an approval: how it ended, and what was asked.
+pub(crate) fn record(question: &Question, agent: Option<&str>, end: &str) -> String {
+    let asker = agent.map(|agent| format!(" for {}", text::line(agent))).unwrap_or_default();
+    format!("approval{asker}: {end} · {}", wording::subject(question))
+}
+
+/// The same for an approval that the user decided.
+pub(crate) fn decided(question: &Question, agent: Option<&str>, decision: Decision, instead: Option<&str>) -> String {
+    let pattern = wording::pattern(question).map(text::line).unwrap_or_default();
+    let (end, more) = match (decision, instead) {
+        (Decision::Deny, Some(instead)) => ("denied".to_owned(), format!("the model reads: {}", text::line(instead))),
+        (Decision::Once | Decision::Session | Decision::Deny, _) => {
+            (wording::decided(decision).to_owned(), String::new())
+        }
+        (Decision::Always, _) => ("always allowed, until the plugin changes".to_owned(), FORGETS.to_owned()),
+        (Decision::Pattern, _) => (format!("always allowed for {pattern}"), FORGETS.to_owned()),
+    };
+    let line = record(question, agent, &end);
+    if more.is_empty() { line } else { format!("{line} · {more}") }
+}
+
+/// How a permanent approval ends.
+const FORGETS: &str = "`hermes plugins approvals` forgets it";
+
+/// A question of the model or of a server.
+pub(crate) fn of_model(question: &str, choices: &[String], is_open: bool) -> Asked {
+    let lines: Vec<String> = text::lines(question.trim_end()).lines().map(str::to_owned).collect();
+    let rows = move |columns: usize| {
+        let title = std::iter::once(Line::styled("the model asks:", Tone::Warning.style()));
+        let rows = lines
+            .iter()
+            .flat_map(|line| wrapped(&[hermes_terminal::printable(line).into_owned().into()], columns, &[], &[]));
+        title.chain(rows).collect()
+    };
+    let hint = match (choices.is_empty(), is_open) {
+        (true, _) => "type your answer, and enter; ctrl-c stops the turn",
+        (false, true) => "up and down, a number, or your own answer, and enter; ctrl-c stops the turn",
+        (false, false) => "up and down, or a number, and enter; ctrl-c stops the turn",
+    };
+    let choices = choices.iter().map(|choice| text::line(choice)).collect();
+    Asked::with_choices(Box::new(rows), Choices { list: choices, is_open, hint: hint.to_owned() })
+}
+
+/// The line that stays of a question of the model.
+pub(crate) fn record_of_text(question: &str, end: &str) -> String {
+    /// Most characters of the question and of its answer.
+    const MOST: usize = 200;
+    let short = |text: &str| text::shortened(&text::line(text), MOST);
+    format!("asked: {} · {}", short(question), short(end))
+}
