@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use hermes_config::settings::CustomProviderSection;
 use hermes_models::{ProviderRow, ResolveError, Route};
 
 use crate::{AppError, ModelChoice, Setup};
@@ -33,7 +34,14 @@ impl Setup {
     pub fn configured_routes(&self, choice: &ModelChoice) -> Result<Vec<Route>, AppError> {
         let mut routes: Vec<Route> =
             self.route_to(choice).ok().filter(|route| !route.is_offline()).into_iter().collect();
-        let own = self.configured()?.providers.into_iter().map(|provider| provider.id().to_owned());
+        let own = self.configured()?.providers;
+        let is_unset = |variable: &str| self.environment.var(variable).is_none();
+        let lacks_key = |section: &CustomProviderSection| {
+            section.api_key.is_none() && section.key_env.as_deref().is_some_and(is_unset)
+        };
+        // A provider for each section, in the same order.
+        let own = own.iter().zip(&self.config.settings().custom_providers).filter(|(_, section)| !lacks_key(section));
+        let own = own.map(|(provider, _)| provider.id().to_owned());
         let known = ProviderRow::with_address().filter(|row| row.is_hosted() && row.chosen_by_key);
         let known: Vec<&ProviderRow> = known.collect();
         let mut keys: HashSet<String> = routes.iter().filter_map(|route| route.key_source.clone()).collect();
@@ -78,9 +86,9 @@ mod tests {
             let routes = setup.configured_routes(choice).unwrap();
             routes.into_iter().map(|route| route.model.provider).collect()
         };
-        assert_eq!(names(&ModelChoice::default()), ["openrouter", "shed", "unset", "anthropic"]);
+        assert_eq!(names(&ModelChoice::default()), ["openrouter", "shed", "anthropic"]);
         // The place of the command line comes first.
         let elsewhere = ModelChoice { base_url: Some("http://127.0.0.1:8/v1".to_owned()), ..ModelChoice::default() };
-        assert_eq!(names(&elsewhere)[1..], ["shed", "unset", "anthropic", "openrouter"]);
+        assert_eq!(names(&elsewhere)[1..], ["shed", "openrouter", "anthropic"]);
     }
 }

@@ -320,7 +320,7 @@ mod tests {
         let row = row(&broken, &Prices::built_in(), false, Console::plain(false));
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(words[0], "7");
-        assert_eq!(&words[2..], ["25.0%", "20,000", "1,024", "$0.0123", "compaction:", "compressor"]);
+        assert_eq!(&words[2..], ["25.0%", "20,000", "1,024/3,000", "$0.0123", "compaction:", "compressor"]);
         assert_eq!(words[1].chars().filter(|block| *block == '█').count(), WIDTH / 4);
     }
 

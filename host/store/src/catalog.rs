@@ -331,7 +331,8 @@ mod tests {
         assert_eq!(store.resolve_session("  Alpha  #2 ").unwrap(), second);
         assert_eq!(store.resolve_session("Beta").unwrap(), ninth, "the one that began last");
         assert_eq!(store.resolve_session("Beta #10").unwrap(), tenth);
-        for unknown in ["alpha", "Alpha%", "Alp", "Alpha #", &"x".repeat(500)] {
+        assert_eq!(store.resolve_session("alpha").unwrap(), plain, "whatever its case");
+        for unknown in ["Alpha%", "Alp", "gamma", "Alpha #", &"x".repeat(500)] {
             assert!(
                 matches!(store.resolve_session(unknown), Err(StoreError::Session(SessionError::UnknownSession(text))) if text == unknown)
             );
