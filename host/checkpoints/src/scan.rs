@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use ignore::{WalkBuilder, WalkState};
 
+use crate::ignored::Ignored;
 use crate::path::RelPath;
 use crate::store::Limits;
 use crate::tree::{Found, Kind, Tree, is_draft, look_in};
@@ -105,18 +106,15 @@ pub(crate) fn walk(
     let (walked, count) = (Mutex::new(Walked::default()), AtomicUsize::new(0));
     let (too_many, too_slow) = (AtomicBool::new(false), AtomicBool::new(false));
     let hermes = hermes.to_owned();
+    let ignored = Ignored::below(root);
     let walker = WalkBuilder::new(root)
         .standard_filters(false)
-        .parents(true)
-        .git_ignore(true)
-        .git_global(true)
-        .git_exclude(true)
-        .require_git(false)
         .same_file_system(true)
         .threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
         .filter_entry(move |entry| {
-            let name = entry.file_name();
-            !is_closed_name(name) && !is_draft(name) && entry.path() != hermes
+            let (name, is_folder) = (entry.file_name(), entry.file_type().is_some_and(|kind| kind.is_dir()));
+            let is_left_out = is_closed_name(name) || is_draft(name) || entry.path() == hermes;
+            !is_left_out && !ignored.is_ignored(entry.path(), is_folder)
         })
         .build_parallel();
     walker.run(|| {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hermes_checkpoints::Ignored;
 use hermes_terminal::{Candidate, Candidates};
 use ignore::WalkBuilder;
 
@@ -111,8 +112,12 @@ impl FileNames {
 fn collect(folder: &Path) -> Vec<String> {
     let until = Instant::now() + PATIENCE;
     let mut walk = WalkBuilder::new(folder);
+    let ignored = Ignored::below(folder).and_of_searches();
     // Hidden files can be attached too; git's own cannot be of use.
-    walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
+    walk.standard_filters(false).filter_entry(move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.file_name() != ".git" && !ignored.is_ignored(entry.path(), is_folder)
+    });
     let files = walk.build().take_while(|_| Instant::now() < until).filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let names = files.filter_map(|entry| entry.path().strip_prefix(folder).ok()?.to_str().map(str::to_owned));

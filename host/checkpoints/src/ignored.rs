@@ -1,0 +1,192 @@
+//! What git ignores, for walks through a workspace.
+//!
+//! The files with these rules belong to whoever wrote the workspace. The reader of the crate `ignore` opens whatever is in their place: a
+//! pipe would stop it forever, and a link to a device fill the memory. So they are read here, up to a limit.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// The largest file of rules that is read, and the size of all that are. Rules take a multiple of it in memory.
+const MOST: u64 = 256 << 10;
+const MOST_OF_ALL: u64 = 1 << 20;
+const LONGEST: u64 = 64 << 10;
+
+/// What git ignores in a folder, by the files with rules in it, in those around it, and by the user's own.
+#[derive(Debug)]
+pub struct Ignored {
+    root: PathBuf,
+    /// Whether files called `.ignore` count as well.
+    has_own_name: bool,
+    global: Gitignore,
+    folders: RwLock<HashMap<PathBuf, Arc<Rules>>>,
+    /// The size of all rules so far.
+    size: AtomicU64,
+}
+
+/// The rules of a folder.
+#[derive(Debug)]
+struct Rules {
+    /// Those of `.ignore`, of `.gitignore` and of the repository.
+    kinds: [Option<Gitignore>; 3],
+    around: Option<Arc<Self>>,
+}
+
+impl Ignored {
+    /// The rules of git for what is in a folder.
+    pub fn below(root: &Path) -> Self {
+        let global = GitignoreBuilder::new(root).build_global().0;
+        Self { root: root.to_owned(), has_own_name: false, global, folders: RwLock::default(), size: AtomicU64::new(0) }
+    }
+
+    /// The same with files called `.ignore`, which search tools know.
+    #[must_use]
+    pub fn and_of_searches(self) -> Self {
+        Self { has_own_name: true, ..self }
+    }
+
+    /// Whether an entry is ignored. The folders around it are not: a walk does not go into those.
+    pub fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
+        if path == self.root {
+            return false;
+        }
+        let Some(folder) = path.parent() else { return false };
+        let rules = self.rules(folder);
+        // The nearest rule counts.
+        let of_kind = |kind: usize| {
+            let mut next = Some(&rules);
+            while let Some(rules) = next {
+                if let Some(decided) = decision(rules.kinds[kind].as_ref(), path, is_folder) {
+                    return Some(decided);
+                }
+                next = rules.around.as_ref();
+            }
+            None
+        };
+        (0..3).find_map(of_kind).or_else(|| decision(Some(&self.global), path, is_folder)).unwrap_or(false)
+    }
+
+    fn rules(&self, folder: &Path) -> Arc<Rules> {
+        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner).get(folder).cloned();
+        known.unwrap_or_else(|| {
+            let around = folder.parent().map(|around| self.rules(around));
+            let rules = Arc::new(self.read(folder, around));
+            self.folders.write().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned(), Arc::clone(&rules));
+            rules
+        })
+    }
+
+    fn read(&self, folder: &Path, around: Option<Arc<Rules>>) -> Rules {
+        let own = if self.has_own_name { self.rules_in(folder, &folder.join(".ignore")) } else { None };
+        let excluded = repository(folder).and_then(|git| self.rules_in(folder, &git.join("info/exclude")));
+        Rules { kinds: [own, self.rules_in(folder, &folder.join(".gitignore")), excluded], around }
+    }
+
+    fn rules_in(&self, folder: &Path, file: &Path) -> Option<Gitignore> {
+        let content = hermes_private_files::read_regular(file, MOST).ok()?;
+        let size = content.len() as u64;
+        if self.size.fetch_add(size, Ordering::Relaxed) + size > MOST_OF_ALL {
+            return None;
+        }
+        let mut builder = GitignoreBuilder::new(folder);
+        for line in String::from_utf8_lossy(&content).trim_start_matches('\u{feff}').lines() {
+            // Like git, skip a line that is not a valid pattern.
+            let _ = builder.add_line(None, line);
+        }
+        builder.build().ok().filter(|rules| !rules.is_empty())
+    }
+}
+
+/// What rules say about an entry.
+fn decision(rules: Option<&Gitignore>, path: &Path, is_folder: bool) -> Option<bool> {
+    match rules?.matched(path, is_folder) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
+/// The folder of git with the rules of a repository whose work tree is this folder.
+fn repository(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(".git");
+    let kind = git.metadata().ok()?.file_type();
+    if kind.is_dir() {
+        return Some(git);
+    }
+    let read = |file: &Path| hermes_private_files::read_text(file, LONGEST).ok();
+    let named = folder.join(read(&git)?.strip_prefix("gitdir:")?.trim());
+    // A linked work tree has the rules of its repository.
+    Some(read(&named.join("commondir")).map_or(named.clone(), |common| named.join(common.trim())))
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_rules_are_those_of_git() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let root = top.join("work");
+        let status = Command::new("git").args(["init", "-q"]).arg(&top).status().unwrap();
+        assert!(status.success());
+        write(&top.join(".gitignore"), "\u{feff}*.log\nwork/out/\n/only-top\n");
+        write(&top.join(".git/info/exclude"), "mine\n*.tmp\n");
+        write(&root.join(".gitignore"), "!keep.log\n/here\ndeep/**/x\n\\#a\nb\\ \n!mine\n");
+        write(&root.join("sub/.gitignore"), "!*.tmp\nkeep.log\n");
+        let names = [
+            "a.log",
+            "keep.log",
+            "sub/keep.log",
+            "out/x",
+            "only-top",
+            "here",
+            "sub/here",
+            "deep/a/b/x",
+            "deep/x",
+            "mine",
+            "a.tmp",
+            "sub/a.tmp",
+            "#a",
+            "b ",
+            "plain",
+        ];
+        for name in names {
+            write(&root.join(name), "");
+        }
+        let ignored = Ignored::below(&root);
+        let is_ignored = |name: &str| {
+            let whole = root.join(name);
+            let folders = whole.ancestors().skip(1).take_while(|folder| *folder != root);
+            folders.into_iter().any(|folder| ignored.is_ignored(folder, true)) || ignored.is_ignored(&whole, false)
+        };
+        for name in names {
+            let asked =
+                Command::new("git").args(["-C"]).arg(&root).args(["check-ignore", "-q", name]).status().unwrap();
+            assert_eq!(is_ignored(name), asked.success(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_in_the_place_of_rules_is_not_opened() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at(".git/info")).unwrap();
+        assert!(Command::new("mkfifo").args([at(".gitignore"), at(".ignore")]).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", at(".git/info/exclude")).unwrap();
+        assert!(!Ignored::below(top.path()).and_of_searches().is_ignored(&at("a"), false));
+    }
+}
