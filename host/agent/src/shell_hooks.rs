@@ -35,6 +35,8 @@ pub const SHELL_HOOKS: &str = "hooks";
 const MOST_OUTPUT: usize = 1 << 20;
 /// The most bytes that are kept of a hook's standard error.
 const MOST_ERRORS: usize = 16 << 10;
+/// Where programs are if `PATH` has no other folder.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The most characters of a line that tells of a failure.
 const SHOWN: usize = 300;
 
@@ -173,8 +175,10 @@ impl SessionHook {
 
     /// Runs the program to its end, or to its time limit. Dropping the future ends it with everything that it started.
     async fn run(&self, input: &Value) -> Result<Ended, String> {
-        let ShellHook { arguments, environment, timeout, .. } = &self.hook;
-        let program = self.hook.find().ok_or("was not found")?;
+        let ShellHook { arguments, timeout, .. } = &self.hook;
+        let environment = self.environment();
+        let program =
+            self.hook.find_in(&environment).ok_or("was not found (folders of PATH in the workspace do not count)")?;
         if let Some(file) = self.changeable(&program) {
             let file = file.display();
             return Err(format!(
@@ -182,7 +186,7 @@ impl SessionHook {
             ));
         }
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment.clone()).await;
+        let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment).await;
         let mut running = begun.map_err(|error| format!("cannot be started: {error}"))?;
         let (pipe, output, errors) = (running.input.take(), running.output.take(), running.errors.take());
         let input = input.to_string();
@@ -209,20 +213,69 @@ impl SessionHook {
         Ok(Ended { end, output, errors: String::from_utf8_lossy(&errors).into_owned() })
     }
 
-    /// The part of the program that the model may have written: the file itself, or the script of an interpreter.
+    /// The variables of the program. Nothing that it starts by a name, such as `jq` in a script or the interpreter that `env` looks up,
+    /// comes from the workspace: an activated virtual environment of Python would be in `PATH`.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment = self.hook.environment.clone();
+        for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
+            let folders = std::env::split_paths(value).filter(|folder| {
+                let real = folder.canonicalize();
+                // An entry that is relative depends on the folder that a program runs in.
+                folder.is_absolute()
+                    && ![Some(folder.clone()), real.ok()].iter().flatten().any(|path| self.is_changeable(path))
+            });
+            // An empty variable would stand for the current folder.
+            let joined = std::env::join_paths(folders).ok().filter(|joined| !joined.is_empty());
+            *value = joined.unwrap_or_else(|| USUAL_PATH.into());
+        }
+        // Python looks for modules in the current folder, unless it runs a script.
+        let words = || self.hook.written.split(|c: char| c.is_whitespace() || "'\"".contains(c));
+        let is_of_folder = |word: &str| word.starts_with('-') && word.ends_with(['c', 'm']) && !word.starts_with("--");
+        if words().any(|word| word.contains("python")) && words().any(is_of_folder) {
+            environment.push(("PYTHONSAFEPATH".into(), "1".into()));
+        }
+        environment
+    }
+
+    /// The part of the program that the model may have written: the file itself, an interpreter in a first line, or the script of an
+    /// interpreter.
     fn changeable(&self, program: &Path) -> Option<PathBuf> {
-        let workspace = self.workspace.canonicalize().ok()?;
-        // Neither file tools nor confined programs write there.
-        let home = self.home.canonicalize().ok();
-        let is_changeable =
-            |file: &PathBuf| file.starts_with(&workspace) && home.as_ref().is_none_or(|home| !file.starts_with(home));
         let real = program.canonicalize().ok()?;
         let names = [program, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
         let scripts = self.hook.arguments.iter().filter(|_| names.iter().any(|name| is_interpreter(name)));
         let scripts = scripts.filter_map(|script| self.workspace.join(script).canonicalize().ok());
-        let mut files = [real.clone()].into_iter().chain(scripts.filter(|script| script.is_file()));
-        files.find(is_changeable)
+        let files = [real.clone()].into_iter().chain(scripts.filter(|script| script.is_file()));
+        let mut files = files.flat_map(|file| interpreters(&file, &self.workspace).into_iter().chain([file]));
+        files.find(|file| self.is_changeable(file))
     }
+
+    /// Whether the model may have written a file. Neither file tools nor confined programs write in the home.
+    fn is_changeable(&self, file: &Path) -> bool {
+        let home = self.home.canonicalize();
+        self.workspace.canonicalize().is_ok_and(|workspace| file.starts_with(workspace))
+            && !home.is_ok_and(|home| file.starts_with(home))
+    }
+}
+
+/// The files that the first line of a script names, its interpreter first; of an interpreter that is a script the same.
+fn interpreters(script: &Path, folder: &Path) -> Vec<PathBuf> {
+    /// The system reads no more of a line, and follows no more interpreters.
+    const LINE: u64 = 256;
+    const DEEPEST: usize = 5;
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut next = Some(script.to_owned());
+    while let Some(script) = next.take_if(|_| found.len() < DEEPEST) {
+        let mut line = Vec::new();
+        // A program that is no script has no such line, and one that cannot be read does not start.
+        let file = hermes_private_files::open_regular(&script);
+        let _ = file.and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, LINE), &mut line));
+        let line = line.split(|byte| *byte == b'\n').next().and_then(|line| line.strip_prefix(b"#!"));
+        let line = String::from_utf8_lossy(line.unwrap_or_default()).into_owned();
+        let mut named = line.split_whitespace().map(|named| folder.join(named).canonicalize().ok());
+        next = named.next().flatten();
+        found.extend(next.iter().cloned().chain(named.flatten().filter(|file| file.is_file())));
+    }
+    found
 }
 
 fn of_tool(event: &ToolEvent) -> Map<String, Value> {

@@ -213,10 +213,15 @@ impl ShellHook {
 
     /// The file of its program; `None` if there is none.
     pub fn find(&self) -> Option<PathBuf> {
+        self.find_in(&self.environment)
+    }
+
+    /// The same for other variables.
+    pub(super) fn find_in(&self, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
         if self.program.contains('/') {
             return Some(PathBuf::from(&self.program)).filter(|path| path.is_file());
         }
-        let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
         std::env::split_paths(&path.unwrap_or_default())
             .map(|folder| folder.join(&self.program))
             .find(|file| is_program(file))

@@ -159,6 +159,57 @@ async fn no_file_of_the_workspace_is_a_hook_unless_it_is_in_the_home() {
     assert!(matches!(&verdict, Verdict::Block(why) if why == "ran"), "{verdict:?}");
 }
 
+/// An activated virtual environment is in `PATH`, and programs in the sandbox can write there.
+#[tokio::test]
+async fn nothing_that_a_hook_starts_by_its_name_comes_from_the_workspace() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Fixture::new();
+    let script = |path: &str, text: &str| {
+        let path = fixture.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    let evil = script("workspace/.venv/bin/guard", &format!("#!/bin/sh\ntouch {}\n", fixture.path("ran").display()));
+    script("bin/guard", "#!/bin/sh\nexit 0\n");
+    std::os::unix::fs::symlink(fixture.path("workspace/.venv/bin"), fixture.path("link")).unwrap();
+    script("workspace/json.py", &format!("open({:?}, 'w')\n", fixture.path("ran")));
+    let by_env = script("by-env", "#!/usr/bin/env guard\n");
+    let by_name = script("by-name", "#!/bin/sh\nguard\n");
+    let path = format!(
+        "{}:{}::.:{}:/usr/bin:/bin",
+        fixture.path("workspace/.venv/bin").display(),
+        fixture.path("link").display(),
+        fixture.path("bin").display()
+    );
+    let run = async |command: &str| {
+        let environment = [("PATH".into(), path.clone().into())];
+        let entry =
+            HookEntry { moment: "before-tool", at: 0, matcher: None, command, timeout: Duration::from_secs(60) };
+        let hooks = ShellHook::read_all([entry].into_iter(), &environment).unwrap();
+        let (workspace, home) = (fixture.path("workspace"), fixture.path("home"));
+        let hook = of_session(&hooks, "s1", &workspace, &home, &fixture.notices).remove(0);
+        hook.on_event(Event::BeforeTool(event("note"))).await.unwrap()
+    };
+    for command in
+        ["guard", "env guard", "sh -c guard", &by_env, &by_name, "python3 -c 'import json'", "sh -c 'python3 -m json'"]
+    {
+        let _ = run(command).await;
+        assert!(!fixture.path("ran").exists(), "{command} ran a file of the workspace");
+    }
+    let interpreted = script("interpreted", &format!("#!{evil}\n"));
+    let twice = script("twice", &format!("#!{interpreted}\n"));
+    for command in [interpreted, twice, script("argument", &format!("#!/bin/sh {evil}\n"))] {
+        let verdict = run(&command).await;
+        assert!(
+            matches!(&verdict, Verdict::Block(why) if why.contains("is in the workspace")),
+            "{command}: {verdict:?}"
+        );
+    }
+    assert!(!fixture.path("ran").exists());
+}
+
 #[tokio::test]
 async fn hooks_after_the_fact_only_tell_that_they_failed() {
     let mut fixture = Fixture::new();
