@@ -100,7 +100,9 @@ pub(crate) fn build(plan: &Plan, sockets: &[PathBuf]) -> Result<bool, SetupError
     for (path, layer) in layers {
         put(&path, layer, &mut empty)?;
     }
-    for socket in sockets.iter().filter(|socket| !plan.writable.iter().any(|folder| socket.starts_with(folder))) {
+    // Without the network, the confined programs of the session have sockets of their own, which are not in this list.
+    let may_be_own = |socket: &PathBuf| plan.network && plan.writable.iter().any(|folder| socket.starts_with(folder));
+    for socket in sockets.iter().filter(|socket| !may_be_own(socket)) {
         cover_socket(socket);
     }
     for path in empty {
@@ -160,8 +162,8 @@ fn put(path: &Path, layer: Layer, empty: &mut Vec<PathBuf>) -> Result<(), SetupE
             make_place(path, &tree)?;
             attach(&tree, path)?;
         }
-        // What has gone since the plan was made needs no protection.
-        Layer::ReadOnly if path.symlink_metadata().is_err() => {}
+        // What has gone since the plan was made needs no protection. With its folder, it may come back.
+        Layer::ReadOnly if path.symlink_metadata().is_err() && path.parent().is_none_or(Path::exists) => {}
         Layer::ReadOnly => attach(&copy(path, READ_ONLY)?, path)?,
         Layer::Hidden => match path.symlink_metadata() {
             // A layer above has it covered.

@@ -231,11 +231,16 @@ fn sockets_of_other_programs_are_out_of_reach() {
         )
     };
     let (of_path, of_name) = (connect(&format!("\"{}\"", path.display())), connect(&format!("\"\\0{name}\"")));
+    // A server of the user in the workspace, such as that of a multiplexer, runs what it is told.
+    let within = home.workspace().join("own.sock");
+    let _within = UnixListener::bind(&within).unwrap();
+    let of_workspace = connect(&format!("\"{}\"", within.display()));
     for network in [false, true] {
         home.set("sandbox.network", json!(network));
-        let results = run(&home, &[&of_path, &of_name]);
-        assert!(results.iter().all(|result| !result.contains("connected")), "{results:?}");
+        let results = run(&home, &[&of_path, &of_name, &of_workspace]);
+        assert!(results[..2].iter().all(|result| !result.contains("connected")), "{results:?}");
         assert!(results[0].contains("denied") || results[0].contains("not found"), "{results:?}");
+        assert!(network || !results[2].contains("connected"), "{results:?}");
     }
 }
 
@@ -371,6 +376,167 @@ fn files_that_start_programs_can_neither_change_nor_appear() {
     }
     assert!(workspace.join("plain/.git/config").exists(), "a new repository without programs stays: {}", results[2]);
     assert_eq!(fs::read_to_string(workspace.join(".vscode.denied/tasks.json")).unwrap(), "evil\n");
+}
+
+/// What the model got for these commands, if Hermes runs as an ordinary user. Root could read and rename everything.
+#[track_caller]
+fn run_as_nobody(home: &Home, commands: &[&str]) -> Vec<String> {
+    const NOBODY: &str = "65534";
+    let server = model_that_runs(commands);
+    home.use_endpoint(&server.url());
+    home.set("approvals.allow", json!(["terminal/process:bash"]));
+    let mut hermes = Command::new(hermes_tests::binary());
+    let is_root = rustix::process::geteuid().is_root();
+    let shell = |script: &str| {
+        let status = Command::new("sh").args(["-ec", script]).current_dir(home.path().parent().unwrap()).status();
+        assert!(status.unwrap().success(), "{script}");
+    };
+    if is_root {
+        // Compiled code has links to that of other homes.
+        let code = home.path().join("cache/code").display().to_string();
+        shell(&format!("cp -R {code} {code}.own; rm -r {code}; mv {code}.own {code}; chown -R {NOBODY} ."));
+        hermes = Command::new("setpriv");
+        hermes.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(hermes_tests::binary());
+    }
+    hermes.args(["-z", "Go."]).env("HOME", home.user()).env("HERMES_HOME", home.path());
+    let output = hermes.current_dir(home.workspace()).stdin(Stdio::null()).output().unwrap();
+    if is_root {
+        shell("chown -R 0 .");
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    results(&server)
+}
+
+#[test]
+fn no_permission_and_no_move_keeps_what_starts_programs_in_its_place() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    home.write_workspace("moved/.envrc", "safe");
+    home.write_workspace(".github/workflows/ci.yml", "safe");
+    let results = run_as_nobody(
+        &home,
+        &[
+            "mv moved old; mkdir moved; echo evil > moved/.envrc",
+            "mv .github gh; mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml",
+            "mkdir closed; echo evil > closed/.envrc; chmod 555 closed",
+            "mkdir unlisted; echo evil > unlisted/.envrc; chmod 311 unlisted",
+            "git init -q n; rm -rf n/.git/hooks; mkdir n/.git/hooks; echo evil > n/.git/hooks/pre-commit; chmod 311 n/.git/hooks",
+            "echo evil > .envrc; for n in $(seq 0 999); do : > .envrc.denied-$n; : > denied-$n; done; : > .envrc.denied; : > denied",
+            "echo evil > AGENTS.md; chmod 111 .",
+        ],
+    );
+    for (result, what) in
+        results.iter().zip(["moved/.envrc", ".github", "closed", "unlisted", "n/.git", ".envrc", "AGENTS.md"])
+    {
+        assert!(result.contains("[sandbox: ") && result.contains(what), "{what}: {result}");
+    }
+    for gone in [
+        "moved/.envrc",
+        ".github/workflows",
+        "closed/.envrc",
+        "unlisted/.envrc",
+        "n/.git/hooks/pre-commit",
+        ".envrc",
+        "AGENTS.md",
+    ] {
+        assert!(workspace.join(gone).symlink_metadata().is_err(), "{gone} is there");
+    }
+    assert_eq!(fs::read_to_string(workspace.join("old/.envrc")).unwrap(), "safe");
+}
+
+#[test]
+fn a_repository_is_protected_also_without_its_head_and_none_appears_in_two_commands() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    let config = fs::read_to_string(workspace.join(".git/config")).unwrap();
+    let results = run_as_nobody(
+        &home,
+        &[
+            "mv .git/HEAD .git/H",
+            "echo '[core] fsmonitor = evil' > .git/config",
+            "echo evil > .git/hooks/pre-commit",
+            "mv .git/H .git/HEAD; git status -s",
+            "mkdir -p sub/.git",
+            "mkdir sub/.git/hooks; echo evil > sub/.git/hooks/pre-commit",
+        ],
+    );
+    assert!(
+        results[1].contains("Read-only file system") && results[2].contains("Read-only file system"),
+        "{results:?}"
+    );
+    assert_eq!(results[3], "(no output)\n[exit code 0]");
+    assert_eq!(fs::read_to_string(workspace.join(".git/config")).unwrap(), config);
+    assert!(!workspace.join(".git/hooks/pre-commit").exists() && !workspace.join("sub/.git").exists(), "{results:?}");
+}
+
+/// A submodule and a work tree that git makes stay; a submodule whose work tree lies elsewhere would make git write there.
+#[test]
+fn a_submodule_writes_into_no_other_folder() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&home.user(), &["init", "-q", "lib"]);
+    git(&home.user().join("lib"), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&workspace, &["init", "-q", "."]);
+    git(&workspace, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let results = run_as_nobody(
+        &home,
+        &[
+            "git -c protocol.file.allow=always submodule add -q ~/lib lib && git worktree add -q tree && git -C lib log --oneline",
+            "git init -q evil && mv evil/.git .git/modules/evil && echo 'gitdir: ../.git/modules/evil' > evil/.git && \
+             git config -f .git/modules/evil/config core.worktree ~",
+        ],
+    );
+    assert!(results[0].contains("first") && !results[0].contains("[sandbox"), "{results:?}");
+    assert!(workspace.join("lib/.git").exists() && workspace.join("tree/.git").exists());
+    assert!(results[1].contains("[sandbox: "), "{results:?}");
+    assert!(!workspace.join("evil/.git").exists() && !workspace.join(".git/modules/evil").exists(), "{results:?}");
+}
+
+#[test]
+fn temporary_files_go_with_the_session_whatever_their_permissions_and_depth() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let mark = format!("mark-{}", std::process::id());
+    let deep = "perl -e 'chdir \"/tmp\"; for (1..3000) { mkdir \"d\"; chdir \"d\" }'";
+    let closed = format!("mkdir -p /tmp/{mark}/no/x; chmod 0 /tmp/{mark}/no; chmod 555 /tmp/{mark}; ls -d /tmp/d");
+    let results = run_as_nobody(&home, &[deep, &closed]);
+    assert!(results[1].contains("/tmp/d"), "{results:?}");
+    let left = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.path().join("files").join(&mark));
+    assert_eq!(left.filter(|path| path.exists()).collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Hermes reads what git ignores, to know which files a command changed.
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_rules_for_git_stops_nothing() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    git(&home.workspace(), &["init", "-q", "."]);
+    let results = run(
+        &home,
+        &[
+            "rm -rf .git/info; mkdir .git/info sub; mkfifo .gitignore .ignore sub/.gitignore .git/info/exclude",
+            "echo a > a; rm .gitignore sub/.gitignore .git/info/exclude; ln -s /dev/zero .gitignore; ln -s /dev/zero .git/info/exclude",
+            "echo b > b",
+        ],
+    );
+    assert_eq!(results, ["(no output)\n[exit code 0]"; 3]);
+    home.hermes(&["sessions", "undo"]).run().success();
+    assert!(!home.workspace().join("b").exists());
 }
 
 #[test]

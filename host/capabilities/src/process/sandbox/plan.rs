@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hermes_sandbox::{Plan, Temporary};
 
-use super::repository::{Repository, is_repository};
+use super::repository::{Repository, has_parts, is_repository};
 use super::watched::{Search, Watched, identity};
 use super::{Confined, denial};
 
@@ -118,6 +118,10 @@ impl Planned {
         let before = Search::of(&writable, &unseen, &sandbox.listed);
         let mut repositories = repositories(&granted, &before);
         repositories.retain(|repository| is_seen(&repository.folder, &unseen, &writable));
+        if let Some(folder) = repositories.iter().find_map(Repository::unlistable) {
+            let why = format!("{} cannot be read, so nothing in it could be protected", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         let inside = |path: &PathBuf| writable.iter().any(|folder| path.starts_with(folder));
         let mut read_only: Vec<PathBuf> = before.listed.iter().filter_map(real).filter(inside).collect();
         let decisive = repositories.iter().flat_map(|repository| &repository.decisive);
@@ -126,6 +130,8 @@ impl Planned {
         read_only.extend(links);
         read_only.extend(decisive.filter(|path| !path.is_symlink()).cloned());
         read_only.extend(git.iter().filter_map(real).filter(inside));
+        // What a hidden folder contains is not there.
+        read_only.retain(|path| is_seen(path, &unseen, &writable));
         read_only.sort();
         read_only.dedup();
 
@@ -229,7 +235,8 @@ fn repositories(roots: &[PathBuf], search: &Search) -> Vec<Repository> {
     let inside = |git: &PathBuf| roots.iter().any(|root| git.starts_with(root));
     for git in search.git.iter().filter_map(real).filter(inside).chain(around) {
         let found = match git.symlink_metadata() {
-            Ok(data) if data.is_dir() && is_repository(&git) => Repository::with_parts(git),
+            // A repository whose `HEAD` was taken away is one again with it.
+            Ok(data) if data.is_dir() && (is_repository(&git) || has_parts(&git)) => Repository::with_parts(git),
             Ok(data) if data.is_file() => Repository::behind(&git).unwrap_or_default(),
             _ => Vec::new(),
         };

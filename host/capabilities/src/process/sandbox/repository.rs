@@ -32,7 +32,28 @@ pub(super) fn is_repository(folder: &Path) -> bool {
     has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
 }
 
+/// Whether a folder has what would choose programs as soon as it is one of git: `git init` keeps it.
+pub(super) fn has_parts(folder: &Path) -> bool {
+    let has_entries = |name: &str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
+    let is_closed = |name: &str| is_unlistable(&folder.join(name));
+    ABSENT.iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+        || ["hooks", "modules"].iter().any(|name| has_entries(name) || is_closed(name))
+}
+
+/// Whether there is a folder that cannot be listed.
+fn is_unlistable(folder: &Path) -> bool {
+    fs::read_dir(folder)
+        .is_err_and(|error| !matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory))
+}
+
 impl Repository {
+    /// The folder in it whose contents cannot be protected, because it cannot be listed.
+    pub(super) fn unlistable(&self) -> Option<PathBuf> {
+        let parts = ["worktrees", "modules"].map(|name| self.folder.join(name));
+        let own = Some(self.folder.clone()).filter(|_| self.is_passage);
+        parts.into_iter().chain(own).find(|folder| is_unlistable(folder))
+    }
+
     fn new(folder: PathBuf) -> Self {
         let decisive = DECISIVE.iter().map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_ok());
         Self { decisive: decisive.collect(), folder, is_passage: false }
@@ -194,15 +215,19 @@ pub(super) fn is_harmless_module(folder: &Path) -> bool {
 
 fn runs_nothing(folder: &Path, is_module: bool) -> bool {
     let no = |name: &str| folder.join(name).symlink_metadata().is_err();
-    let hooks = fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
-    let only_samples = hooks.into_iter().all(|hook| hook.file_name().to_string_lossy().ends_with(".sample"));
+    let hooks = fs::read_dir(folder.join("hooks")).into_iter().flatten();
+    let is_sample = |hook: std::io::Result<fs::DirEntry>| {
+        hook.is_ok_and(|hook| hook.file_name().to_string_lossy().ends_with(".sample"))
+    };
+    // git finds a hook by its name.
+    let only_samples = !is_unlistable(&folder.join("hooks")) && hooks.into_iter().all(is_sample);
     let real = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|data| !data.is_symlink());
     let plain = folder.symlink_metadata().is_ok_and(|data| data.is_dir());
     let config = text(&folder.join("config"));
     plain
         && no("commondir")
         && no("config.worktree")
-        && (no("modules") || real("modules"))
+        && (no("modules") || (real("modules") && !is_unlistable(&folder.join("modules"))))
         && parts_of(folder).iter().all(|part| is_harmless_module(part))
         && no("worktrees")
         && only_samples
@@ -210,7 +235,18 @@ fn runs_nothing(folder: &Path, is_module: bool) -> bool {
         && (no("config")
             || (real("config")
                 && has_one_name(&folder.join("config"))
-                && config.is_some_and(|config| is_plain(&config, is_module))))
+                && config.is_some_and(|config| is_plain(&config, is_module) && leads_back(folder, &config))))
+}
+
+/// Whether the work tree that a configuration names has a file `.git` that leads to this folder. git writes into it, so it must not be
+/// any other folder of the user.
+fn leads_back(folder: &Path, config: &str) -> bool {
+    let value = |line: &str| {
+        let (name, value) = line.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("worktree").then(|| value.trim().to_owned())
+    };
+    let own = folder.canonicalize().ok();
+    config.lines().filter_map(value).all(|tree| own.is_some() && gitdir(&folder.join(tree).join(".git")) == own)
 }
 
 /// Whether a configuration has only settings that start no program.

@@ -17,7 +17,7 @@ const FILES: &str = "files";
 pub(in crate::process) struct Scratch {
     files: PathBuf,
     // The fields are dropped in this order.
-    _folder: TempDir,
+    folder: TempDir,
     _lock: File,
 }
 
@@ -33,12 +33,74 @@ impl Scratch {
         lock.lock()?;
         let files = folder.path().join(FILES);
         fs::create_dir(&files)?;
-        Ok(Self { files, _folder: folder, _lock: lock })
+        Ok(Self { files, folder, _lock: lock })
     }
 
     pub(in crate::process) fn path(&self) -> &Path {
         &self.files
     }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = remove(self.folder.path());
+    }
+}
+
+/// Removes such a folder with everything in it, also folders that a program made read-only or nested deeper than paths can be long. The
+/// lock goes last, so that the next session completes what is interrupted.
+fn remove(folder: &Path) -> io::Result<()> {
+    let files = folder.join(FILES);
+    if fs::remove_dir_all(&files).is_err() {
+        make_removable(&files);
+        fs::remove_dir_all(&files)?;
+    }
+    fs::remove_dir_all(folder)
+}
+
+/// Gives this user the right to remove what is in a folder, and moves what is nested deeply to its top.
+fn make_removable(top: &Path) {
+    /// Well below the longest path of the system, and the most open files of a process.
+    const LONGEST: usize = 2_000;
+    const DEEPEST: usize = 100;
+    // No program could foresee the names.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let mut moved = 0;
+    open(top);
+    let mut waiting = vec![(top.to_owned(), 0)];
+    while let Some((folder, depth)) = waiting.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            open(&path);
+            if depth < DEEPEST && path.as_os_str().len() < LONGEST {
+                waiting.push((path, depth + 1));
+                continue;
+            }
+            let new = top.join(format!("{now}-{moved}"));
+            moved += 1;
+            if fs::rename(&path, &new).is_ok() {
+                waiting.push((new, 1));
+            }
+        }
+    }
+}
+
+/// Gives this user all rights to a folder.
+fn open(folder: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = folder.symlink_metadata().map_or(0, |data| data.permissions().mode());
+        if mode & 0o700 != 0o700 {
+            // If this fails, so does the removal.
+            let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
 }
 
 /// Removes the folders of processes that were killed. Those of other users cannot be locked.
@@ -55,7 +117,7 @@ fn remove_abandoned(temporary: &Path) {
         let lock = hermes_private_files::open_regular(&path.join(LOCK));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             // What cannot be removed stays, as any temporary file.
-            let _ = fs::remove_dir_all(&path);
+            let _ = remove(&path);
         }
     }
 }
@@ -73,6 +135,27 @@ fn is_own(path: &Path) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_that_are_nested_deeper_than_a_path_can_be_are_removed() {
+        use rustix::fs::{Mode, OFlags};
+        let scratch = Scratch::new().unwrap();
+        let top = scratch.folder.path().to_owned();
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut folder = rustix::fs::open(scratch.path(), flags, Mode::empty()).unwrap();
+        for depth in 0..2_500 {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            let next = rustix::fs::openat(&folder, "d", flags, Mode::empty()).unwrap();
+            if depth % 500 == 0 {
+                rustix::fs::fchmod(&folder, Mode::empty()).unwrap();
+            }
+            folder = next;
+        }
+        drop(folder);
+        drop(scratch);
+        assert!(!top.exists());
+    }
 
     #[test]
     fn the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays() {

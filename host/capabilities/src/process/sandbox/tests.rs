@@ -204,6 +204,7 @@ fn a_new_submodule_or_work_tree_stays_only_if_it_starts_nothing() {
     let said = after(&fixture, || {
         fixture.repository("work/.git/modules/plain");
         fixture.write("work/.git/modules/plain/config", "[core]\n\tworktree = ../../../plain\n");
+        fixture.write("work/plain/.git", "gitdir: ../.git/modules/plain\n");
         fixture.write("work/.git/worktrees/plain/commondir", "../..\n");
         fixture.repository("work/.git/modules/armed");
         fixture.write("work/.git/modules/armed/config", "[core]\n\tfsmonitor = evil\n");
@@ -307,4 +308,101 @@ fn a_workspace_that_cannot_be_read_runs_nothing() {
     // Root reads everything, and protects it.
     assert!(planned.is_err() || rustix::process::geteuid().is_root());
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn another_folder_in_the_place_of_one_around_a_listed_file_does_not_keep_its_file() {
+    let fixture = Fixture::new();
+    fixture.write("work/sub/.envrc", "mine");
+    fixture.write("work/.github/workflows/ci.yml", "mine");
+    let planned = fixture.plan();
+    for (from, to) in [("sub", "old"), (".github", "gh")] {
+        fs::rename(fixture.at("work").join(from), fixture.at("work").join(to)).unwrap();
+    }
+    fixture.write("work/sub/.envrc", "evil");
+    fixture.write("work/.github/workflows/ci.yml", "evil");
+    assert_eq!(planned.undo().len(), 2);
+    for gone in ["sub/.envrc", ".github/workflows"] {
+        assert!(!fixture.at("work").join(gone).exists(), "{gone} is there");
+    }
+    assert_eq!(fs::read_to_string(fixture.at("work/old/.envrc")).unwrap(), "mine");
+}
+
+#[test]
+fn a_file_that_another_program_replaced_in_its_folder_stays() {
+    let fixture = Fixture::new();
+    fixture.write("work/sub/.envrc", "mine");
+    let planned = fixture.plan();
+    fixture.write("work/sub/new", "edited");
+    fs::rename(fixture.at("work/sub/new"), fixture.at("work/sub/.envrc")).unwrap();
+    let said = planned.undo();
+    assert!(said.len() == 1 && said[0].contains("was replaced while the program ran"), "{said:?}");
+    assert_eq!(fs::read_to_string(fixture.at("work/sub/.envrc")).unwrap(), "edited");
+}
+
+#[test]
+fn no_folder_becomes_a_repository_piece_by_piece() {
+    let fixture = Fixture::new();
+    // An empty folder is harmless, and so is one that `git init` fills.
+    fs::create_dir_all(fixture.at("work/.git")).unwrap();
+    fs::create_dir_all(fixture.at("work/sub/.git")).unwrap();
+    let planned = fixture.plan();
+    fixture.write("work/.git/hooks/pre-commit", "evil");
+    fixture.repository("work/sub/.git");
+    assert_eq!(planned.undo().len(), 1);
+    assert!(!fixture.at("work/.git").exists() && fixture.at("work/sub/.git").exists());
+
+    // A repository without its `HEAD` is still protected.
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    let planned = fixture.plan();
+    fs::rename(fixture.at("work/.git/HEAD"), fixture.at("work/.git/H")).unwrap();
+    assert_eq!(planned.undo(), Vec::<String>::new());
+    let plan = fixture.plan().plan;
+    assert!(has(&plan.pinned, &fixture.at("work/.git")) && has(&plan.read_only, &fixture.at("work/.git/config")));
+}
+
+#[test]
+fn a_new_submodule_names_no_other_work_tree() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    fixture.write("work/.git/modules/keep", "");
+    let planned = fixture.plan();
+    for (name, tree) in [("good", "../../../good"), ("evil", "../../../../other")] {
+        fixture.repository(&format!("work/.git/modules/{name}"));
+        fixture.write(&format!("work/.git/modules/{name}/config"), &format!("[core]\n\tworktree = {tree}\n"));
+        fixture.write(&format!("work/{name}/.git"), &format!("gitdir: ../.git/modules/{name}\n"));
+    }
+    let said = planned.undo();
+    assert!(fixture.at("work/good/.git").exists() && fixture.at("work/.git/modules/good").exists(), "{said:?}");
+    assert!(!fixture.at("work/evil/.git").exists() && !fixture.at("work/.git/modules/evil").exists(), "{said:?}");
+}
+
+#[test]
+fn names_that_were_taken_before_do_not_keep_a_file_in_its_place() {
+    let fixture = Fixture::new();
+    let planned = fixture.plan();
+    for number in 0..1_000 {
+        fixture.write(&format!("work/.envrc.denied-{number}"), "");
+        fixture.write(&format!("work/denied-{number}"), "");
+    }
+    for name in [".envrc", ".envrc.denied", "denied"] {
+        fixture.write(&format!("work/{name}"), "evil");
+    }
+    assert_eq!(planned.undo().len(), 1);
+    assert!(!fixture.at("work/.envrc").exists());
+}
+
+#[test]
+fn many_created_files_are_all_renamed_and_a_few_are_named() {
+    let fixture = Fixture::new();
+    let planned = fixture.plan();
+    for number in 0..300 {
+        fixture.write(&format!("work/d{number}/.envrc"), "evil");
+        fixture.write(&format!("work/d{number}/other/file"), "");
+    }
+    let said = planned.undo();
+    assert_eq!(said.len(), 21);
+    assert!(said[20].contains("280 more"), "{}", said[20]);
+    assert!(!(0..300).any(|number| fixture.at(&format!("work/d{number}/.envrc")).exists()));
 }

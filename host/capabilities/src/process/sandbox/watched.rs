@@ -3,7 +3,7 @@
 //! Mounts protect what exists. The kernel offers ordinary users nothing that keeps a name from being created, so what a run
 //! created is renamed when the run ends.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ use crate::files::Listed;
 /// How deep folders are searched, and how many entries below the first level. A search takes a few milliseconds.
 const DEEPEST: usize = 3;
 const MOST: usize = 5_000;
+/// The same after a run, which can create entries to be looked at in place of others.
+const MOST_AFTER: usize = 8 * MOST;
+/// The most lines about one run.
+const MOST_SAID: usize = 20;
 /// Folders of other people's files, which nobody opens as a project.
 const PASSED: [&str; 8] = ["node_modules", "target", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".cache"];
 /// The ending of a file that was created against the rules.
@@ -29,11 +33,15 @@ pub(super) struct Search {
     /// Files and folders that start programs or instruct agents.
     pub(super) listed: BTreeSet<PathBuf>,
     /// The identities of both.
-    files: HashSet<(u64, u64)>,
+    files: HashSet<Identity>,
     /// Links at places where a folder would contain listed files.
     linked: BTreeSet<PathBuf>,
     /// Those of all of them that are links, with their targets.
     pub(super) links: BTreeMap<PathBuf, PathBuf>,
+    /// The folders around all of them, with their identities.
+    around: HashMap<PathBuf, Identity>,
+    /// Folders that can be entered, but not listed.
+    unlistable: BTreeSet<PathBuf>,
     /// There were too many entries to search them all.
     is_partial: bool,
 }
@@ -41,17 +49,24 @@ pub(super) struct Search {
 impl Search {
     /// Searches each root, but not the folders that programs do not see.
     pub(super) fn of(roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
+        Self::within(MOST, roots, unseen, listed)
+    }
+
+    fn within(most: usize, roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
         let mut found = Self::default();
-        roots.iter().for_each(|root| found.search(root, unseen, listed));
-        for path in found.git.iter().chain(&found.listed).chain(&found.linked) {
+        roots.iter().for_each(|root| found.search(root, most, unseen, listed));
+        for path in found.git.iter().chain(&found.listed).chain(&found.linked).chain(&found.unlistable) {
             // The number of a removed link can be given to another file.
             found.files.extend(identity(path).filter(|(_, is_link)| !is_link).map(|(file, _)| file));
             found.links.extend(fs::read_link(path).ok().map(|target| (path.clone(), target)));
+            for folder in folders_around(path, roots) {
+                found.around.extend(identity(folder).map(|(own, _)| (folder.to_owned(), own)));
+            }
         }
         found
     }
 
-    fn search(&mut self, root: &Path, unseen: &[PathBuf], listed: &Listed) {
+    fn search(&mut self, root: &Path, most: usize, unseen: &[PathBuf], listed: &Listed) {
         let mut queue = VecDeque::from([(root.to_owned(), 0)]);
         let mut seen = 0;
         while let Some((folder, depth)) = queue.pop_front() {
@@ -67,9 +82,14 @@ impl Search {
             if git.symlink_metadata().is_ok() {
                 self.git.insert(git);
             }
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let entries = fs::read_dir(&folder);
+            // Programs find a file in it by its name.
+            if entries.is_err() && folder.join(".").metadata().is_ok() {
+                self.unlistable.insert(folder.clone());
+            }
+            for entry in entries.into_iter().flatten().flatten() {
                 seen += usize::from(depth > 0);
-                if seen > MOST {
+                if seen > most {
                     self.is_partial = true;
                     return;
                 }
@@ -101,7 +121,7 @@ pub(in crate::process) struct Watched {
     /// When the run began, in seconds.
     pub(super) since: i64,
     /// The folders of git that were protected.
-    pub(super) protected: HashSet<(u64, u64)>,
+    pub(super) protected: HashSet<Identity>,
     pub(super) before: Search,
     pub(super) repositories: Vec<Repository>,
     pub(super) absent: Vec<PathBuf>,
@@ -127,8 +147,8 @@ impl Watched {
     /// Renames what was created against the rules, and says so, with a line for each. While a program in the background runs, the user
     /// and other tools create files too, so what appeared then is only named.
     pub(in crate::process) fn undo(&self) -> Vec<String> {
-        let after = Search::of(&self.roots, &self.unseen, &self.listed);
-        let mut said = Vec::new();
+        let mut said: Vec<String> = self.roots.iter().filter_map(|root| made_listable(root)).collect();
+        let after = Search::within(MOST_AFTER, &self.roots, &self.unseen, &self.listed);
         let created = self.absent.iter().filter(|path| path.symlink_metadata().is_ok());
         said.extend(created.filter_map(|path| self.deny(path, "it chooses the programs that git runs")));
         let armed = "its configuration or its hooks would make git run programs";
@@ -145,6 +165,16 @@ impl Watched {
             let entry = entry.or_else(|| self.listed.of_link(path));
             said.extend(self.deny(path, entry.map_or("it is protected", |entry| &entry.reason)));
         }
+        // Without the list of the workspace itself, the next program is not run.
+        let is_new = |path: &&PathBuf| !self.roots.contains(path) && !self.was_there(path);
+        for path in after.unlistable.iter().filter(is_new) {
+            said.extend(self.deny(path, "it cannot be listed, so nothing can be said about what is in it"));
+        }
+        if after.is_partial && !self.before.is_partial {
+            said.push(format!(
+                "there are more than {MOST_AFTER} entries now, and not all were looked at: files that start programs may be among them"
+            ));
+        }
         said.extend(self.changed().map(|path| {
             format!(
                 "{:?} changed while the program ran, although programs cannot change it. Another program may have replaced it, \
@@ -152,6 +182,11 @@ impl Watched {
                 path.display().to_string()
             )
         }));
+        let more = said.len().saturating_sub(MOST_SAID);
+        if more > 1 {
+            said.truncate(MOST_SAID);
+            said.push(format!("the same holds for {more} more paths"));
+        }
         said
     }
 
@@ -183,8 +218,11 @@ impl Watched {
 
     fn deny(&self, path: &Path, why: &str) -> Option<String> {
         let shown = |path: &Path| format!("{:?}", path.display().to_string());
-        // Programs cannot replace a file that is mounted over, but others can.
-        if self.before.listed.contains(path) && !self.before.links.contains_key(path) {
+        // Programs cannot replace a file that is mounted over, but others can. A program can put another folder in the place of one
+        // around it.
+        let stayed = folders_around(path, &self.roots)
+            .all(|folder| identity(folder).map(|(own, _)| own) == self.before.around.get(folder).copied());
+        if stayed && self.before.listed.contains(path) && !self.before.links.contains_key(path) {
             return Some(format!(
                 "{} was replaced while the program ran, by you or by another program: look at it, because {why}",
                 shown(path)
@@ -235,8 +273,9 @@ impl Watched {
         if path.is_dir() {
             let was_there = self.was_there(path);
             let was_protected = was_there && (path.is_symlink() || self.was_repository(path));
-            // A folder that was there, and still is none of git, is the user's own affair.
-            return was_protected || repository::is_harmless(path) || (was_there && !repository::is_repository(path));
+            // A folder that was there, and still has nothing of git, is the user's own affair.
+            let is_other = was_there && !repository::is_repository(path) && !repository::has_parts(path);
+            return was_protected || repository::is_harmless(path) || is_other;
         }
         if self.was_there(path) {
             return true;
@@ -256,16 +295,25 @@ impl Watched {
     }
 }
 
-/// The device and the number of an entry, and whether it is a link.
+/// The folders around an entry, up to the writable one, which cannot move.
+fn folders_around<'a>(path: &'a Path, roots: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
+    let is_inside = |folder: &&Path| roots.iter().any(|root| folder.starts_with(root) && *folder != root);
+    path.ancestors().skip(1).take_while(is_inside)
+}
+
+/// The device and the number of an entry.
+type Identity = (u64, u64);
+
+/// The identity of an entry, and whether it is a link.
 #[cfg(unix)]
-pub(super) fn identity(path: &Path) -> Option<((u64, u64), bool)> {
+pub(super) fn identity(path: &Path) -> Option<(Identity, bool)> {
     use std::os::unix::fs::MetadataExt as _;
     let data = path.symlink_metadata().ok()?;
     Some(((data.dev(), data.ino()), data.is_symlink()))
 }
 
 #[cfg(not(unix))]
-pub(super) fn identity(_: &Path) -> Option<((u64, u64), bool)> {
+pub(super) fn identity(_: &Path) -> Option<(Identity, bool)> {
     None
 }
 
@@ -281,27 +329,73 @@ fn changed_at(_: &Path) -> Option<i64> {
     None
 }
 
+/// Makes a writable folder listable again, and says so. It could be listed before the run.
+#[cfg(unix)]
+fn made_listable(root: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_closed = fs::read_dir(root).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+    let mut permissions = root.symlink_metadata().ok().filter(|data| is_closed && data.is_dir())?.permissions();
+    permissions.set_mode(permissions.mode() | 0o700);
+    fs::set_permissions(root, permissions).ok()?;
+    Some(format!("{:?} could not be listed any more, and you have all rights to it again", root.display().to_string()))
+}
+
+#[cfg(not(unix))]
+fn made_listable(_: &Path) -> Option<String> {
+    None
+}
+
 /// Renames an entry within its folder, to this name or one with a number. Follows no link: another program may change the folders above.
 #[cfg(target_os = "linux")]
 fn renamed(path: &Path, to: &OsStr) -> Option<OsString> {
-    use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
-    const TRIES: usize = 1_000;
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    use rustix::io::Errno;
+
     let name = path.file_name()?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::openat2(CWD, path.parent()?, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    match renamed_in(&folder, name, to) {
+        // The program made the folder read-only.
+        Err(Errno::ACCESS) => {
+            let same = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+            let before = same.metadata().ok()?.permissions();
+            let open = fs::Permissions::from_mode(before.mode() | 0o700);
+            fs::set_permissions(&same, open).ok()?;
+            let new = renamed_in(&folder, name, to).ok();
+            // The folder stays as the program left it.
+            let _ = fs::set_permissions(&same, before);
+            new
+        }
+        new => new.ok(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn renamed_in(folder: &std::os::fd::OwnedFd, name: &OsStr, to: &OsStr) -> rustix::io::Result<OsString> {
+    use rustix::fs::RenameFlags;
+    use rustix::io::Errno;
+
+    /// A program can create names that are easy to foresee.
+    const FORESEEN: u32 = 10;
+    const TRIES: u32 = 20;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     for number in 0..TRIES {
         let mut new = to.to_owned();
-        if number > 0 {
-            new.push(format!("-{number}"));
+        match number {
+            0 => {}
+            1..FORESEEN => new.push(format!("-{number}")),
+            _ => new.push(format!("-{}", now.as_nanos() + u128::from(number))),
         }
-        match rustix::fs::renameat_with(&folder, name, &folder, &new, RenameFlags::NOREPLACE) {
-            Ok(()) => return Some(new),
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(_) => return None,
+        match rustix::fs::renameat_with(folder, name, folder, &new, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(new),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
         }
     }
-    None
+    Err(Errno::EXIST)
 }
 
 #[cfg(not(target_os = "linux"))]
