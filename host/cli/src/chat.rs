@@ -148,7 +148,7 @@ pub(crate) async fn run(
         let input = match given.or_else(|| chat.front.next_typed()) {
             Some(line) => {
                 if at_terminal {
-                    chat.screen.line(Tone::Faint, &format!("> {}", text::line(&line)));
+                    chat.screen.said(&line);
                 }
                 Input::Text(line)
             }
@@ -222,16 +222,6 @@ fn open(launcher: &Launcher, completion: &Completion, ctrl_c: &CtrlC, console: C
     })
 }
 
-/// The first lines of an earlier message: it may have files and outputs behind them.
-fn begin_of(text: &str) -> String {
-    const MOST: usize = 12;
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    match lines.len().checked_sub(MOST) {
-        None | Some(0) => lines.join("\n"),
-        Some(more) => format!("{}\n… ({} more)", lines[..MOST].join("\n"), text::counted(more as u64, "line")),
-    }
-}
-
 /// The result of `/compress` for the user.
 fn compression_result(compression: Compression) -> String {
     match compression {
@@ -280,7 +270,7 @@ impl Chat {
         for message in &messages[begin..] {
             let text = message.told();
             match message.role {
-                Role::User => self.screen.said(&begin_of(&text)),
+                Role::User => self.screen.said(&text),
                 Role::Assistant if !text.trim().is_empty() => self.screen.earlier_reply(&text),
                 _ => {}
             }
@@ -313,11 +303,11 @@ impl Chat {
     /// Opens the written text in the user's editor.
     async fn edit(&self) {
         let Some(live) = self.live.clone() else { return };
+        // Ctrl-C is for the editor, which may ignore it. It must not end the chat.
+        let _during = self.ctrl_c.is_for_another();
         let edited = tokio::task::spawn_blocking(move || live.edit()).await;
-        if let Ok(Err(error)) = edited {
-            self.console.warning(&format!(
-                "no editor can be used: {error}; set EDITOR, such as to `vi`; the text stays in the input"
-            ));
+        if let Ok(Err(why)) = edited {
+            self.console.warning(&format!("{why}; the text in the input is as before"));
         }
     }
 
@@ -464,6 +454,9 @@ impl Chat {
                     TurnEnd::Failed { problem } => {
                         self.unsent = (status.messages == before).then(|| text.to_owned());
                         self.fail(&problem.into());
+                        if self.live.is_some() {
+                            self.screen.line(Tone::Faint, "/retry sends the message again");
+                        }
                     }
                 }
                 status

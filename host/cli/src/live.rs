@@ -10,8 +10,8 @@ use hermes_agent::{CallId, Status};
 use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Answer, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Stream, Ui, painted,
-    printable, wrapped,
+    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, painted, printable,
+    wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -51,6 +51,8 @@ impl Live {
         let (send, inputs) = mpsc::unbounded_channel();
         let (pick, picks) = mpsc::unbounded_channel();
         let (answer, answers) = mpsc::unbounded_channel();
+        #[cfg(unix)]
+        let at_signals = ctrl_c.clone();
         let ctrl_c = ctrl_c.clone();
         let report = move |outcome| {
             let input = match outcome {
@@ -90,7 +92,7 @@ impl Live {
         });
         console::draw_notes_with(Some(&ui));
         #[cfg(unix)]
-        restore_at_signals();
+        restore_at_signals(&at_signals);
         Ok(Self(Arc::new(Shared {
             ui,
             inputs: Waiting::new(inputs),
@@ -108,6 +110,16 @@ impl Live {
     /// Waits for the next input. The future may be dropped at any time.
     pub(crate) async fn next(&self) -> Input {
         self.0.inputs.lock().await.recv().await.unwrap_or(Input::End)
+    }
+
+    /// Whether the terminal is gone, and no input is left.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.inputs.try_lock().is_ok_and(|inputs| inputs.is_closed() && inputs.is_empty())
+    }
+
+    /// Tells the user something about a key.
+    pub(crate) fn tell(&self, text: &str) {
+        self.0.ui.print(&wrapped(&[Span::styled(text.to_owned(), Tone::Faint.style())], self.0.ui.columns(), &[], &[]));
     }
 
     /// The same with what the user has typed already, while the thread blocks.
@@ -161,27 +173,33 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// If no editor is chosen or it fails. The text stays as it was.
-    pub(crate) fn edit(&self) -> io::Result<()> {
+    /// Why the text stays as it was: no editor is chosen, or it failed.
+    pub(crate) fn edit(&self) -> Result<(), String> {
+        const CHOOSE: &str = "set EDITOR to a command, such as `vi`";
         let chosen = ["VISUAL", "EDITOR"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
-        let chosen =
-            chosen.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither VISUAL nor EDITOR is set"))?;
-        let words = chosen.to_str().and_then(shlex::split).filter(|words| !words.is_empty());
-        let words =
-            words.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "VISUAL or EDITOR is no command"))?;
-        let mut file = tempfile::Builder::new().prefix("hermes-").suffix(".md").tempfile()?;
+        let chosen = chosen.ok_or_else(|| format!("no editor is chosen; {CHOOSE}"))?;
+        let words = chosen.to_str().and_then(shlex::split).unwrap_or_default();
+        let Some((editor, arguments)) = words.split_first() else {
+            return Err(format!("VISUAL or EDITOR is no command; {CHOOSE}"));
+        };
+        let no_file = |error: io::Error| format!("the text cannot be written to a temporary file: {error}");
+        let mut file = tempfile::Builder::new().prefix("hermes-").suffix(".md").tempfile().map_err(no_file)?;
         let written = self.0.ui.take();
         let edited = (|| {
-            file.write_all(written.as_bytes())?;
-            file.flush()?;
-            let status = {
+            // Editors expect a line feed at the end, and what they append would end up in the last line.
+            let end = if written.is_empty() || written.ends_with('\n') { "" } else { "\n" };
+            write!(file, "{written}{end}").and_then(|()| file.flush()).map_err(no_file)?;
+            let ended = {
                 let _paused = self.pause();
-                std::process::Command::new(&words[0]).args(&words[1..]).arg(file.path()).status()?
+                std::process::Command::new(editor).args(arguments).arg(file.path()).status()
             };
-            match status.success() {
+            match ended {
                 // The editor may have replaced the file.
-                true => std::fs::read_to_string(file.path()),
-                false => Err(io::Error::other(format!("{} ended with {status}", words[0]))),
+                Ok(status) if status.success() => std::fs::read_to_string(file.path())
+                    .map_err(|error| format!("the file that {editor} wrote cannot be read: {error}")),
+                // Some editors end so if the user does not want the changes, such as vi with `:cq`.
+                Ok(status) => Err(format!("{editor} ended with {status}")),
+                Err(error) => Err(format!("{editor} cannot be started: {error}; {CHOOSE}")),
             }
         })();
         self.0.ui.offer(edited.as_ref().map_or(written.as_str(), |text| text.trim_end_matches('\n')));
@@ -199,15 +217,18 @@ impl Live {
     }
 }
 
-/// Restores the terminal before a signal ends the process. All messages are stored already.
+/// Restores the terminal before a signal ends the process. All messages are stored already, and what has arrived of a reply
+/// is stored first.
 #[cfg(unix)]
-fn restore_at_signals() {
+fn restore_at_signals(ctrl_c: &CtrlC) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
         let Ok(mut signals) = signal(kind) else { continue };
+        let ctrl_c = ctrl_c.clone();
         tokio::spawn(async move {
             signals.recv().await;
-            hermes_terminal::restore();
+            ctrl_c.end_the_turn().await;
+            hermes_terminal::give_back();
             hermes_capabilities::process::end_all();
             std::process::exit(128 + kind.as_raw_value());
         });
@@ -232,9 +253,6 @@ fn indent(line: &str) -> usize {
 /// What of a turn is drawn: the text that streams, and what runs.
 pub(crate) struct Drawn {
     live: Live,
-    text: Stream,
-    /// Whether `text` is the model's reasoning.
-    is_reasoning: bool,
     /// What the turn does while no tool runs.
     doing: Option<Activity>,
     running: Vec<(Option<CallId>, Activity)>,
@@ -252,44 +270,18 @@ pub(crate) type CostOf = Box<dyn Fn(&SessionId) -> Option<f64> + Send>;
 
 impl Drawn {
     pub(crate) fn new(live: Live, cost: CostOf) -> Self {
-        Self {
-            live,
-            cost,
-            spent: None,
-            text: Stream::default(),
-            is_reasoning: false,
-            doing: None,
-            running: Vec::new(),
-            tokens: 0,
-            status: None,
-        }
+        Self { live, cost, spent: None, doing: None, running: Vec::new(), tokens: 0, status: None }
     }
 
     /// Adds a piece of a reply, or of the reasoning before it.
     pub(crate) fn add(&mut self, piece: &str, is_reasoning: bool) {
-        if self.is_reasoning != is_reasoning {
-            self.end();
-        }
-        self.is_reasoning = is_reasoning;
-        let columns = self.live.ui().columns();
-        let lines = self.text.push(piece, columns);
-        let rest = self.text.rest(columns);
-        self.live.ui().stream(&self.toned(lines), self.toned(rest));
+        let tone = if is_reasoning { Tone::Faint } else { Tone::Plain };
+        self.live.ui().write(piece, tone.style());
     }
 
     /// Ends the text.
     pub(crate) fn end(&mut self) {
-        let lines = self.text.finish(self.live.ui().columns());
-        let lines = self.toned(lines);
-        self.is_reasoning = false;
-        self.live.ui().stream(&lines, Vec::new());
-    }
-
-    fn toned(&self, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
-        match self.is_reasoning {
-            true => lines.into_iter().map(|line| line.style(Tone::Faint.style())).collect(),
-            false => lines,
-        }
+        self.live.ui().end_text();
     }
 
     /// Prints lines, broken between words. Text that is painted already keeps its colours.
@@ -329,11 +321,17 @@ impl Drawn {
         self.show();
     }
 
-    /// How far a running call is. A plugin or a server that does not say which call it means is taken to mean the newest.
+    /// How far a running call is. What a plugin reports begins with its name and may name no call: it is the only call that runs, the
+    /// first of the tool with this name, or the newest.
     pub(crate) fn progress(&mut self, call: Option<&CallId>, text: &str) {
+        let plugin = text.split(':').next();
+        let is_named = |activity: &Activity| activity.text.split([' ', ':']).next() == plugin;
         let at = match call {
             Some(_) => self.running.iter().position(|(running, _)| running.as_ref() == call),
-            None => self.running.len().checked_sub(1),
+            None => {
+                let named = self.running.iter().position(|(_, activity)| is_named(activity));
+                named.or_else(|| self.running.len().checked_sub(1))
+            }
         };
         match at.and_then(|at| self.running.get_mut(at)) {
             Some((_, activity)) => text.clone_into(&mut activity.text),

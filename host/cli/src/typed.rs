@@ -86,10 +86,15 @@ mod unix {
                             live.remember(&line);
                             return line;
                         }
-                        // Ctrl-C stops the turn without this, and the end of the input counts at the prompt.
                         Input::NextMode(_) => return SHIFT_TAB.to_owned(),
-                        Input::Interrupted | Input::Editor | Input::End => continue,
+                        Input::Editor => live.tell("ctrl-g opens the editor when nothing runs"),
+                        // The terminal is gone.
+                        Input::End if live.has_ended() => self.is_open = false,
+                        Input::End => live.tell("ctrl-c stops this; ctrl-d leaves when nothing runs"),
+                        // Ctrl-C stops the turn without this.
+                        Input::Interrupted => {}
                     }
+                    continue;
                 }
                 if !has_input() {
                     tokio::time::sleep(POLL).await;

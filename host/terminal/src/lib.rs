@@ -30,4 +30,4 @@ pub use question::{Answer, Choices, Keys, Question, Rows};
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};
-pub use ui::{Activity, Paused, Ui, restore};
+pub use ui::{Activity, Paused, Ui, give_back};

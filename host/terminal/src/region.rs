@@ -1,5 +1,6 @@
 //! The lowest rows of the terminal, which are drawn again and again, below text that is printed once.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -31,6 +32,8 @@ pub struct Region<W> {
     out: W,
     colours: Colours,
     drawn: Picture,
+    /// The columns of the terminal when it was drawn.
+    columns: usize,
 }
 
 /// The terminal shows what follows only when it is complete. Terminals that do not know this ignore it.
@@ -40,7 +43,7 @@ const END: &str = "\u{1b}[?2026l";
 impl<W: Write> Region<W> {
     /// An empty region below the cursor, which is at the begin of a line.
     pub fn new(out: W, colours: Colours) -> Self {
-        Self { out, colours, drawn: Picture::default() }
+        Self { out, colours, drawn: Picture::default(), columns: 0 }
     }
 
     /// Prints lines above the region, as they are, and draws it.
@@ -53,12 +56,16 @@ impl<W: Write> Region<W> {
             return Ok(());
         }
         let mut text = BEGIN.to_owned();
-        self.erased(columns, &mut text);
+        let kept = if above.is_empty() { self.kept(&picture, columns) } else { 0 };
+        match kept {
+            0 => self.erased(columns, &mut text),
+            _ => self.erased_from(kept, &mut text),
+        }
         for line in above {
             text.push_str(line);
             text.push_str("\r\n");
         }
-        for (at, row) in picture.rows.iter().enumerate() {
+        for (at, row) in picture.rows.iter().skip(kept).enumerate() {
             if at > 0 {
                 text.push_str("\r\n");
             }
@@ -77,9 +84,43 @@ impl<W: Write> Region<W> {
             text.push_str("\u{1b}[?25h");
         }
         text.push_str(END);
-        self.drawn = picture;
+        (self.drawn, self.columns) = (picture, columns);
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
+    }
+
+    /// How many of the upper rows can stay as they are. At least one row is drawn again.
+    fn kept(&self, picture: &Picture, columns: usize) -> usize {
+        let is_broken = |row: &Line<'_>| layout::width(&row.to_string()) > columns;
+        if self.columns != columns || self.drawn.rows.iter().any(is_broken) {
+            return 0;
+        }
+        let same = self.drawn.rows.iter().zip(&picture.rows).take_while(|(before, now)| before == now).count();
+        same.min(self.drawn.rows.len().min(picture.rows.len()).saturating_sub(1))
+    }
+
+    /// Erases from this row of the region on, and moves there.
+    fn erased_from(&self, row: usize, text: &mut String) {
+        let last = self.drawn.rows.len().saturating_sub(1);
+        let now = self.drawn.cursor.map_or(last, |place| place.row);
+        text.push('\r');
+        let _ = match now.cmp(&row) {
+            Ordering::Greater => write!(text, "\u{1b}[{}A", now - row),
+            Ordering::Less => write!(text, "\u{1b}[{}B", row - now),
+            Ordering::Equal => Ok(()),
+        };
+        text.push_str("\u{1b}[J");
+    }
+
+    /// Removes everything from the window. What was scrolled away stays.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be written.
+    pub fn clear_screen(&mut self, columns: usize) -> io::Result<()> {
+        // Without the region, because terminals move what they clear to the scrollback.
+        self.clear(columns)?;
+        self.out.write_all(b"\x1b[H\x1b[2J")
     }
 
     /// Removes the region, and shows the cursor where the region began.
@@ -116,7 +157,11 @@ impl<W: Write> Region<W> {
         if above > 0 {
             let _ = write!(text, "\u{1b}[{above}A");
         }
-        text.push_str("\u{1b}[J");
+        // If the region fills the window, erasing all of it at once would move it to the scrollback in tmux, each time.
+        text.push_str("\u{1b}[2K");
+        if last > 0 {
+            text.push_str("\u{1b}[1B\u{1b}[J\u{1b}[1A");
+        }
     }
 }
 
@@ -192,6 +237,18 @@ mod tests {
         parser.screen_mut().set_scrollback(0);
         rows.extend(parser.screen().rows(0, 20));
         rows
+    }
+
+    #[test]
+    fn a_region_that_fills_the_window_is_never_erased_as_a_whole() {
+        let mut written = Vec::new();
+        let mut region = Region::new(&mut written, Colours::Off);
+        for rows in [vec!["one", "two"], vec!["three", "four"], vec!["five"], vec!["six"]] {
+            let rows = rows.into_iter().map(Line::from).collect();
+            region.draw(&[], Picture { rows, cursor: Some(Place::default()) }, 20).unwrap();
+        }
+        let written = String::from_utf8(written).unwrap();
+        assert!(!written.contains("\r\u{1b}[J") && written.contains("\r\u{1b}[2K"), "{written:?}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The terminal while a chat runs: a thread reads keys and draws, so that neither waits for the session.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,8 @@ use ratatui_core::text::Line;
 use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
-use crate::layout::{self, printable, shortened};
+use crate::layout::{self, printable, shortened, wrapped};
+use crate::markdown::Stream;
 use crate::parts::{Part, joined};
 use crate::picker::{Picked, Picker};
 use crate::question::{Answer, Pressed, Question};
@@ -26,6 +28,10 @@ use crate::region::{Picture, Place, Region};
 const TICK: Duration = Duration::from_millis(16);
 /// The same while nothing runs and nothing changes.
 const REST: Duration = Duration::from_millis(100);
+/// How many bytes of a text are read for one drawing. Keys wait meanwhile.
+const MOST_AT_ONCE: usize = 4 << 10;
+/// With so many bytes that were not read yet, the sender waits.
+const MOST_WAITING: usize = 64 << 10;
 /// How often what runs is drawn again.
 const FRAME: Duration = Duration::from_millis(120);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -63,8 +69,12 @@ struct State {
     is_gone: bool,
     /// Lines that are not printed yet.
     above: Vec<String>,
-    /// The unfinished end of a text.
+    /// What has arrived of a text that streams, and was not read yet.
+    waiting: String,
+    style: Style,
+    /// The unfinished end of the text, and the width for which it was broken.
     tail: Vec<Line<'static>>,
+    tail_width: usize,
     activities: Vec<Activity>,
     /// What is said beside the activities.
     hints: Vec<Part>,
@@ -74,12 +84,19 @@ struct State {
     is_busy: bool,
     changed: bool,
     drawn: Instant,
+    /// When the text was read last.
+    read: Instant,
+    /// How long it waits before it is read again: longer, if reading takes long.
+    pace: Duration,
     failed: Option<io::Error>,
 }
 
 /// What both threads use.
 struct Shared {
     state: Mutex<State>,
+    /// The text that streams. It is locked before the state, and read while the state is free: code with colours takes long, and
+    /// keys must not wait for that.
+    text: Mutex<Stream>,
     /// Held while keys are read.
     reading: Mutex<()>,
     is_closed: AtomicBool,
@@ -119,7 +136,10 @@ impl Ui {
             size: (0, 0),
             is_gone: false,
             above: Vec::new(),
+            waiting: String::new(),
+            style: Style::new(),
             tail: Vec::new(),
+            tail_width: 0,
             activities: Vec::new(),
             hints: Vec::new(),
             status: Vec::new(),
@@ -127,10 +147,17 @@ impl Ui {
             is_busy: false,
             changed: true,
             drawn: Instant::now(),
+            read: Instant::now(),
+            pace: TICK,
             failed: None,
         };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), reading: Mutex::new(()), is_closed: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            text: Mutex::default(),
+            reading: Mutex::new(()),
+            is_closed: AtomicBool::new(false),
+        });
+        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&shared);
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || own.run(&report))?;
         Ok(Self { shared, thread: Some(thread) })
@@ -138,7 +165,7 @@ impl Ui {
 
     /// The columns for text. The last column of the terminal stays free.
     pub fn columns(&self) -> usize {
-        usize::from(size().0).saturating_sub(1).max(2)
+        width_of(size().0)
     }
 
     /// Prints lines that belong to the scrollback from now on.
@@ -156,17 +183,27 @@ impl Ui {
         state.draw();
     }
 
-    /// Prints complete lines of a text, and shows its unfinished end.
-    pub fn stream(&self, lines: &[Line<'_>], tail: Vec<Line<'static>>) {
+    /// Adds a piece of Markdown to the text that streams. Lines are printed as soon as nothing can change them.
+    pub fn write(&self, piece: &str, style: Style) {
         let mut state = self.shared.state();
-        let colours = state.colours;
-        state.above.extend(lines.iter().map(|line| sequence(line, colours)));
-        state.tail = tail;
-        // A fast model sends more pieces than anybody can see.
-        match lines.is_empty() && state.drawn.elapsed() < TICK {
-            true => state.changed = true,
-            false => state.draw(),
+        if state.style != style {
+            drop(state);
+            self.end_text();
+            state = self.shared.state();
+            state.style = style;
         }
+        state.waiting.push_str(piece);
+        // A fast model sends more pieces than anybody can see.
+        let waits = state.read.elapsed() < state.pace && state.waiting.len() < MOST_WAITING;
+        drop(state);
+        if !waits {
+            self.shared.read();
+        }
+    }
+
+    /// Ends the text that streams.
+    pub fn end_text(&self) {
+        self.shared.end_text(self.shared.text());
     }
 
     /// Hands a text to the terminal's clipboard.
@@ -266,6 +303,7 @@ impl Ui {
 
     /// Gives the terminal back until the guard is dropped. What the user has written stays.
     pub fn pause(&self) -> Paused<'_> {
+        self.shared.read();
         let mut state = self.shared.state();
         state.draw();
         state.is_paused = true;
@@ -307,8 +345,49 @@ fn begin() -> io::Result<()> {
     execute!(io::stdout(), EnableBracketedPaste)
 }
 
-/// Restores the terminal of this process, before it ends without dropping [`Ui`].
-pub fn restore() {
+/// The terminal of this process, if it is drawn.
+static OPEN: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+
+/// How long the end of the process waits for something that is being drawn.
+const LONGEST_DRAWING: Duration = Duration::from_millis(500);
+
+/// Restores the terminal of this process, before it ends without dropping [`Ui`]. Nothing is drawn afterwards.
+pub fn give_back() {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    let begun = Instant::now();
+    // Another thread may hold the lock for ever, if the terminal takes nothing more.
+    while let Some(shared) = &open {
+        let free = try_lock(&shared.text).and_then(|text| Some((text, try_lock(&shared.state)?)));
+        match free {
+            Some((text, state)) => {
+                drop(state);
+                shared.end_text(text);
+                let mut state = shared.state();
+                if !state.is_paused {
+                    (state.picker, state.asking, state.activities) = (None, None, Vec::new());
+                    state.draw();
+                    let _ = state.region.clear(usize::from(size().0));
+                }
+                // Nothing is drawn while the process ends.
+                state.is_paused = true;
+                break;
+            }
+            None if begun.elapsed() < LONGEST_DRAWING => thread::sleep(Duration::from_millis(1)),
+            None => break,
+        }
+    }
+    restore();
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+fn restore() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, crossterm::cursor::Show);
     let _ = terminal::disable_raw_mode();
 }
@@ -317,16 +396,71 @@ fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(SIZE)
 }
 
+/// Whether nobody is at the other end of the terminal any more. There is no signal if it does not control this process, and reading
+/// from it would only return nothing, again and again.
+fn is_hung_up() -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdin = io::stdin();
+        let mut terminal = [PollFd::new(&stdin, PollFlags::empty())];
+        poll(&mut terminal, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && terminal[0].revents().contains(PollFlags::HUP)
+    }
+    #[cfg(not(unix))]
+    false
+}
+
+/// The columns for text in a terminal with so many. The last one stays free.
+fn width_of(columns: u16) -> usize {
+    usize::from(columns).saturating_sub(1).max(2)
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn text(&self) -> MutexGuard<'_, Stream> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what has arrived of the text, or a part of much, and draws it.
+    fn read(&self) {
+        self.read_into(&mut self.text());
+    }
+
+    fn read_into(&self, text: &mut Stream) {
+        let begun = Instant::now();
+        let width = width_of(size().0);
+        let piece = {
+            let mut state = self.state();
+            if state.waiting.is_empty() && state.tail_width == width {
+                return;
+            }
+            state.taken()
+        };
+        let lines = text.push(&piece, width);
+        let tail = text.rest(width);
+        self.state().show(&lines, tail, width, begun);
+    }
+
+    /// Reads all of the text, and ends it.
+    fn end_text(&self, mut text: MutexGuard<'_, Stream>) {
+        while !self.state().waiting.is_empty() {
+            self.read_into(&mut text);
+        }
+        let width = width_of(size().0);
+        let lines = text.finish(width);
+        self.state().show(&lines, Vec::new(), width, Instant::now());
     }
 
     fn run(&self, report: &dyn Fn(Outcome)) {
         while !self.is_closed.load(Ordering::Relaxed) {
             let wait = {
                 let state = self.state();
-                let changes = state.changed || !state.activities.is_empty() || !state.tail.is_empty();
+                let is_text = !state.tail.is_empty() || !state.waiting.is_empty();
+                let changes = state.changed || !state.activities.is_empty() || is_text;
                 let waits = state.asking.as_ref().is_some_and(|(_, question)| question.is_waiting(Instant::now()));
                 match (state.is_paused, changes || waits) {
                     (true, _) => None,
@@ -344,8 +478,13 @@ impl Shared {
             }
             let event = match event::poll(wait) {
                 Ok(true) => event::read(),
+                Ok(false) if is_hung_up() => Err(io::ErrorKind::BrokenPipe.into()),
                 Ok(false) => {
                     drop(reading);
+                    // Usually the sender reads. It has nothing to do if no piece follows.
+                    if self.state().is_stalled() {
+                        self.read();
+                    }
                     let outcome = self.state().tick();
                     if let Some(outcome) = outcome {
                         report(outcome);
@@ -357,7 +496,12 @@ impl Shared {
             drop(reading);
             match event {
                 Ok(event) => {
-                    if let Some(outcome) = self.state().event(event) {
+                    if matches!(event, Event::Resize(..)) {
+                        self.read();
+                    }
+                    // The lock is free again before the report, which may end the process.
+                    let outcome = self.state().event(event);
+                    if let Some(outcome) = outcome {
                         report(outcome);
                     }
                 }
@@ -383,6 +527,12 @@ impl State {
     fn event(&mut self, event: Event) -> Option<Outcome> {
         let outcome = match event {
             Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
+            Event::Key(key) if is_control(&key, 'l') => {
+                if let Err(error) = self.region.clear_screen(usize::from(size().0)) {
+                    self.failed = Some(error);
+                }
+                Outcome::Edited
+            }
             #[cfg(unix)]
             Event::Key(key) if is_control(&key, 'z') => {
                 self.suspend();
@@ -451,6 +601,28 @@ impl State {
         let _ = begin();
     }
 
+    /// The next part of the text that was not read.
+    fn taken(&mut self) -> String {
+        let end = self.waiting.floor_char_boundary(MOST_AT_ONCE);
+        self.waiting.drain(..end).collect()
+    }
+
+    /// Shows what was read of the text since `begun`.
+    fn show(&mut self, lines: &[Line<'static>], tail: Vec<Line<'static>>, width: usize, begun: Instant) {
+        let (style, colours) = (self.style, self.colours);
+        self.above.extend(lines.iter().map(|line| sequence(&line.clone().style(style), colours)));
+        self.tail = tail.into_iter().map(|line| line.style(style)).collect();
+        self.tail_width = width;
+        self.draw();
+        self.read = Instant::now();
+        self.pace = TICK.max(begun.elapsed() * 2);
+    }
+
+    /// Whether a part of the text waits longer than its sender would let it.
+    fn is_stalled(&self) -> bool {
+        !self.waiting.is_empty() && !self.is_paused && self.read.elapsed() >= self.pace + TICK
+    }
+
     fn tick(&mut self) -> Option<Outcome> {
         let mut outcome = Outcome::Edited;
         if let Some((_, question)) = &mut self.asking {
@@ -504,8 +676,9 @@ impl State {
             true => {}
             false => below.extend(menu),
         }
-        let hidden = self.tail.len().saturating_sub(room.saturating_sub(below.len()));
-        let mut shown: Vec<Line<'static>> = self.tail.iter().skip(hidden).cloned().collect();
+        let tail = self.tail_for(width);
+        let hidden = tail.len().saturating_sub(room.saturating_sub(below.len()));
+        let mut shown: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
         let row = shown.len() + before_input + cursor.row;
         shown.extend(below);
         let above = (row + 1).saturating_sub(room);
@@ -540,8 +713,9 @@ impl State {
         let (asked, cursor) = question.picture(width, room.saturating_sub(around).max(1), now);
         activities.truncate(room.saturating_sub(asked.len() + draft.len() + status.len()));
         let below = activities.len() + asked.len() + draft.len() + status.len();
-        let hidden = self.tail.len().saturating_sub(room.saturating_sub(below));
-        let mut rows: Vec<Line<'static>> = self.tail.iter().skip(hidden).cloned().collect();
+        let tail = self.tail_for(width);
+        let hidden = tail.len().saturating_sub(room.saturating_sub(below));
+        let mut rows: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
         rows.extend(activities);
         let before = rows.len();
         rows.extend(asked);
@@ -553,6 +727,18 @@ impl State {
         rows.truncate(room);
         let cursor = cursor.map(|place| Place { row: before + place.row, column: place.column }).or(of_draft);
         Picture { rows, cursor: cursor.filter(|place| place.row < room) }
+    }
+
+    /// The unfinished end of the text. In a window that just became narrower its lines are broken once more.
+    fn tail_for(&self, width: usize) -> Cow<'_, [Line<'static>]> {
+        if self.tail.iter().all(|line| line.width() <= width) {
+            return Cow::Borrowed(&self.tail);
+        }
+        let broken = |line: &Line<'static>| {
+            let style = line.style;
+            wrapped(&line.spans, width, &[], &[]).into_iter().map(move |line| line.style(style))
+        };
+        Cow::Owned(self.tail.iter().flat_map(broken).collect())
     }
 
     fn activity(&self, activity: &Activity, width: usize) -> Line<'static> {
@@ -580,5 +766,74 @@ fn seconds(elapsed: Duration) -> String {
     match elapsed.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State {
+            region: Region::new(Box::new(io::sink()), Colours::Off),
+            colours: Colours::Off,
+            editor: Editor::new(Vec::new(), Box::new(|_| crate::editor::Candidates::default())),
+            picker: None,
+            asking: None,
+            asked: 0,
+            size: (0, 0),
+            is_gone: false,
+            above: Vec::new(),
+            waiting: String::new(),
+            style: Style::new(),
+            tail: Vec::new(),
+            tail_width: 0,
+            activities: Vec::new(),
+            hints: Vec::new(),
+            status: Vec::new(),
+            question: None,
+            is_paused: true,
+            is_busy: false,
+            changed: false,
+            drawn: Instant::now(),
+            read: Instant::now(),
+            pace: TICK,
+            failed: None,
+        }
+    }
+
+    fn shared(waiting: String) -> Shared {
+        Shared {
+            state: Mutex::new(State { waiting, ..state() }),
+            text: Mutex::default(),
+            reading: Mutex::new(()),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn the_unfinished_end_of_a_text_fits_a_window_that_became_narrower() {
+        let shared = shared("some words of a reply ".repeat(20));
+        shared.read();
+        let state = shared.state();
+        assert!(state.above.is_empty() && state.tail.len() > 2);
+        for width in [60, 9, 40] {
+            let tail = state.tail_for(width);
+            assert!(tail.iter().all(|line| line.width() <= width), "{tail:?}");
+            let words = tail.iter().map(|line| line.to_string().split_whitespace().count()).sum::<usize>();
+            assert_eq!(words, 100, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_read_in_parts_and_whole_at_its_end() {
+        let shared = shared("漢字 and a few words\n\n".repeat(2_000));
+        shared.read();
+        assert!(!shared.state().above.is_empty() && shared.state().waiting.len() > 40_000);
+        shared.end_text(shared.text());
+        let state = shared.state();
+        // Every paragraph but the first has an empty line before it.
+        assert_eq!(state.above.len(), 2 * 2_000 - 1);
+        assert!(state.waiting.is_empty() && state.tail.is_empty());
     }
 }

@@ -303,3 +303,17 @@ fn painted_tables_are_broken_between_words_on_a_narrow_terminal() {
         }
     }
 }
+
+#[test]
+fn a_terminal_that_vanishes_without_a_signal_ends_the_chat() {
+    let server = Server::answering(|_, _| Reply::text("Tea."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Tea?\r");
+    terminal.wait_until(|rows| shows(rows, "Tea.") && shows(rows, READY));
+    // It does not control the process, so closing it sends nothing.
+    terminal.close();
+    terminal.wait();
+    let kept = home.hermes(&["sessions", "show", &home.newest_session()]).run().success();
+    assert!(kept.stdout.contains("Tea."), "{kept}");
+}
