@@ -220,14 +220,14 @@ fn ids_of(range: &MessageRange) -> String {
     if range.first == range.last { range.first.to_string() } else { format!("{}-{}", range.first, range.last) }
 }
 
-/// The first and the last message, and whether some between them are not covered.
+/// The first and the last message. A star marks a range with gaps.
 fn covers_of(covers: &[MessageRange]) -> String {
     let (Some(first), Some(last)) =
         (covers.iter().map(|range| range.first).min(), covers.iter().map(|range| range.last).max())
     else {
         return String::new();
     };
-    let gaps = if covers.len() > 1 { " with gaps" } else { "" };
+    let gaps = if covers.len() > 1 { "*" } else { "" };
     format!("{}{gaps}", ids_of(&MessageRange::new(first, last)))
 }
 
@@ -381,7 +381,7 @@ pub(crate) fn outlook(outlook: &Outlook, console: Console) -> String {
     };
     let rows: Vec<Row> = outlook.changes.iter().map(change).collect();
     format!(
-        "`{}` would compact from about {} to {} tokens: {}\n\n{}\n{}",
+        "`{}` would compact messages from about {} to {} tokens: {}\n\n{}\n{}",
         line(&outlook.by),
         grouped(outlook.before.into()),
         grouped(outlook.after.into()),

@@ -140,7 +140,7 @@ fn a_preview_shows_a_compaction_without_doing_it() {
     let home = planner::home(&server, json!({}));
     let [one, two, three] = [0, 1, 2].map(long_turn);
     let output = chat(&home, &[&one, &two, &three, "/compress --preview"]).success();
-    assert!(output.stdout.contains("`planner` would compact from about "), "{output}");
+    assert!(output.stdout.contains("`planner` would compact messages from about "), "{output}");
     assert!(output.stdout.contains("summary of 4 messages"), "{output}");
     assert_eq!(context(&home)["views"], json!([]));
     assert_eq!(server.requests().len(), 3, "a model was asked for a preview");

@@ -91,8 +91,10 @@ fn drop_none(fields: &mut Map<String, Value>, names: &[&str]) {
 }
 
 fn table(sessions: &[SessionSummary], console: Console) -> String {
-    if let Some(columns) = console.columns().filter(|columns| *columns < WIDE) {
-        return narrow_table(sessions, columns, console);
+    if let Some(columns) = console.columns().filter(|columns| *columns < WIDE)
+        && let Some(table) = narrow_table(sessions, columns, console)
+    {
+        return table;
     }
     let mut table = Table::new(COLUMNS);
     for session in sessions {
@@ -105,8 +107,8 @@ fn table(sessions: &[SessionSummary], console: Console) -> String {
     table.text(console)
 }
 
-/// A line for each session, within the columns.
-fn narrow_table(sessions: &[SessionSummary], columns: usize, console: Console) -> String {
+/// A line for each session, if the columns have room for one.
+fn narrow_table(sessions: &[SessionSummary], columns: usize, console: Console) -> Option<String> {
     let now = now();
     let cells = |session: &SessionSummary| {
         let count = grouped(session.conversation_messages);
@@ -118,7 +120,7 @@ fn narrow_table(sessions: &[SessionSummary], columns: usize, console: Console) -
         widths.max().unwrap_or(0).max(head[at].len())
     };
     let taken: usize = (0..3).map(|at| widest(at) + 2).sum();
-    let room = columns.saturating_sub(taken + 1).max(LEAST_TITLE);
+    let room = columns.checked_sub(taken + 1).filter(|room| *room >= LEAST_TITLE)?;
     let mut table = Table::new(COLUMNS);
     table.head(head);
     for session in sessions {
@@ -131,7 +133,7 @@ fn narrow_table(sessions: &[SessionSummary], columns: usize, console: Console) -
         let title = text::fitted(&named(session, from), room);
         table.row([(Tone::Good, id), (Tone::Plain, last), (Tone::Plain, count), (Tone::Plain, title)]);
     }
-    table.text(console)
+    Some(table.text(console))
 }
 
 /// A session's title, or its first words.
