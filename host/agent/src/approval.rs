@@ -25,5 +25,5 @@ pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub(crate) use mode::SessionMode;
 pub use mode::{Mode, NoMode};
-pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, Subject};
+pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, SamplingRequest, Subject};
 pub use rules::{ApprovalRules, Rule, RuleError, RuleLists, UnknownRule};

@@ -4,8 +4,9 @@
 //! sessions. Nobody knows what a tool of a server does, so each call needs approval, whatever the server says about it, unless the
 //! user trusts what it says.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -26,7 +27,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::approval::Gate;
+use crate::approval::{Gate, SamplingRequest};
 use crate::event::EventKind;
 use crate::feed::Feed;
 use crate::host::Host;
@@ -56,6 +57,8 @@ pub(crate) struct Offers {
     pub(crate) tools: Vec<Arc<dyn Tools>>,
     /// The servers, for approvals.
     pub(crate) identities: Vec<Identity>,
+    /// The servers that the mode `auto` covers.
+    pub(crate) covered: HashSet<String>,
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -68,6 +71,9 @@ impl McpServers {
                 gate: Arc::clone(&servers.gate),
                 models: Arc::clone(&servers.models),
                 server: source.definition.name.clone(),
+                budget: source.definition.sampling,
+                used: AtomicU64::new(0),
+                is_refused: AtomicBool::new(false),
                 logins: host.settings.logins.clone(),
                 workspace: workspace.to_owned(),
                 feed: feed.clone(),
@@ -141,7 +147,12 @@ impl McpServers {
             };
             (source, found)
         }));
-        let mut offers = Offers { tools: Vec::new(), identities: Vec::new(), notices: self.left_out.clone() };
+        let mut offers = Offers {
+            tools: Vec::new(),
+            identities: Vec::new(),
+            covered: self.covered().await,
+            notices: self.left_out.clone(),
+        };
         for (source, found) in found.await {
             let (listing, failure) = match found {
                 Found::Live(listing) => (listing, None),
@@ -167,6 +178,15 @@ impl McpServers {
             offers.tools.push(Arc::new(tools));
         }
         offers
+    }
+
+    /// The servers that can do no more than a confined program. What this machine offers may have to be found out.
+    async fn covered(&self) -> HashSet<String> {
+        let definitions: Vec<ServerDefinition> = self.servers.iter().map(|source| source.definition.clone()).collect();
+        let covered = tokio::task::spawn_blocking(move || {
+            definitions.into_iter().filter(ServerDefinition::is_covered).map(|definition| definition.name).collect()
+        });
+        covered.await.unwrap_or_default()
     }
 
     fn last_list(&self, definition: &ServerDefinition) -> Found {
@@ -294,6 +314,7 @@ impl ServerTools {
             catalog.push(offered(
                 &server,
                 source.definition.trusts_hints && tool.claims_to_read,
+                !tool.claims_to_be_closed,
                 OfferedSchema {
                     name,
                     description: tool.description.clone(),
@@ -308,7 +329,7 @@ impl ServerTools {
             // A tool of the server that has this name comes first.
             if !catalog.iter().any(|tool| tool.schema.name == schema.name) {
                 readers.insert(schema.name.clone(), reader);
-                catalog.push(offered(&server, source.definition.trusts_hints, schema));
+                catalog.push(offered(&server, source.definition.trusts_hints, true, schema));
             }
         }
         (Self { name: server, server: source.server.clone(), catalog, own_names, readers }, lines)
@@ -356,8 +377,8 @@ impl Tools for ServerTools {
     }
 }
 
-/// `reads`: the user says that it only reads, and nobody else has checked it.
-fn offered(server: &str, reads: bool, schema: OfferedSchema) -> Tool {
+/// `reads`: the user says that it only reads, and nobody else has checked it. `open_world`: what it returns may be a stranger's.
+fn offered(server: &str, reads: bool, open_world: bool, schema: OfferedSchema) -> Tool {
     Tool {
         schema,
         title: None,
@@ -366,7 +387,7 @@ fn offered(server: &str, reads: bool, schema: OfferedSchema) -> Tool {
         effect: if reads { Effect::Reads } else { Effect::Dangerous },
         parallel: false,
         idempotent: false,
-        open_world: true,
+        open_world,
         extra: Vec::new(),
     }
 }
@@ -377,24 +398,53 @@ type SharedGate = Arc<Mutex<Option<Arc<Gate>>>>;
 /// The models of the servers that may ask one, by server.
 type SharedModels = Arc<Mutex<HashMap<String, Arc<dyn Models>>>>;
 
-/// The task of requests of servers, for `auxiliary`.
-const SAMPLING: &str = "sampling";
+/// The task of requests of servers, for `auxiliary`, and the right to make them.
+pub(crate) const SAMPLING: &str = "sampling";
 
 /// What a server may want of its session.
 struct SessionFront {
     gate: SharedGate,
     models: SharedModels,
     server: String,
+    /// The most tokens that it may use of the user's models, and how many it has used.
+    budget: u64,
+    used: AtomicU64,
+    /// Whether the user refused a request, so that further ones do not ask.
+    is_refused: AtomicBool,
     logins: Logins,
     workspace: PathBuf,
     feed: Feed,
+}
+
+impl SessionFront {
+    /// Whether a request may be sent. The first one of a server asks the user in the mode `ask`.
+    async fn permitted(&self, request: &Sampling) -> Result<(), String> {
+        let refused = || "the user refused that this server asks a model".to_owned();
+        if self.is_refused.load(Ordering::Relaxed) {
+            return Err(refused());
+        }
+        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let gate = gate.ok_or("the session does not answer requests of servers yet")?;
+        let said = request.system.iter().chain(request.messages.iter().map(|(_, text)| text));
+        let shown = SamplingRequest {
+            text: said.map(String::as_str).collect::<Vec<_>>().join("\n"),
+            max_tokens: request.max_tokens,
+            budget: self.budget,
+            used: self.used.load(Ordering::Relaxed),
+            rule: None,
+        };
+        gate.sampling(&self.server, shown).await.map_err(|_| {
+            self.is_refused.store(true, Ordering::Relaxed);
+            refused()
+        })
+    }
 }
 
 #[async_trait]
 impl Front for SessionFront {
     async fn ask(&self, question: String, choices: Vec<String>) -> Option<String> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        gate?.clarify(question, choices).await
+        gate?.clarify(Some(&self.server), question, choices).await
     }
 
     fn is_attended(&self) -> bool {
@@ -410,6 +460,7 @@ impl Front for SessionFront {
     async fn sample(&self, request: Sampling) -> Result<Sampled, String> {
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner).get(&self.server).cloned();
         let models = models.ok_or("the session does not answer requests of servers yet")?;
+        self.permitted(&request).await?;
         self.progress("asks a model");
         let role = |author| match author {
             Author::User => Role::User,
@@ -428,6 +479,13 @@ impl Front for SessionFront {
             "budget" => format!("the tokens of `mcp_servers.{}.sampling` for this session are used up", self.server),
             _ => format!("no model answered: {}", fault.message),
         })?;
+        let tokens = u64::from(reply.usage.input) + u64::from(reply.usage.output);
+        let used = self.used.fetch_add(tokens, Ordering::Relaxed) + tokens;
+        let (name, budget) = (&self.server, self.budget);
+        self.notice(format!(
+            "the MCP server `{name}` asked {}: {tokens} tokens, {used} of its {budget} in this session",
+            reply.model
+        ));
         Ok(Sampled { text: reply.text, model: reply.model, is_cut: reply.finish == Finish::Length })
     }
 
@@ -461,7 +519,7 @@ pub(crate) fn patience(has_prompt: bool) -> Instant {
 mod tests {
     use std::time::Duration;
 
-    use hermes_mcp::{Endpoint, ListedTool, Program, ToolChoice};
+    use hermes_mcp::{Confinement, Endpoint, ListedTool, Program, ToolChoice};
 
     use super::*;
 
@@ -472,6 +530,7 @@ mod tests {
             variables: BTreeMap::new(),
             folder: PathBuf::new(),
             environment: Vec::new(),
+            confinement: Confinement::off(),
         };
         let definition = ServerDefinition {
             name: "my-fs".to_owned(),
@@ -492,6 +551,7 @@ mod tests {
             description: format!("{name}."),
             parameters: "{}".to_owned(),
             claims_to_read: true,
+            claims_to_be_closed: false,
         };
         Listing { tools: names.iter().map(tool).collect(), ..Listing::default() }
     }

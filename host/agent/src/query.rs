@@ -25,6 +25,9 @@ pub enum Query {
         /// Whether any other text is valid beside the choices.
         #[serde(default)]
         open: bool,
+        /// The MCP server that asks, which the text names; none if the model or a front end asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
     },
 }
 

@@ -114,12 +114,24 @@ impl Questions {
 
     /// Asks a text question; `None` if no front end can answer. If it is open, any text is an answer beside the choices.
     pub(crate) async fn text(&self, text: String, choices: Vec<String>, open: bool) -> Option<String> {
+        self.text_of(None, text, choices, open).await
+    }
+
+    /// The same, of an MCP server.
+    pub(crate) async fn text_of(
+        &self,
+        server: Option<&str>,
+        text: String,
+        choices: Vec<String>,
+        open: bool,
+    ) -> Option<String> {
         if !self.is_attended().await {
             return None;
         }
         let (answer, answered) = oneshot::channel();
         let valid = if open { Vec::new() } else { choices.clone() };
-        let _asked = self.ask(Query::Text { text, choices, open }, Open::Text { valid, answer });
+        let server = server.map(str::to_owned);
+        let _asked = self.ask(Query::Text { text, choices, open, server }, Open::Text { valid, answer });
         answered.await.ok()
     }
 

@@ -186,7 +186,7 @@ impl SessionHook {
             ));
         }
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment).await;
+        let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment, None).await;
         let mut running = begun.map_err(|error| format!("cannot be started: {error}"))?;
         let (pipe, output, errors) = (running.input.take(), running.output.take(), running.errors.take());
         let input = input.to_string();

@@ -342,11 +342,14 @@ impl Toolbox {
         let failed = result.is_err();
         let Content { text, images, structured, reminder, whole } =
             result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
-        let is_untrusted =
-            !failed && self.offered.get(&call.name).is_some_and(|offered| untrusted::is_of(&offered.tool));
+        let is_untrusted = !failed && self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered));
         let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
+    }
+
+    fn is_untrusted(&self, offered: &Offered) -> bool {
+        untrusted::is_of(&offered.tool, self.is_server(offered.plugin.name()))
     }
 
     async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, String> {

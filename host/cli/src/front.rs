@@ -209,12 +209,12 @@ impl FrontEnd {
                         self.ask(person, *question, details, stop).await;
                     }
                 }
-                EventKind::Asked { question, query: Query::Text { text, choices, .. } } if person.is_some() => {
+                EventKind::Asked { question, query: Query::Text { text, choices, server, .. } } if person.is_some() => {
                     // What was typed before the question does not answer it.
                     let (typed, begun) = lines.set_aside();
                     self.typed.extend(typed);
                     self.begun.push_str(&begun);
-                    screen.question(text, choices);
+                    screen.question(text, choices, server.is_some());
                     let (choices, was_listening) = (choices.clone(), lines.listen(true));
                     self.asked = Some(Asked { id: *question, choices, was_listening });
                 }

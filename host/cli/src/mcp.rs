@@ -5,7 +5,7 @@ mod login;
 mod offer;
 mod serve;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +17,8 @@ use hermes_config::Edit;
 use hermes_config::settings::McpServerSection;
 use hermes_diagnostic::Diagnose as _;
 use hermes_mcp::{
-    Cause, Front, KeptListings, Listing, McpError, Sampled, Sampling, ServerDefinition, is_server_name, login_name,
-    tool_name, try_once,
+    Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Sampled, Sampling, ServerDefinition,
+    is_server_name, login_name, tool_name, try_once,
 };
 use hermes_models::Logins;
 use login::{McpLoginArguments, McpLogoutArguments};
@@ -90,6 +90,15 @@ pub(crate) struct AddArguments {
     /// The folder that the program runs in [default: your home folder]
     #[arg(long, value_name = "FOLDER", conflicts_with = "url")]
     cwd: Option<String>,
+    /// Whether the program is confined: where the system can (auto), never, or always (workspace)
+    #[arg(long, value_name = "WHETHER", value_parser = ["auto", "off", "workspace"], conflicts_with = "url")]
+    sandbox: Option<String>,
+    /// A further folder that the confined program can write; repeat for more. Folders among its arguments are such folders too
+    #[arg(long, value_name = "FOLDER", conflicts_with = "url")]
+    write: Vec<String>,
+    /// Confine the program without the network
+    #[arg(long, conflicts_with = "url")]
+    no_network: bool,
     /// Add the server without trying it
     #[arg(long)]
     no_test: bool,
@@ -226,6 +235,9 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
         return Ok(ExitCode::SUCCESS);
     }
     let found = listing.map(|listing| format!(" with {}", text::counted(listing.tools.len() as u64, "tool")));
+    if let Endpoint::Program(program) = &definition.endpoint {
+        console.note(&format!("`{name}` {}", program.confinement.words()));
+    }
     console.note(&format!(
         "added `{name}`{}; new sessions use it, and each call of its tools asks you unless `approvals.allow` has `{name}`",
         found.unwrap_or_default()
@@ -258,12 +270,46 @@ fn written(arguments: &AddArguments) -> Result<Value, Failure> {
     if let Some(folder) = &arguments.cwd {
         section.insert("cwd".to_owned(), folder.as_str().into());
     }
+    if let Some(sandbox) = &arguments.sandbox {
+        section.insert("sandbox".to_owned(), sandbox.as_str().into());
+    }
+    if arguments.no_network {
+        section.insert("network".to_owned(), false.into());
+    }
+    let mut writable = arguments.write.clone();
+    writable.extend(named_folders(arguments.command.get(1..).unwrap_or_default()));
+    writable.dedup();
+    if !writable.is_empty() {
+        section.insert("write".to_owned(), writable.into());
+    }
     let others =
         [("env", pairs(&arguments.env, '=', "variable")?), ("headers", pairs(&arguments.header, ':', "header")?)];
     section.extend(
         others.into_iter().filter(|(_, pairs)| !pairs.is_empty()).map(|(name, pairs)| (name.to_owned(), pairs.into())),
     );
     Ok(section.into())
+}
+
+/// The folders that a user names to a server among its arguments, as to a server of files. Not those around the user's home.
+fn named_folders(arguments: &[String]) -> impl Iterator<Item = String> {
+    let home = std::env::home_dir();
+    let is_meant = move |argument: &&String| {
+        let path = Path::new(argument.as_str());
+        path.is_absolute()
+            && path.is_dir()
+            && path
+                .canonicalize()
+                .is_ok_and(|real| real.parent().is_some() && home.as_ref().is_none_or(|home| !home.starts_with(&real)))
+    };
+    arguments.iter().filter(is_meant).cloned()
+}
+
+/// What a server may do on this machine.
+fn confined(definition: &ServerDefinition) -> Option<&Confinement> {
+    match &definition.endpoint {
+        Endpoint::Program(program) => Some(&program.confinement),
+        Endpoint::Web(_) => None,
+    }
 }
 
 fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
@@ -280,24 +326,29 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
                 .filter(|tool| definition.tools.has(tool))
                 .collect::<Vec<_>>()
         });
-        rows.push((name, section.enabled, definition.place(), tools));
+        let confinement = confined(&definition).map_or("elsewhere", Confinement::label);
+        rows.push((name, section.enabled, definition.place(), tools, confinement));
     }
     if json {
-        let row = |(name, enabled, place, tools): &(&String, bool, String, Option<Vec<String>>)| json!({ "name": name, "enabled": enabled, "place": hermes_config::redacted_text(place), "tools": tools });
-        print(&text::json(&rows.iter().map(row).collect::<Value>()))?;
+        let rows = rows.iter().map(|(name, enabled, place, tools, runs)| {
+            let place = hermes_config::redacted_text(place);
+            json!({ "name": name, "enabled": enabled, "place": place, "tools": tools, "runs": runs })
+        });
+        print(&text::json(&rows.collect::<Value>()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
         console.note("there is no MCP server; `hermes mcp add NAME -- PROGRAM ARGUMENTS` adds one");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Left]);
-    table.head(["server", "state", "tools", "program or address"]);
-    for (name, enabled, place, tools) in rows {
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Left, Align::Left]);
+    table.head(["server", "state", "tools", "runs with", "program or address"]);
+    for (name, enabled, place, tools, runs) in rows {
         let state = if enabled { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
         let tools = tools.map_or_else(|| "not listed yet".to_owned(), |tools| tools.len().to_string());
         let place = text::line(&hermes_config::redacted_text(&place));
-        table.row([(Tone::Plain, text::line(name)), state, (Tone::Plain, tools), (Tone::Plain, place)]);
+        let runs = (Tone::Plain, runs.to_owned());
+        table.row([(Tone::Plain, text::line(name)), state, (Tone::Plain, tools), runs, (Tone::Plain, place)]);
     }
     print(&table.text(console))?;
     Ok(ExitCode::SUCCESS)
@@ -324,6 +375,7 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
         let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let shown = json!({
             "server": name, "software": listing.software, "elapsed_ms": elapsed, "tools": tools, "left_out": listing.left_out,
+            "runs": confined(&definition).map_or("elsewhere", Confinement::label),
         });
         print(&text::json(&shown))?;
         return Ok(ExitCode::SUCCESS);
@@ -331,6 +383,9 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
     let software = if listing.software.is_empty() { "a server" } else { &listing.software };
     let count = text::counted(listing.tools.len() as u64, "tool");
     print(&format!("{} answered in {:.1} s with {count}\n", text::line(software), elapsed.as_secs_f64()))?;
+    if let Some(confinement) = confined(&definition) {
+        console.note(&format!("`{name}` {}", confinement.words()));
+    }
     for line in &listing.left_out {
         console.warning(line);
     }

@@ -197,10 +197,12 @@ impl<W: Write + Send> Screen<W> {
         self.end_line();
     }
 
-    /// Shows a question of the model. The next typed line answers it.
-    pub(crate) fn question(&mut self, text: &str, choices: &[String]) {
+    /// Shows a question of the model, or of an MCP server, which its text names. The next typed line answers it.
+    pub(crate) fn question(&mut self, text: &str, choices: &[String], is_of_server: bool) {
         self.end_line();
-        self.line(Tone::Warning, "the model asks:");
+        if !is_of_server {
+            self.line(Tone::Warning, "the model asks:");
+        }
         text.lines().for_each(|line| self.line(Tone::Plain, line));
         for (number, choice) in (1..).zip(choices) {
             self.line(Tone::Plain, &format!("  {number}) {choice}"));

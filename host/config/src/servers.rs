@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermes_diagnostic::{Diagnostic, Fix};
-use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress, is_server_name, standard_environment};
+use hermes_mcp::{
+    Confinement, Endpoint, Program, SandboxMode, ServerDefinition, ToolChoice, WebAddress, is_server_name,
+    standard_environment,
+};
 
-use crate::settings::McpServerSection;
+use crate::settings::{McpSandbox, McpServerSection, SandboxChoice};
 use crate::{Config, codes};
 
 impl Config {
@@ -38,7 +41,7 @@ impl Config {
         section: &McpServerSection,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<ServerDefinition, Diagnostic> {
-        definition(name, section, variable).map_err(|(why, fix)| Diagnostic {
+        self.definition(name, section, variable).map_err(|(why, fix)| Diagnostic {
             code: codes::MCP_SERVER,
             what: "an MCP server cannot be used".to_owned(),
             why: format!("{}: `mcp_servers.{name}` {why}", self.file().display()),
@@ -50,71 +53,119 @@ impl Config {
 /// A flaw of a section, and what to do about it.
 type Flaw = (String, &'static str);
 
-fn definition(
-    name: &str,
-    section: &McpServerSection,
-    variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<ServerDefinition, Flaw> {
-    if !is_server_name(name) {
-        return Err(("has a name that cannot be used".to_owned(), "use 1 to 32 letters, digits, `_` and `-`"));
-    }
-    let text =
-        |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let endpoint = match (text(&section.command), text(&section.url)) {
-        (Some(command), None) => program(command, section, variable)?,
-        (None, Some(url)) => web(&url, section)?,
-        (None, None) => return Err(("has neither a program nor an address".to_owned(), "set `command` or `url`")),
-        (Some(_), Some(_)) => {
-            return Err(("has a program and an address".to_owned(), "remove `command` or `url`"));
+impl Config {
+    fn definition(
+        &self,
+        name: &str,
+        section: &McpServerSection,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<ServerDefinition, Flaw> {
+        if !is_server_name(name) {
+            return Err(("has a name that cannot be used".to_owned(), "use 1 to 32 letters, digits, `_` and `-`"));
         }
-    };
-    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-    Ok(ServerDefinition {
-        name: name.to_owned(),
-        endpoint,
-        timeout: seconds(section.timeout.get()),
-        connect_timeout: seconds(section.connect_timeout.get()),
-        tools: ToolChoice {
-            include: section.tools.include.clone(),
-            exclude: section.tools.exclude.clone(),
-            resources: section.tools.resources,
-            prompts: section.tools.prompts,
-        },
-        trusts_hints: section.trust_hints,
-        accepts_defaults: section.accept_defaults,
-        sampling: section.sampling.get().into(),
-    })
+        let text =
+            |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let endpoint = match (text(&section.command), text(&section.url)) {
+            (Some(command), None) => self.program(command, section, variable)?,
+            (None, Some(url)) => web(&url, section)?,
+            (None, None) => return Err(("has neither a program nor an address".to_owned(), "set `command` or `url`")),
+            (Some(_), Some(_)) => {
+                return Err(("has a program and an address".to_owned(), "remove `command` or `url`"));
+            }
+        };
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        Ok(ServerDefinition {
+            name: name.to_owned(),
+            endpoint,
+            timeout: seconds(section.timeout.get()),
+            connect_timeout: seconds(section.connect_timeout.get()),
+            tools: ToolChoice {
+                include: section.tools.include.clone(),
+                exclude: section.tools.exclude.clone(),
+                resources: section.tools.resources,
+                prompts: section.tools.prompts,
+            },
+            trusts_hints: section.trust_hints,
+            accepts_defaults: section.accept_defaults,
+            sampling: section.sampling.get().into(),
+        })
+    }
+
+    fn program(
+        &self,
+        command: String,
+        section: &McpServerSection,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Endpoint, Flaw> {
+        if !section.headers.is_empty() {
+            return Err(("has `headers` for a program".to_owned(), "use `env`, or set `url` in place of `command`"));
+        }
+        let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+        if let Some(name) = section.env.keys().find(|name| !is_variable(name)) {
+            return Err((format!("has the variable `{name}`, which is no name"), "correct the name"));
+        }
+        let texts = std::iter::once(&command).chain(&section.args).chain(section.env.values());
+        if texts.into_iter().any(|text| text.contains('\0')) {
+            return Err(("has a NUL character".to_owned(), "remove it"));
+        }
+        let home = variable("HOME").map(PathBuf::from);
+        let folder = match &section.cwd {
+            Some(folder) => in_home(folder, home.as_deref()),
+            // Not the session's folder: some starters of programs run what they find in the current one.
+            None => home.clone().unwrap_or_else(|| PathBuf::from("/")),
+        };
+        let confinement = self.confinement(&command, section, home.as_deref(), variable)?;
+        Ok(Endpoint::Program(Program {
+            confinement,
+            command: in_home(&command, home.as_deref()).to_string_lossy().into_owned(),
+            arguments: section.args.clone(),
+            variables: section.env.clone(),
+            folder,
+            environment: standard_environment(variable),
+        }))
+    }
+
+    fn confinement(
+        &self,
+        command: &str,
+        section: &McpServerSection,
+        home: Option<&Path>,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Confinement, Flaw> {
+        let writable: Vec<PathBuf> = section.write.iter().map(|folder| in_home(folder, home)).collect();
+        if let Some(folder) = writable.iter().find(|folder| !folder.is_absolute() || folder.parent().is_none()) {
+            let why = format!("has `{}` in `write`, which is no folder that can be made writable", folder.display());
+            return Err((why, "write an absolute path below `/`, or one that begins with `~/`"));
+        }
+        let settings = self.settings();
+        Ok(Confinement {
+            mode: match (section.sandbox, settings.sandbox.mode) {
+                (McpSandbox::Workspace, _) | (McpSandbox::Auto, SandboxChoice::Require) => SandboxMode::Require,
+                (McpSandbox::Off, _) | (McpSandbox::Auto, SandboxChoice::Off) => SandboxMode::Off,
+                (McpSandbox::Auto, SandboxChoice::Auto) => SandboxMode::Auto,
+            },
+            network: section.network,
+            writable,
+            caches: caches(command, home, variable),
+            hidden: settings.sandbox.hidden.iter().map(PathBuf::from).collect(),
+            home: self.file().parent().map(Path::to_owned).unwrap_or_default(),
+            protect: settings.approvals.protect.clone(),
+        })
+    }
 }
 
-fn program(
-    command: String,
-    section: &McpServerSection,
-    variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Endpoint, Flaw> {
-    if !section.headers.is_empty() {
-        return Err(("has `headers` for a program".to_owned(), "use `env`, or set `url` in place of `command`"));
+/// Where starters of programs keep what they download: the usual folder, and those of `npx` and `uvx`.
+fn caches(command: &str, home: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let Some(home) = home else { return Vec::new() };
+    let usual =
+        variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute() && path.parent().is_some());
+    let mut caches = vec![usual.unwrap_or_else(|| home.join(".cache"))];
+    match Path::new(command).file_name().and_then(|name| name.to_str()) {
+        Some("npx" | "npm" | "node") => caches.push(home.join(".npm")),
+        Some("uvx" | "uv") => caches.push(home.join(".local/share/uv")),
+        _ => {}
     }
-    let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    if let Some(name) = section.env.keys().find(|name| !is_variable(name)) {
-        return Err((format!("has the variable `{name}`, which is no name"), "correct the name"));
-    }
-    let texts = std::iter::once(&command).chain(&section.args).chain(section.env.values());
-    if texts.into_iter().any(|text| text.contains('\0')) {
-        return Err(("has a NUL character".to_owned(), "remove it"));
-    }
-    let home = variable("HOME").map(PathBuf::from);
-    let folder = match &section.cwd {
-        Some(folder) => in_home(folder, home.as_deref()),
-        // Not the session's folder: some starters of programs run what they find in the current one.
-        None => home.clone().unwrap_or_else(|| PathBuf::from("/")),
-    };
-    Ok(Endpoint::Program(Program {
-        command: in_home(&command, home.as_deref()).to_string_lossy().into_owned(),
-        arguments: section.args.clone(),
-        variables: section.env.clone(),
-        folder,
-        environment: standard_environment(variable),
-    }))
+    caches
 }
 
 /// The path, with the user's home in place of `~/`.
@@ -126,6 +177,10 @@ fn in_home(path: &str, home: Option<&Path>) -> PathBuf {
 }
 
 fn web(url: &str, section: &McpServerSection) -> Result<Endpoint, Flaw> {
+    if section.sandbox != McpSandbox::Auto || !section.network || !section.write.is_empty() {
+        let why = "has `sandbox`, `network` or `write` for an address".to_owned();
+        return Err((why, "remove them: they confine programs of this machine"));
+    }
     if !section.args.is_empty() || !section.env.is_empty() || section.cwd.is_some() {
         return Err((
             "has `args`, `env` or `cwd` for an address".to_owned(),
@@ -184,6 +239,31 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_confined_where_possible_unless_the_user_says_otherwise() {
+        for (general, own, expected) in [
+            ("auto", "", SandboxMode::Auto),
+            ("off", "", SandboxMode::Off),
+            ("require", "", SandboxMode::Require),
+            ("off", ", sandbox: workspace", SandboxMode::Require),
+            ("require", ", sandbox: off", SandboxMode::Off),
+        ] {
+            let yaml = format!(
+                "sandbox: {{mode: {general}, hidden: [~/x]}}\nmcp_servers: {{a: {{command: npx, write: [~/w], network: false{own}}}}}\n"
+            );
+            let servers = read(&yaml).unwrap();
+            let Endpoint::Program(program) = &servers[0].endpoint else { panic!("{servers:?}") };
+            let confinement = &program.confinement;
+            assert_eq!((confinement.mode, confinement.network), (expected, false), "{yaml}");
+            let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+            assert_eq!(confinement.caches, paths(&["/home/me/.cache", "/home/me/.npm"]));
+            assert_eq!(
+                (confinement.writable.clone(), confinement.home.as_path()),
+                (paths(&["/home/me/w"]), Path::new("/h"))
+            );
+        }
+    }
+
+    #[test]
     fn a_section_that_is_no_server_is_named() {
         for (server, words) in [
             ("a: {}", "`mcp_servers.a` has neither a program nor an address"),
@@ -191,6 +271,9 @@ mod tests {
             ("a: {url: 'ftp://x.test'}", "has a `url` that is no address"),
             ("a: {url: 'https://x.test', env: {A: b}}", "has `args`, `env` or `cwd` for an address"),
             ("a: {command: x, headers: {A: b}}", "has `headers` for a program"),
+            ("a: {url: 'https://x.test', write: [/x]}", "has `sandbox`, `network` or `write` for an address"),
+            ("a: {command: x, write: [x]}", "has `x` in `write`"),
+            ("a: {command: x, write: [/]}", "has `/` in `write`"),
             ("a: {command: x, env: {'A=B': c}}", "has the variable `A=B`"),
             ("'a b': {command: x}", "has a name that cannot be used"),
         ] {

@@ -20,7 +20,7 @@ pub use auxiliary::{AuxiliarySection, EmbeddingsSection, FallbackSection, TaskSe
 pub use hooks::HookSection;
 pub use logins::{LoginFlow, LoginSection};
 pub use providers::{CustomModelSection, CustomProviderSection};
-pub use servers::{McpServerSection, McpToolsSection};
+pub use servers::{McpSandbox, McpServerSection, McpToolsSection};
 pub use values::{
     ApprovalMode, Dollars, Entries, Hint, HintParts, PluginSection, ReasoningEffort, SandboxChoice, Share, WhileBusy,
     Whole,

@@ -78,7 +78,9 @@ impl Connection {
             Endpoint::Program(program) => {
                 // Relative folders are below that of the session.
                 let base = handler.front.roots().into_iter().next().unwrap_or_default();
-                greet(definition, &flow, program::start(program, &base, &flow).await?, handler).await?
+                let front = Arc::clone(&handler.front);
+                let started = program::start(&definition.name, program, &base, &flow, &front).await?;
+                greet(definition, &flow, started, handler).await.map_err(|cause| program::hinted(program, cause))?
             }
             Endpoint::Web(address) => {
                 greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?

@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::confinement::Confinement;
+
 /// A server, as the user configured it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDefinition {
@@ -49,6 +51,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// The standard variables.
     pub environment: Vec<(OsString, OsString)>,
+    /// What it may do on this machine.
+    pub confinement: Confinement,
 }
 
 /// The address of a server that speaks streamable HTTP.
@@ -67,7 +71,7 @@ impl fmt::Debug for Program {
         let names: Vec<&String> = self.variables.keys().collect();
         let mut shown = f.debug_struct("Program");
         shown.field("command", &self.command).field("arguments", &self.arguments).field("variables", &names);
-        shown.field("folder", &self.folder).finish_non_exhaustive()
+        shown.field("folder", &self.folder).field("confinement", &self.confinement).finish_non_exhaustive()
     }
 }
 
@@ -93,6 +97,10 @@ pub fn standard_environment(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<
         "LC_ALL",
         "LC_CTYPE",
         "TMPDIR",
+        // Where a company or a test has certificates of its own.
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
         "XDG_CACHE_HOME",
         "XDG_CONFIG_HOME",
         "XDG_DATA_HOME",
@@ -161,6 +169,15 @@ impl ServerDefinition {
         hasher.finalize().to_hex().to_string()
     }
 
+    /// Whether its tools can do no more than a confined program without keys of the user, so that the mode `auto` covers them: a
+    /// program in a sandbox, without the network and without variables of its own.
+    pub fn is_covered(&self) -> bool {
+        match &self.endpoint {
+            Endpoint::Program(program) => program.variables.is_empty() && program.confinement.is_complete(),
+            Endpoint::Web(_) => false,
+        }
+    }
+
     /// The program or the address, for people. Values of variables and headers are not in it, and neither is the query of an
     /// address, which may contain a key.
     pub fn place(&self) -> String {
@@ -193,6 +210,7 @@ pub(crate) mod tests {
                 variables: BTreeMap::new(),
                 folder: std::env::temp_dir(),
                 environment: std::env::var_os("PATH").map(|path| ("PATH".into(), path)).into_iter().collect(),
+                confinement: Confinement::off(),
             }),
             timeout: Duration::from_secs(20),
             connect_timeout: Duration::from_secs(20),

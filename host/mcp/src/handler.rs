@@ -3,6 +3,7 @@
 // The protocol calls roots deprecated since its version 2026-07-28; servers of earlier versions use them.
 #![allow(deprecated)]
 
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::definition::ServerDefinition;
+use crate::definition::{Endpoint, ServerDefinition};
 use crate::error::line;
 use crate::form::{Field, Values, defaults, fields};
 use crate::front::Front;
@@ -102,6 +103,8 @@ pub(crate) struct Handler {
     samples: bool,
     /// Its requests to a model.
     sampled: AtomicUsize,
+    /// The folders that the user named to it, beside that of the session.
+    folders: Vec<PathBuf>,
     /// Whether it gets the values that it proposes where nobody can answer.
     accepts_defaults: bool,
 }
@@ -115,6 +118,10 @@ impl Handler {
             changed,
             samples: definition.sampling > 0,
             sampled: AtomicUsize::new(0),
+            folders: match &definition.endpoint {
+                Endpoint::Program(program) => program.confinement.writable.clone(),
+                Endpoint::Web(_) => Vec::new(),
+            },
             accepts_defaults: definition.accepts_defaults,
         }
     }
@@ -189,7 +196,9 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let folders = self.front.roots();
+        let mut folders = self.front.roots();
+        // A server of files takes the roots for all that it may touch, whatever its arguments say.
+        folders.extend(self.folders.iter().filter(|folder| !folders.contains(folder)).cloned().collect::<Vec<_>>());
         let urls = folders.iter().filter_map(|folder| Url::from_directory_path(folder).ok());
         // Without the slash at the end, as other clients write it.
         let roots = urls.map(|url| Root::new(url.as_str().trim_end_matches('/')));

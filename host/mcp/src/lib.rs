@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod confinement;
 mod connection;
 mod content;
 mod definition;
@@ -28,11 +29,13 @@ mod serve;
 mod server;
 mod web;
 
+pub use confinement::{Confined, Confinement};
 pub use connection::Request;
 pub use content::Answer;
 pub use definition::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress, standard_environment};
 pub use error::{Cause, McpError, codes};
 pub use front::Front;
+pub use hermes_capabilities::process::SandboxMode;
 pub use kept::KeptListings;
 pub use listing::{Change, ListedTool, Listing};
 pub use name::{is_server_name, login_name, tool_name};

@@ -39,6 +39,9 @@ pub struct ListedTool {
     /// Whether the server says that it changes nothing. Nobody has checked this.
     #[serde(default)]
     pub claims_to_read: bool,
+    /// Whether the server says that it reaches nothing outside, such as the web. Nobody has checked this either.
+    #[serde(default)]
+    pub claims_to_be_closed: bool,
 }
 
 impl Listing {
@@ -59,8 +62,11 @@ impl Listing {
                 description.truncate(description.floor_char_boundary(limits::DESCRIPTION));
                 description.push('…');
             }
-            let claims_to_read = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint).unwrap_or_default();
-            tools.push(ListedTool { name: tool.name.into_owned(), description, parameters, claims_to_read });
+            let hints = tool.annotations.as_ref();
+            let claims_to_read = hints.and_then(|hints| hints.read_only_hint).unwrap_or_default();
+            let claims_to_be_closed = hints.and_then(|hints| hints.open_world_hint) == Some(false);
+            let name = tool.name.into_owned();
+            tools.push(ListedTool { name, description, parameters, claims_to_read, claims_to_be_closed });
         }
         // A server may list its tools in another order each time.
         tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -12,9 +12,11 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::confinement::Confined;
 use crate::definition::Program;
 use crate::error::{Cause, line};
 use crate::flow::{Counted, Flow, Guarded};
+use crate::front::Front;
 use crate::limits;
 
 /// How long the end of a program is waited for after it has closed its output.
@@ -24,6 +26,8 @@ const MOMENT: Duration = Duration::from_millis(500);
 pub(crate) struct Child {
     program: OwnProgram,
     errors: Tail,
+    server: String,
+    front: Arc<dyn Front>,
 }
 
 /// The last bytes of a standard error.
@@ -47,11 +51,13 @@ impl Tail {
     }
 }
 
-/// Starts a server.
+/// Starts a server. `base` is the folder of the session.
 pub(crate) async fn start(
+    server: &str,
     program: &Program,
     base: &Path,
     flow: &Flow,
+    front: &Arc<dyn Front>,
 ) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
     let arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
     let mut environment = program.environment.clone();
@@ -64,7 +70,10 @@ pub(crate) async fn start(
     if !folder.is_dir() {
         return Err(not_started(format!("its folder {} does not exist", folder.display())));
     }
-    let started = OwnProgram::talk(program.command.as_ref(), &arguments, &folder, environment).await;
+    let (confinement, workspace) = (program.confinement.clone(), base.to_owned());
+    let sandbox = tokio::task::spawn_blocking(move || confinement.sandbox(&workspace)).await;
+    let sandbox = sandbox.unwrap_or_else(|error| Err(error.to_string())).map_err(not_started)?;
+    let started = OwnProgram::talk(program.command.as_ref(), &arguments, &folder, environment, sandbox).await;
     let mut started = started.map_err(|error| not_started(error.to_string()))?;
     let (Some(input), Some(output)) = (started.input.take(), started.output.take()) else {
         return Err(not_started("it has no standard streams".to_owned()));
@@ -73,9 +82,21 @@ pub(crate) async fn start(
     if let Some(pipe) = started.errors.take() {
         tokio::spawn(keep_last(pipe, errors.clone()));
     }
+    let child = Child { program: started, errors, server: server.to_owned(), front: Arc::clone(front) };
     let output = Counted { inner: output, flow: flow.clone() };
     let inner = AsyncRwTransport::<RoleClient, _, _>::new(output, input).with_max_line_length(limits::MESSAGE);
-    Ok(Guarded { inner, flow: flow.clone(), child: Some(Child { program: started, errors }) })
+    Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })
+}
+
+/// A confined program that does not start may miss what the sandbox denies.
+pub(crate) fn hinted(program: &Program, cause: Cause) -> Cause {
+    match cause {
+        Cause::Ended(why) if program.confinement.here() == Confined::Yes => Cause::Ended(format!(
+            "{why} (it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add \
+             --sandbox off`, lifts it)"
+        )),
+        cause => cause,
+    }
 }
 
 async fn keep_last(mut pipe: impl AsyncRead + Unpin, errors: Tail) {
@@ -100,9 +121,11 @@ impl Child {
         }
     }
 
-    /// Ends the program and everything that it started.
+    /// Ends the program and everything that it started. The user learns which files that start programs appeared meanwhile.
     pub(crate) async fn end(&mut self) {
-        self.program.end().await;
+        for line in self.program.end().await {
+            self.front.notice(format!("while the MCP server `{}` ran: {line}", self.server));
+        }
     }
 }
 

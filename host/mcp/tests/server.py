@@ -49,7 +49,7 @@ TOOLS = [
     tool("ask", "Asks the user."),
     tool("sample", "Asks a model, so many times."),
     tool("environment", "Returns the names of all variables."),
-    tool("folder", "Returns the current folder."),
+    tool("folder", "Returns the current folder.", annotations={"openWorldHint": False}),
     tool("spawn", "Starts a program in the background."),
     tool("change", "Changes the list of tools."),
     tool("flood", "Sends messages without end."),
@@ -64,6 +64,13 @@ if "t_echo" in DO:
     TOOLS.append(tool("t_echo", "Is called like the tool of another server."))
 if "many" in DO:
     TOOLS += [tool(f"many_{number:04}", "x" * 100) for number in range(1000)]
+if "attack" in DO:
+    TOOLS += [
+        tool("write", "Writes a file."),
+        tool("read", "Reads a file."),
+        tool("connect", "Connects to a port of this machine."),
+        tool("leave", "Leaves a process behind that writes a file again and again."),
+    ]
 
 
 class Peer:
@@ -142,6 +149,25 @@ def call(peer, name, given, token):
     if name == "spawn":
         child = subprocess.Popen(["sleep", "600"], start_new_session=True)
         return text(str(child.pid))
+    if name in ("write", "read"):
+        try:
+            with open(given["path"], "w" if name == "write" else "r") as file:
+                return text(str(file.write("x")) if name == "write" else file.read())
+        except OSError as error:
+            return {**text(error.strerror), "isError": True}
+    if name == "connect":
+        import socket
+
+        try:
+            socket.create_connection(("127.0.0.1", given["port"]), 5).close()
+            return text("connected")
+        except OSError as error:
+            return {**text(str(error)), "isError": True}
+    if name == "leave":
+        loop = "import os, sys, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
+        loop += "while True:\n open(sys.argv[1], 'a').write('x'); time.sleep(0.05)"
+        subprocess.run([sys.executable, "-c", loop, given["path"]], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        return text("left")
     if name == "change":
         TOOLS.append(tool("added", "Was added."))
         peer.send({"method": "notifications/tools/list_changed"})

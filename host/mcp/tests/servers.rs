@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_mcp::{
-    Answer, Cause, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Sampled, Sampling, Server,
-    ServerDefinition, ToolChoice, WebAddress, limits, try_once,
+    Answer, Cause, Confinement, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Sampled, Sampling,
+    Server, ServerDefinition, ToolChoice, WebAddress, limits, try_once,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -97,6 +97,7 @@ impl Fixture {
             variables: BTreeMap::from([("OWN".to_owned(), "value".to_owned())]),
             folder: self.home.path().to_owned(),
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            confinement: Confinement::off(),
         }))
     }
 

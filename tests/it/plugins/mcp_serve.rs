@@ -187,7 +187,7 @@ fn hermes_uses_itself_as_a_server() {
     home.set("approvals.allow", json!(["self/mcp_self_sessions_search"]));
     let binary = hermes_tests::binary().display().to_string();
     let own = format!("HERMES_HOME={}", home.path().display());
-    let add = ["mcp", "add", "self", "--env", &own, "--", &binary, "mcp", "serve"];
+    let add = ["mcp", "add", "self", "--sandbox", "off", "--env", &own, "--", &binary, "mcp", "serve"];
     home.hermes(&add).run().success().says(&["added `self` with 5 tools"]);
     home.hermes(&["-z", "search"]).run().success();
     let turn = server.last_turn();

@@ -20,10 +20,10 @@ use super::kept::Kept;
 use super::line::Line;
 use super::mode::{Mode, SessionMode};
 use super::pattern::{self, Pattern};
-use super::question::{Decision, FileChange, Objection, ProgramRun, Question, Subject};
+use super::question::{Decision, FileChange, Objection, ProgramRun, Question, SamplingRequest, Subject};
 use super::right::Right;
 use super::rules::ApprovalRules;
-use crate::mcp::SERVER_VERSION;
+use crate::mcp::{SAMPLING, SERVER_VERSION};
 use crate::offer::Consent;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
@@ -58,6 +58,8 @@ pub(crate) struct Gate {
     kept: Kept,
     for_session: SessionRights,
     identities: Mutex<HashMap<String, Identity>>,
+    /// The MCP servers that the mode `auto` covers.
+    covered: Mutex<HashSet<String>>,
     running: RunningCalls,
     pub(super) can_ask: bool,
     files: Guard,
@@ -137,6 +139,7 @@ impl Gate {
             kept: Kept::in_home(home),
             for_session,
             identities: Mutex::new(by_name(identities)),
+            covered: Mutex::default(),
             running: RunningCalls::new(),
             can_ask: approvals.can_ask,
             files: Guard::new(Arc::clone(&approvals.listed), seen)
@@ -156,8 +159,8 @@ impl Gate {
         effect: Effect,
         objections: Vec<Objection>,
     ) -> Result<(), Refused> {
-        let dangerous = effect == Effect::Dangerous;
         let own = self.identity(plugin.unwrap_or(HOST));
+        let dangerous = effect == Effect::Dangerous && !self.is_covered(&own);
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());
         // `approvals.deny` also applies to tools that need no approval.
@@ -212,7 +215,8 @@ impl Gate {
         if self.mode.get() == Mode::Plan && !only_reads {
             return Consent::Refused { why: "the mode is plan".to_owned() };
         }
-        let asks = effect == Effect::Dangerous || self.rules.asks(&right).is_some();
+        let dangerous = effect == Effect::Dangerous && !self.is_covered(&right.plugin);
+        let asks = dangerous || self.rules.asks(&right).is_some();
         match only_reads {
             _ if asks && !self.has(&right) => Consent::Asks,
             true => Consent::Reads,
@@ -308,14 +312,30 @@ impl Gate {
         self.can_ask
     }
 
-    /// Asks the user a question of the model; `None` if nobody can answer.
-    pub(crate) async fn clarify(&self, question: String, choices: Vec<String>) -> Option<String> {
+    /// Checks whether an MCP server may ask a model of the user. The budget in its section is the user's word for sessions without a
+    /// user, and for all modes but `ask`.
+    pub(crate) async fn sampling(&self, server: &str, request: SamplingRequest) -> Result<(), Refused> {
+        let own = self.identity(server);
+        let right = Right { plugin: own.clone(), what: SAMPLING.to_owned(), of: String::new() };
+        if let Some(refused) = self.denied(&right, SAMPLING, "was not carried out") {
+            return Err(refused);
+        }
+        let rule = self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`"));
+        if rule.is_none() && (self.mode.get() != Mode::Ask || !self.can_ask) {
+            return Ok(());
+        }
+        let subject = Subject::Sampling(Box::new(SamplingRequest { rule, ..request }));
+        self.pass(Question { plugin: own.name, version: own.version, subject }, vec![right], true).await
+    }
+
+    /// Asks the user a question of the model, or of an MCP server; `None` if nobody can answer.
+    pub(crate) async fn clarify(&self, server: Option<&str>, question: String, choices: Vec<String>) -> Option<String> {
         if !self.can_ask {
             return None;
         }
         self.running.alone().await;
         let _one_at_a_time = self.questions.turn().await;
-        self.questions.text(question, choices, true).await
+        self.questions.text_of(server, question, choices, true).await
     }
 
     /// The calls that run at the moment.
@@ -469,6 +489,17 @@ impl Gate {
         self.identities.lock().unwrap_or_else(PoisonError::into_inner).extend(by_name(newer));
     }
 
+    /// Lets the mode `auto` cover these MCP servers, which can do no more than a confined program.
+    pub(crate) fn cover(&self, servers: HashSet<String>) {
+        *self.covered.lock().unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    fn is_covered(&self, owner: &Identity) -> bool {
+        self.mode.get() == Mode::Auto
+            && owner.version == SERVER_VERSION
+            && self.covered.lock().unwrap_or_else(PoisonError::into_inner).contains(&owner.name)
+    }
+
     fn identity(&self, plugin: &str) -> Identity {
         let identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
         identities.get(plugin).cloned().unwrap_or_else(|| Identity {
@@ -523,6 +554,7 @@ impl Gate {
         let deed = match question.subject {
             Subject::File(_) => "change",
             Subject::Tool { .. } | Subject::Program(_) => "run",
+            Subject::Sampling(_) => "ask a model, which rules call",
         };
         self.notices.notice(format!(
             "{} was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \

@@ -5,7 +5,7 @@ use hermes_capabilities::process::{Confinement, Run};
 use serde::{Deserialize, Serialize};
 
 use super::code;
-use crate::mcp::SERVER_VERSION;
+use crate::mcp::{SAMPLING, SERVER_VERSION};
 
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +48,26 @@ pub enum Subject {
     },
     /// Run a program.
     Program(Box<ProgramRun>),
+    /// Ask a model of the user, for an MCP server.
+    Sampling(Box<SamplingRequest>),
     /// Change a file that starts programs or instructs agents, or whose content the session has not read.
     File(Box<FileChange>),
+}
+
+/// What an MCP server asks a model, as shown to the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SamplingRequest {
+    /// Its messages.
+    pub text: String,
+    /// The most tokens of the reply.
+    pub max_tokens: u32,
+    /// The most tokens for all requests of the session.
+    pub budget: u64,
+    /// How many of them are used.
+    pub used: u64,
+    /// Why a rule of the user asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// A change of a file, as shown to the user.
@@ -298,6 +316,7 @@ impl Subject {
             Self::Tool { name, .. } => name,
             Self::Program(run) => &run.program,
             Self::File(change) => &change.path,
+            Self::Sampling(_) => SAMPLING,
         }
     }
 
@@ -306,6 +325,7 @@ impl Subject {
         match self {
             Self::Tool { .. } | Self::Program(_) => "was not run",
             Self::File(_) => "was not changed",
+            Self::Sampling(_) => "was not carried out",
         }
     }
 }

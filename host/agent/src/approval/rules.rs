@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::line::{Line, Unreadable};
 use super::pattern::{self, Pattern};
 use super::right::Right;
+use crate::mcp::SAMPLING;
 use crate::toolbox::{HOST, OwnTools};
 
 /// The lists. `deny` wins over `ask`, and `ask` over `allow`.
@@ -176,7 +177,7 @@ impl ApprovalRules {
         tools.extend(hooks.map(|hook| (hook, every.clone())));
         let rule = self.all().find(|rule| {
             let (Some(what), Some(known)) = (rule.what(), tools.get(rule.plugin())) else { return false };
-            !what.contains(':') && !known.iter().any(|tool| tool == what)
+            !what.contains(':') && what != SAMPLING && !known.iter().any(|tool| tool == what)
         })?;
         let known = tools.iter().flat_map(|(plugin, tools)| tools.iter().map(move |tool| format!("{plugin}/{tool}")));
         Some(UnknownRule::new(&rule, known))

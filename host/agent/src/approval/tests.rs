@@ -490,3 +490,37 @@ async fn a_program_in_a_folder_that_plugins_may_change_is_not_what_a_rule_names(
     assert!(fixture.attend(async |gate| gate.program(&identity("runner"), &line, true).await).await.is_err());
     assert_eq!(fixture.asked(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_asks_a_model_after_a_question_in_the_mode_ask_and_by_its_budget_otherwise() {
+    let request =
+        || SamplingRequest { text: "Name a bird.".to_owned(), max_tokens: 9, budget: 100, used: 0, rule: None };
+    let mut fixture = Fixture::new(&[Decision::Once, Decision::Session]);
+    let mode = fixture.mode.clone();
+    let outcomes = fixture
+        .attend(async |gate| {
+            let mut outcomes = Vec::new();
+            for _ in 0..4 {
+                outcomes.push(gate.sampling("runner", request()).await.is_ok());
+            }
+            mode.set(Mode::Plan);
+            outcomes.push(gate.sampling("guard", request()).await.is_ok());
+            outcomes
+        })
+        .await;
+    assert_eq!((outcomes, fixture.asked()), (vec![true; 5], 2));
+    assert!(matches!(&fixture.asked[0].subject, Subject::Sampling(request) if request.budget == 100));
+    // A refusal, and a rule that forbids.
+    let mut fixture = Fixture::with(&[Decision::Deny], &[], &["guard/sampling"], tempfile::tempdir().unwrap());
+    let refused = fixture
+        .attend(async |gate| {
+            let [one, other] = ["runner", "guard"].map(|server| gate.sampling(server, request()));
+            [one.await.unwrap_err().by, other.await.unwrap_err().by]
+        })
+        .await;
+    assert_eq!(refused, [Refusal::User, Refusal::Configuration]);
+    // Without a user, the budget decides.
+    let mut fixture = Fixture::new(&[]);
+    fixture.gate.can_ask = false;
+    assert_eq!(fixture.gate.sampling("runner", request()).await, Ok(()));
+}

@@ -114,7 +114,12 @@ fn events_and_commands_survive_serialisation() {
         },
         EventKind::Asked {
             question: QuestionId(1),
-            query: Query::Text { text: "which?".to_owned(), choices: vec!["this".to_owned()], open: true },
+            query: Query::Text {
+                text: "which?".to_owned(),
+                choices: vec!["this".to_owned()],
+                open: true,
+                server: None,
+            },
         },
         EventKind::Closed { question: QuestionId(1), how: QuestionEnd::Withdrawn },
     ];
@@ -177,9 +182,10 @@ fn kind(seed: u8) -> EventKind {
         2 => EventKind::ToolStarted { name: "t".to_owned(), arguments: "{}".to_owned() },
         3 => EventKind::ToolFinished { name: "t".to_owned(), content: String::new(), failed: false, elapsed_ms: 1 },
         4 => EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default(), unsent: Vec::new() },
-        5 => {
-            EventKind::Asked { question, query: Query::Text { text: "?".to_owned(), choices: Vec::new(), open: false } }
-        }
+        5 => EventKind::Asked {
+            question,
+            query: Query::Text { text: "?".to_owned(), choices: Vec::new(), open: false, server: None },
+        },
         6 => EventKind::Closed { question, how: QuestionEnd::Answered },
         7 => EventKind::Reasoning { text: seed.to_string() },
         8 => EventKind::Used { model: "m".to_owned(), usage: Usage::default(), elapsed_ms: u64::from(seed) },
@@ -367,7 +373,7 @@ mod attack {
         assert_eq!(feed.snapshot().running.len(), 1);
         let asked = || EventKind::Asked {
             question: QuestionId(7),
-            query: Query::Text { text: "?".into(), choices: Vec::new(), open: false },
+            query: Query::Text { text: "?".into(), choices: Vec::new(), open: false, server: None },
         };
         feed.publish(asked());
         feed.publish(EventKind::Closed { question: QuestionId(8), how: QuestionEnd::Answered });

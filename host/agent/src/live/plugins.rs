@@ -144,6 +144,7 @@ impl RunningPlugins {
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let offers = servers.offers(mcp::patience(session.frozen.is_some())).await;
         gate.renew(offers.identities);
+        gate.cover(offers.covered);
         servers.ask_through(&gate);
         servers.sample_with(&models(host, &notices, session));
         let sources = Sources { plugins: &tools, servers: &offers.tools };

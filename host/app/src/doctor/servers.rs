@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hermes_diagnostic::{Diagnose as _, counted};
-use hermes_mcp::{Endpoint, KeptListings, Program, ServerDefinition};
+use hermes_mcp::{Confined, Endpoint, KeptListings, Program, ServerDefinition};
 
 use super::Check;
 use crate::Setup;
@@ -34,9 +34,21 @@ fn of_server(server: &ServerDefinition, kept: &KeptListings, is_plugin: bool) ->
         let found = format!("`{name}`: there is no program `{}`", program.command);
         return Check::warn(SUBJECT, found, format!("install it, or correct `mcp_servers.{name}.command`"));
     }
-    match kept.read(server) {
-        Some(listing) => Check::ok(SUBJECT, format!("`{name}` offers {}", counted(listing.tools.len() as u64, "tool"))),
-        None => Check::ok(SUBJECT, format!("`{name}` has not been connected yet; `hermes mcp test {name}` tries it")),
+    let found = match kept.read(server) {
+        Some(listing) => format!("`{name}` offers {}", counted(listing.tools.len() as u64, "tool")),
+        None => format!("`{name}` has not been connected yet; `hermes mcp test {name}` tries it"),
+    };
+    let Endpoint::Program(program) = &server.endpoint else { return Check::ok(SUBJECT, found) };
+    let found = format!("{found}; it {}", program.confinement.words());
+    match program.confinement.here() {
+        Confined::Off | Confined::Yes => Check::ok(SUBJECT, found),
+        Confined::Unavailable(_) | Confined::Refused(_) => Check::warn(
+            SUBJECT,
+            found,
+            format!(
+                "allow user namespaces for this program, as docs/sandbox.md says, or set `mcp_servers.{name}.sandbox: off`"
+            ),
+        ),
     }
 }
 

@@ -248,6 +248,11 @@ fn merge(command: &mut Command) -> io::Result<Output> {
 }
 
 impl Running {
+    /// The same, with the sandbox that it was started in.
+    pub(super) fn confined_by(self, planned: Option<Arc<Planned>>, confinement: Confinement) -> Self {
+        Self { planned, _confinement: confinement, ..self }
+    }
+
     /// Its sandbox, if it has one.
     pub(super) fn planned(&self) -> Option<Arc<Planned>> {
         self.planned.clone()

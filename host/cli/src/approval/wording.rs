@@ -2,7 +2,7 @@
 //! counted.
 
 use hermes_agent::SERVER_VERSION;
-use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, Subject};
+use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, SamplingRequest, Subject};
 
 use crate::text::{counted, grouped, hanging, is_deceptive, shortened};
 
@@ -97,6 +97,20 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
                 false => "every change of this file by this plugin".to_owned(),
             },
         ),
+        Subject::Sampling(request) => {
+            let SamplingRequest { text, max_tokens, budget, used, rule } = request.as_ref();
+            let [reply, budget, used] = [u64::from(*max_tokens), *budget, *used].map(grouped);
+            let mut fields = vec![
+                ("asks", bounded(text, visible)),
+                ("tokens", format!("at most {reply} for the reply; {used} of {budget} for this session are used")),
+            ];
+            fields.extend(rule.iter().map(|rule| ("because", visible(rule))));
+            (
+                format!("approval: {plugin} wants to ask a model of yours"),
+                fields,
+                "every further request of this server, within its tokens".to_owned(),
+            )
+        }
         Subject::Tool { name, arguments, dangerous, objections, rule } => {
             let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
             if *dangerous {
@@ -603,6 +617,26 @@ mod tests {
             "{}",
             lines(&tool)[2]
         );
+    }
+
+    #[test]
+    fn a_request_of_a_server_to_a_model_is_shown_with_its_tokens() {
+        let request = SamplingRequest {
+            text: "Name a bird.\nQuickly.".to_owned(),
+            max_tokens: 4_096,
+            budget: 20_000,
+            used: 1_200,
+            rule: None,
+        };
+        let subject = Subject::Sampling(Box::new(request));
+        let question = Question { plugin: "every".to_owned(), version: SERVER_VERSION.to_owned(), subject };
+        let expected = [
+            "approval: the MCP server `every` wants to ask a model of yours",
+            r"  asks    Name a bird.\nQuickly.",
+            "  tokens  at most 4,096 for the reply; 1,200 of 20,000 for this session are used",
+            "  session and always allow every further request of this server, within its tokens",
+        ];
+        assert_eq!(lines(&question), expected);
     }
 
     #[test]

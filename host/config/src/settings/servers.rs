@@ -1,9 +1,11 @@
 //! The section `mcp_servers`: servers of the Model Context Protocol.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Whole;
 
@@ -25,6 +27,13 @@ pub struct McpServerSection {
     /// The folder that the program runs in; your home folder if it is missing. A relative one is below the session's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// How the program is confined: `auto` as `sandbox.mode` says, `off` not at all, `workspace` always: it does not start where the system cannot do so.
+    pub sandbox: McpSandbox,
+    /// Whether the confined program can use the network.
+    pub network: bool,
+    /// Further folders that the confined program can write: absolute paths, or `~/…`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
     /// In place of a program: the address of a server that speaks streamable HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -38,10 +47,8 @@ pub struct McpServerSection {
     /// The most tokens of your models that the server may use in a session, sent and received. 0 means none.
     pub sampling: Whole<0>,
     /// Whether tools that the server marks as read-only run without asking, also in the mode `plan`. Nobody checks such marks.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trust_hints: bool,
     /// Whether the server's questions are answered with the values that it proposes where nobody can answer, if it needs no others. They are declined otherwise.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub accept_defaults: bool,
     /// Which of its tools are used.
     pub tools: McpToolsSection,
@@ -55,6 +62,9 @@ impl Default for McpServerSection {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            sandbox: McpSandbox::Auto,
+            network: true,
+            write: Vec::new(),
             url: None,
             headers: BTreeMap::new(),
             timeout: const { Whole::new(120) },
@@ -64,6 +74,55 @@ impl Default for McpServerSection {
             accept_defaults: false,
             tools: McpToolsSection::default(),
         }
+    }
+}
+
+/// `mcp_servers.<server>.sandbox`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpSandbox {
+    /// As `sandbox.mode` says.
+    #[default]
+    Auto,
+    /// It runs with the user's rights.
+    Off,
+    /// It writes only some folders, or does not run.
+    Workspace,
+}
+
+impl McpSandbox {
+    const NAMES: [(&str, Self); 3] = [("auto", Self::Auto), ("off", Self::Off), ("workspace", Self::Workspace)];
+}
+
+impl<'de> Deserialize<'de> for McpSandbox {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            /// `off` without quotes is false in YAML.
+            Flag(bool),
+            Name(String),
+        }
+        let found = match Given::deserialize(deserializer)? {
+            Given::Flag(false) => Some(Self::Off),
+            Given::Flag(true) => None,
+            Given::Name(given) => Self::NAMES.into_iter().find(|(name, _)| *name == given).map(|(_, known)| known),
+        };
+        found.ok_or_else(|| D::Error::custom("it is none of auto, off and workspace"))
+    }
+}
+
+impl JsonSchema for McpSandbox {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "McpSandbox".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
     }
 }
 

@@ -173,6 +173,12 @@ impl Planned {
         Ok(Self { plan, watched })
     }
 
+    /// The same, but what appears outside of the granted folders, such as in caches, is not looked at afterwards.
+    pub(in crate::process) fn watching_granted(mut self, confined: &Confined) -> Self {
+        self.watched.roots = confined.sandbox.writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        self
+    }
+
     /// What the program was denied, by its outputs.
     pub(in crate::process) fn denials(&self, outputs: &[&[u8]]) -> Vec<String> {
         denial::denials(outputs, self.plan.network)

@@ -1,0 +1,148 @@
+//! What the program of a server may do on this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hermes_capabilities::files::Listed;
+use hermes_capabilities::process::{Offer, Sandbox, SandboxMode, SandboxRules, offer};
+
+/// How a server's program is confined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    /// Whether it is: where the system can, never, or always.
+    pub mode: SandboxMode,
+    /// Whether it can use the network.
+    pub network: bool,
+    /// Folders that the user lets it write, besides that of the session.
+    pub writable: Vec<PathBuf>,
+    /// Folders where starters of programs keep what they download. It can write them.
+    pub caches: Vec<PathBuf>,
+    /// Folders and files that it does not see, besides the built-in ones.
+    pub hidden: Vec<PathBuf>,
+    /// `$HERMES_HOME`, which it does not see either.
+    pub home: PathBuf,
+    /// The patterns of `approvals.protect`.
+    pub protect: Vec<String>,
+}
+
+/// What becomes of the user's wish on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confined {
+    /// The user wants no sandbox.
+    Off,
+    /// The program runs in one.
+    Yes,
+    /// The program runs without one, because this machine offers none, for this reason.
+    Unavailable(String),
+    /// The user wants one, and this machine offers none, for this reason: the program does not run.
+    Refused(String),
+}
+
+impl Confinement {
+    /// None at all.
+    pub fn off() -> Self {
+        Self {
+            mode: SandboxMode::Off,
+            network: true,
+            writable: Vec::new(),
+            caches: Vec::new(),
+            hidden: Vec::new(),
+            home: PathBuf::new(),
+            protect: Vec::new(),
+        }
+    }
+
+    /// What holds on this machine. The first call of the process finds out what it offers, which takes some milliseconds.
+    pub fn here(&self) -> Confined {
+        if self.mode == SandboxMode::Off { Confined::Off } else { self.with(offer()) }
+    }
+
+    fn with(&self, offer: &Offer) -> Confined {
+        match (self.mode, offer) {
+            (SandboxMode::Off, _) => Confined::Off,
+            (_, Offer::Confined(_)) => Confined::Yes,
+            (SandboxMode::Auto, Offer::Nothing(why)) => Confined::Unavailable(why.clone()),
+            (SandboxMode::Require, Offer::Nothing(why)) => Confined::Refused(why.clone()),
+        }
+    }
+
+    /// Whether it is confined without the network.
+    pub fn is_complete(&self) -> bool {
+        !self.network && self.here() == Confined::Yes
+    }
+
+    /// What the program may do, for the user. Begins with a verb.
+    pub fn words(&self) -> String {
+        match self.here() {
+            Confined::Off => "runs with your rights, without a sandbox".to_owned(),
+            Confined::Unavailable(why) => {
+                format!("runs with your rights, because this machine offers no sandbox: {why}")
+            }
+            Confined::Refused(why) => format!("does not run, because this machine offers no sandbox: {why}"),
+            Confined::Yes => {
+                let folders = self.writable.iter().map(|path| format!(", {}", path.display())).collect::<String>();
+                let network = if self.network { "with the network" } else { "without the network" };
+                format!("runs in the sandbox, {network}; it writes only the folder of the session{folders} and caches")
+            }
+        }
+    }
+
+    /// The same in a word or two.
+    pub fn label(&self) -> &'static str {
+        match (self.here(), self.network) {
+            (Confined::Off, _) => "your rights",
+            (Confined::Unavailable(_), _) => "your rights (no sandbox here)",
+            (Confined::Refused(_), _) => "does not run",
+            (Confined::Yes, true) => "sandbox",
+            (Confined::Yes, false) => "sandbox, no network",
+        }
+    }
+
+    /// The sandbox of a start, if there is one; or why it must not start. `workspace` is the folder of the session.
+    pub(crate) fn sandbox(&self, workspace: &Path) -> Result<Option<Sandbox>, String> {
+        match self.here() {
+            Confined::Off | Confined::Unavailable(_) => return Ok(None),
+            Confined::Refused(why) => {
+                return Err(format!("its section wants a sandbox, and this machine offers none: {why}"));
+            }
+            Confined::Yes => {}
+        }
+        let listed = Listed::new(&self.protect, std::env::home_dir().as_deref()).map_err(|error| error.to_string())?;
+        // The root of the file system is no workspace.
+        let is_usable = workspace.parent().is_some() && workspace.is_dir();
+        for cache in &self.caches {
+            // If it cannot be created, the program says what it misses.
+            let _ = fs::create_dir_all(cache);
+        }
+        Ok(Some(Sandbox {
+            rules: SandboxRules {
+                mode: self.mode,
+                network: self.network,
+                writable: self.writable.iter().chain(&self.caches).cloned().collect(),
+                hidden: self.hidden.clone(),
+            },
+            home: self.home.clone(),
+            writable: is_usable.then(|| workspace.to_owned()).into_iter().collect(),
+            listed: Arc::new(listed),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_for_a_sandbox_is_kept_or_refused() {
+        let nothing = Offer::Nothing("user namespace: denied".to_owned());
+        let why = || "user namespace: denied".to_owned();
+        for (mode, expected) in [
+            (SandboxMode::Off, Confined::Off),
+            (SandboxMode::Auto, Confined::Unavailable(why())),
+            (SandboxMode::Require, Confined::Refused(why())),
+        ] {
+            assert_eq!(Confinement { mode, ..Confinement::off() }.with(&nothing), expected);
+        }
+    }
+}
