@@ -58,6 +58,14 @@ pub enum Cause {
         /// The address without its query.
         address: String,
     },
+    /// A login that does not allow what was asked.
+    #[error("{address} refuses this: the login must also allow `{scope}`")]
+    Scope {
+        /// The address without its query.
+        address: String,
+        /// What the login must allow, in the words of the server.
+        scope: String,
+    },
     /// An answer that the protocol does not allow.
     #[error("it does not follow the protocol: {0}")]
     Protocol(String),
@@ -120,6 +128,15 @@ impl Diagnose for McpError {
                 let login = format!("run `hermes mcp login {}`", self.server);
                 (codes::NOT_AUTHORIZED, Fix::words(login).or(format!("set its key below `headers` in {section}")))
             }
+            Cause::Scope { scope, .. } => {
+                // It becomes a part of a command.
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || " :/._+-".contains(c);
+                let fix = match scope.chars().all(is_plain) {
+                    true => format!("run `hermes mcp login {} --scope '{scope}'`, and try again", self.server),
+                    false => format!("run `hermes mcp login {}` with what it names as `--scope`", self.server),
+                };
+                (codes::NOT_AUTHORIZED, Fix::words(fix))
+            }
             Cause::Protocol(_) => (codes::PROTOCOL, Fix::words("tell its authors")),
             Cause::Timeout { .. } => {
                 let raise = format!("raise `timeout` or `connect_timeout` in {section}");
@@ -148,7 +165,9 @@ mod tests {
         let causes = [
             Cause::NotStarted { program: "npx".to_owned(), why: "not found".to_owned() },
             Cause::NotReached { address: address.clone(), why: "connection refused".to_owned() },
-            Cause::NotAuthorized { address },
+            Cause::NotAuthorized { address: address.clone() },
+            Cause::Scope { address: address.clone(), scope: "notes:read notes:write".to_owned() },
+            Cause::Scope { address, scope: "a'; rm -rf ~".to_owned() },
             Cause::Protocol("an answer without a result".to_owned()),
             Cause::Timeout { what: "connecting".to_owned(), after: Duration::from_millis(1500) },
             Cause::Ended("it ended with exit code 1".to_owned()),
@@ -160,9 +179,12 @@ mod tests {
         let errors = causes.map(|cause| McpError { server: "fs".to_owned(), cause }.diagnose());
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &errors), Vec::<String>::new());
         assert_eq!(
-            errors[4].to_string(),
+            errors[6].to_string(),
             "the MCP server `fs` cannot be used: it did not answer within 1.5 s (connecting); try `hermes mcp test fs`, or \
              raise `timeout` or `connect_timeout` in `mcp_servers.fs`"
         );
+        let fixes = [&errors[3], &errors[4]].map(|error| error.to_string());
+        assert!(fixes[0].contains("`hermes mcp login fs --scope 'notes:read notes:write'`"), "{fixes:?}");
+        assert!(!fixes[1].contains("--scope '"), "{fixes:?}");
     }
 }

@@ -355,7 +355,12 @@ impl Inner {
             Err(Cause::NotReached { .. } | Cause::NotAuthorized { .. }) => connection.close().await,
             Err(_) => {}
         }
-        answer.map_err(|cause| self.error(cause))
+        let answer = answer.map_err(|cause| self.error(cause));
+        // Only the user can widen a login. The next call uses it.
+        if let Err(error @ McpError { cause: Cause::Scope { .. }, .. }) = &answer {
+            self.front.notice(error.diagnose().to_string());
+        }
+        answer
     }
 }
 

@@ -178,8 +178,14 @@ pub(crate) fn cause(definition: &ServerDefinition, error: &(dyn Error + 'static)
     let address = definition.place();
     let mut chain = Some(error);
     while let Some(current) = chain {
-        if current.is::<AuthRequiredError>() || current.is::<InsufficientScopeError>() {
+        if current.is::<AuthRequiredError>() {
             return Cause::NotAuthorized { address };
+        }
+        if let Some(error) = current.downcast_ref::<InsufficientScopeError>() {
+            return match error.get_required_scope().map(line).filter(|scope| !scope.is_empty()) {
+                Some(scope) => Cause::Scope { address, scope },
+                None => Cause::NotAuthorized { address },
+            };
         }
         if let Some(status) = current.downcast_ref::<HttpStatusError>() {
             return Cause::NotReached { address, why: line(&status.to_string()) };

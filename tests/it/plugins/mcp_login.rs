@@ -24,6 +24,11 @@ struct State {
     resource: Value,
     /// Members that replace those of the metadata of the login server.
     issuer: Value,
+    /// Whether it describes neither itself nor its login.
+    is_silent: bool,
+    /// What the newest access token allows, and what calls of tools need.
+    granted: String,
+    needed: Option<&'static str>,
 }
 
 /// An MCP server with its login server; stops when dropped.
@@ -48,6 +53,7 @@ impl Guarded {
             let base = format!("http://{}", asked.header("host").unwrap_or_default());
             match asked.path.as_str() {
                 "/mcp" => state.serve(asked),
+                path if path.starts_with("/.well-known/") && state.is_silent => Answer::Json(404, json!({})),
                 "/.well-known/oauth-protected-resource/mcp" => {
                     let servers = json!([base.clone()]);
                     let own = json!({"resource": format!("{base}/mcp"), "authorization_servers": servers, "scopes_supported": ["read"]});
@@ -87,6 +93,12 @@ impl State {
         if self.newest == 0 || self.is_revoked || asked.header("authorization") != Some(&right) {
             return Answer::With(401, ("www-authenticate", "Bearer error=\"invalid_token\""), json!({}));
         }
+        if let Some(needed) =
+            self.needed.filter(|needed| asked.body["method"] == "tools/call" && self.granted != *needed)
+        {
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{needed}\"");
+            return Answer::With(403, ("www-authenticate", challenge.leak()), json!({}));
+        }
         let result = match asked.body["method"].as_str() {
             Some("initialize") => json!({
                 "protocolVersion": asked.body["params"]["protocolVersion"],
@@ -103,6 +115,7 @@ impl State {
     /// A browser whose user logs in at once.
     fn authorize(&mut self, query: &Form) -> Answer {
         let mut back = Url::parse(&query["redirect_uri"]).expect("it is an address");
+        self.granted = query.get("scope").cloned().unwrap_or_default();
         self.code = Some((query["code_challenge"].clone(), query["redirect_uri"].clone()));
         back.query_pairs_mut().append_pair("code", "code-secret").append_pair("state", &query["state"]);
         Answer::Moved(back.to_string())
@@ -152,13 +165,7 @@ fn log_in(home: &Home) {
 #[test]
 fn a_server_that_wants_a_login_gets_its_token_and_a_new_one_after_a_refusal() {
     let guarded = Guarded::start();
-    let server = Server::answering(|body, _| {
-        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
-        match last["role"] == "user" {
-            true => Reply::calls([Call::new("c", "mcp_notes_greet", &json!({}))]),
-            false => Reply::text("Done."),
-        }
-    });
+    let server = model_that_greets();
     let home = Home::with(&server);
     home.hermes(&["mcp", "add", "notes", "--url", &guarded.url()])
         .run()
@@ -189,6 +196,56 @@ fn a_server_that_wants_a_login_gets_its_token_and_a_new_one_after_a_refusal() {
     assert_eq!((last["grant_type"].as_str(), last["resource"].as_str()), ("refresh_token", &*guarded.url()));
     home.hermes(&["mcp", "logout", "notes"]).run().success();
     home.hermes(&["mcp", "test", "notes"]).run().exits(5).says(&["run `hermes mcp login notes`"]);
+}
+
+fn model_that_greets() -> Server {
+    Server::answering(|body, _| {
+        let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        match last["role"] == "user" {
+            true => Reply::calls([Call::new("c", "mcp_notes_greet", &json!({}))]),
+            false => Reply::text("Done."),
+        }
+    })
+}
+
+#[test]
+fn a_call_that_needs_a_wider_login_names_the_command_that_widens_it() {
+    let (guarded, server) = (Guarded::start(), model_that_greets());
+    let home = Home::with(&server);
+    home.set("mcp_servers.notes", json!({"url": guarded.url()}));
+    home.set("approvals.allow", json!(["notes"]));
+    log_in(&home);
+    guarded.state().needed = Some("read write");
+    let widen = "hermes mcp login notes --scope 'read write'";
+    home.hermes(&["-z", "go"]).run().success().says(&["the login must also allow `read write`", widen]);
+    let result =
+        |server: &Server| server.last_turn().messages().last().map(|last| last["content"].clone()).unwrap_or_default();
+    assert!(
+        result(&server).as_str().is_some_and(|text| text.contains("must also allow `read write`")),
+        "{}",
+        result(&server)
+    );
+    let login = home.hermes(&["mcp", "login", "notes", "--scope", "read write"]).spawn();
+    let back = open(&address(&login)).location.expect("the browser is sent back");
+    assert_eq!(open(&back).status, 200);
+    login.wait().success();
+    home.hermes(&["-z", "go"]).run().success();
+    assert!(
+        result(&server).as_str().is_some_and(|text| text.contains("hello from behind the login")),
+        "{}",
+        result(&server)
+    );
+}
+
+#[test]
+fn a_server_of_the_first_version_that_describes_nothing_has_its_login_at_the_usual_places() {
+    let guarded = Guarded::start();
+    guarded.state().is_silent = true;
+    let home = Home::new();
+    home.set("mcp_servers.notes", json!({"url": guarded.url()}));
+    log_in(&home);
+    assert!(home.hermes(&["mcp", "test", "notes"]).run().success().stdout.contains("mcp_notes_greet"));
+    assert_eq!(guarded.asked("/register").len(), 1);
 }
 
 #[test]

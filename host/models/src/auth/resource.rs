@@ -54,7 +54,9 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
     resource.set_fragment(None);
     let mut issuer = origin(url)?;
     let mut scope = known.scope.clone().or_else(|| challenge.scope.clone());
+    let mut is_old = true;
     if let Some(document) = resource_metadata(url, &challenge).await? {
+        is_old = false;
         let named = document.word("resource").and_then(|text| Url::parse(text).ok());
         let named = named.filter(|named| covers(named, url));
         resource = named.ok_or_else(|| format!("the metadata of {} is about another address", host(url)))?;
@@ -63,19 +65,26 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
         issuer = reachable(url, first)?;
         scope = scope.or_else(|| Some(document.words_of("scopes_supported").join(" ")));
     }
-    let server = issuer_metadata(&issuer).await?;
-    let address = |key: &str| server.word(key).map(|text| reachable(url, text)).transpose();
+    let server = issuer_metadata(&issuer, is_old).await?;
+    if server.is_none() && !is_old {
+        return Err(format!("{} says nothing about how to log in", host(&issuer)));
+    }
+    let address = |key: &str| match &server {
+        Some(server) => server.word(key).map(|text| reachable(url, text)).transpose(),
+        None => usual_place(key).map(|path| at(&issuer, path)).transpose(),
+    };
     let required =
         |key: &'static str| address(key)?.ok_or_else(|| format!("the metadata of {} has no {key}", host(&issuer)));
     let (authorize_url, token_url) = (required("authorization_endpoint")?, required("token_endpoint")?);
-    let methods = server.words_of("code_challenge_methods_supported");
+    let words_of = |key: &str| server.as_ref().map(|server| server.words_of(key)).unwrap_or_default();
+    let methods = words_of("code_challenge_methods_supported");
     if !methods.is_empty() && !methods.contains(&"S256") {
         return Err(format!("{} offers no login with a proof key (S256)", host(&issuer)));
     }
     let scope = scope.filter(|scope| !scope.trim().is_empty() && scope.len() <= LONGEST);
     let port = known.port.map_or_else(free_port, Ok)?;
     let redirect_url = format!("http://127.0.0.1:{port}/callback");
-    let methods = server.words_of("token_endpoint_auth_methods_supported");
+    let methods = words_of("token_endpoint_auth_methods_supported");
     let (client_id, client_secret, is_basic) = match &known.id {
         // Without a list, servers read the header (RFC 8414, section 2).
         Some(id) => (id.clone(), known.secret.clone(), !methods.contains(&POST)),
@@ -100,6 +109,16 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
         is_basic,
         ..LoginSettings::default()
     })
+}
+
+/// Where a server of the protocol's version 2025-03-26 that describes nothing has its login.
+fn usual_place(key: &str) -> Option<&'static str> {
+    match key {
+        "authorization_endpoint" => Some("/authorize"),
+        "token_endpoint" => Some("/token"),
+        "registration_endpoint" => Some("/register"),
+        _ => None,
+    }
 }
 
 /// Whether a token for a resource may be sent to an address: the same server, at or below the resource's path.
@@ -144,17 +163,21 @@ async fn resource_metadata(url: &Url, challenge: &Challenge) -> Result<Option<An
     first_document(&places).await
 }
 
-async fn issuer_metadata(issuer: &Url) -> Result<Answer, String> {
+/// `is_old`: the server itself is the login server, as in the protocol's version 2025-03-26. It may call a path of its own the
+/// login server.
+async fn issuer_metadata(issuer: &Url, is_old: bool) -> Result<Option<Answer>, String> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![at(issuer, &format!("{ISSUER}{path}"))?, at(issuer, &format!("{OPENID}{path}"))?];
     if !path.is_empty() {
         places.push(at(issuer, &format!("{path}{OPENID}"))?);
     }
-    let found = first_document(&places).await?;
-    let found = found.ok_or_else(|| format!("{} says nothing about how to log in", host(issuer)))?;
-    let same = |text: &str| text.trim_end_matches('/') == issuer.as_str().trim_end_matches('/');
+    let Some(found) = first_document(&places).await? else { return Ok(None) };
+    let same = |text: &str| {
+        let is_below = || Url::parse(text).is_ok_and(|named| named.origin() == issuer.origin());
+        text.trim_end_matches('/') == issuer.as_str().trim_end_matches('/') || (is_old && is_below())
+    };
     match found.word("issuer").is_some_and(same) {
-        true => Ok(found),
+        true => Ok(Some(found)),
         false => Err(format!("the metadata of {} is about another login server", host(issuer))),
     }
 }
