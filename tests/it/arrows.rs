@@ -45,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-capabilities",
             "hermes-config",
             "hermes-plugin-host",
+            "hermes-skill-format",
             "hermes-runtime",
             "hermes-models",
             "hermes-notes",
@@ -137,6 +138,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-conversation",
             "hermes-private-files",
             "hermes-http-client",
+            "hermes-skill-format",
             "hermes-diagnostic",
         ],
     ),
@@ -214,6 +216,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The format of the built-in memory; the plugin `builtin` uses it too.
     ("hermes-notes", &[]),
     ("hermes-ranking", &[]),
+    // The plugin `local` uses it too.
+    ("hermes-skill-format", &[]),
     ("hermes-conversation", &[]),
     ("hermes-diagnostic", &[]),
     ("xtask", &[]),

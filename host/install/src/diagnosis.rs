@@ -195,7 +195,7 @@ mod tests {
             InstallError::NoSkill { from: text(), reason: reason() },
             InstallError::NoSuchSkill { name: text(), from: text(), there: vec![text(); 20] },
             InstallError::SkillTwice { name: text(), from: text(), paths: vec![text()] },
-            InstallError::SkillBroken { name: text(), flaw: SkillFlaw::NoDescription },
+            InstallError::SkillBroken { name: text(), flaw: SkillFlaw::Rule(hermes_skill_format::Flaw::NoDescription) },
             InstallError::SkillOccupied { name: text() },
             InstallError::SkillEdited { name: text(), edits: Vec::new() },
             InstallError::SkillInstalled { name: text(), source_text: text() },

@@ -3,8 +3,8 @@
 use hermes_plugin::files::{Entry, Kind};
 use hermes_plugin::skills::{Document, Skill};
 use hermes_plugin::{Error, log};
-
-use crate::front_matter::{self, Parts};
+use hermes_skill_format::{Header, Item};
+use serde_json::json;
 
 /// A folder with this file is a skill.
 const SKILL: &str = "SKILL.md";
@@ -14,9 +14,6 @@ const SKIPPED: &[&str] = &["node_modules", "__pycache__", "venv"];
 const FILES: usize = 200;
 /// How many folders deep the files of a skill can lie.
 const DEPTH: usize = 6;
-/// Most characters of a name and of a description in the index.
-const NAME: usize = 64;
-const DESCRIPTION: usize = 1_024;
 
 /// A folder of skills. Paths are relative to it.
 pub(crate) trait Folder {
@@ -149,46 +146,45 @@ fn is_wanted(path: &str) -> bool {
 
 /// Parses a skill. The second value is a warning about a skill that can still be used.
 fn load_skill(folder: &str, text: String) -> Result<(FoundSkill, Option<String>), Error> {
-    let Parts { front, body, warning } = front_matter::split(&text);
-    let warning = warning.map(|reason| {
+    let header = Header::parse(&text, Some(last_part(folder))).map_err(|flaw| Error::invalid(flaw.to_string()))?;
+    let warning = header.guessed.as_ref().map(|reason| {
         format!("{folder}/{SKILL} has broken YAML front matter, so its fields were guessed line by line: {reason}")
     });
-    let given = |text: &Option<String>| text.as_deref().map(one_line).filter(|text| !text.is_empty());
-    let name = given(&front.name).unwrap_or_else(|| last_part(folder).to_owned());
-    if name.chars().count() > NAME {
-        return Err(Error::invalid(format!("its name has more than {NAME} characters")));
-    }
-    if !name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character)) {
-        return Err(Error::invalid(format!("its name `{name}` may have only letters, digits, `-`, `_` and `.`")));
-    }
-    // What a broken front matter should have said may stand anywhere else.
-    let described = given(&front.description);
-    let described = if warning.is_none() { described.or_else(|| first_sentence(body)) } else { described };
-    let description = described.ok_or_else(|| match warning {
-        Some(_) => Error::invalid("its YAML front matter is broken, and no description was found in it"),
-        None => Error::invalid("it has no description: add one to the front matter between lines of ---"),
-    })?;
-    let category = match &front.category {
-        Some(category) => one_line(category),
-        None => folder.rsplit_once('/').map(|(category, _)| category.to_owned()).unwrap_or_default(),
-    };
-    let extra = front.extra();
+    let of_folder = || folder.rsplit_once('/').map(|(category, _)| category.to_owned()).unwrap_or_default();
+    let extra = extra(&header);
     let skill = Skill {
-        name,
-        description: description.chars().take(DESCRIPTION).collect(),
-        category,
-        tags: front.tags,
-        platforms: front.platforms.iter().map(|platform| platform.to_lowercase()).collect(),
-        requires_toolsets: front.requires_toolsets,
-        fallback_for_toolsets: front.fallback_for_toolsets,
+        name: header.name,
+        description: header.description,
+        category: header.category.unwrap_or_else(of_folder),
+        tags: header.tags,
+        platforms: header.platforms,
+        requires_toolsets: header.requires_toolsets,
+        fallback_for_toolsets: header.fallback_for_toolsets,
         extra,
     };
     Ok((FoundSkill { skill, folder: folder.to_owned(), text }, warning))
 }
 
-/// The description of a skill without one: its first line that is not a heading.
-fn first_sentence(body: &str) -> Option<String> {
-    body.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).map(one_line)
+/// What the contract's record of a skill has no fields for, as the host reads it.
+fn extra(header: &Header) -> Vec<(String, String)> {
+    let texts =
+        |key: &str, texts: &[String]| texts.iter().map(|text| (key.to_owned(), text.clone())).collect::<Vec<_>>();
+    let items = |key: &str, name: &str, items: &[Item]| {
+        let value = |item: &Item| {
+            let mut value = json!({ name: item.name });
+            item.fields.iter().for_each(|(about, text)| value[*about] = json!(text));
+            (key.to_owned(), value.to_string())
+        };
+        items.iter().map(value).collect::<Vec<_>>()
+    };
+    [
+        texts("requires-tool", &header.requires_tools),
+        texts("fallback-for-tool", &header.fallback_for_tools),
+        texts("command", &header.programs),
+        items("variable", "name", &header.variables),
+        items("setting", "key", &header.settings),
+    ]
+    .concat()
 }
 
 /// The other files of a skill, relative to its folder.
@@ -222,10 +218,6 @@ fn text(path: &str, bytes: Vec<u8>) -> Result<String, Error> {
         Error::invalid(format!("{path} is not UTF-8 text: it is a binary file of {size} bytes, which cannot be shown"))
     })?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn last_part(path: &str) -> &str {
@@ -387,6 +379,26 @@ mod tests {
         assert_eq!(catalog.warnings.len(), 7);
         let seen: Vec<_> = catalog.index("").into_iter().map(|skill| (skill.name, skill.description)).collect();
         assert_eq!(seen, [("good".to_owned(), "First in order of folders.".to_owned())]);
+    }
+
+    #[test]
+    fn declared_variables_programs_settings_and_tools_are_named_for_the_host() {
+        let text = "---\ndescription: x\nprerequisites:\n  commands: [pandoc]\nrequired_environment_variables:\n  - {name: KEY, \
+            prompt: Your key, optional: true}\n  - PLAIN\nmetadata:\n  hermes:\n    requires_tools: [web_search]\n    \
+            fallback_for_tools: browse\n    config: [{key: wiki.path, default: ~/wiki}]\n---\n";
+        let skills = index(&Memory::new(&[("wiki/SKILL.md", text)])).unwrap();
+        let seen: Vec<String> = skills[0].extra.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        assert_eq!(
+            seen,
+            [
+                "requires-tool web_search",
+                "fallback-for-tool browse",
+                "command pandoc",
+                r#"variable {"name":"KEY","prompt":"Your key","optional":"true"}"#,
+                r#"variable {"name":"PLAIN"}"#,
+                r#"setting {"key":"wiki.path","default":"~/wiki"}"#,
+            ]
+        );
     }
 
     #[test]

@@ -4,8 +4,6 @@
 //! frozen by the host.
 
 mod catalog;
-mod front_matter;
-mod yaml;
 
 use std::collections::BTreeSet;
 

@@ -77,6 +77,19 @@ impl Yaml {
             _ => None,
         }
     }
+
+    /// Adds all texts, keys included.
+    pub(crate) fn collect(&self, texts: &mut Vec<String>) {
+        match self {
+            Self::Nothing => {}
+            Self::Text(text) => texts.push(text.clone()),
+            Self::List(items) => items.iter().for_each(|item| item.collect(texts)),
+            Self::Map(entries) => entries.iter().for_each(|(key, value)| {
+                key.collect(texts);
+                value.collect(texts);
+            }),
+        }
+    }
 }
 
 #[cfg(test)]
