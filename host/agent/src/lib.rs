@@ -112,7 +112,7 @@ pub use serving::{ModelChain, ModelRests, ServedModel};
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use shell_hooks::{HookEntry, HookError, HookFlaw, SHELL_HOOKS, ShellHook};
-pub use skills::{OfferedSkill, SkillSettings};
+pub use skills::{InapplicableSkill, OfferedSkill, SkillCommands, SkillGuard, SkillSettings, SkillText};
 pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
 pub use toolbox::{own_tools, unusable};
 pub use warming::WARMING;

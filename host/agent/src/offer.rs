@@ -16,7 +16,7 @@ use crate::live::plugins::{RunningPlugins, surroundings};
 use crate::mcp::McpServers;
 use crate::openings::unsaved;
 use crate::report::NoticeSender;
-use crate::skills::{OfferedSkill, SkillCatalog};
+use crate::skills::{InapplicableSkill, OfferedSkill, SkillCatalog, SkillCommands};
 
 /// What the model can work with.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,8 @@ pub struct Offer {
     pub tools: Vec<OfferedTool>,
     /// The skills.
     pub skills: Vec<OfferedSkill>,
+    /// The skills that do not apply here.
+    pub inapplicable: Vec<InapplicableSkill>,
     /// The MCP servers.
     pub servers: Vec<OfferedServer>,
     /// Why skills of a plugin are missing.
@@ -71,10 +73,11 @@ pub struct OfferedServer {
 
 impl Offer {
     pub(crate) async fn of(plugins: &RunningPlugins, servers: Option<&McpServers>) -> Self {
-        let (skills, failed) = plugins.toolbox.skills().offered().await;
+        let (SkillCommands { offered: skills, inapplicable }, failed) = plugins.toolbox.skills().offered().await;
         Self {
             tools: plugins.toolbox.offered(),
             skills,
+            inapplicable,
             servers: servers.map(McpServers::conditions).unwrap_or_default(),
             failed: failed.iter().map(ToString::to_string).collect(),
         }
@@ -105,11 +108,7 @@ impl Offer {
 
 /// The skills that a session without messages will have. Code runs only of plugins that have skills, unless a skill depends on
 /// the tools of the session: then all of its plugins are started for a moment. No server is started.
-pub(crate) async fn skills_of_new(
-    host: &Host,
-    workspace: PathBuf,
-    front: &Front,
-) -> Result<Vec<OfferedSkill>, AgentError> {
+pub(crate) async fn skills_of_new(host: &Host, workspace: PathBuf, front: &Front) -> Result<SkillCommands, AgentError> {
     let session = unsaved(host, workspace.clone());
     let quiet = Front { rights: front.rights.clone(), ..Front::new(FeedLimits::SHARED, front.mode.clone()) };
     let notices = NoticeSender::new(&host.home, session.id.as_str(), quiet.feed.clone());
@@ -121,6 +120,9 @@ pub(crate) async fn skills_of_new(
     let plugins = host.plugins.start(&around)?;
     match SkillCatalog::new(plugins.skills, host.settings.skills.clone()).offered_without_tools().await {
         Some(skills) => Ok(skills),
-        None => Ok(Offer::of_new(host, workspace, front, None).await?.skills),
+        None => {
+            let Offer { skills: offered, inapplicable, .. } = Offer::of_new(host, workspace, front, None).await?;
+            Ok(SkillCommands { offered, inapplicable })
+        }
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod manage;
 use std::sync::Arc;
 
 use hermes_conversation::{ToolSchema, fence};
-use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, Skills, Variables};
+use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, SkillDocument, Skills, Variables};
 use hermes_prompt::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -16,6 +16,8 @@ use crate::screening;
 pub(crate) const LIST: &str = "skills_list";
 pub(crate) const VIEW: &str = "skill_view";
 
+/// The file with the text of a skill.
+const MAIN: &str = "SKILL.md";
 /// Stands for the path of a skill's folder in its text.
 const FOLDER: &str = "${HERMES_SKILL_DIR}";
 
@@ -26,11 +28,49 @@ pub struct SkillSettings {
     pub config: Map<String, Value>,
     /// Whether variables are set. The model never sees their values.
     pub variables: Variables,
+    /// Judges each text before it is loaded.
+    pub guard: SkillGuard,
 }
 
 impl Default for SkillSettings {
     fn default() -> Self {
-        Self { config: Map::new(), variables: Variables::none() }
+        Self { config: Map::new(), variables: Variables::none(), guard: SkillGuard::new(|_| Ok(())) }
+    }
+}
+
+/// A text of a skill that lies in a folder.
+#[derive(Debug, Clone, Copy)]
+pub struct SkillText<'t> {
+    /// The absolute path of the skill's folder.
+    pub folder: &'t str,
+    /// The file in it, `SKILL.md` or another one.
+    pub file: &'t str,
+    /// The text, as it would be loaded.
+    pub content: &'t str,
+}
+
+/// Judges the text of a skill before it is loaded.
+#[derive(Clone)]
+pub struct SkillGuard(Arc<Judge>);
+
+type Judge = dyn Fn(&SkillText<'_>) -> Result<(), String> + Send + Sync;
+
+impl SkillGuard {
+    /// A guard that asks this function. Its error says why a text is not loaded.
+    pub fn new(judge: impl Fn(&SkillText<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+}
+
+impl std::fmt::Debug for SkillGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SkillGuard")
+    }
+}
+
+impl PartialEq for SkillGuard {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -43,6 +83,28 @@ pub struct OfferedSkill {
     pub plugin: String,
     /// When it helps.
     pub description: String,
+}
+
+/// A skill that the user cannot call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InapplicableSkill {
+    /// Its name.
+    pub name: String,
+    /// Its plugin.
+    pub plugin: String,
+    /// Why it does not apply in the session.
+    pub why: String,
+    /// What the user can do.
+    pub fix: String,
+}
+
+/// The skills of a session, for the user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkillCommands {
+    /// Those that the user can call.
+    pub offered: Vec<OfferedSkill>,
+    /// The others.
+    pub inapplicable: Vec<InapplicableSkill>,
 }
 
 /// All skills of a session.
@@ -72,8 +134,8 @@ struct ViewArguments {
 struct Listing {
     /// Those that apply in the session.
     skills: Vec<Known>,
-    /// The names of the others, and why they do not apply.
-    others: Vec<(String, String)>,
+    /// The others.
+    others: Vec<InapplicableSkill>,
     failed: Vec<CallError>,
     notices: Vec<Notice>,
     /// Whether the session's tools decide which skills apply.
@@ -103,15 +165,15 @@ impl SkillCatalog {
         vec![
             schema(
                 LIST,
-                "List the skills that are there now, with a line on each.",
-                json!({"type": "object", "properties": {"category": {"type": "string", "description": "Only this category."}}}),
+                "List the skills, with a line on each.",
+                json!({"type": "object", "properties": {"category": {"type": "string"}}}),
             ),
             schema(
                 VIEW,
                 "Read a skill before using it, or one of its files.",
                 json!({"type": "object", "properties": {
-                    "name": {"type": "string", "description": "The skill's name."},
-                    "path": {"type": "string", "description": "A file of the skill, as named by the skill; without it, the skill itself."},
+                    "name": {"type": "string"},
+                    "path": {"type": "string", "description": "A file that the skill names."},
                 }, "required": ["name"]}),
             ),
         ]
@@ -131,7 +193,8 @@ impl SkillCatalog {
                     for skill in index {
                         listing.depends_on_tools |= depends_on_tools(&skill);
                         if let Some(why) = Declared::why_not(&skill, Some(&self.offered)) {
-                            listing.others.push((skill.name, why));
+                            let (plugin, fix) = (plugin.name().to_owned(), self.remedy(&skill).to_owned());
+                            listing.others.push(InapplicableSkill { name: skill.name, plugin, why, fix });
                             continue;
                         }
                         let (skill, notice) = screening::skill(plugin.name(), skill);
@@ -152,16 +215,29 @@ impl SkillCatalog {
         (skills.into_iter().filter(is_first()).collect(), failed, notices)
     }
 
-    /// The skills that the user can call, and the errors of plugins that failed to list theirs.
-    pub(crate) async fn offered(&self) -> (Vec<OfferedSkill>, Vec<CallError>) {
-        let Listing { skills, failed, .. } = self.listing().await;
-        (callable(skills), failed)
+    /// What the user can do about a skill that does not apply.
+    fn remedy(&self, skill: &Skill) -> &'static str {
+        if Declared::why_not(skill, None).is_some() {
+            return "use it on one of these systems, or add this one to `platforms` in its SKILL.md if it works here too";
+        }
+        let mut needs_only = Skill { fallback_for_toolsets: Vec::new(), ..skill.clone() };
+        needs_only.extra.retain(|(key, _)| key != "fallback-for-tool");
+        match Declared::why_not(&needs_only, Some(&self.offered)) {
+            Some(_) => "enable a plugin that has it (`hermes plugins list`), and begin a session with /new",
+            None => "ask for the task in words: the session has something better",
+        }
     }
 
-    /// The skills that the user can call before the session's tools are known; `None` if the tools decide that.
-    pub(crate) async fn offered_without_tools(&self) -> Option<Vec<OfferedSkill>> {
-        let Listing { skills, depends_on_tools, .. } = self.listing().await;
-        (!depends_on_tools).then(|| callable(skills))
+    /// The skills for the user, and the errors of plugins that failed to list theirs.
+    pub(crate) async fn offered(&self) -> (SkillCommands, Vec<CallError>) {
+        let Listing { skills, others: inapplicable, failed, .. } = self.listing().await;
+        (SkillCommands { offered: callable(skills), inapplicable }, failed)
+    }
+
+    /// The skills for the user before the session's tools are known; `None` if the tools decide which apply.
+    pub(crate) async fn offered_without_tools(&self) -> Option<SkillCommands> {
+        let Listing { skills, others: inapplicable, depends_on_tools, .. } = self.listing().await;
+        (!depends_on_tools).then(|| SkillCommands { offered: callable(skills), inapplicable })
     }
 
     /// What the model is sent when the user calls a skill: the user's words, and the skill's text with its arguments.
@@ -171,7 +247,7 @@ impl SkillCatalog {
     /// Why the skill cannot be used.
     pub(crate) async fn called(&self, name: &str, typed: &str) -> Result<String, String> {
         let (plugin, skill) = self.find(name).await?;
-        let document = plugin.view(skill.name.clone(), None).await.map_err(|error| error.to_string())?;
+        let document = self.loaded(plugin.as_ref(), &skill, None).await?;
         let content = arguments::substituted(&document.content, arguments_of(typed));
         let text = fence::defuse(&self.completed(content, &document.files, &skill));
         let (tag, typed) = (fence::LOADED_SKILL, fence::defuse_tag(typed, fence::LOADED_SKILL));
@@ -216,11 +292,22 @@ impl SkillCatalog {
     async fn view(&self, arguments: ViewArguments) -> Result<String, String> {
         let (plugin, skill) = self.find(&arguments.name).await?;
         let is_file = arguments.path.is_some();
-        let document = plugin.view(skill.name.clone(), arguments.path).await.map_err(|error| error.to_string())?;
+        let document = self.loaded(plugin.as_ref(), &skill, arguments.path).await?;
         if is_file {
             return Ok(document.content);
         }
         Ok(self.completed(document.content, &document.files, &skill))
+    }
+
+    /// The text of a skill or of one of its files, unless the guard refuses it.
+    async fn loaded(&self, plugin: &dyn Skills, skill: &Skill, path: Option<String>) -> Result<SkillDocument, String> {
+        let file = path.as_deref().unwrap_or(MAIN).trim_start_matches("./").to_owned();
+        let document = plugin.view(skill.name.clone(), path).await.map_err(|error| error.to_string())?;
+        if let Some(folder) = &Declared::of(skill).folder {
+            let text = SkillText { folder, file: &file, content: &document.content };
+            (self.settings.guard.0)(&text).map_err(|why| format!("the skill `{}` is not loaded: {why}", skill.name))?;
+        }
+        Ok(document)
     }
 
     /// A skill by its name, or by `PLUGIN:NAME`.
@@ -234,7 +321,10 @@ impl SkillCatalog {
         if let Some((plugin, skill)) = found {
             return Ok((Arc::clone(plugin), skill.clone()));
         }
-        if let Some((_, why)) = others.iter().find(|(other, _)| other == name) {
+        let is_meant = |other: &&InapplicableSkill| {
+            other.name == name || qualified.is_some_and(|(of, name)| other.plugin == of && other.name == name)
+        };
+        if let Some(InapplicableSkill { name, why, .. }) = others.iter().find(is_meant) {
             return Err(format!("the skill `{name}` does not apply here: {why}"));
         }
         let names: Vec<&str> = skills.iter().map(|(_, skill)| skill.name.as_str()).collect();
@@ -336,7 +426,6 @@ fn parse<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use async_trait::async_trait;
-    use hermes_plugin_host::SkillDocument;
 
     use super::*;
 
@@ -379,7 +468,7 @@ mod tests {
         let plugins = libraries.into_iter().map(|library| Arc::new(library) as Arc<dyn Skills>).collect();
         let variables = Variables::new(|name| (name == "SET").then(|| "secret".to_owned()));
         let config = config.as_object().cloned().unwrap_or_default();
-        SkillCatalog::new(plugins, SkillSettings { config, variables })
+        SkillCatalog::new(plugins, SkillSettings { config, variables, ..SkillSettings::default() })
     }
 
     #[tokio::test]
@@ -399,7 +488,7 @@ mod tests {
     async fn of_two_skills_with_one_name_the_first_plugin_has_the_plain_name() {
         let libraries = vec![Library("local", vec![skill("brew", &[])]), Library("teas", vec![skill("brew", &[])])];
         let skills = catalog(libraries, json!({}));
-        let offered: Vec<String> = skills.offered().await.0.into_iter().map(|skill| skill.name).collect();
+        let offered: Vec<String> = skills.offered().await.0.offered.into_iter().map(|skill| skill.name).collect();
         assert_eq!(offered, ["brew", "teas:brew"]);
         assert_eq!(skills.offered_without_tools().await, Some(skills.offered().await.0));
         assert_eq!(skills.index().await.0.len(), 1);
@@ -415,12 +504,48 @@ mod tests {
     async fn a_skill_that_does_not_apply_is_not_offered_and_the_model_learns_why() {
         let needs = skill("deploy", &[("requires-tool", "terminal")]);
         let mut skills = catalog(vec![Library("local", vec![needs])], json!({}));
-        assert_eq!((skills.offered().await.0, skills.index().await.0.len()), (Vec::new(), 0));
+        let SkillCommands { offered, inapplicable } = skills.offered().await.0;
+        assert_eq!((offered, skills.index().await.0.len()), (Vec::new(), 0));
+        assert_eq!(inapplicable[0].why, "it needs the tool `terminal`, which the session does not have");
+        assert!(inapplicable[0].fix.starts_with("enable a plugin that has it"), "{inapplicable:?}");
         assert_eq!(skills.offered_without_tools().await, None, "only the tools of the session decide");
         let refused = skills.call(VIEW, r#"{"name": "deploy"}"#).await.unwrap_err();
         assert!(refused.contains("does not apply here: it needs the tool `terminal`"), "{refused}");
         skills.set_tools(OfferedTools { names: ["terminal".to_owned()].into(), ..OfferedTools::default() });
-        assert_eq!(skills.offered().await.0.len(), 1);
+        assert_eq!(skills.offered().await.0.offered.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_user_learns_what_to_do_about_a_skill_that_does_not_apply() {
+        let here = Skill { platforms: vec!["plan9".to_owned()], ..skill("fish", &[("fallback-for-tool", "x")]) };
+        let mut skills =
+            catalog(vec![Library("local", vec![here, skill("search", &[("fallback-for-tool", "web")])])], json!({}));
+        skills.set_tools(OfferedTools { names: ["web".to_owned()].into(), ..OfferedTools::default() });
+        let fixes: Vec<String> = skills.offered().await.0.inapplicable.into_iter().map(|skill| skill.fix).collect();
+        assert!(fixes[0].contains("`platforms`") && fixes[1].starts_with("ask for the task in words"), "{fixes:?}");
+        let refused = skills.called("local:search", "/local:search").await.unwrap_err();
+        assert!(refused.starts_with("the skill `search` does not apply here: it replaces the tool `web`"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_text_that_the_guard_refuses_is_not_loaded() {
+        let brew = skill("brew", &[("folder", "/s/brew")]);
+        let mut skills = catalog(vec![Library("local", vec![brew, skill("code", &[])])], json!({}));
+        skills.settings.guard = SkillGuard::new(|text| match (text.folder, text.file, text.content) {
+            ("/s/brew", "SKILL.md", content) if content.starts_with("brew of local") => {
+                Err("it was changed".to_owned())
+            }
+            ("/s/brew", "notes.md", "the file ./notes.md") => Err("so was this".to_owned()),
+            _ => Ok(()),
+        });
+        let refused = "the skill `brew` is not loaded: it was changed";
+        assert_eq!(skills.called("brew", "/brew").await.unwrap_err(), refused);
+        assert_eq!(skills.call(VIEW, r#"{"name": "brew"}"#).await.unwrap_err(), refused);
+        let file = skills.call(VIEW, r#"{"name": "brew", "path": "./notes.md"}"#).await.unwrap_err();
+        assert_eq!(file, "the skill `brew` is not loaded: so was this");
+        assert!(skills.call(VIEW, r#"{"name": "brew", "path": "other.md"}"#).await.is_ok());
+        // A plugin makes the text of a skill without a folder.
+        assert!(skills.called("code", "/code").await.is_ok());
     }
 
     #[tokio::test]

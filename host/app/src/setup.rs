@@ -272,6 +272,7 @@ impl Setup {
                     let environment = self.environment.clone();
                     Variables::new(move |name| environment.var(name))
                 },
+                guard: crate::skills::guard(self.skill_installer(), &self.home.skills()),
             },
             sandbox: self.sandbox(),
             checkpoints: self.checkpoints(),

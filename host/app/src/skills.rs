@@ -1,7 +1,11 @@
-//! Skills of the user: what the scan finds in them, and which ones the configured sources offer.
+//! Skills of the user: what the scan finds in them, when they are installed and when they are loaded, and which ones the
+//! configured sources offer.
 
+mod example;
+mod loaded;
 mod review;
 mod sources;
 
+pub(crate) use loaded::guard;
 pub use review::{Review, Suspicion, review};
 pub use sources::{Hit, SearchReport, search};

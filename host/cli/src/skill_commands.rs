@@ -1,6 +1,6 @@
 //! Skills as slash commands: `/NAME ARGUMENTS` for each skill of the session, and `/skill:NAME` for one whose name is also a command.
 
-use hermes_agent::OfferedSkill;
+use hermes_agent::{InapplicableSkill, OfferedSkill};
 
 use crate::slash::Slash;
 
@@ -39,6 +39,12 @@ impl<'t> Wanted<'t> {
             self.name.split_once(':').is_some_and(|(plugin, name)| skill.plugin == plugin && skill.name == name)
         };
         skills.iter().find(|skill| skill.name == self.name).or_else(|| skills.iter().find(by_plugin))
+    }
+
+    /// Finds it among the skills that do not apply.
+    pub(crate) fn find_inapplicable(self, skills: &[InapplicableSkill]) -> Option<&InapplicableSkill> {
+        let (of, name) = self.name.split_once(':').map_or((None, self.name), |(of, name)| (Some(of), name));
+        skills.iter().find(|skill| skill.name == name && of.is_none_or(|of| skill.plugin == of))
     }
 }
 
@@ -109,5 +115,25 @@ mod tests {
             "the skill `model` has the name of a command: `/skill:model` calls the skill"
         );
         assert_eq!(clash(&skills[..1]), None);
+    }
+
+    #[test]
+    fn a_skill_that_does_not_apply_is_found_by_its_name_and_its_plugin() {
+        let skills = ["local", "teas"].map(|plugin| InapplicableSkill {
+            name: "brew".to_owned(),
+            plugin: plugin.to_owned(),
+            why: String::new(),
+            fix: String::new(),
+        });
+        for (text, expected) in [
+            ("/brew tea", Some("local")),
+            ("/skill:brew", Some("local")),
+            ("/teas:brew", Some("teas")),
+            ("/coffees:brew", None),
+            ("/brewing", None),
+        ] {
+            let found = Wanted::parse(text).and_then(|wanted| wanted.find_inapplicable(&skills));
+            assert_eq!(found.map(|skill| skill.plugin.as_str()), expected, "{text}");
+        }
     }
 }

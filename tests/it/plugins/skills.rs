@@ -99,9 +99,14 @@ fn a_skill_that_does_not_apply_is_offered_neither_to_the_model_nor_as_a_command(
     skill("needs-toolset", "metadata: {hermes: {requires_toolsets: [browser]}}\n");
     skill("replaces-tool", "metadata: {hermes: {fallback_for_tools: [read_file]}}\n");
     skill("replaces-toolset", "metadata: {hermes: {fallback_for_toolsets: [file]}}\n");
-    let typed = "Go.\n/needs-tool\n/skill:elsewhere\n/help\n";
+    let typed = "Go.\n/needs-tool\n/skill:elsewhere\n/skill:nowhere\n/help\n";
     let output = home.hermes(&[]).stdin(typed).run().success();
-    let output = output.says(&["unknown command /needs-tool", "there is no skill elsewhere"]);
+    let output = output.says(&[
+        "the skill needs-tool does not apply here: it needs the tool `browser_click`, which the session does not have; enable a \
+         plugin that has it (`hermes plugins list`), and begin a session with /new",
+        "the skill elsewhere does not apply here: it is for plan9",
+        "there is no skill nowhere in this session",
+    ]);
     assert!(output.stdout.contains("/applies") && !output.stdout.contains("/replaces-tool"), "{output}");
     let prompt = server.turns()[0].system_text();
     assert!(prompt.contains("About applies."), "{prompt}");

@@ -14,7 +14,7 @@ use crate::host_source::Choice;
 use crate::offer::Offer;
 use crate::problem::Problem;
 use crate::session::core::Core;
-use crate::skills::OfferedSkill;
+use crate::skills::SkillCommands;
 use crate::turn::Said;
 
 /// The channel for the reply to a command.
@@ -26,7 +26,7 @@ pub(super) enum Message {
     Status(oneshot::Sender<Status>),
     Context(oneshot::Sender<Result<Option<Context>, Problem>>),
     Offer(oneshot::Sender<Result<Offer, Problem>>),
-    Skills(oneshot::Sender<Result<Vec<OfferedSkill>, Problem>>),
+    Skills(oneshot::Sender<Result<SkillCommands, Problem>>),
 }
 
 /// The task of a session.

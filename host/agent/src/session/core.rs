@@ -28,7 +28,7 @@ use crate::mcp::McpServers;
 use crate::offer::{Offer, skills_of_new};
 use crate::problem::Problem;
 use crate::session::Begin;
-use crate::skills::OfferedSkill;
+use crate::skills::SkillCommands;
 use crate::turn::Said;
 use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
 
@@ -502,8 +502,8 @@ impl Core {
         }
     }
 
-    /// The skills that the user can call.
-    pub(super) async fn skills(&self) -> Result<Vec<OfferedSkill>, Problem> {
+    /// The skills, for the user.
+    pub(super) async fn skills(&self) -> Result<SkillCommands, Problem> {
         if let State::Awake(live) = &self.state {
             return Ok(live.plugins.toolbox.skills().offered().await.0);
         }

@@ -23,7 +23,7 @@ use crate::questions::Attendance;
 use crate::session::Begin;
 use crate::session::actor::{Actor, Message};
 use crate::session::core::Core;
-use crate::skills::OfferedSkill;
+use crate::skills::SkillCommands;
 use crate::snapshot::Snapshot;
 
 /// The size of the command queue. Further senders wait.
@@ -154,8 +154,8 @@ impl SessionHandle {
         answer.await.map_err(|_| closed())?
     }
 
-    /// The skills that the user can call in it. Refused during a turn.
-    pub async fn skills(&self) -> Result<Vec<OfferedSkill>, Problem> {
+    /// The skills that the user can call in it, and why the others cannot be called. Refused during a turn.
+    pub async fn skills(&self) -> Result<SkillCommands, Problem> {
         let (reply, answer) = oneshot::channel();
         let closed = || Problem { what: "the skills cannot be listed".into(), ..CommandError::Closed.problem() };
         self.messages.send(Message::Skills(reply)).await.map_err(|_| closed())?;

@@ -29,12 +29,21 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
         let blocked = review(header, &files).blocked;
         if let Some(first) = blocked.first() {
             let more = if blocked.len() > 1 { format!(" and {} more", blocked.len() - 1) } else { String::new() };
-            let found = format!("`{name}`: {first}{more} looks like injected instructions, and the model can read it");
-            checks.push(Check::warn(
-                SUBJECT,
-                found,
-                "read these lines, and remove the skill if you did not write them",
-            ));
+            checks.push(match found.entry.is_some() && !found.edits.is_empty() {
+                true => Check::warn(
+                    SUBJECT,
+                    format!(
+                        "`{name}` was changed since it was installed, and is not loaded: the scan refuses {first}{more}"
+                    ),
+                    Fix::words("read these lines")
+                        .or(format!("`hermes skills update {name} --discard-edits` brings the installed text back")),
+                ),
+                false => Check::warn(
+                    SUBJECT,
+                    format!("`{name}`: {first}{more} looks like injected instructions, and the model can read it"),
+                    "read these lines, and remove the skill if you did not write them",
+                ),
+            });
         }
     }
     let usable = all.iter().filter(|found| found.header.is_ok()).count();

@@ -77,8 +77,12 @@ impl Chat {
         if !offer.skills.is_empty() {
             self.screen.line(Tone::Plain, shown.trim_end());
         }
+        for skill in &offer.inapplicable {
+            let line = format!("{} does not apply here: {}", skill.name, skill.why);
+            self.screen.line(Tone::Faint, &text::line(&line));
+        }
         offer.failed.iter().for_each(|why| self.console.warning(why));
-        if offer.skills.is_empty() && offer.failed.is_empty() {
+        if offer.skills.is_empty() && offer.inapplicable.is_empty() && offer.failed.is_empty() {
             self.screen.line(Tone::Faint, "there is no skill; `hermes doctor` says if one is broken");
         }
     }

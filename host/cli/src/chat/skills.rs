@@ -1,6 +1,6 @@
 //! Skills as commands of the chat.
 
-use hermes_agent::{Command, OfferedSkill};
+use hermes_agent::{Command, InapplicableSkill, OfferedSkill};
 
 use super::Chat;
 use crate::console::Tone;
@@ -19,15 +19,21 @@ impl Chat {
             }
             Err(_) => return false,
         };
-        match wanted.find(&skills) {
+        match wanted.find(&skills.offered) {
             Some(skill) => {
                 self.say(Command::UseSkill { skill: skill.name.clone(), text: text.to_owned() }, text).await;
             }
-            None if wanted.is_skill => {
-                let name = text::line(wanted.name);
-                self.console.warning(&format!("there is no skill {name} in this session (/help lists the skills)"));
-            }
-            None => return false,
+            None => match wanted.find_inapplicable(&skills.inapplicable) {
+                Some(InapplicableSkill { name, why, fix, .. }) => {
+                    let line = format!("the skill {name} does not apply here: {why}; {fix}");
+                    self.console.warning(&text::line(&line));
+                }
+                None if wanted.is_skill => {
+                    let name = text::line(wanted.name);
+                    self.console.warning(&format!("there is no skill {name} in this session (/help lists the skills)"));
+                }
+                None => return false,
+            },
         }
         true
     }
@@ -35,10 +41,10 @@ impl Chat {
     /// Shows the skills that the user can call.
     pub(super) async fn list_skills(&mut self) {
         let Ok(skills) = self.front.session().skills().await else { return };
-        for (command, about) in skill_commands::commands(&skills) {
+        for (command, about) in skill_commands::commands(&skills.offered) {
             self.screen.line(Tone::Plain, &format!("{:<16} {}", text::line(&command), text::line(&about)));
         }
-        self.tell_clash(&skills);
+        self.tell_clash(&skills.offered);
     }
 
     /// Offers the skills where commands are completed. The prompt does not wait for them.
@@ -53,8 +59,8 @@ impl Chat {
         tokio::spawn(async move {
             // Without them, the menu has the commands of the chat.
             let Ok(skills) = session.skills().await else { return };
-            completion.offer_skills(skill_commands::commands(&skills));
-            if let Some(line) = skill_commands::clash(&skills).filter(|_| tells) {
+            completion.offer_skills(skill_commands::commands(&skills.offered));
+            if let Some(line) = skill_commands::clash(&skills.offered).filter(|_| tells) {
                 console.note(&line);
             }
         });

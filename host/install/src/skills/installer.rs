@@ -379,6 +379,15 @@ impl SkillInstaller {
         own_contents(&self.places.folder.join(&found.folder))
     }
 
+    /// The files of the skill in a folder directly below the user's skills.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is beyond the limits of a skill.
+    pub fn files_of(&self, folder: &str) -> Result<Vec<SkillFile>, SkillFlaw> {
+        own_contents(&self.places.folder.join(folder))
+    }
+
     /// Finishes an interrupted command and removes its files. Returns the name of the skill.
     ///
     /// # Errors
