@@ -20,9 +20,8 @@ mod sessions;
 mod settings;
 mod skills;
 mod soul;
+mod temporary;
 mod translation;
-
-use std::io;
 
 use hermes_app::Setup;
 use hermes_store::Store;
@@ -32,6 +31,7 @@ pub use home::PeerHome;
 pub use report::{PartReport, Report};
 
 use database::Database;
+use temporary::Temporary;
 
 hermes_diagnostic::codes! {
     /// The codes of moving in.
@@ -122,7 +122,7 @@ impl Import {
 }
 
 /// The own store. A dry run creates neither a home nor a store: without a store it uses a temporary one.
-fn store(setup: &Setup, mode: Mode) -> Result<(Option<tempfile::TempDir>, Store), PeerError> {
+fn store(setup: &Setup, mode: Mode) -> Result<(Option<Temporary>, Store), PeerError> {
     let home = setup.home.path();
     if let Mode::Write { .. } = mode {
         return Ok((None, Store::open(home)?));
@@ -130,29 +130,7 @@ fn store(setup: &Setup, mode: Mode) -> Result<(Option<tempfile::TempDir>, Store)
     if let Some(store) = Store::open_read_only(home)? {
         return Ok((None, store));
     }
-    let folder = temporary().map_err(|source| PeerError::Temporary { source })?;
+    let folder = Temporary::new().map_err(|source| PeerError::Temporary { source })?;
     let store = Store::open(folder.path())?;
     Ok((Some(folder), store))
-}
-
-/// A folder that only its owner can read.
-fn temporary() -> io::Result<tempfile::TempDir> {
-    let mut folder = tempfile::Builder::new();
-    folder.prefix("hermes-import-");
-    // Conversations are their owner's alone, also where a killed import leaves the folder.
-    #[cfg(unix)]
-    folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    folder.tempdir()
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    #[test]
-    fn a_temporary_folder_is_its_owners_alone() {
-        let folder = super::temporary().unwrap_or_else(|error| panic!("{error}"));
-        let mode = std::fs::metadata(folder.path()).unwrap_or_else(|error| panic!("{error}")).permissions().mode();
-        assert_eq!(mode & 0o077, 0);
-    }
 }

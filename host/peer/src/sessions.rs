@@ -51,6 +51,7 @@ struct Tally {
     refused: Vec<String>,
     apart: Vec<String>,
     grown: Vec<(SessionId, u64)>,
+    counted: u64,
     unchanged: u64,
 }
 
@@ -93,7 +94,8 @@ pub(crate) fn import(
             Err(error) => return Err(error.into()),
         };
         if known {
-            grow(store, &translated, mode, &mut tally)?;
+            let sums = totals(chain.links.iter().map(|link| &sessions[*link]));
+            grow(store, &translated, &sums, mode, &mut tally)?;
             continue;
         }
         let added = file.add(&sessions, chain, &translated).map_err(|source| PeerError::Temporary { source })?;
@@ -151,6 +153,9 @@ impl Tally {
             grown.push(format!("{} of session {id}, which continued", counted(*messages, "new message")));
         }
         first(grown, "session").into_iter().for_each(|line| report.taken(line));
+        if self.counted > 0 {
+            report.taken(format!("the newer sums of tokens and costs of {}", session(self.counted)));
+        }
         if self.unchanged > 0 {
             report.known(format!("{} imported before, without news", session(self.unchanged)));
         }
@@ -236,7 +241,7 @@ fn own_id(id: &str) -> Option<SessionId> {
 }
 
 /// Adds what is new to a session that was imported before.
-fn grow(store: &Store, translated: &Translated, mode: Mode, tally: &mut Tally) -> Result<(), PeerError> {
+fn grow(store: &Store, translated: &Translated, sums: &Totals, mode: Mode, tally: &mut Tally) -> Result<(), PeerError> {
     let Translated { id, folded, .. } = translated;
     let lease = match mode {
         Mode::DryRun => None,
@@ -251,6 +256,18 @@ fn grow(store: &Store, translated: &Translated, mode: Mode, tally: &mut Tally) -
     };
     let here = store.conversation(id)?;
     let equal = here.iter().zip(&folded.messages).take_while(|(here, there)| is_same(here, there)).count();
+    // Where it went on in both programs, the sums would be about messages that are not here.
+    if equal == here.len() || equal == folded.messages.len() {
+        let (joint, now) = (store.joint_totals(id, sums)?, store.session(id)?.totals);
+        // Sums of the same prices in another order differ in their last digits.
+        let has_cost = joint.cost - now.cost > 1e-9;
+        if has_cost || (Totals { cost: now.cost, ..joint }) != now {
+            tally.counted += 1;
+            if lease.is_some() {
+                store.set_totals(id, &joint)?;
+            }
+        }
+    }
     if equal == folded.messages.len() {
         tally.unchanged += 1;
         return Ok(());

@@ -1,6 +1,6 @@
 //! Skills: folders with a `SKILL.md`. Both programs read the same format.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use hermes_app::Setup;
 use hermes_diagnostic::counted;
 use hermes_prompt::scan::{self, Scope};
-use serde_json::Value;
+use hermes_skill_format::Header;
+use md5::{Digest as _, Md5};
 
 use crate::report::{PartReport, first};
 use crate::{Mode, PeerHome};
@@ -53,14 +54,13 @@ pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut Pa
     let (mut taken, mut left) = (Vec::new(), Vec::new());
     let (mut known, mut bundled) = (0, 0);
     for path in found(&root) {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if installed.contains(&name) {
+        let shown = path.display();
+        if is_as_installed(&root.join(&path), &installed) {
             bundled += 1;
             continue;
         }
-        let shown = path.display();
         let outcome = read(&root.join(&path), &root).and_then(|skill| {
-            check(&name, &skill)?;
+            check(&path, &skill)?;
             put(&skill, &own, &path, mode)
         });
         match outcome {
@@ -79,7 +79,7 @@ pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut Pa
     first(left, "skill").into_iter().for_each(|line| report.left(line));
     if bundled > 0 {
         let count = counted(bundled, "skill");
-        report.left(format!("{count} that Hermes Agent installs; copy those that you changed by hand"));
+        report.left(format!("{count} that Hermes Agent installs, without a change of yours"));
     }
 }
 
@@ -109,10 +109,58 @@ fn folders(path: &Path) -> Vec<String> {
     names
 }
 
-fn installed(peer: &PeerHome) -> BTreeSet<String> {
+/// The names of the skills that the peer installs, each with the digest of what it installed; an old list has none.
+fn installed(peer: &PeerHome) -> BTreeMap<String, String> {
     let file = peer.within(INSTALLED).ok().flatten();
     let text = file.and_then(|file| hermes_private_files::read_text(&file, 1 << 20).ok()).unwrap_or_default();
-    text.lines().filter_map(|line| line.split(':').next()).map(|name| name.trim().to_owned()).collect()
+    let entry = |line: &str| {
+        let (name, digest) = line.split_once(':').unwrap_or((line, ""));
+        (name.trim().to_owned(), digest.trim().to_owned())
+    };
+    text.lines().map(entry).collect()
+}
+
+/// Whether the peer installed a skill, and the user has not changed it since.
+fn is_as_installed(folder: &Path, installed: &BTreeMap<String, String>) -> bool {
+    let text = hermes_private_files::read_text(&folder.join(SKILL), 1 << 20).unwrap_or_default();
+    let of_folder = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    // The peer's list has the names of the skills, which are usually those of their folders.
+    let names = [Header::parse(&text, None).ok().map(|header| header.name), of_folder];
+    let Some(digest) = names.iter().flatten().find_map(|name| installed.get(name)) else { return false };
+    // Running a script leaves files that are no change of the user's.
+    digest.is_empty() || [true, false].iter().any(|whole| digest_of(folder, *whole).as_deref() == Some(digest))
+}
+
+/// The digest of a folder as the peer computes it (`_dir_hash` of `skills_sync.py`): the MD5 of names and contents in order.
+/// Without hidden files and folders of tools unless it is `whole`; none for a folder beyond the limits of a skill.
+fn digest_of(folder: &Path, whole: bool) -> Option<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![(PathBuf::new(), 0)];
+    while let Some((inner, depth)) = folders.pop() {
+        for entry in fs::read_dir(folder.join(&inner)).ok()? {
+            let entry = entry.ok()?;
+            let name = entry.file_name();
+            let name = name.to_str()?;
+            if !whole && (name.starts_with('.') || SKIPPED.contains(&name)) {
+                continue;
+            }
+            let kind = entry.file_type().ok()?;
+            match kind.is_dir() {
+                true if depth < DEEPEST => folders.push((inner.join(name), depth + 1)),
+                false if kind.is_file() && files.len() < MOST_FILES => files.push(inner.join(name)),
+                _ => return None,
+            }
+        }
+    }
+    files.sort();
+    let (mut hash, mut left) = (Md5::new(), MOST_BYTES);
+    for file in &files {
+        let content = hermes_private_files::read_regular(&folder.join(file), left).ok()?;
+        left = left.checked_sub(content.len() as u64)?;
+        hash.update(file.to_str()?.as_bytes());
+        hash.update(content);
+    }
+    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn read(path: &Path, root: &Path) -> Result<Skill, String> {
@@ -169,22 +217,11 @@ fn is_program(_: &Path) -> bool {
 }
 
 /// Sessions would skip a broken skill, and a suspicious one must be read by a person first.
-fn check(name: &str, skill: &Skill) -> Result<(), String> {
-    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
-    if !name.chars().all(plain) {
-        return Err("its name has other characters than letters, digits, `-`, `_` and `.`".to_owned());
-    }
-    let text = skill.files.get(Path::new(SKILL)).map(|file| String::from_utf8(file.content.clone()));
+fn check(path: &Path, skill: &Skill) -> Result<(), String> {
+    let text = skill.files.get(Path::new(SKILL)).map(|file| std::str::from_utf8(&file.content));
     let Some(Ok(text)) = text else { return Err("SKILL.md is not a text".to_owned()) };
-    let front = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---")).map(|(front, _)| front);
-    let Some(front) = front else {
-        return Err("SKILL.md does not begin with its fields between lines `---`".to_owned());
-    };
-    let fields: Value =
-        serde_saphyr::from_str(front).map_err(|_| "the fields of SKILL.md are not valid YAML".to_owned())?;
-    if fields["description"].as_str().is_none_or(|description| description.trim().is_empty()) {
-        return Err("SKILL.md has no description".to_owned());
-    }
+    let folder = path.file_name().and_then(|name| name.to_str());
+    Header::parse(text, folder).map_err(|flaw| flaw.to_string())?;
     for (path, file) in
         skill.files.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "md"))
     {
@@ -251,5 +288,36 @@ fn clear_unfinished(own: &Path) {
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(STAGED)) {
         // If it stays, it is hidden and does no harm.
         let _ = fs::remove_dir_all(entry.path());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_of_the_peer_is_as_installed_until_the_user_changes_it() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("tea");
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("SKILL.md", "---\nname: brew\ndescription: Brews tea.\n---\n");
+        write("a/b.md", "one");
+        write("a.md", "two");
+        // What `_dir_hash` of Hermes Agent 0.19.0 gives for this folder.
+        let list = |name: &str, digest: &str| BTreeMap::from([(name.to_owned(), digest.to_owned())]);
+        let known = list("brew", "157cd8fa6251ebde0aecdf6f868a4eab");
+        assert!(is_as_installed(&folder, &known));
+        write("__pycache__/x.pyc", "x");
+        assert!(is_as_installed(&folder, &known));
+        write("a.md", "three");
+        assert!(!is_as_installed(&folder, &known));
+        // An old list has no digests, and another skill is not in it.
+        assert!(is_as_installed(&folder, &list("tea", "")));
+        assert!(!is_as_installed(&folder, &list("coffee", "")));
     }
 }

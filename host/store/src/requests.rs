@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::session::{exists, known};
-use crate::{Passed, PromptNumber, RequestRecord, Store, StoreError};
+use crate::{Passed, PromptNumber, RequestRecord, Store, StoreError, Totals};
 
 /// The columns for writing. Reading replaces the number of the ephemeral layers by their text.
 const COLUMNS: &str = "number, sent_at, provider, model, api_mode, prompt, view, through, bytes, fingerprint, prefix_bytes, \
@@ -26,6 +26,53 @@ impl Store {
                 .query_row([id.as_str()], |row| row.get(0))?;
             put(connection, id, number, request)?;
             Ok(number.cast_unsigned())
+        })
+    }
+
+    /// The totals of a session that another program counted up to `elsewhere`, with the requests made here. They never shrink.
+    pub fn joint_totals(&self, id: &SessionId, elsewhere: &Totals) -> Result<Totals, StoreError> {
+        let now = self.session(id)?.totals;
+        let (mut sums, rows) = (*elsewhere, self.requests(id)?);
+        for row in &rows {
+            let usage = row.usage.unwrap_or_default();
+            sums.input += u64::from(usage.input);
+            sums.output += u64::from(usage.output);
+            sums.cache_read += u64::from(usage.cache_read);
+            sums.cache_write += u64::from(usage.cache_write);
+            sums.requests += 1;
+            sums.cost += row.cost.unwrap_or(0.0);
+        }
+        Ok(Totals {
+            input: sums.input.max(now.input),
+            output: sums.output.max(now.output),
+            cache_read: sums.cache_read.max(now.cache_read),
+            cache_write: sums.cache_write.max(now.cache_write),
+            // The ledger does not have it.
+            reasoning: sums.reasoning.max(now.reasoning),
+            requests: sums.requests.max(now.requests),
+            cost: sums.cost.max(now.cost),
+        })
+    }
+
+    /// Sets the totals of a session.
+    pub fn set_totals(&self, id: &SessionId, totals: &Totals) -> Result<(), StoreError> {
+        self.write_unsynced(|connection| {
+            let changed = connection
+                .prepare_cached(
+                    "UPDATE sessions SET input_tokens = ?2, output_tokens = ?3, cache_read_tokens = ?4, \
+                     cache_write_tokens = ?5, reasoning_tokens = ?6, request_count = ?7, cost = ?8 WHERE id = ?1",
+                )?
+                .execute(params![
+                    id.as_str(),
+                    totals.input.cast_signed(),
+                    totals.output.cast_signed(),
+                    totals.cache_read.cast_signed(),
+                    totals.cache_write.cast_signed(),
+                    totals.reasoning.cast_signed(),
+                    totals.requests.cast_signed(),
+                    totals.cost,
+                ])?;
+            known(changed, id)
         })
     }
 
@@ -272,7 +319,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::Totals;
     use crate::testing::{new_session, store};
 
     #[test]
@@ -329,5 +375,23 @@ mod tests {
             cost: 1.0,
         };
         assert_eq!(store.session(&id).unwrap().totals, totals);
+    }
+
+    #[test]
+    fn totals_of_another_program_are_joined_with_the_requests_made_here_and_never_shrink() {
+        let (_home, store) = store();
+        let id = store.create_session(new_session()).unwrap().id;
+        let elsewhere = Totals { input: 100, reasoning: 7, requests: 3, cost: 1.0, ..Totals::default() };
+        assert_eq!(store.joint_totals(&id, &elsewhere).unwrap(), elsewhere);
+        store.set_totals(&id, &elsewhere).unwrap();
+        let usage = Usage { input: 10, output: 2, cache_read: 0, cache_write: 0, reasoning: 1 };
+        let here = RequestRecord { usage: Some(usage), cost: Some(0.5), ..RequestRecord::default() };
+        store.record_request(&id, &here).unwrap();
+        let grown = Totals { input: 150, requests: 5, cost: 1.25, ..elsewhere };
+        let joint = Totals { input: 160, output: 2, reasoning: 8, requests: 6, cost: 1.75, ..Totals::default() };
+        assert_eq!(store.joint_totals(&id, &grown).unwrap(), joint);
+        store.set_totals(&id, &joint).unwrap();
+        assert_eq!(store.joint_totals(&id, &elsewhere).unwrap(), joint);
+        assert_eq!(store.session(&id).unwrap().totals, joint);
     }
 }

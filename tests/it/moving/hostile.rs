@@ -132,8 +132,15 @@ fn an_import_that_is_killed_is_completed_by_the_next_one() {
         peer.says(&id, &[&format!(">{long}"), &long, &format!(">{long}"), &long]);
     }
     peer.database.execute_batch("COMMIT").unwrap();
+    let temporary = home.user().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let command = || home.hermes(&["import", "peer", peer.path(), "--yes"]).env("TMPDIR", temporary.to_str().unwrap());
+    let copies = || {
+        let entries = fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.filter(|name| name.to_string_lossy().starts_with("hermes-import-")).count()
+    };
     for pause in [200, 350, 500] {
-        let running = home.hermes(&["import", "peer", peer.path(), "--yes"]).spawn();
+        let running = command().spawn();
         std::thread::sleep(std::time::Duration::from_millis(pause));
         drop(running.kill());
         if home.state_db().exists() {
@@ -144,8 +151,17 @@ fn an_import_that_is_killed_is_completed_by_the_next_one() {
             );
         }
     }
-    import(&home, &peer).success();
-    assert_eq!(home.sessions_json().len(), 61);
+    // A killed import at its question leaves a copy of all conversations.
+    peer.session("late", &[]);
+    peer.says("late", &[">new", "yes"]);
+    let asking = home.hermes(&["import", "peer", peer.path()]).env("TMPDIR", temporary.to_str().unwrap());
+    let asking = asking.at_terminal_of(80, 24);
+    asking.wait_for("[y/N]", 1);
+    drop(asking);
+    assert_eq!(copies(), 1);
+    command().run().success();
+    assert_eq!(copies(), 0);
+    assert_eq!(home.sessions_json().len(), 62);
     let output = import(&home, &peer).success();
     assert!(output.stderr.contains("nothing is new"), "{output}");
 }

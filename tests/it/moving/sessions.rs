@@ -122,12 +122,22 @@ fn a_second_run_changes_nothing_and_takes_what_has_grown() {
     );
     assert_eq!(home.session_json(&format!("peer_{ZEBRA}"))["messages"].as_array().unwrap().len(), 7);
 
+    // Its sums follow, also without a new message.
+    let sums = || home.session_json(&format!("peer_{ZEBRA}"))["session"]["totals"].clone();
+    let set = |columns: &str| peer.database.execute_batch(&format!("UPDATE sessions SET {columns}")).unwrap();
+    set("input_tokens = 2000, actual_cost_usd = 0.5");
+    let summed = report(&home, &["--yes"]);
+    assert_eq!(lines(&summed, "taken"), "the newer sums of tokens and costs of 2 sessions");
+    assert_eq!((sums()["input"].as_u64(), sums()["cost"].as_f64()), (Some(2000), Some(0.5)));
+    assert_eq!(lines(&report(&home, &["--yes"]), "taken"), "");
+
     // A session that went on in both programs stays as it is here.
     home.hermes(&["--resume", &format!("peer_{ZEBRA}"), "-z", "here"]).run().success();
     assert!(server.last_turn().body["messages"].to_string().contains("Forty."));
     peer.says(ZEBRA, &[">there", "And there."]);
     let apart = report(&home, &["--yes"]);
     assert!(lines(&apart, "left").contains("it went on here and changed there"), "{apart}");
+    assert!(sums()["input"].as_u64().unwrap() > 2000, "{}", sums());
     assert_eq!(home.session_json(&format!("peer_{ZEBRA}"))["messages"].as_array().unwrap().len(), 9);
 }
 
