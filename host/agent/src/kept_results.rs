@@ -10,11 +10,14 @@ use std::time::{Duration, SystemTime};
 
 use hermes_conversation::SessionId;
 use hermes_plugin_host::{results_folder, session_results};
+use hermes_prompt::scan;
 
 /// The most bytes of the files of all sessions; the oldest are removed.
 const MOST_BYTES: u64 = 256 << 20;
 /// How long a file stays.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Ends the name of a file with text of strangers, which reaches the model only in its fence, whichever tool reads it.
+const UNTRUSTED: &str = ".untrusted.txt";
 /// The longest line that `read_file` shows whole, in characters.
 const LONGEST_LINE: usize = 2_000;
 
@@ -26,10 +29,16 @@ pub(crate) struct Kept {
 }
 
 /// Writes a text into the session's folder, and makes room for it. `None` if the session has none.
-pub(crate) async fn keep(home: &Path, session: &SessionId, text: String) -> io::Result<Option<Kept>> {
+pub(crate) async fn keep(
+    home: &Path,
+    session: &SessionId,
+    text: String,
+    is_untrusted: bool,
+) -> io::Result<Option<Kept>> {
     let Some(folder) = session_results(home, session.as_str()) else { return Ok(None) };
     let results = results_folder(home);
-    let written = tokio::task::spawn_blocking(move || write(&results, &folder, &text, MOST_BYTES)).await?;
+    let written =
+        tokio::task::spawn_blocking(move || write(&results, &folder, &text, is_untrusted, MOST_BYTES)).await?;
     written.map(Some)
 }
 
@@ -73,12 +82,19 @@ pub fn remove_kept_results(home: &Path, is_gone: impl Fn(&SessionId) -> bool) ->
     Ok(())
 }
 
-fn write(results: &Path, folder: &Path, text: &str, most: u64) -> io::Result<Kept> {
+/// Whether a call is about a kept text of strangers: its arguments name the file, or its result does.
+pub(crate) fn is_of_strangers(arguments: &str, result: &str) -> bool {
+    // An escape in the JSON hides nothing.
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    result.contains(UNTRUSTED) || scan::texts(&arguments).iter().any(|text| text.contains(UNTRUSTED))
+}
+
+fn write(results: &Path, folder: &Path, text: &str, is_untrusted: bool, most: u64) -> io::Result<Kept> {
     let paged = paged(text);
     hermes_private_files::create_folder(folder)?;
     make_room(results, most.saturating_sub(paged.len() as u64), SystemTime::now())?;
     let digest = blake3::hash(text.as_bytes()).to_hex();
-    let path = folder.join(format!("{}.txt", &digest[..32]));
+    let path = folder.join(format!("{}{}", &digest[..32], if is_untrusted { UNTRUSTED } else { ".txt" }));
     hermes_private_files::write_atomically(&path, paged.as_bytes())?;
     Ok(Kept { path, lines: paged.lines().count() })
 }
@@ -147,7 +163,7 @@ mod tests {
     }
 
     fn kept(home: &Path, session: &str, text: &str) -> Kept {
-        write(&results_folder(home), &session_results(home, session).unwrap(), text, MOST_BYTES).unwrap()
+        write(&results_folder(home), &session_results(home, session).unwrap(), text, false, MOST_BYTES).unwrap()
     }
 
     #[test]

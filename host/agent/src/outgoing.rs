@@ -4,6 +4,7 @@
 //! rebuilds all bytes; the previous bytes are kept for a comparison.
 
 mod built;
+mod pictures;
 mod recorded;
 mod warmth;
 
@@ -251,6 +252,12 @@ impl Outgoing {
             self.built.taken = conversation.messages().len();
             new
         };
+        if self.built.album.outgrows(&self.terms, &new) {
+            let shown = ShownLog::of(&journal.conversation(), &view.view);
+            let anew = Built::new(store, &self.terms, frozen, shown, view).await?;
+            self.replace(anew);
+            return Ok(());
+        }
         for message in new {
             self.built.add(store, &self.terms, message).await?;
         }

@@ -321,12 +321,18 @@ impl Toolbox {
     }
 
     /// Writes a result that is too long for the model into a file, if the model has a tool that reads it.
-    pub(crate) async fn keep(&self, home: &Path, session: &SessionId, call: &ToolCall, text: &str) -> Option<Kept> {
+    pub(crate) async fn keep(
+        &self,
+        home: &Path,
+        session: &SessionId,
+        call: &ToolCall,
+        (text, is_untrusted): (&str, bool),
+    ) -> Option<Kept> {
         // A page of a file is a part of something that is kept already.
         if call.name == READ_FILE || !self.offered.contains_key(READ_FILE) {
             return None;
         }
-        let kept = kept_results::keep(home, session, text.to_owned()).await;
+        let kept = kept_results::keep(home, session, text.to_owned(), is_untrusted).await;
         kept.inspect_err(|error| tracing::warn!(%error, "a long result is not kept as a file")).ok().flatten()
     }
 
@@ -342,7 +348,11 @@ impl Toolbox {
         let failed = result.is_err();
         let Content { text, images, structured, reminder, whole } =
             result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
-        let is_untrusted = !failed && self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered));
+        let is_of_strangers = || {
+            self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered))
+                || kept_results::is_of_strangers(&call.arguments, &text)
+        };
+        let is_untrusted = !failed && is_of_strangers();
         let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer

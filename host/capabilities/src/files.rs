@@ -10,6 +10,7 @@ mod error;
 mod guard;
 mod moving;
 mod refusal;
+mod removed;
 pub(crate) mod replace;
 mod search;
 #[cfg(test)]

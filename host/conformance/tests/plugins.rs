@@ -73,6 +73,21 @@ fn the_file_tools_keep_the_contract() {
 }
 
 #[test]
+fn the_web_tools_keep_the_contract() {
+    passes("bundled/tools/web");
+}
+
+#[test]
+fn the_terminal_keeps_the_contract() {
+    passes("bundled/tools/terminal");
+}
+
+#[test]
+fn the_list_of_tasks_keeps_the_contract() {
+    passes("bundled/tools/todo");
+}
+
+#[test]
 fn the_local_skills_keep_the_contract() {
     passes("bundled/skills/local");
 }

@@ -24,6 +24,14 @@ pub fn defuse_tag(text: &str, fence: &str) -> String {
     defuse_tags(text, &[fence])
 }
 
+/// The last block of a fence in a text, with its tags.
+pub fn block<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
+    let (opening, closing) = (format!("<{fence}>\n"), format!("\n</{fence}>"));
+    let from = text.rfind(&opening)?;
+    let to = from + text[from..].find(&closing)? + closing.len();
+    Some(&text[from..to])
+}
+
 fn defuse_tags(text: &str, fences: &[&str]) -> String {
     let lower = text.to_ascii_lowercase();
     let mut defused = String::with_capacity(text.len());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::part::{Author, Part, ToolResult};
-use crate::{Media, MessageId};
+use crate::{Media, MessageId, fence};
 
 /// The author's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -228,6 +228,27 @@ impl Draft {
         }
         let words = (!self.content.is_empty()).then(|| self.content.clone());
         words.into_iter().chain(mentions).collect::<Vec<_>>().join("\n").into()
+    }
+
+    /// Its text, and what the model was told with it that nothing else in the conversation says: the results of subagents that
+    /// worked in the background. An engine that folds the message must know them.
+    ///
+    /// ```
+    /// use hermes_conversation::Draft;
+    ///
+    /// let mut said = Draft::user("Go on.", 0);
+    /// said.sent = Some("Go on.\n\n<subagent-results>\nFound.\n</subagent-results>".to_owned());
+    /// assert!(said.with_results().ends_with("Found.\n</subagent-results>"));
+    /// said.sent = Some("Go on.\n\n<memory-context>\nTea.\n</memory-context>".to_owned());
+    /// assert_eq!(said.with_results(), "Go on.");
+    /// ```
+    pub fn with_results(&self) -> std::borrow::Cow<'_, str> {
+        let results = self.sent.as_deref().and_then(|sent| fence::block(sent, fence::SUBAGENT_RESULTS));
+        match results.filter(|results| !self.content.contains(results)) {
+            None => self.content.as_str().into(),
+            Some(results) if self.content.is_empty() => results.into(),
+            Some(results) => format!("{}\n\n{results}", self.content).into(),
+        }
     }
 
     /// The text that the model is sent.

@@ -90,7 +90,7 @@ pub(crate) fn message(message: Message, tokens: u32) -> wit::Message {
     wit::Message {
         id: id.0,
         role: role(draft.role),
-        content: draft.content,
+        content: draft.with_results().into_owned(),
         images,
         author: draft.author.map(peer),
         reasoning: draft.reasoning,

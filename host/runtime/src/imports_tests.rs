@@ -167,6 +167,20 @@ async fn a_page_has_up_to_four_mebibytes_and_names_the_next_message() {
     assert_eq!((page.messages.len(), page.next), (2, None));
 }
 
+/// They are in no other message, so an engine that folds this one would lose them.
+#[tokio::test]
+async fn an_engine_reads_the_results_of_subagents_that_came_with_a_message() {
+    let mut said = Draft::user("Go on.", 1);
+    said.sent = Some(
+        "Go on.\n\n<memory-context>\nTea.\n</memory-context>\n\n<subagent-results>\nFound.\n</subagent-results>"
+            .to_owned(),
+    );
+    let conversation = Conversation::new([said.numbered(MessageId(1))]);
+    let mut context = reading(&Arc::new(Searched { conversation, ..Searched::default() }));
+    let page = context.read(types::MessageRange { first: 1, last: 1 }).await.unwrap();
+    assert_eq!(page.messages[0].content, "Go on.\n\n<subagent-results>\nFound.\n</subagent-results>");
+}
+
 #[tokio::test]
 async fn messages_with_pictures_have_parts_and_others_none() {
     let picture = Part::Image(Media::image_at("https://example.org/a.png").unwrap());

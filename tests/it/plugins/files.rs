@@ -59,6 +59,33 @@ fn a_model_without_vision_is_told_what_the_picture_is() {
     assert!(!request.body.to_string().contains(&STANDARD.encode(PNG)));
 }
 
+/// A picture of 2,500 pixels by 1.
+const WIDE: &str = "iVBORw0KGgoAAAANSUhEUgAACcQAAAABAQAAAADStQJEAAAADUlEQVR42mNgGAXkAQABOgABiVZAzgAAAABJRU5ErkJggg==";
+
+#[test]
+fn pictures_that_anthropic_would_refuse_are_named_in_words() {
+    let names: Vec<String> = (0..21).map(|number| format!("{number:02}.png")).collect();
+    let calls: Vec<Call> = (0..)
+        .zip(&names)
+        .map(|(number, name): (u32, _)| Call::new(&format!("call_{number}"), "read_file", &json!({ "path": name })))
+        .collect();
+    let server = Server::scripted([Reply::calls(calls), Reply::text("Seen.")]);
+    let home = Home::with_anthropic(&server);
+    let wide = STANDARD.decode(WIDE).unwrap();
+    for (name, content) in names.iter().zip([&wide[..]].into_iter().chain(std::iter::repeat(PNG))) {
+        home.write_workspace(name, content);
+    }
+    let output = home.hermes(&["-z", "Go."]).run().success();
+    // Beside a picture of more than 2,000 pixels there may be 20: the oldest are left out, ten at once.
+    let request = server.last_turn();
+    let body = request.body.to_string();
+    assert_eq!(body.matches(r#""type":"image""#).count(), 11, "{output}\n{body}");
+    let results: Vec<String> = request.trailing_results().iter().map(|(_, text)| (*text).to_owned()).collect();
+    let words = "[image: image/png] [This picture is not sent: a request takes only so many, and newer ones are sent.]";
+    assert!(results[0].contains(words) && results[9].contains(words), "{results:?}");
+    assert!(!results[10].contains("not sent"), "{results:?}");
+}
+
 #[test]
 fn a_picture_that_a_provider_would_refuse_never_gets_into_the_conversation() {
     let large = [PNG, &vec![0; 4 << 20]].concat();

@@ -141,6 +141,38 @@ fn a_long_page_is_summarised_and_can_be_read_in_parts() {
     let path = place.strip_prefix("\n[The whole text is in ").and_then(|rest| rest.split_once(", ")).expect("a path").0;
     let whole = std::fs::read_to_string(path).expect("the whole text is a file");
     assert!(whole.contains("Ferry 0 leaves") && whole.contains("Ferry 2999 leaves"), "{whole}");
+    assert!(path.ends_with(".untrusted.txt"), "{path}");
+}
+
+#[test]
+fn a_kept_page_stays_in_its_fence_whichever_tool_reads_it() {
+    let rows: String = (0..3_000).map(|number| format!("<p>Ferry {number} leaves at 07:45.")).collect();
+    let service = Service::start_at(0, move |_: &Asked| html(&format!("<title>Ferries</title>{rows}")));
+    let url = service.url();
+    let server = Server::answering(move |body, _| {
+        if is_auxiliary(body) {
+            return Reply::text("The page lists ferries.");
+        }
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let results: Vec<&str> = messages
+            .iter()
+            .filter(|message| message["role"] == "tool")
+            .filter_map(|message| message["content"].as_str())
+            .collect();
+        match results.as_slice() {
+            [] => Reply::calls([Call::new("call_0", "web_extract", &json!({ "urls": [url] }))]),
+            [page] => {
+                let path = page.rsplit_once("[The whole text is in ").and_then(|(_, rest)| rest.split_once(", "));
+                let path = path.map_or("", |(path, _)| path);
+                Reply::calls([Call::new("call_1", "read_file", &json!({ "path": path, "limit": 3 }))])
+            }
+            _ => Reply::text("Done."),
+        }
+    });
+    let home = home(&server, &service);
+    let output = run(&home);
+    let read = results(&server).remove(1);
+    assert!(read.starts_with(OPENING) && read.ends_with(CLOSING) && read.contains("1|# Ferries"), "{read}\n{output}");
 }
 
 #[test]

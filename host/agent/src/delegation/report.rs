@@ -100,7 +100,7 @@ async fn one<'o>(parent: &Parent, task: usize, outcome: &'o Outcome, budget: Bud
     let is_answer = matches!(outcome.state, DelegationState::Done | DelegationState::OutOfBudget);
     let cut = if is_answer { shortened(&outcome.text, budget) } else { None };
     let kept = match &cut {
-        Some(_) => kept_results::keep(&parent.home, &parent.session, outcome.text.clone()).await,
+        Some(_) => kept_results::keep(&parent.home, &parent.session, outcome.text.clone(), false).await,
         None => Ok(None),
     };
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "a long summary is not kept as a file"));

@@ -8,6 +8,7 @@ use hermes_prompt::ledger::{Fingerprint, Sent};
 use hermes_session_store::{Frozen, PromptNumber, SessionStore, StoreError, StoredView};
 
 use super::RequestSettings;
+use super::pictures::Album;
 use crate::error::AgentError;
 use crate::opening;
 
@@ -26,6 +27,8 @@ pub(super) struct Built {
     pub(super) summaries: Option<usize>,
     /// Provider payloads that are included or left out.
     pub(super) payloads: Payloads,
+    /// The pictures so far.
+    pub(super) album: Album,
 }
 
 /// A log as a view shows it, before it is rendered.
@@ -67,6 +70,7 @@ impl Built {
             taken,
             summaries: None,
             payloads: Payloads::default(),
+            album: Album::of(terms, &shown),
         };
         for message in terms.ephemeral.shown() {
             built.push(&message, &terms.style.render(&message));
@@ -97,6 +101,7 @@ impl Built {
         if !sees_images && !message.without_images() {
             return Ok(());
         }
+        self.album.look_at(terms, &mut message);
         fill(store, &mut message).await?;
         let bytes = terms.style.render(&message);
         self.push(&message, &bytes);

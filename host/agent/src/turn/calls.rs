@@ -89,7 +89,7 @@ pub(super) async fn run(
             budgets.spend(size.min(room));
             let text = answer.whole.as_ref().or((size > room).then_some(&answer.content));
             let kept = match text {
-                Some(text) => toolbox.keep(&host.home, &log.session, call, text).await,
+                Some(text) => toolbox.keep(&host.home, &log.session, call, (text, answer.is_untrusted)).await,
                 None => None,
             };
             let steered = front.steering.waiting(limit);

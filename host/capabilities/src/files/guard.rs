@@ -18,6 +18,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::removed::Removed;
 use crate::changes::Changes;
 
 pub use built_in::BUILT_IN;
@@ -38,12 +39,25 @@ pub struct Guard {
     turns: Arc<Turns>,
     changes: Changes,
     every_change: EveryChange,
+    removed: Arc<Removed>,
 }
 
 impl Guard {
     /// The rules with this list, for a session that has read these contents.
     pub fn new(listed: Arc<Listed>, seen: Arc<Seen>) -> Self {
-        Self { listed, seen, turns: Arc::default(), changes: Changes::default(), every_change: EveryChange::default() }
+        Self {
+            listed,
+            seen,
+            turns: Arc::default(),
+            changes: Changes::default(),
+            every_change: EveryChange::default(),
+            removed: Arc::default(),
+        }
+    }
+
+    /// The files that were removed last.
+    pub(super) fn removed(&self) -> &Removed {
+        &self.removed
     }
 
     /// The same rules, for changes that are recorded.

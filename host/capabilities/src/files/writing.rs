@@ -64,7 +64,10 @@ impl Roots {
             Some(meta) => Mode::Kept(meta.mode()),
             None => {
                 request.check_creation(&slot)?;
-                Mode::New(0o666)
+                let version = || content_version(content);
+                let removed = (content.len() as u64 <= MAX_HASHED).then(version);
+                let bits = removed.and_then(|version| self.guard.removed().bits(&slot.path, &version));
+                bits.map_or(Mode::New(0o666), Mode::Kept)
             }
         };
         let current = match &meta {
@@ -143,9 +146,10 @@ impl Roots {
         let handle = lock(&request, &slot.parent)?;
         let meta = request.look(&slot.parent, &slot.name)?.ok_or_else(|| request.not_found())?;
         request.check_departure(&meta)?;
+        let mut version = None;
         let concerns = if meta.is_file() {
-            let version = version_of(&request, &slot.parent, &slot.name, &meta)?;
-            self.concerns(&request, &slot, version, meta.len())
+            let known = version.insert(version_of(&request, &slot.parent, &slot.name, &meta)?);
+            self.concerns(&request, &slot, known.clone(), meta.len())
         } else if meta.is_symlink() {
             self.guard.of_link(&slot.path, request.as_written())
         } else {
@@ -169,6 +173,9 @@ impl Roots {
             std::io::ErrorKind::DirectoryNotEmpty => request.not_empty(),
             _ => request.io("remove", error),
         })?;
+        if let Some(version) = version {
+            self.guard.removed().add(&slot.path, version, meta.mode());
+        }
         self.guard.seen().change(&slot.path);
         let _ = handle.sync_all();
         Ok(())

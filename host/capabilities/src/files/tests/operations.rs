@@ -42,6 +42,24 @@ fn a_read_returns_a_slice_the_total_size_and_the_version_that_stat_and_entries_r
 }
 
 #[test]
+fn a_removal_that_is_taken_back_keeps_the_permissions() {
+    let fixture = Fixture::new();
+    let bits = |path: &str| fixture.at(path).metadata().unwrap().permissions().mode() & 0o777;
+    let removed = |content: &str| {
+        fixture.write("run.sh", content, None).unwrap();
+        fs::set_permissions(fixture.at("root/run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+        fixture.roots.remove("workspace", "run.sh", &Agreed::to_all()).unwrap();
+    };
+    removed("one");
+    fixture.write("run.sh", "one", None).unwrap();
+    assert_eq!(bits("root/run.sh"), 0o750);
+    // Another content is another file.
+    removed("one");
+    fixture.write("run.sh", "two", None).unwrap();
+    assert_eq!(bits("root/run.sh") & 0o111, 0);
+}
+
+#[test]
 fn a_write_creates_directories_keeps_permissions_and_leaves_no_temporary_files() {
     let fixture = Fixture::new();
     fixture.write("a/b/run.sh", "one", None).unwrap();

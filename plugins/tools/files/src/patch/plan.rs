@@ -147,7 +147,7 @@ impl Plan {
     pub(super) fn carry_out(self) -> Result<String, Error> {
         let mut answers = Vec::new();
         let mut done = Done::default();
-        // A removed file cannot be brought back with its permissions, so removals come last.
+        // So that little has to be brought back, removals come last.
         let (kept, removed): (Vec<&File>, Vec<&File>) = self.files.iter().partition(|file| file.now.is_some());
         for file in kept.into_iter().chain(removed) {
             match self.write(file, &mut done) {
