@@ -31,17 +31,18 @@ struct Clarification {
 /// The tool's schema. It never changes.
 pub(crate) fn schema() -> ToolSchema {
     let parameters = json!({"type": "object", "properties": {
-        "question": {"type": "string", "description": "The question alone, without the choices."},
+        "question": {"type": "string", "description": "Without the choices."},
         "choices": {
             "type": "array", "items": {"type": "string"}, "maxItems": MOST_CHOICES,
-            "description": "Up to 4 answers to choose from. The user can also answer in other words. Leave it out for an open question.",
+            "description": "Up to 4 answers. The user can also use other words.",
         },
     }, "required": ["question"]});
     ToolSchema {
         name: NAME.to_owned(),
-        description: "Ask the user a question, if the task can be understood in several ways or a decision has consequences that the \
-                      user should weigh. Decide small things yourself. Not for the approval of commands: Hermes asks for it."
-            .to_owned(),
+        description:
+            "Ask the user, if the task can be understood in several ways or a decision has consequences that the user \
+                      should weigh. Decide small things yourself. Hermes itself asks for approvals."
+                .to_owned(),
         parameters: parameters.to_string(),
     }
 }

@@ -124,7 +124,8 @@ impl Delegate {
         let DelegationSettings { models, max_iterations, max_concurrent_children, .. } = &self.parent.settings;
         let text = |description: &str| json!({"type": "string", "description": description});
         let goal = || text("What to do, complete in itself.");
-        let context = || text("What the subagent must know: paths, facts, errors, limits.");
+        let context = || text("What they must know: paths, facts, errors, limits.");
+        let same = || json!({"type": "string"});
         let mut properties = json!({
             "goal": goal(),
             "context": context(),
@@ -132,17 +133,17 @@ impl Delegate {
                 "type": "array",
                 "maxItems": MOST_TASKS,
                 "description": format!("Instead of goal: several tasks. {max_concurrent_children} run at once."),
-                "items": {"type": "object", "properties": {"goal": goal(), "context": context()}, "required": ["goal"]},
+                "items": {"type": "object", "properties": {"goal": same(), "context": same()}, "required": ["goal"]},
             },
             "toolsets": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Names of tools or toolsets that the subagents get. Default: yours.",
+                "description": "Tools or toolsets for them; default: yours.",
             },
-            "background": {"type": "boolean", "description": "Go on at once; the results come with a later message."},
+            "background": {"type": "boolean", "description": "Go on at once; results come later."},
             "max_iterations": {
                 "type": "integer",
-                "description": format!("Most requests of a subagent, at most {max_iterations}."),
+                "description": format!("Requests of each, at most {max_iterations}."),
             },
         });
         if !models.is_empty() {
@@ -150,9 +151,9 @@ impl Delegate {
         }
         ToolSchema {
             name: NAME.to_owned(),
-            description: "Let subagents work on tasks, each in a conversation of its own with its own tool calls. You get only their \
-                          final answers, so delegate work with much intermediate output, or independent parts side by side. \
-                          They know nothing of this conversation: say everything in goal and context."
+            description: "Let subagents work on tasks, each in a conversation of its own. You get only their final answers, so \
+                          delegate work with much intermediate output, or independent parts side by side. They know nothing of \
+                          this conversation."
                 .to_owned(),
             parameters: json!({"type": "object", "properties": properties}).to_string(),
         }

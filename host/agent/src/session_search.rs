@@ -70,22 +70,22 @@ impl SessionSearch {
         let number = |description: &str| json!({"type": "integer", "description": description});
         let text = |description: &str| json!({"type": "string", "description": description});
         let parameters = json!({"type": "object", "properties": {
-            "query": text("Words to find. Any of them may match; rare ones count most. Also \"a phrase\", a OR b, NOT c, begin*."),
-            "session_id": text("Read this conversation instead."),
-            "around_message_id": number("With session_id: show what was said around this message."),
-            "window": number("Messages on either side of it, 0 to 20; default 5. 0 shows more of the one message."),
-            "limit": number("Most messages to find, 1 to 40; default 10."),
+            "query": text("Words, of which any may match. Also \"a phrase\", a OR b, NOT c, begin*."),
+            "session_id": {"type": "string"},
+            "around_message_id": number("With session_id: what was said around this message."),
+            "window": number("Messages on each side, 0 to 20; default 5. 0 shows more of the one."),
+            "limit": number("1 to 40; default 10."),
             "sort": {"type": "string", "enum": ["rank", "newest", "oldest"]},
-            "role_filter": text("Authors, comma-separated: user, assistant, tool. Default user,assistant."),
-            "source": text("Only conversations of this front end, such as cli or cron."),
-            "since": text("Only messages from this date, time or age on: 2026-01-31, 2026-01-31T18:00, 7d."),
-            "until": text("Only messages up to this date, time or age."),
+            "role_filter": text("Of user,assistant,tool; default user,assistant."),
+            "source": text("A front end, such as cli."),
+            "since": text("A date, time or age: 2026-01-31, 2026-01-31T18:00, 7d."),
+            "until": {"type": "string"},
         }});
         ToolSchema {
             name: NAME.to_owned(),
             description:
-                "Find what was said in earlier conversations. With query: the best matching messages and what was said \
-                          around them. With session_id: that conversation. With nothing: the newest conversations."
+                "Earlier conversations. With query: the best matching messages and what was said around them. With \
+                          session_id: that conversation. With nothing: the newest ones."
                     .to_owned(),
             parameters: parameters.to_string(),
         }

@@ -113,19 +113,19 @@ impl SkillManager {
         let text = |about: &str| json!({"type": "string", "description": about});
         let parameters = json!({"type": "object", "properties": {
             "action": {"type": "string", "enum": ["create", "patch", "edit", "delete", "write_file", "remove_file"]},
-            "name": text("The skill's name: lower-case letters, digits, `.`, `_` and `-`."),
-            "content": text("create, edit: the whole SKILL.md, with `name` and `description` between lines of ---."),
-            "category": text("create: the folder of the skill among the others."),
-            "file_path": text("write_file, remove_file, patch: a file below references, templates, assets or scripts."),
-            "file_content": text("write_file: the whole file."),
-            "old_string": text("patch: a passage that the file has exactly once."),
-            "new_string": text("patch: what takes its place; may be empty."),
-            "replace_all": {"type": "boolean", "description": "patch: replace every occurrence."},
+            "name": text("In lower case."),
+            "content": text("create, edit: the whole SKILL.md, with name and description in its front matter."),
+            "category": text("create: a folder for it."),
+            "file_path": text("A file below references, templates, assets or scripts; patch: SKILL.md without it."),
+            "file_content": {"type": "string"},
+            "old_string": text("patch: occurs once."),
+            "new_string": {"type": "string"},
+            "replace_all": {"type": "boolean"},
         }, "required": ["action", "name"]});
         ToolSchema {
             name: NAME.to_owned(),
-            description: "Write down a way of working that proved itself, as a skill for later sessions, or change one of the \
-                          user's skills. The user sees each change and decides about it. patch changes a passage, edit the whole SKILL.md."
+            description: "Write down a way of working that proved itself as a skill for later sessions, or change a skill of the \
+                          user, who decides about each change."
                 .to_owned(),
             parameters: parameters.to_string(),
         }

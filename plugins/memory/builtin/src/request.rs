@@ -55,32 +55,31 @@ fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Option<Operat
 pub(crate) fn tool(config: Config) -> Tool {
     let limit = |target| thousands(config.limit(target));
     let description = format!(
-        "Keep notes that last beyond this conversation. Save without being asked what will matter again: who the user is and \
-         how they like to work (target `user`, {} characters), and facts about the environment, conventions and lessons \
-         learned (target `memory`, {} characters); both stand at the start of every later conversation. What happened, with \
-         names and numbers that someone may ask for later: target `facts`, recalled when a message mentions it. Progress on \
-         the task at hand: target `session`, for this conversation only; it survives a summary of the conversation. Nothing \
-         that can be looked up. Short entries, one fact each. `replace` and `remove` find an entry by any text in it that no \
-         other entry has, and act on the whole entry. Several changes of a target: `operations`, all or nothing.",
+        "Keep notes beyond this conversation. Save without being asked what will matter again: who the user is and how they \
+         like to work (target `user`, {} characters), and facts about the environment, conventions and lessons learned (target \
+         `memory`, {} characters); both begin every later conversation. What happened, with names and numbers that someone may \
+         ask for later: target `facts`, recalled when a message mentions it. Progress on the task at hand: target `session`; it \
+         survives a summary of this conversation. Nothing that can be looked up. Short entries, one fact each. `replace` and \
+         `remove` act on the whole entry that alone has old_text in it.",
         limit(Target::User),
         limit(Target::Memory),
     );
     let action = json!({ "type": "string", "enum": ["add", "replace", "remove"] });
-    let content = json!({ "type": "string", "description": "The entry, for add and replace." });
-    let old_text = json!({ "type": "string", "description": "Text in the entry to replace or remove." });
+    let content = json!({ "type": "string", "description": "The entry." });
+    let text = json!({ "type": "string" });
     let parameters = json!({
         "type": "object",
         "properties": {
             "action": action,
             "target": { "type": "string", "enum": ["memory", "user", "facts", "session"] },
             "content": content,
-            "old_text": old_text,
+            "old_text": text,
             "operations": {
                 "type": "array",
-                "description": "Several changes instead of one.",
+                "description": "Several changes of a target, all or nothing.",
                 "items": {
                     "type": "object",
-                    "properties": { "action": action, "content": content, "old_text": old_text },
+                    "properties": { "action": action, "content": text, "old_text": text },
                     "required": ["action"],
                 },
             },

@@ -26,9 +26,9 @@ pub(crate) fn parameters() -> Value {
         json!({
             "mode": { "type": "string", "enum": ["replace", "patch"] },
             "path": { "type": "string", "description": "replace: the file." },
-            "old_string": { "type": "string", "description": "replace: text that occurs once in the file." },
+            "old_string": { "type": "string", "description": "replace: text that occurs once." },
             "new_string": { "type": "string" },
-            "replace_all": { "type": "boolean", "description": "replace: also if old_string occurs several times." },
+            "replace_all": { "type": "boolean", "description": "replace: every occurrence." },
             "patch": {
                 "type": "string",
                 "description": "patch: a unified diff, or V4A: `*** Begin Patch`, for each file `*** Update File: PATH` (or Add, \

@@ -31,8 +31,8 @@ pub(crate) fn description() -> String {
 pub(crate) fn parameters() -> Value {
     schema(
         json!({
-            "path": { "type": "string", "description": "Relative to the workspace, or absolute inside it." },
-            "offset": { "type": "integer", "minimum": 1, "description": "The first line to show; 1 unless given." },
+            "path": { "type": "string", "description": "In the workspace." },
+            "offset": { "type": "integer", "minimum": 1, "description": "The first line; default 1." },
             "limit": { "type": "integer", "minimum": 1, "maximum": MOST_LINES },
         }),
         &["path"],

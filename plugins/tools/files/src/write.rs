@@ -15,8 +15,8 @@ pub(crate) const DESCRIPTION: &str = "Write a file of the workspace, creating it
 pub(crate) fn parameters() -> Value {
     schema(
         json!({
-            "path": { "type": "string", "description": "Relative to the workspace, or absolute inside it." },
-            "content": { "type": "string", "description": "All that the file is to hold." },
+            "path": { "type": "string", "description": "In the workspace." },
+            "content": { "type": "string" },
         }),
         &["path", "content"],
     )

@@ -51,9 +51,9 @@ pub(crate) fn parameters() -> Value {
                 "enum": ["list", "read", "write", "close", "wait", "kill"],
                 "description": "read: what it wrote since the last read. close: ends its input.",
             },
-            "id": { "type": "integer", "description": "The number of the program." },
-            "data": { "type": "string", "description": "The input to write, with its line breaks." },
-            "timeout": { "type": "integer", "description": "Seconds to wait: for output, or with wait for the end." },
+            "id": { "type": "integer", "description": "Its number." },
+            "data": { "type": "string", "description": "The input, with its line breaks." },
+            "timeout": { "type": "integer", "description": "Seconds to wait for output, or for the end." },
         },
         "required": ["action"],
     })

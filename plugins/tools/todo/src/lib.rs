@@ -29,8 +29,8 @@ impl Tools for Todo {
         let item = json!({
             "type": "object",
             "properties": {
-                "id": { "type": "string", "description": "Unique in the list." },
-                "content": { "type": "string", "description": "What is to be done." },
+                "id": { "type": "string" },
+                "content": { "type": "string" },
                 "status": { "type": "string", "enum": list::STATUSES },
             },
             "required": ["id", "content", "status"],
@@ -41,18 +41,18 @@ impl Tools for Todo {
                 "todos": {
                     "type": "array",
                     "items": item,
-                    "description": "The tasks, the most important first. Leave it out to read the list.",
+                    "description": "The most important first. Leave it out to read the list.",
                 },
                 "merge": {
                     "type": "boolean",
-                    "description": "true changes the tasks with these ids and appends new ones; false (default) replaces the list.",
+                    "description": "true: change the tasks with these ids and append new ones. Else the list is replaced.",
                 },
             },
         });
         let description = "Your list of tasks in this conversation. Use it for work of three steps or more, and when the user \
-                           asks for several things. Keep one task in_progress at a time, and set it to completed as soon as \
-                           it is done. Cancel what fails, and add the task that replaces it. The answer is always the whole \
-                           list. Unfinished tasks stay in view when older messages are summarised.";
+                           asks for several things. Keep one task in_progress, and complete it as soon as it is done. Cancel \
+                           what fails, and add the task that replaces it. The answer is the whole list. Unfinished tasks stay \
+                           in view when older messages are summarised.";
         // The answer is the only thing that a call changes. It runs alone because it depends on the answer before.
         Ok(vec![Tool::new(NAME, description, parameters).title("List of tasks").effect(Effect::Reads)])
     }
