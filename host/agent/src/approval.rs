@@ -27,3 +27,24 @@ pub(crate) use mode::SessionMode;
 pub use mode::{Mode, NoMode};
 pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, SamplingRequest, Subject};
 pub use rules::{ApprovalRules, Rule, RuleError, RuleLists, UnknownRule};
+
+/// Panics if a rule about one program covers a line that runs another one, too.
+pub(crate) fn holds_for(text: &str) {
+    use line::Line;
+
+    let pattern = |text: &str| text.parse::<pattern::Pattern>().map_err(|()| text.to_owned());
+    let (Ok(status), Ok(remove)) = (pattern("git status*"), pattern("rm*")) else { panic!("a pattern is not read") };
+    let covers = |text: &str| Line::read(text).is_ok_and(|line| pattern::cover([&status].into_iter(), &line));
+    if covers(text) {
+        let line = Line::read(text).unwrap_or_else(|_| panic!("{text:?} is read in two ways"));
+        let removes = line.any_command(|command| remove.may_mean(command));
+        assert!(matches!(removes, Ok(false)), "{text:?} may remove files");
+    }
+    // An escape takes one of the line breaks.
+    for more in ["\n\nrm x", "\n\nrm x\n", "\n\nrm x #"] {
+        assert!(!covers(&format!("{text}{more}")), "{text:?} hides the command behind it");
+    }
+    for before in ["rm x;", "rm x\n", "rm x|", "rm x &&", "(rm x);", "$(rm x);"] {
+        assert!(!covers(&format!("{before}{text}")), "{text:?} hides the command before it");
+    }
+}

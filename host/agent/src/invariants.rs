@@ -1,5 +1,5 @@
-//! Rules that hold for any text that a memory provider recalls. The property tests of this crate and the targets in `fuzz/`
-//! call the same functions, which panic if a rule is broken.
+//! Rules that hold for any text that a memory provider recalls, and for any command line that a model wants to run. The property
+//! tests of this crate and the targets in `fuzz/` call the same functions, which panic if a rule is broken.
 
 use hermes_conversation::tokens;
 
@@ -40,12 +40,35 @@ pub fn recall(bytes: &[u8]) {
     assert!(tokens::of_text(inner) <= most, "{} tokens of {most}", tokens::of_text(inner));
 }
 
+/// Reads bytes as a command line. A rule about one program covers no line that runs another one, whatever stands before it.
+pub fn shell_line(bytes: &[u8]) {
+    crate::approval::holds_for(&String::from_utf8_lossy(bytes));
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn a_rule_about_one_program_covers_no_line_with_another(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    prop::sample::select(vec![
+                        "git status", "git ", "rm x", "status", " ", "\n", "\\", "\\\n", ";", "&&", "|", "&", "(", ")", "{ ", "; }",
+                        "$(", "`", "\"", "'", "$'", "<<E\n", "E\n", "<", ">", "2>&1", "#", "!", "if ", "then ", "fi", "x=1 ", "${x}",
+                        "<(", "[[ ", " ]]", "for a in b; do ", "done", "\t", "\r", "é", "\0",
+                    ]).prop_map(str::to_owned),
+                    "\\PC{0,6}",
+                ],
+                0..10,
+            ),
+        ) {
+            super::shell_line(format!("git status{}", pieces.concat()).as_bytes());
+            super::shell_line(pieces.concat().as_bytes());
+        }
 
         #[test]
         fn any_recalled_text_stays_in_its_fence_and_its_budget(

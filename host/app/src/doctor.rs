@@ -15,7 +15,7 @@ use hermes_agent::LearnedWindow;
 use hermes_config::{Config, Embeddings, Environment, Fallback, redacted_text};
 use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted, grouped};
 use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource, try_route};
-use hermes_plugin_host::{Plugins, QUIETLY};
+use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Compiler;
 use hermes_store::{Depth, Store};
 use serde::Serialize;
@@ -411,7 +411,22 @@ async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
         };
         checks.extend(problems.map(check));
     }
+    checks.extend(idle_rules(setup, &catalog, &selection));
     checks
+}
+
+/// The entries below `approvals` about plugins that are off. They count when the plugin is on, which their author may not expect.
+fn idle_rules(setup: &Setup, catalog: &Catalog, selection: &Selection) -> Vec<Check> {
+    // Another check says why the rules cannot be read.
+    let Ok(rules) = setup.approval_rules() else { return Vec::new() };
+    let on: Vec<&str> = selection.names().collect();
+    let is_off = |plugin: &str| catalog.get(plugin).is_some() && !on.contains(&plugin);
+    let idle = rules.all().filter(|rule| is_off(rule.plugin())).map(|rule| {
+        let plugin = rule.plugin();
+        let fix = Fix::from(Action::EnablePlugin { plugin: plugin.to_owned() }).or("remove the entry");
+        Check::warn("approvals", format!("{rule}, and the plugin `{plugin}` is off: the entry does nothing now"), fix)
+    });
+    idle.collect()
 }
 
 fn code(home: &Home) -> Check {

@@ -49,6 +49,7 @@ mod trial;
 mod variables;
 mod watch;
 mod web;
+pub mod yaml;
 
 pub use addresses::ClosedAddress;
 pub use allowance::budgeted;

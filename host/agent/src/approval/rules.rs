@@ -1,6 +1,7 @@
 //! `approvals.allow`, `approvals.ask` and `approvals.deny`: rules that decide without a question, or demand one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use super::line::{Line, Unreadable};
@@ -68,6 +69,12 @@ impl UnknownRule {
 pub struct Rule<'a> {
     list: &'static str,
     entry: &'a Entry,
+}
+
+impl fmt::Display for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` has `{}`", self.list, self.entry.written)
+    }
 }
 
 impl<'a> Rule<'a> {

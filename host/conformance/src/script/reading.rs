@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::time::Duration;
 
+use hermes_plugin_host::yaml::Limits;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer, U64Deserializer};
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
@@ -70,24 +71,7 @@ pub(super) fn rules<T: DeserializeOwned>(text: &str) -> Result<Vec<Spanned<T>>, 
 }
 
 fn options() -> serde_saphyr::Options {
-    let mut aliases = serde_saphyr::Options::default().alias_limits;
-    aliases.max_total_replayed_events = 16_384;
-    aliases.max_replay_stack_depth = 8;
-    aliases.max_alias_expansions_per_anchor = 256;
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: 500_000,
-            max_aliases: 1_024,
-            max_anchors: 256,
-            max_depth: 64,
-            max_documents: 1,
-            max_nodes: 250_000,
-            max_total_scalar_bytes: MOST_BYTES as usize,
-            max_merge_keys: 64,
-            flow_nesting_limit: 64,
-        },
-        alias_limits: aliases,
-    }
+    Limits { nodes: 250_000, depth: 64, aliases: 1_024, bytes: MOST_BYTES as usize }.options()
 }
 
 fn syntax(error: &serde_saphyr::Error) -> Flaw {

@@ -12,6 +12,7 @@ use serde_saphyr::{Spanned, UserMessageFormatter};
 use super::schema::{FIELDS, KINDS, validator};
 use super::{Manifest, ManifestError, RequiredVariable, Wrong};
 use crate::permission::Permissions;
+use crate::yaml;
 
 /// The most bytes of a manifest.
 pub(super) const MOST_BYTES: usize = 64 << 10;
@@ -84,26 +85,9 @@ impl<'de> Deserialize<'de> for Names {
     }
 }
 
-/// Limits that a manifest never needs to exceed. They stop texts that expand through aliases or nesting.
+/// Limits that a manifest never needs to exceed.
 fn options() -> serde_saphyr::Options {
-    let mut aliases = serde_saphyr::Options::default().alias_limits;
-    aliases.max_total_replayed_events = 4_096;
-    aliases.max_replay_stack_depth = 8;
-    aliases.max_alias_expansions_per_anchor = 64;
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: 20_000,
-            max_aliases: 256,
-            max_anchors: 64,
-            max_depth: 24,
-            max_documents: 1,
-            max_nodes: 10_000,
-            max_total_scalar_bytes: MOST_BYTES,
-            max_merge_keys: 32,
-            flow_nesting_limit: 24,
-        },
-        alias_limits: aliases,
-    }
+    yaml::Limits { nodes: 10_000, depth: 24, aliases: 256, bytes: MOST_BYTES }.options()
 }
 
 /// Whether the schema of the plugin's configuration is compiled, which takes as long as all the rest.
