@@ -229,9 +229,9 @@ impl SessionHook {
             *value = joined.unwrap_or_else(|| USUAL_PATH.into());
         }
         // Python looks for modules in the current folder, unless it runs a script.
-        let words = || self.hook.written.split(|c: char| c.is_whitespace() || "'\"".contains(c));
+        let words = self.hook.written.split(|c: char| c.is_whitespace() || "'\"".contains(c));
         let is_of_folder = |word: &str| word.starts_with('-') && word.ends_with(['c', 'm']) && !word.starts_with("--");
-        if words().any(|word| word.contains("python")) && words().any(is_of_folder) {
+        if words.skip_while(|word| !word.contains("python")).any(is_of_folder) {
             environment.push(("PYTHONSAFEPATH".into(), "1".into()));
         }
         environment
