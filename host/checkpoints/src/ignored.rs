@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// The largest file of rules that is read, and the size of all that are. Rules take a multiple of it in memory.
-const MOST: u64 = 256 << 10;
-const MOST_OF_ALL: u64 = 1 << 20;
+/// The largest file of rules that is read, and the size of all that are. Hostile rules of this size take seconds, and a multiple in memory.
+const MOST: u64 = 128 << 10;
+const MOST_OF_ALL: u64 = 512 << 10;
 const LONGEST: u64 = 64 << 10;
 
 /// What git ignores in a folder, by the files with rules in it, in those around it, and by the user's own.
