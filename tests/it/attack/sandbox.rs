@@ -485,19 +485,19 @@ fn a_submodule_writes_into_no_other_folder() {
     }
     let home = Home::with(&model_that_runs(&[]));
     let workspace = home.workspace();
-    git(&home.user(), &["init", "-q", "lib"]);
-    git(&home.user().join("lib"), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&workspace, &["init", "-q", "source"]);
+    git(&workspace.join("source"), &["commit", "-q", "--allow-empty", "-m", "first"]);
     git(&workspace, &["init", "-q", "."]);
     git(&workspace, &["commit", "-q", "--allow-empty", "-m", "first"]);
     let results = run_as_nobody(
         &home,
         &[
-            "git -c protocol.file.allow=always submodule add -q ~/lib lib && git worktree add -q tree && git -C lib log --oneline",
+            "git -c protocol.file.allow=always submodule add -q \"$PWD/source\" lib && git worktree add -q tree && git -C lib log --oneline",
             "git init -q evil && mv evil/.git .git/modules/evil && echo 'gitdir: ../.git/modules/evil' > evil/.git && \
              git config -f .git/modules/evil/config core.worktree ~",
         ],
     );
-    assert!(results[0].contains("first") && !results[0].contains("[sandbox"), "{results:?}");
+    assert!(results[0].contains("first") && !results[0].contains("is now called"), "{results:?}");
     assert!(workspace.join("lib/.git").exists() && workspace.join("tree/.git").exists());
     assert!(results[1].contains("[sandbox: "), "{results:?}");
     assert!(!workspace.join("evil/.git").exists() && !workspace.join(".git/modules/evil").exists(), "{results:?}");
