@@ -179,9 +179,16 @@ impl Console {
         for (label, text) in failure.lines() {
             let is_error = label == "error";
             let tone = if is_error { Tone::Bad } else { Tone::Faint };
-            let code = if is_error { self.tinted(Tone::Faint, &format!(" [{}]", failure.code)) } else { String::new() };
-            let lines = self.beside(&format!("{label:>5}:"), tone, &text::line(&text));
-            report.push_str(&format!("{}{code}\n", lines.trim_end()));
+            let code = format!(" [{}]", failure.code);
+            let text = text::line(&text) + if is_error { &code } else { "" };
+            let lines = self.beside(&format!("{label:>5}:"), tone, &text);
+            let lines = lines.trim_end();
+            let painted = lines.strip_suffix(code.trim_start()).filter(|_| is_error);
+            match painted {
+                Some(before) => report.push_str(&(before.to_owned() + &self.tinted(Tone::Faint, code.trim_start()))),
+                None => report.push_str(lines),
+            }
+            report.push('\n');
         }
         self.write_note(&report);
     }

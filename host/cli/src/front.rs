@@ -261,7 +261,7 @@ impl FrontEnd {
         if let Some(mode) = mode
             && self.session.send(Command::ChooseMode { mode }).await.is_ok()
         {
-            return screen.line(Tone::Faint, &format!("mode {mode}, from the next call on: {}", mode.meaning()));
+            return screen.aside(Tone::Faint, &format!("mode {mode}, from the next call on: {}", mode.meaning()));
         }
         if let Some(asked) = &self.asked
             && command.is_none()
@@ -278,13 +278,13 @@ impl FrontEnd {
             (Some(Slash::Stop), _) => return stop.trigger(),
             (Some(Slash::StopTask(task)), _) => {
                 if let Err(error) = self.session.send(Command::StopTask { task: *task }).await {
-                    screen.line(Tone::Faint, &error.to_string());
+                    screen.aside(Tone::Faint, &error.to_string());
                 }
                 return;
             }
             (Some(Slash::Tasks), _) => {
                 let tasks = self.session.snapshot().tasks;
-                return tasks.iter().for_each(|task| screen.line(Tone::Faint, &task_line(task)));
+                return tasks.iter().for_each(|task| screen.aside(Tone::Faint, &task_line(task)));
             }
             _ if line.trim().is_empty() => return,
             // It runs when the turn has ended, as commands do.
@@ -297,11 +297,11 @@ impl FrontEnd {
             (None, WhileBusy::Steer)
                 if is_turn && self.session.send(Command::Steer { text: line.clone() }).await.is_ok() =>
             {
-                return screen.line(Tone::Faint, "the model reads this with the next tool result");
+                return screen.steers(&line);
             }
             _ => {}
         }
-        screen.line(Tone::Faint, "this waits until the turn has ended");
+        screen.waits(&line);
         self.typed.push_back(line);
     }
 

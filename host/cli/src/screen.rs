@@ -12,6 +12,18 @@ use crate::spending::dollars;
 use crate::text::{self, Cleaner, counted};
 use crate::wording;
 
+/// The first lines of a message behind a mark: it may be a long paste, or have files and outputs behind it.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 12;
+    let text = text::lines(text.trim_end());
+    let lines: Vec<&str> = text.lines().collect();
+    let begin = lines[..lines.len().min(MOST)].join("\n  ");
+    match lines.len().saturating_sub(MOST) {
+        0 => format!("> {begin}"),
+        more => format!("> {begin}\n  … ({} more)", counted(more as u64, "line")),
+    }
+}
+
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
@@ -43,8 +55,7 @@ pub(crate) struct Screen<W = io::Stdout> {
     in_reasoning: bool,
     /// The part of the streaming reply that was shown.
     reply: String,
-    /// Running calls, with their arguments.
-    running: Vec<(Option<CallId>, String)>,
+    running: Vec<Running>,
     /// Stops the turn when the reader closes standard output.
     stop: StopSwitch,
     reader_gone: bool,
@@ -54,6 +65,13 @@ pub(crate) struct Screen<W = io::Stdout> {
     used: Used,
     /// The terminal, if it is drawn. Nothing is written to `out` then.
     drawn: Option<Drawn>,
+}
+
+/// A call that has no result yet.
+struct Running {
+    call: Option<CallId>,
+    name: String,
+    arguments: String,
 }
 
 /// The requests of a turn and their tokens.
@@ -147,7 +165,12 @@ impl<W: Write + Send> Screen<W> {
     /// Ends the line and forgets the state of the turn.
     pub(crate) fn end_turn(&mut self) {
         self.end_line();
-        self.running.clear();
+        // What was stopped has no result, and the user wants to know what it was.
+        for Running { name, arguments, .. } in std::mem::take(&mut self.running) {
+            if self.is_turn() {
+                self.line(Tone::Warning, &text::stopped_call(&name, &arguments));
+            }
+        }
         self.reply.clear();
         if let Some(drawn) = &mut self.drawn {
             drawn.rest();
@@ -163,6 +186,35 @@ impl<W: Write + Send> Screen<W> {
         let text = if self.console.screen { console::checked(text) } else { text.into() };
         let text = self.console.paint(tone, &text);
         self.write(&format!("{text}\n"));
+    }
+
+    /// Writes a line about what the user typed. A reply that is drawn goes on below it, and is not torn.
+    pub(crate) fn aside(&mut self, tone: Tone, text: &str) {
+        match &self.drawn {
+            Some(drawn) => drawn.line(tone, text),
+            None => self.line(tone, text),
+        }
+    }
+
+    /// Says that a line waits. On a terminal that is not drawn it was typed into the text above.
+    pub(crate) fn waits(&mut self, typed: &str) {
+        const WAITS: &str = "waits until the turn has ended";
+        match self.drawn.is_some() {
+            true => self.aside(Tone::Faint, &format!("{WAITS}: {}", text::shortened(&text::line(typed), 60))),
+            false => self.line(Tone::Faint, &format!("this {WAITS}")),
+        }
+    }
+
+    /// The same about a line that the model reads during the turn.
+    pub(crate) fn steers(&mut self, typed: &str) {
+        const WHEN: &str = "the model reads";
+        match self.drawn.is_some() {
+            true => {
+                let typed = text::shortened(&text::line(typed), 60);
+                self.aside(Tone::Faint, &format!("{WHEN} with the next tool result: {typed}"));
+            }
+            false => self.line(Tone::Faint, &format!("{WHEN} this with the next tool result")),
+        }
     }
 
     /// Says what a command does that takes a while, until [`Screen::end_turn`].
@@ -181,8 +233,7 @@ impl<W: Write + Send> Screen<W> {
 
     /// Shows what the user said.
     pub(crate) fn said(&mut self, text: &str) {
-        let text = text::lines(text.trim_end());
-        let text = format!("> {}", text.replace('\n', "\n  "));
+        let text = quoted(text);
         // An empty line on both sides, so that turns can be told apart.
         match self.drawn.is_some() {
             true => self.line(Tone::Plain, &format!("\n{text}\n")),
@@ -218,8 +269,8 @@ impl<W: Write + Send> Screen<W> {
             DelegationState::Waiting => {}
             DelegationState::Running => self.temporary_line(&format!("{line} …")),
             _ if !self.is_turn() => {}
-            DelegationState::Done => self.line(Tone::Faint, &line),
-            _ => self.line(Tone::Warning, &line),
+            DelegationState::Done => self.aside(Tone::Faint, &line),
+            _ => self.aside(Tone::Warning, &line),
         }
     }
 
@@ -307,8 +358,8 @@ impl<W: Write + Send> Screen<W> {
     }
 
     fn call_ended(&mut self, call: Option<&CallId>, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
-        let at = self.running.iter().position(|(running, _)| running.as_ref() == call);
-        let arguments = at.map(|at| self.running.remove(at).1).unwrap_or_default();
+        let at = self.running.iter().position(|running| running.call.as_ref() == call);
+        let arguments = at.map(|at| self.running.remove(at).arguments).unwrap_or_default();
         if !self.is_turn() {
             return;
         }
@@ -319,7 +370,9 @@ impl<W: Write + Send> Screen<W> {
 
     /// Shows the missed part of the streaming reply. Complete replies can be read in the session.
     fn catch_up(&mut self, snapshot: &Snapshot) {
-        self.running = snapshot.running.iter().map(|call| (Some(call.call.clone()), call.arguments.clone())).collect();
+        let running = snapshot.running.iter().cloned();
+        self.running =
+            running.map(|call| Running { call: Some(call.call), name: call.name, arguments: call.arguments }).collect();
         let rest = match snapshot.text.strip_prefix(&self.reply) {
             Some(rest) => rest,
             None => {
@@ -439,15 +492,16 @@ impl<W: Write + Send> Screen<W> {
             // Arguments such as the content of a file can take a while.
             EventKind::CallForming { name } => self.temporary_line(&format!("· {} …", text::line(name))),
             EventKind::ToolStarted { name, arguments } => {
-                self.running.push((event.call.clone(), arguments.clone()));
                 self.temporary_line(&format!("· {} {} …", text::line(name), text::arguments(arguments)));
+                let (call, name, arguments) = (event.call.clone(), name.clone(), arguments.clone());
+                self.running.push(Running { call, name, arguments });
             }
             EventKind::ToolFinished { name, content, failed, elapsed_ms } => {
                 self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
             }
             EventKind::Steered { texts } => {
                 let lines = if self.is_turn() { texts.as_slice() } else { &[] };
-                lines.iter().for_each(|text| self.line(Tone::Faint, &format!("> {}", text::line(text))));
+                lines.iter().for_each(|text| self.line(Tone::Faint, &quoted(text)));
             }
             EventKind::Compacted { reason, by, before, after } => {
                 self.before_stderr();

@@ -78,16 +78,27 @@ pub(crate) fn arguments(json: &str) -> String {
 
 /// A line for a call that has ended: `· read_file notes.txt … 12 ms`.
 pub(crate) fn call(name: &str, json: &str, failure: Option<&str>, elapsed_ms: u64) -> String {
-    let name = shortened(&line(name), 60);
-    let arguments = arguments(json);
-    let space = if arguments.is_empty() { "" } else { " " };
+    let called = called(name, json);
     match failure {
-        None => format!("· {name}{space}{arguments} … {}", duration(elapsed_ms)),
+        None => format!("· {called} {}", duration(elapsed_ms)),
         Some(why) => {
             let why = shortened(&line(why), 100);
-            format!("× {name}{space}{arguments} … failed after {}: {why}", duration(elapsed_ms))
+            format!("× {called} failed after {}: {why}", duration(elapsed_ms))
         }
     }
+}
+
+/// The line of a call that was stopped.
+pub(crate) fn stopped_call(name: &str, json: &str) -> String {
+    format!("× {} stopped", called(name, json))
+}
+
+/// A call, up to the dots before its outcome.
+fn called(name: &str, json: &str) -> String {
+    let called = format!("{} {}", shortened(&line(name), 60), arguments(json));
+    let called = called.trim_end();
+    // Arguments that were cut have dots already.
+    if called.ends_with('…') { called.to_owned() } else { format!("{called} …") }
 }
 
 /// `12 ms`, `3.4 s`, `75 s`.

@@ -70,6 +70,31 @@ fn what_is_typed_during_a_turn_stays_in_the_input_and_waits() {
 }
 
 #[test]
+fn a_line_that_waits_tears_no_reply() {
+    let code: String = (0..30).map(|number| format!("let number_{number} = {number};\n")).collect();
+    let page = format!("```rust\n{code}```\n{}", "one-long-word ".repeat(60));
+    let server = Server::answering(move |body, _| match body["messages"].as_array().map_or(0, Vec::len) {
+        0..=2 => Reply::text(page.clone()).in_steps_of(5).every(Duration::from_millis(30)),
+        _ => Reply::text("Second answer."),
+    });
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Begin.\r");
+    for (shown, typed) in [("number_5", "first"), ("number_20", "second"), ("one-long-word one-", "third")] {
+        terminal.wait_until(|rows| shows(rows, shown));
+        terminal.press(&format!("{typed}\r"));
+        terminal.wait_until(|rows| shows(rows, &format!("waits until the turn has ended: {typed}")));
+    }
+    let rows = terminal.wait_until(|rows| shows(rows, "> third") && !shows(rows, "ctrl-c stops"));
+    leave(terminal);
+    for number in 0..30 {
+        assert!(rows.contains(&format!("  let number_{number} = {number};")), "{number} in {rows:#?}");
+    }
+    let words = rows.iter().flat_map(|row| row.split_whitespace()).filter(|word| *word == "one-long-word").count();
+    assert_eq!(words, 60, "{rows:#?}");
+}
+
+#[test]
 fn ctrl_c_clears_the_input_stops_a_turn_and_leaves_only_twice_at_an_empty_input() {
     let server =
         Server::answering(|_, _| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
@@ -107,7 +132,9 @@ fn a_paste_is_one_word_and_is_sent_whole() {
     terminal.press(&format!("\u{1b}[200~{pasted}\u{1b}[201~"));
     terminal.wait_until(|rows| shows(rows, "> [paste 1: 201 lines]"));
     terminal.press("\r");
-    terminal.wait_until(|rows| shows(rows, "Read."));
+    let rows = terminal.wait_until(|rows| shows(rows, "Read."));
+    // Of a long message the begin is shown.
+    assert!(shows(&rows, "  line 12") && shows(&rows, "… (188 lines more)") && !shows(&rows, "line 13"), "{rows:#?}");
     leave(terminal);
     let expected: String = (1..=200).map(|line| format!("line {line}\n")).collect();
     assert_eq!(home.messages()[0]["content"], expected.as_str());
@@ -150,6 +177,173 @@ fn nothing_of_a_reply_reaches_the_terminal_as_a_sequence() {
 }
 
 #[test]
+fn a_narrower_window_repeats_nothing_of_a_reply_that_has_not_ended() {
+    let words: String = (0..400).map(|number| format!("word{number} ")).collect();
+    let frames = words.len().div_ceil(40);
+    let server = Server::answering(move |_, _| Reply::text(words.clone()).in_steps_of(40).hang_after(frames));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 120);
+    terminal.press("Go.\r");
+    terminal.wait_until(|rows| shows(rows, "word380"));
+    terminal.resize(20, 30);
+    // The line of what runs is drawn again and again.
+    let before = terminal.shown().len();
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while terminal.shown()[before..].matches("answering").count() < 10 {
+        assert!(std::time::Instant::now() < until, "{}", terminal.shown());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let after = terminal.shown()[before..].to_owned();
+    assert_eq!(after.matches("word380").count(), 1, "{after:?}");
+    // It fits the window: 29 rows of at most two words.
+    assert!(after.matches("word").count() <= 58, "{after:?}");
+    terminal.press("\u{3}");
+    terminal.wait_for("stopped", 1);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success());
+}
+
+#[test]
+fn a_list_that_streams_is_counted() {
+    let text = "1. one\n1. two\n   - inner\n1. three\n";
+    let server = Server::answering(move |_, _| Reply::text(text).in_steps_of(2).every(Duration::from_millis(5)));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Go.\r");
+    terminal.wait_until(|rows| shows(rows, "three") && !shows(rows, "ctrl-c stops"));
+    let rows = leave(terminal);
+    assert!(["1. one", "2. two", "3. three"].iter().all(|item| shows(&rows, item)), "{rows:#?}");
+}
+
+#[test]
+fn a_second_ctrl_c_in_haste_does_not_leave_the_chat() {
+    let server =
+        Server::answering(|_, _| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "word word"));
+    terminal.press("\u{3}\u{3}");
+    terminal.wait_until(|rows| shows(rows, "stopped"));
+    terminal.press("still here");
+    terminal.wait_until(|rows| shows(rows, "> still here"));
+    terminal.press("\u{3}");
+    leave(terminal);
+}
+
+#[test]
+fn a_call_that_is_stopped_leaves_its_line() {
+    let server = Server::answering(|_, _| {
+        Reply::calls(vec![Call::new("c1", "terminal", &json!({ "command": "echo begun; sleep 600" }))])
+    });
+    let home = Home::with(&server);
+    home.set("approvals.allow", json!(["terminal(echo *)", "terminal(sleep *)"]));
+    let mut terminal = begin(&home, 80);
+    terminal.press("Run it.\r");
+    terminal.wait_until(|rows| shows(rows, "terminal echo begun"));
+    terminal.press("\u{3}");
+    terminal.wait_until(|rows| shows(rows, "× terminal echo begun; sleep 600 … stopped"));
+    leave(terminal);
+}
+
+#[test]
+fn the_last_line_of_a_command_is_shown_while_it_runs_and_a_failed_turn_says_how_to_send_again() {
+    let command = "echo first-line; sleep 1; echo second-line; sleep 2";
+    let server = Server::answering(move |body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        match messages.iter().any(|message| message["role"] == "tool") {
+            true => Reply::error(401, "no"),
+            false => Reply::calls(vec![Call::new("c1", "terminal", &json!({ "command": command }))]),
+        }
+    });
+    let home = Home::with(&server);
+    home.set("approvals.allow", json!(["terminal(echo *)", "terminal(sleep *)"]));
+    let mut terminal = begin(&home, 80);
+    terminal.press("Run it.\r");
+    for line in ["first-line", "second-line"] {
+        terminal.wait_until(|rows| shows(rows, &format!("terminal: {line} · ")));
+    }
+    terminal.wait_until(|rows| shows(rows, "/retry sends the message again"));
+    leave(terminal);
+}
+
+#[test]
+fn the_code_of_an_error_is_not_torn_at_the_edge() {
+    let server = Server::answering(|_, _| Reply::text(""));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Go.\r");
+    let rows = terminal.wait_until(|rows| shows(rows, "fix: try again"));
+    let at = rows.iter().position(|row| row.starts_with("error: the turn ended without an answer")).unwrap();
+    assert_eq!(rows[at + 1], "       [session.empty-reply]");
+    leave(terminal);
+}
+
+#[test]
+fn keys_that_wait_for_the_end_of_a_turn_say_so() {
+    let server =
+        Server::answering(|_, _| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "word word"));
+    terminal.press("\u{7}");
+    terminal.wait_until(|rows| shows(rows, "ctrl-g opens the editor when nothing runs"));
+    terminal.press("\u{4}");
+    terminal.wait_until(|rows| shows(rows, "ctrl-c stops this; ctrl-d leaves when nothing runs"));
+    terminal.press("\u{3}");
+    terminal.wait_until(|rows| shows(rows, "stopped"));
+    leave(terminal);
+}
+
+#[test]
+fn ctrl_c_in_the_editor_does_not_end_the_chat() {
+    let server = Server::answering(|_, _| Reply::text("Read."));
+    let home = Home::with(&server);
+    home.write_workspace("editor", "kill -INT $PPID; sleep 0.5; echo more >> \"$1\"");
+    let editor = format!("sh {}", home.workspace().join("editor").display());
+    let mut terminal = home.hermes(&[]).env("VISUAL", &editor).at_drawn_terminal(60, 30);
+    terminal.wait_until(|rows| shows(rows, READY));
+    terminal.press("draft");
+    terminal.wait_until(|rows| shows(rows, "> draft"));
+    terminal.press("\u{7}");
+    terminal.wait_until(|rows| shows(rows, "> draft") && shows(rows, "  more"));
+    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, "Read."));
+    leave(terminal);
+    assert_eq!(home.messages()[0]["content"], "draft\nmore");
+
+    for (editor, why) in [("no-such-editor", "no-such-editor cannot be started"), ("false", "false ended with exit")] {
+        let mut terminal = home.hermes(&[]).env("VISUAL", editor).at_drawn_terminal(80, 30);
+        terminal.wait_until(|rows| shows(rows, READY));
+        terminal.press("draft\u{7}");
+        terminal.wait_until(|rows| shows(rows, why) && shows(rows, "> draft"));
+        terminal.press("\u{3}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn a_signal_during_a_reply_stores_what_has_arrived_and_leaves_a_clean_terminal() {
+    let server =
+        Server::answering(|_, _| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 60);
+    terminal.press("Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "word word"));
+    terminal.terminate();
+    assert_eq!(terminal.wait().code(), Some(143));
+    let rows = terminal.rows();
+    assert!(shows(&rows, "word word"), "{rows:#?}");
+    for gone in [READY, "ctrl-c stops", "> \u{20}"] {
+        assert!(!shows(&rows, gone), "{gone} in {rows:#?}");
+    }
+    assert_ne!(rows.last().map(String::as_str), Some(">"), "{rows:#?}");
+    let kept = home.messages()[1]["content"].as_str().unwrap_or_default().to_owned();
+    assert!(kept.starts_with("word word") && kept.len() < 50_000, "{kept}");
+}
+
+#[test]
 fn a_signal_restores_the_terminal() {
     let server = Server::answering(|_, _| Reply::text("Read."));
     let home = Home::with(&server);
@@ -158,7 +352,9 @@ fn a_signal_restores_the_terminal() {
     terminal.wait_until(|rows| shows(rows, "> half a wo"));
     terminal.terminate();
     assert_eq!(terminal.wait().code(), Some(143));
-    let shown = terminal.shown();
+    let (shown, rows) = (terminal.shown(), terminal.rows());
+    // The prompt of the shell is below the text, not in the middle of what was drawn.
+    assert!(!shows(&rows, "> half a wo") && !shows(&rows, READY), "{rows:#?}");
     // Pastes are not marked any more, and the cursor is shown.
     let end = shown.rfind("\u{1b}[?2004l").unwrap_or_else(|| panic!("{shown:?}"));
     assert!(shown[end..].contains("\u{1b}[?25h") && !shown[end..].contains("\u{1b}[?2004h"), "{shown:?}");

@@ -126,7 +126,7 @@ fn a_command_that_is_typed_during_a_turn_waits_for_its_end() {
         terminal.press("Begin.\r");
         terminal.wait_until(|rows| shows(rows, "word word"));
         terminal.press("!echo later on\r");
-        terminal.wait_until(|rows| shows(rows, "this waits until the turn has ended"));
+        terminal.wait_until(|rows| shows(rows, "waits until the turn has ended: !echo later on"));
         terminal.wait_until(|rows| rows.iter().any(|row| row.trim() == "later on") && shows(rows, TOLD));
         leave(terminal);
         assert_eq!(home.messages().len(), 2, "{choice}");
