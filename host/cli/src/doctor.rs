@@ -43,10 +43,13 @@ fn line(check: &Check, console: Console) -> String {
         Outcome::Warn => ("warn", Tone::Warning),
         Outcome::Fail => ("fail", Tone::Bad),
     };
-    let word = console.paint(tone, &format!("{word:<4}"));
-    let fix = match fix(&check.fix) {
-        fix if fix.is_empty() => fix,
-        fix => format!("               fix: {}\n", text::line(&fix)),
-    };
-    format!("{word} {:<9} {}\n{fix}", check.subject, text::line(&check.found))
+    // Below what was found, so that the words in front stand out on a narrow terminal.
+    const MARGIN: usize = 15;
+    let found = format!("{word:<4} {:<9} {}", check.subject, text::line(&check.found));
+    let found = console.hanging(&found, MARGIN);
+    let found = found.strip_prefix(word).map(|rest| console.paint(tone, word) + rest).unwrap_or(found);
+    match fix(&check.fix) {
+        fix if fix.is_empty() => found,
+        fix => found + &console.hanging(&format!("{:MARGIN$}fix: {}", "", text::line(&fix)), MARGIN + "fix: ".len()),
+    }
 }

@@ -1,4 +1,4 @@
-//! The tables of `hermes cache` and `hermes prompt`.
+//! The tables of `hermes cache` and `hermes prompt`, and the report of `hermes doctor`.
 
 use hermes_tests::{Home, Reply, Server};
 use serde_json::json;
@@ -91,4 +91,18 @@ fn the_prompt_is_shown_by_tier_and_layer_with_the_share_of_each() {
     let tokens = number(words(of_file).iter().rev().nth(1).unwrap());
     assert!((share - tokens as f64 * 100.0 / sum as f64).abs() < 0.06, "{of_file}");
     assert!(server.requests().is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_report_of_doctor_is_broken_between_words_below_what_was_found() {
+    let home = Home::new();
+    let mut terminal = home.hermes(&["doctor"]).at_terminal_of(60, 50);
+    terminal.wait();
+    let rows = terminal.rows();
+    assert!(rows.iter().all(|row| row.chars().count() < 60), "{rows:#?}");
+    let fix = rows.iter().position(|row| row.starts_with("               fix: run `hermes setup`")).unwrap();
+    assert!(rows[fix + 1].starts_with("                    ") && rows[fix + 1].len() > 20, "{rows:#?}");
+    let begins = |row: &String| ["ok   ", "warn ", "fail "].iter().any(|word| row.starts_with(word));
+    assert!(rows.iter().all(|row| begins(row) || row.starts_with("               ")), "{rows:#?}");
 }
