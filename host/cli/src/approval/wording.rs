@@ -200,8 +200,9 @@ pub(super) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
     lines.iter().flat_map(wrap).collect()
 }
 
-/// The rows of a line of others within a width. A row ends at a single space, or it is full and the text goes on in the next one:
-/// nothing of the text is ambiguous. Further rows are indented, so that none looks like a line of Hermes.
+/// The rows of a line of others within a width. A row ends behind the escape of a line feed or at a single space, or it is full and
+/// the text goes on in the next one: nothing of the text is ambiguous. Further rows are indented, so that none looks like a line
+/// of Hermes.
 pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
     let margin = line.len() - line.trim_start_matches(' ').len();
     let label = line[margin..].find("  ").map(|at| margin + at);
@@ -222,7 +223,16 @@ pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
                 break;
             }
         }
-        if end == rest.len() {
+        let is_all = end == rest.len();
+        if is_all && rows.is_empty() {
+            return vec![rest.to_owned()];
+        }
+        if let Some(feed) = behind_line_feed(&rest[..end]).filter(|at| *at < rest.len()) {
+            rows.push(format!("{:lead$}{}", "", &rest[..feed]));
+            (rest, lead) = (&rest[feed..], indent);
+            continue;
+        }
+        if is_all {
             rows.push(format!("{:lead$}{rest}", ""));
             return rows;
         }
@@ -237,6 +247,16 @@ pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
         rest = &rest[space.map_or(end, |at| at + 1)..];
         lead = indent;
     }
+}
+
+/// The place behind the first escape of a line feed. A backslash that is escaped itself begins none.
+fn behind_line_feed(text: &str) -> Option<usize> {
+    let mut is_escape = false;
+    text.bytes().enumerate().find_map(|(at, byte)| {
+        let is_feed = is_escape && byte == b'n';
+        is_escape = byte == b'\\' && !is_escape;
+        is_feed.then_some(at + 1)
+    })
 }
 
 /// Whether a line of the question is Hermes's own words, which may be broken anywhere between words.
@@ -514,15 +534,32 @@ mod tests {
             exact_rows("    +     let tea = 1; // and more", 20),
             ["    +     let tea =", "      1; // and more"]
         );
+        let script = r#"  command  sh -c "cat <<X\none\n  two\nX\nprintf 'a\\nb'""#;
+        assert_eq!(exact_rows(script, 80), [script]);
+        assert_eq!(
+            exact_rows(script, 40),
+            [
+                r#"  command  sh -c "cat <<X\n"#,
+                r"           one\n",
+                r"             two\n",
+                r"           X\n",
+                r#"           printf 'a\\nb'""#
+            ]
+        );
         for columns in 6..60 {
             // The columns of the label and the indentation of the other rows.
-            for (line, label) in [(shown[1].as_str(), 11), (&"x".repeat(200), 2), (&"a b c ".repeat(30), 2)] {
+            let script = format!("  command  sh -c \"{}\"", "one two\\n  three\\\\n four\\n".repeat(6));
+            for (line, label) in
+                [(shown[1].as_str(), 11), (&"x".repeat(200), 2), (&"a b c ".repeat(30), 2), (&script, 11)]
+            {
                 let indent = if label * 2 < columns { label } else { 2 };
                 let rows = exact_rows(line, columns);
                 let mut joined = String::new();
                 for (at, row) in rows.iter().enumerate() {
                     joined.push_str(if at == 0 { row } else { &row[indent..] });
-                    joined.push_str(if row.len() < columns && at + 1 < rows.len() { " " } else { "" });
+                    let ends_a_line = row.ends_with("\\n") && !row.ends_with("\\\\n");
+                    let is_space = row.len() < columns && !ends_a_line && at + 1 < rows.len();
+                    joined.push_str(if is_space { " " } else { "" });
                     assert!(row.len() <= columns, "{columns}: {row}");
                 }
                 assert_eq!(joined, line, "{columns}");
