@@ -257,7 +257,7 @@ fn list(rows: &[Row], console: Console) -> String {
 
 fn engine(context: &Context, console: Console) -> String {
     let mut out = String::new();
-    let mut add = |name: &str, value: &str| out.push_str(&format!("{name:<8}  {value}\n"));
+    let mut add = |name: &str, value: &str| out.push_str(&console.hanging(&format!("{name:<8}  {value}"), 10));
     let engine = line(&context.engine);
     match &context.live {
         Some(live) if !live.enabled => add("engine", &format!("{engine}, not in use: compression.enabled is false")),
