@@ -28,7 +28,7 @@ fn runs(command: &str) -> Server {
 }
 
 fn begin(home: &Home, columns: u16, rows: u16) -> Terminal {
-    let mut terminal = home.hermes(&[]).at_drawn_terminal(columns, rows);
+    let mut terminal = home.hermes(&[]).timeout(Duration::from_secs(100)).at_drawn_terminal(columns, rows);
     terminal.wait_until(|rows| shows(rows, READY));
     terminal.press("Go.\r");
     terminal
@@ -297,4 +297,48 @@ fn a_question_of_the_model_is_answered_with_arrows_a_number_or_other_words() {
         let result: Value = serde_json::from_str(&result(&server)).unwrap();
         assert_eq!(result["user_response"], answer);
     }
+}
+
+/// A model that delegates two tasks at once, whose subagents each run a program.
+fn delegates() -> Server {
+    Server::answering(|body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let last = messages.last().cloned().unwrap_or_default();
+        let said = messages.iter().find(|message| message["role"] == "user").cloned().unwrap_or_default();
+        let task = said["content"].as_str().unwrap_or_default().to_owned();
+        let is_subagent = task.contains("[You are a subagent");
+        match (is_subagent, last["role"].as_str()) {
+            (_, Some("tool")) => Reply::text("It is done."),
+            (true, _) => {
+                let command = format!("echo {}", task.lines().next().unwrap_or_default());
+                Reply::calls(vec![Call::new("c1", "terminal", &json!({ "command": command }))])
+            }
+            (false, _) => {
+                let tasks = json!({ "tasks": ["first-task", "second-task"] });
+                Reply::calls(vec![Call::new("d1", "delegate_task", &tasks)])
+            }
+        }
+    })
+}
+
+#[test]
+fn two_subagents_ask_one_after_the_other_and_a_line_stays_of_each() {
+    let server = delegates();
+    let home = Home::with(&server);
+    let mut terminal = begin(&home, 80, 30);
+    let mut answered = Vec::new();
+    for (time, key) in [(0, "d"), (1, "o")] {
+        let rows = terminal.wait_until(|rows| {
+            rows.iter().filter(|row| row.starts_with("approval for ")).count() == time && shows(rows, "[o]nce")
+        });
+        let asked = rows.iter().find(|row| row.contains("  command  ")).cloned().unwrap_or_default();
+        assert!(shows(&rows, " asks:") && !answered.contains(&asked), "{rows:#?}");
+        answered.push(asked);
+        terminal.press_later(key);
+    }
+    terminal.wait_until(|rows| shows(rows, "It is done."));
+    let rows = leave(terminal);
+    let records: Vec<&String> = rows.iter().filter(|row| row.starts_with("approval for ")).collect();
+    assert!(records.len() == 2, "{rows:#?}");
+    assert!(records[0].contains(": denied · ") && records[1].contains(": allowed once · "), "{records:?}");
 }
