@@ -310,7 +310,9 @@ impl FrontEnd {
         while let (Some(live), Some(open)) = (&self.live, self.open.front_mut().filter(|open| open.number.is_none())) {
             let question = match &open.query {
                 Query::Approval { question, agent } => drawn::approval(question, agent.as_deref()),
-                Query::Text { text, choices, open } => drawn::of_model(text, choices, *open || choices.is_empty()),
+                Query::Text { text, choices, open, server } => {
+                    drawn::text_question(text, choices, *open || choices.is_empty(), server.is_some())
+                }
             };
             open.number = live.ask(question);
             if open.number.is_some() {

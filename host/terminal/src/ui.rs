@@ -396,18 +396,38 @@ fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(SIZE)
 }
 
-/// Whether nobody is at the other end of the terminal any more. There is no signal if it does not control this process, and reading
-/// from it would only return nothing, again and again.
-fn is_hung_up() -> bool {
-    #[cfg(unix)]
-    {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let stdin = io::stdin();
-        let mut terminal = [PollFd::new(&stdin, PollFlags::empty())];
-        poll(&mut terminal, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && terminal[0].revents().contains(PollFlags::HUP)
+/// The next key or change of size, if one comes within this time.
+///
+/// # Errors
+/// If the terminal is gone. crossterm reads from such a terminal forever, so it is asked only while somebody is at the other end.
+fn next_event(time: Duration) -> io::Result<Option<Event>> {
+    // What was read already comes first.
+    for time in [Duration::ZERO, time] {
+        if is_gone_within(time) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if event::poll(Duration::ZERO)? {
+            return event::read().map(Some);
+        }
     }
-    #[cfg(not(unix))]
+    Ok(None)
+}
+
+/// Waits for a key. Whether nobody is at the other end of the terminal any more: no signal says so if the terminal does not control
+/// this process.
+#[cfg(unix)]
+fn is_gone_within(time: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+    // A signal ends the wait early, which harms nothing.
+    Timespec::try_from(time).is_ok_and(|time| poll(&mut terminal, Some(&time)).is_ok())
+        && terminal[0].revents().contains(PollFlags::HUP)
+}
+
+#[cfg(not(unix))]
+fn is_gone_within(time: Duration) -> bool {
+    let _ = event::poll(time);
     false
 }
 
@@ -476,10 +496,9 @@ impl Shared {
             if self.state().is_paused {
                 continue;
             }
-            let event = match event::poll(wait) {
-                Ok(true) => event::read(),
-                Ok(false) if is_hung_up() => Err(io::ErrorKind::BrokenPipe.into()),
-                Ok(false) => {
+            let event = match next_event(wait) {
+                Ok(Some(event)) => Ok(event),
+                Ok(None) => {
                     drop(reading);
                     // Usually the sender reads. It has nothing to do if no piece follows.
                     if self.state().is_stalled() {
@@ -791,7 +810,6 @@ mod tests {
             activities: Vec::new(),
             hints: Vec::new(),
             status: Vec::new(),
-            question: None,
             is_paused: true,
             is_busy: false,
             changed: false,

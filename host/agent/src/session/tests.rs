@@ -457,8 +457,9 @@ async fn before_the_first_message_skills_are_listed_without_the_tools_unless_one
         extra: Vec::new(),
     };
     let session = process.open(Begin::New, RULES).await;
-    let listed =
-        async || -> Vec<String> { session.skills().await.unwrap().into_iter().map(|skill| skill.name).collect() };
+    let listed = async || -> Vec<String> {
+        session.skills().await.unwrap().offered.into_iter().map(|skill| skill.name).collect()
+    };
     let catalogs = || process.seen.catalogs.load(Ordering::SeqCst);
     *process.seen.skills.lock().unwrap() = vec![skill("brew", &[])];
     assert_eq!((listed().await, catalogs()), (vec!["brew".to_owned()], 0));

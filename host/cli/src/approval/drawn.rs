@@ -1,5 +1,6 @@
 //! Questions on a terminal that is drawn: they stand in place of the input, and one line stays after the answer.
 
+use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, Question};
 use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, wrapped};
 
@@ -70,7 +71,10 @@ pub(crate) fn decided(question: &Question, agent: Option<&str>, decision: Decisi
         (Decision::Once | Decision::Session | Decision::Deny, _) => {
             (wording::decided(decision).to_owned(), String::new())
         }
-        (Decision::Always, _) => ("always allowed, until the plugin changes".to_owned(), FORGETS.to_owned()),
+        (Decision::Always, _) => {
+            let asker = if question.version == SERVER_VERSION { "server" } else { "plugin" };
+            (format!("always allowed, until the {asker} changes"), FORGETS.to_owned())
+        }
         (Decision::Pattern, _) => (format!("always allowed for {pattern}"), FORGETS.to_owned()),
     };
     let line = record(question, agent, &end);
@@ -80,15 +84,15 @@ pub(crate) fn decided(question: &Question, agent: Option<&str>, decision: Decisi
 /// How a permanent approval ends.
 const FORGETS: &str = "`hermes plugins approvals` forgets it";
 
-/// A question of the model or of a server.
-pub(crate) fn of_model(question: &str, choices: &[String], is_open: bool) -> Asked {
+/// A question of the model, or of a server, whose text names it.
+pub(crate) fn text_question(question: &str, choices: &[String], is_open: bool, is_of_server: bool) -> Asked {
     let lines: Vec<String> = text::lines(question.trim_end()).lines().map(str::to_owned).collect();
     let rows = move |columns: usize| {
-        let title = std::iter::once(Line::styled("the model asks:", Tone::Warning.style()));
+        let title = (!is_of_server).then(|| Line::styled("the model asks:", Tone::Warning.style()));
         let rows = lines
             .iter()
             .flat_map(|line| wrapped(&[hermes_terminal::printable(line).into_owned().into()], columns, &[], &[]));
-        title.chain(rows).collect()
+        title.into_iter().chain(rows).collect()
     };
     let hint = match (choices.is_empty(), is_open) {
         (true, _) => "type your answer, and enter; ctrl-c stops the turn",

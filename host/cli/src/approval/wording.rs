@@ -179,6 +179,7 @@ pub(super) fn subject(question: &Question) -> String {
         Subject::Program(run) => format!("run {}", command(run, Extent::Brief)),
         Subject::File(change) => format!("{} {}", deed(&change.deed), word(&change.path)),
         Subject::Tool { name, .. } => format!("call {} of {plugin}", visible(name)),
+        Subject::Sampling(request) => format!("ask a model for {plugin}: {}", visible(&request.text)),
     };
     shortened(&subject, MOST)
 }
