@@ -123,6 +123,7 @@ impl Confinement {
                 hidden: self.hidden.clone(),
             },
             home: self.home.clone(),
+            readable: Vec::new(),
             writable: is_usable.then(|| workspace.to_owned()).into_iter().collect(),
             listed: Arc::new(listed),
         }))

@@ -264,6 +264,8 @@ impl Selected {
             rules: around.sandbox.clone(),
             home: around.home.clone(),
             writable,
+            // Skills bring scripts.
+            readable: vec![around.home.join("skills")],
             listed: Arc::clone(around.files.listed()),
         };
         let grant = ProgramGrant {

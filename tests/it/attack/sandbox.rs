@@ -169,6 +169,31 @@ fn keys_are_out_of_reach() {
 }
 
 #[test]
+fn the_scripts_of_a_skill_run_and_do_not_change() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    home.write(".env", format!("OTHER_KEY={KEY}\n"));
+    home.write("skills/brew/scripts/brew.sh", "echo brewed; cat \"$(dirname \"$0\")\"/../../../.env\n");
+    symlink("../../.env", home.path().join("skills/brew/link")).unwrap();
+    let skill = home.path().join("skills/brew");
+    let skill = skill.display();
+    let results = run(
+        &home,
+        &[
+            &format!("sh {skill}/scripts/brew.sh"),
+            &format!("cat {skill}/link; echo more >> {skill}/scripts/brew.sh; touch {skill}/new; mv {skill} {skill}s"),
+        ],
+    );
+    assert!(results[0].contains("brewed"), "{}", results[0]);
+    assert!(results.iter().all(|result| !result.contains(KEY)), "{results:?}");
+    assert!(
+        !home.read("skills/brew/scripts/brew.sh").contains("more") && !home.path().join("skills/brew/new").exists()
+    );
+}
+
+#[test]
 fn a_descriptor_that_hermes_inherited_reaches_no_program() {
     if !is_offered() {
         return;

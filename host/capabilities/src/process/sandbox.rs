@@ -52,6 +52,8 @@ pub struct Sandbox {
     pub home: PathBuf,
     /// The granted folders that the plugin may change.
     pub writable: Vec<PathBuf>,
+    /// Folders in `$HERMES_HOME` that programs see all the same.
+    pub readable: Vec<PathBuf>,
     /// The files that start programs or instruct agents.
     pub listed: Arc<Listed>,
 }

@@ -23,6 +23,7 @@ impl Fixture {
             rules: SandboxRules::default(),
             home: at("home"),
             writable: vec![at("work")],
+            readable: Vec::new(),
             listed: Arc::new(Listed::default()),
         };
         let scratch = Arc::new(Scratch::new().unwrap());
