@@ -113,7 +113,7 @@ pub struct Question {
     selected: Option<usize>,
     /// Whether the user agreed before everything was shown.
     is_early: bool,
-    /// The width for which `rows` are.
+    /// The width for which `rows` are; 0 if they are not on the screen.
     columns: usize,
     rows: Vec<Line<'static>>,
     /// The first row on the screen.
@@ -173,7 +173,12 @@ impl Question {
 
     /// Whether all of the text was on the screen.
     fn is_shown(&self) -> bool {
-        !self.is_too_small && self.seen >= self.rows.len()
+        self.columns > 0 && !self.is_too_small && self.seen >= self.rows.len()
+    }
+
+    /// The last picture did not reach the screen: nothing counts as shown.
+    pub(crate) fn was_not_drawn(&mut self) {
+        self.columns = 0;
     }
 
     /// What became true since the last key.
@@ -356,10 +361,8 @@ impl Question {
         let faint = Style::new().add_modifier(Modifier::DIM);
         if columns != self.columns {
             self.rows = fitting((self.text)(columns), columns);
-            if self.columns != 0 {
-                // Nobody has read the rows of the new width yet.
-                (self.since, self.pending) = (now, None);
-            }
+            // Nobody has read these rows yet.
+            (self.since, self.pending) = (now, None);
             (self.columns, self.top, self.seen) = (columns, 0, 0);
         }
         let reserved = self.reserved(columns, most);

@@ -666,6 +666,9 @@ impl State {
         let above = std::mem::take(&mut self.above);
         if let Err(error) = self.region.draw(&above, picture, usize::from(columns)) {
             self.failed = Some(error);
+            if let Some((_, question)) = &mut self.asking {
+                question.was_not_drawn();
+            }
         }
         self.changed = false;
         self.drawn = Instant::now();

@@ -177,6 +177,27 @@ fn a_new_width_has_to_be_read_again_and_a_terminal_without_room_allows_nothing()
 }
 
 #[test]
+fn a_question_that_did_not_reach_the_screen_allows_nothing() {
+    let text = || Box::new(|_: usize| vec![Line::from("row")]);
+    // A terminal that cannot be written draws nothing from the first failure on.
+    let mut never = Question::with_keys(text(), keys());
+    let mut failed = Question::with_keys(text(), keys());
+    let mut now = Instant::now();
+    failed.picture(40, 12, now);
+    failed.was_not_drawn();
+    for question in [&mut never, &mut failed] {
+        question.begin(now);
+        now += REST;
+        assert_eq!(question.tick(now), Pressed::Open);
+        for (letter, answer) in [('o', Pressed::Open), ('d', Pressed::Answered(Answer::Key('d')))] {
+            assert_eq!(question.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE), now), Pressed::Open);
+            now += BURST;
+            assert_eq!(question.tick(now), answer);
+        }
+    }
+}
+
+#[test]
 fn a_letter_is_answered_with_a_line_and_escape_leads_back() {
     let mut asked = Asked::with_rows(30);
     asked.rest();
