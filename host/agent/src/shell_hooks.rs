@@ -37,6 +37,8 @@ const MOST_OUTPUT: usize = 1 << 20;
 const MOST_ERRORS: usize = 16 << 10;
 /// Where programs are if `PATH` has no other folder.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The options of Python that are letters without a value.
+const PYTHON_FLAGS: [char; 15] = ['b', 'B', 'd', 'E', 'i', 'I', 'O', 'P', 'q', 's', 'S', 'u', 'v', 'V', 'x'];
 /// The most characters of a line that tells of a failure.
 const SHOWN: usize = 300;
 
@@ -230,7 +232,10 @@ impl SessionHook {
         }
         // Python looks for modules in the current folder, unless it runs a script.
         let words = self.hook.written.split(|c: char| c.is_whitespace() || "'\"".contains(c));
-        let is_of_folder = |word: &str| word.starts_with('-') && word.ends_with(['c', 'm']) && !word.starts_with("--");
+        // `-c` and `-m` may be behind other letters, and before their text: `-Bmjson`.
+        let is_of_folder = |word: &str| {
+            word.strip_prefix('-').is_some_and(|rest| rest.trim_start_matches(PYTHON_FLAGS).starts_with(['c', 'm']))
+        };
         if words.skip_while(|word| !word.contains("python")).any(is_of_folder) {
             environment.push(("PYTHONSAFEPATH".into(), "1".into()));
         }

@@ -192,9 +192,17 @@ async fn nothing_that_a_hook_starts_by_its_name_comes_from_the_workspace() {
         let hook = of_session(&hooks, "s1", &workspace, &home, &fixture.notices).remove(0);
         hook.on_event(Event::BeforeTool(event("note"))).await.unwrap()
     };
-    for command in
-        ["guard", "env guard", "sh -c guard", &by_env, &by_name, "python3 -c 'import json'", "sh -c 'python3 -m json'"]
-    {
+    for command in [
+        "guard",
+        "env guard",
+        "sh -c guard",
+        &by_env,
+        &by_name,
+        "python3 -c 'import json'",
+        "python3 '-Bcimport json'",
+        "sh -c 'python3 -m json'",
+        "sh -c 'python3 -mjson'",
+    ] {
         let _ = run(command).await;
         assert!(!fixture.path("ran").exists(), "{command} ran a file of the workspace");
     }
