@@ -346,13 +346,19 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        let Content { text, images, structured, reminder, whole } =
-            result.unwrap_or_else(|why| Content::text(format!("error: {why}")));
+        // The words of a server about a failure are as foreign as its results, and those of Hermes never are.
+        let may_be_foreign = match &result {
+            Ok(content) => !content.is_of_host,
+            Err(Failed::Tool(_)) => self.is_server(self.owner(call)),
+            Err(Failed::Host(_)) => false,
+        };
+        let Content { text, images, structured, reminder, whole, .. } =
+            result.unwrap_or_else(|(Failed::Host(why) | Failed::Tool(why))| Content::text(format!("error: {why}")));
         let is_of_strangers = || {
             self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered))
                 || kept_results::is_of_strangers(&call.arguments, &text)
         };
-        let is_untrusted = !failed && is_of_strangers();
+        let is_untrusted = may_be_foreign && is_of_strangers();
         let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
@@ -362,31 +368,34 @@ impl Toolbox {
         untrusted::is_of(&offered.tool, self.is_server(offered.plugin.name()))
     }
 
-    async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, String> {
+    async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, Failed> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
-            return Err(format!(
+            return Err(Failed::Host(format!(
                 "`{}` was not run, because its arguments are not a JSON object: write them again",
                 call.name
-            ));
+            )));
         }
         let offered = self.offered.get(&call.name);
         if offered.is_none() && !self.own.has(&call.name) {
             let names: Vec<String> = self.schemas().into_iter().map(|(_, schema)| schema.name).collect();
             let name = one_line_within(&call.name, SHOWN_NAME);
-            return Err(format!("there is no tool `{name}`; available tools: {}", names.join(", ")));
+            return Err(Failed::Host(format!("there is no tool `{name}`; available tools: {}", names.join(", "))));
         }
-        let objections = self.dispatcher.before_tool(call, self.owner(call)).await?;
+        let objections = self.dispatcher.before_tool(call, self.owner(call)).await.map_err(Failed::Host)?;
         let plugin = offered.map(|offered| offered.plugin.name());
         // The host's other tools only read.
         let own = if call.name == manage::NAME { Effect::Writes } else { Effect::Reads };
         let effect = offered.map_or(own, |offered| offered.tool.effect);
         match self.gate.tool(plugin, call, effect, objections).await {
             Ok(()) => {}
-            Err(refused) if refused.by == Refusal::Plan => return Ok(Content::text(refused.text)),
-            Err(refused) => return Err(refused.text),
+            Err(refused) if refused.by == Refusal::Plan => {
+                return Ok(Content { is_of_host: true, ..Content::text(refused.text) });
+            }
+            Err(refused) => return Err(Failed::Host(refused.text)),
         }
         let Some(offered) = offered else {
-            return self.own.call(&self.gate, call, &id, &self.listing()).await.map(Content::text);
+            let text = self.own.call(&self.gate, call, &id, &self.listing()).await;
+            return text.map(Content::text).map_err(Failed::Host);
         };
         // What the tool asked for, such as more time.
         let extra = offered.tool.extra.clone();
@@ -394,11 +403,19 @@ impl Toolbox {
         let output = match offered.plugin.call(invocation).await.map_err(|error| model_message(&error)) {
             Ok(output) => output,
             Err(text) if is_of_plan(&text) => return Ok(Content::text(text)),
-            Err(text) => return Err(text),
+            Err(text) => return Err(Failed::Tool(text)),
         };
         self.mirrors.pass_on(offered.plugin.name(), &output);
         Ok(Content::of(output))
     }
+}
+
+/// Why a call has no result.
+enum Failed {
+    /// Hermes says so.
+    Host(String),
+    /// The tool says so, or the plugin or the server that it belongs to.
+    Tool(String),
 }
 
 /// What a tool returned.
@@ -408,11 +425,13 @@ struct Content {
     structured: Option<String>,
     reminder: Option<String>,
     whole: Option<String>,
+    /// Whether Hermes says this in place of the tool.
+    is_of_host: bool,
 }
 
 impl Content {
     fn text(text: String) -> Self {
-        Self { text, images: Vec::new(), structured: None, reminder: None, whole: None }
+        Self { text, images: Vec::new(), structured: None, reminder: None, whole: None, is_of_host: false }
     }
 
     /// Converts the images. The text names each image that cannot be sent.
@@ -443,7 +462,7 @@ impl Content {
                 Err(why) => text.push_str(&format!("\n[an image is left out: {why}]")),
             }
         }
-        Self { text, images: parts, structured, reminder, whole }
+        Self { text, images: parts, structured, reminder, whole, is_of_host: false }
     }
 }
 
