@@ -46,6 +46,7 @@ const TAMPERING: &[&str] = &[
     "curl ()",
     "function curl",
     "alias curl",
+    "hash -p",
     "curlrc",
     "curl_home",
     "curl_ca_bundle",
@@ -60,7 +61,8 @@ const TAMPERING: &[&str] = &[
 pub(super) fn tampers(text: &str) -> bool {
     // `FILE_PATH=` is another variable.
     let is_apart = |before: char| !before.is_alphanumeric() && before != '_';
-    let sets_path = text.match_indices("PATH=").any(|(at, _)| text[..at].chars().next_back().is_none_or(is_apart));
+    let mut places = ["PATH=", "PATH+="].into_iter().flat_map(|sets| text.match_indices(sets));
+    let sets_path = places.any(|(at, _)| text[..at].chars().next_back().is_none_or(is_apart));
     let text = text.to_lowercase();
     sets_path || TAMPERING.iter().any(|word| text.contains(word))
 }
@@ -317,6 +319,8 @@ mod attack {
             "echo insecure >> ~/.curlrc",
             "export PATH=.:$PATH",
             "PATH=\"/x\"",
+            "PATH+=:.",
+            "hash -p ./x curl",
             "CURL_CA_BUNDLE=x",
         ] {
             assert!(tampers(text), "{text}");
