@@ -230,6 +230,11 @@ impl Question {
         false
     }
 
+    /// Whether a line break belongs before a text that goes to the input.
+    pub(crate) fn take_held(&mut self) -> bool {
+        std::mem::take(&mut self.held)
+    }
+
     /// Keys of the input. Enter sends nothing now, and is a line break if more follows.
     fn typed(&mut self, keys: Vec<KeyEvent>, now: Instant) -> Pressed {
         (self.phase, self.since) = (Phase::Typing, now);
@@ -237,6 +242,8 @@ impl Question {
         for key in keys {
             match key.code {
                 KeyCode::Enter => self.held = true,
+                // It takes back the line break that is not there yet.
+                KeyCode::Backspace if std::mem::take(&mut self.held) => {}
                 KeyCode::Char(_) if std::mem::take(&mut self.held) => {
                     typed.extend([KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT), key]);
                 }

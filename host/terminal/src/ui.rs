@@ -570,6 +570,9 @@ impl State {
             },
             Event::Paste(text) => {
                 let is_answer = self.asking.as_mut().map(|(_, question)| question.paste(&text, Instant::now()));
+                if is_answer == Some(false) && self.asking.as_mut().is_some_and(|(_, question)| question.take_held()) {
+                    drop(self.editor.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT)));
+                }
                 match (is_answer, &mut self.picker) {
                     (Some(true), _) => {}
                     (None, Some(picker)) => picker.paste(&text),

@@ -104,6 +104,19 @@ fn what_was_typed_before_the_question_goes_to_the_input_and_answers_nothing() {
 }
 
 #[test]
+fn a_line_break_that_is_held_is_taken_back_or_goes_before_a_paste() {
+    let mut asked = Asked::with_rows(3);
+    for code in [KeyCode::Char('a'), KeyCode::Enter, KeyCode::Backspace, KeyCode::Char('b')] {
+        asked.lone(code);
+    }
+    assert_eq!(asked.typed, "ab");
+    asked.lone(KeyCode::Enter);
+    assert!(!asked.question.paste("pasted", asked.now) && asked.question.take_held());
+    asked.lone(KeyCode::Char('c'));
+    assert_eq!(asked.typed, "abc");
+}
+
+#[test]
 fn keys_that_arrive_together_and_other_letters_are_typed_and_no_answer() {
     for text in ["once", "so it is", "x", "7", "ok"] {
         let mut asked = Asked::with_rows(3);
