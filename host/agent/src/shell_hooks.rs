@@ -37,6 +37,8 @@ const MOST_OUTPUT: usize = 1 << 20;
 const MOST_ERRORS: usize = 16 << 10;
 /// Where programs are if `PATH` has no other folder.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The most bytes of a script that is read for what it starts.
+const LONGEST_SCRIPT: u64 = 64 << 10;
 /// The options of Python that are letters without a value.
 const PYTHON_FLAGS: [char; 15] = ['b', 'B', 'd', 'E', 'i', 'I', 'O', 'P', 'q', 's', 'S', 'u', 'v', 'V', 'x'];
 /// The most characters of a line that tells of a failure.
@@ -230,13 +232,15 @@ impl SessionHook {
             let joined = std::env::join_paths(folders).ok().filter(|joined| !joined.is_empty());
             *value = joined.unwrap_or_else(|| USUAL_PATH.into());
         }
-        // Python looks for modules in the current folder, unless it runs a script.
-        let words = self.hook.written.split(|c: char| c.is_whitespace() || "'\"".contains(c));
-        // `-c` and `-m` may be behind other letters, and before their text: `-Bmjson`.
-        let is_of_folder = |word: &str| {
-            word.strip_prefix('-').is_some_and(|rest| rest.trim_start_matches(PYTHON_FLAGS).starts_with(['c', 'm']))
-        };
-        if words.skip_while(|word| !word.contains("python")).any(is_of_folder) {
+        // A hook is often a script of a shell, or hands one to a shell.
+        let scripts = self.hook.arguments.iter().map(|argument| self.workspace.join(argument));
+        let scripts = scripts.chain(self.hook.find_in(&environment));
+        // A script of Python finds the modules beside it, and not those of the current folder.
+        let scripts = scripts.filter(|script| script.extension().is_none_or(|end| end != "py"));
+        let scripts = scripts.filter_map(|script| hermes_private_files::read_text(&script, LONGEST_SCRIPT).ok());
+        let is_of_python = |script: &String| script.lines().next().is_some_and(|line| line.contains("python"));
+        let mut scripts = scripts.filter(|script| !is_of_python(script));
+        if has_python_of_folder(&self.hook.written) || scripts.any(|script| has_python_of_folder(&script)) {
             environment.push(("PYTHONSAFEPATH".into(), "1".into()));
         }
         environment
@@ -260,6 +264,16 @@ impl SessionHook {
         self.workspace.canonicalize().is_ok_and(|workspace| file.starts_with(workspace))
             && !home.is_ok_and(|home| file.starts_with(home))
     }
+}
+
+/// Whether a command starts Python so that it looks for modules in the current folder, as it does unless it runs a script.
+fn has_python_of_folder(command: &str) -> bool {
+    let words = command.split(|c: char| c.is_whitespace() || "'\"".contains(c));
+    // `-c` and `-m` may be behind other letters, and before their text: `-Bmjson`.
+    let is_of_folder = |word: &str| {
+        word.strip_prefix('-').is_some_and(|rest| rest.trim_start_matches(PYTHON_FLAGS).starts_with(['c', 'm']))
+    };
+    words.skip_while(|word| !word.contains("python")).any(is_of_folder)
 }
 
 /// The files that the first line of a script names, its interpreter first; of an interpreter that is a script the same.

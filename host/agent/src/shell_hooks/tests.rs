@@ -177,6 +177,8 @@ async fn nothing_that_a_hook_starts_by_its_name_comes_from_the_workspace() {
     script("workspace/json.py", &format!("open({:?}, 'w')\n", fixture.path("ran")));
     let by_env = script("by-env", "#!/usr/bin/env guard\n");
     let by_name = script("by-name", "#!/bin/sh\nguard\n");
+    let by_python = script("by-python", "#!/bin/sh\npython3 -c 'import json'\n");
+    let by_shell = format!("sh {by_python}");
     let path = format!(
         "{}:{}::.:{}:/usr/bin:/bin",
         fixture.path("workspace/.venv/bin").display(),
@@ -198,6 +200,8 @@ async fn nothing_that_a_hook_starts_by_its_name_comes_from_the_workspace() {
         "sh -c guard",
         &by_env,
         &by_name,
+        &by_python,
+        &by_shell,
         "python3 -c 'import json'",
         "python3 '-Bcimport json'",
         "sh -c 'python3 -m json'",
