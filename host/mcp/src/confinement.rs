@@ -125,6 +125,7 @@ impl Confinement {
             home: self.home.clone(),
             readable: Vec::new(),
             writable: is_usable.then(|| workspace.to_owned()).into_iter().collect(),
+            guarded: self.writable.clone(),
             listed: Arc::new(listed),
         }))
     }

@@ -266,6 +266,7 @@ impl Selected {
             writable,
             // Skills bring scripts.
             readable: vec![around.home.join("skills")],
+            guarded: Vec::new(),
             listed: Arc::clone(around.files.listed()),
         };
         let grant = ProgramGrant {

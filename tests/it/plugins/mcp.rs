@@ -415,6 +415,7 @@ fn a_confined_server_writes_reads_and_reaches_only_what_its_section_allows() {
             ("mcp_fixture_write", path(&of_home, "config.yaml")),
             ("mcp_fixture_connect", json!({"port": port})),
             ("mcp_fixture_write", path(&workspace, ".envrc")),
+            ("mcp_fixture_write", path(granted.path(), "repo/.git/hooks/pre-commit")),
         ]);
         home.use_endpoint(&server.url());
         let output = home.hermes(&["-z", "go"]).run().success();
@@ -428,8 +429,11 @@ fn a_confined_server_writes_reads_and_reaches_only_what_its_section_allows() {
     home.set("approvals.allow", json!(["fixture"]));
     home.set("mcp_servers.fixture.network", json!(false));
     home.set("mcp_servers.fixture.write", json!([granted.path()]));
+    let made = std::process::Command::new("git").args(["init", "-q", "repo"]).current_dir(granted.path()).status();
+    assert!(made.is_ok_and(|status| status.success()));
     let (given, told) = run(&home);
     assert_eq!(given[0], "error: Read-only file system");
+    assert_eq!(given[7], "error: Read-only file system", "git runs what is there");
     assert_eq!((given[1].as_str(), given[2].as_str()), ("1", "1"));
     // The home of this test is in a folder for temporary files, which the server has for itself.
     let absent = "error: No such file or directory";

@@ -54,6 +54,8 @@ pub struct Sandbox {
     pub writable: Vec<PathBuf>,
     /// Folders in `$HERMES_HOME` that programs see all the same.
     pub readable: Vec<PathBuf>,
+    /// Folders of the rules that hold work of the user like the granted ones: repositories in them are protected, too.
+    pub guarded: Vec<PathBuf>,
     /// The files that start programs or instruct agents.
     pub listed: Arc<Listed>,
 }

@@ -84,6 +84,7 @@ impl Planned {
         let real = |path: &PathBuf| path.canonicalize().ok();
         let mut writable: Vec<PathBuf> = sandbox.writable.iter().filter_map(real).collect();
         let granted = writable.clone();
+        let guarded: Vec<PathBuf> = granted.iter().cloned().chain(sandbox.guarded.iter().filter_map(real)).collect();
         writable.extend(
             sandbox
                 .rules
@@ -116,7 +117,7 @@ impl Planned {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let before = Search::of(&writable, &unseen, &sandbox.listed);
-        let mut repositories = repositories(&granted, &before);
+        let mut repositories = repositories(&granted, &guarded, &before);
         repositories.retain(|repository| is_seen(&repository.folder, &unseen, &writable));
         if let Some(folder) = repositories.iter().find_map(Repository::unlistable) {
             let why = format!("{} cannot be read, so nothing in it could be protected", folder.display());
@@ -176,7 +177,9 @@ impl Planned {
 
     /// The same, but what appears outside of the granted folders, such as in caches, is not looked at afterwards.
     pub(in crate::process) fn watching_granted(mut self, confined: &Confined) -> Self {
-        self.watched.roots = confined.sandbox.writable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let sandbox = &confined.sandbox;
+        let watched = sandbox.writable.iter().chain(&sandbox.guarded).filter_map(|path| path.canonicalize().ok());
+        self.watched.roots = watched.collect();
         self
     }
 
@@ -230,16 +233,16 @@ fn temporary_places(start: &Start<'_>, writable: &[PathBuf]) -> Vec<PathBuf> {
     places
 }
 
-/// The folders of git in the plugin's folders, that of a project around them, and those behind files called `.git`.
-fn repositories(roots: &[PathBuf], search: &Search) -> Vec<Repository> {
-    let around = roots.iter().filter_map(|root| {
+/// The folders of git in the guarded folders, that of a project around the granted ones, and those behind files called `.git`.
+fn repositories(granted: &[PathBuf], guarded: &[PathBuf], search: &Search) -> Vec<Repository> {
+    let around = granted.iter().filter_map(|root| {
         let folders = root.ancestors().skip(1).map(|folder| folder.join(".git"));
         folders.into_iter().find(|git| git.symlink_metadata().is_ok()).filter(|_| !root.join(".git").exists())
     });
     let mut all: Vec<Repository> = Vec::new();
     // Nothing can be mounted over a link, but over what it leads to.
     let real = |git: &PathBuf| if git.is_symlink() { git.canonicalize().ok() } else { Some(git.clone()) };
-    let inside = |git: &PathBuf| roots.iter().any(|root| git.starts_with(root));
+    let inside = |git: &PathBuf| guarded.iter().any(|root| git.starts_with(root));
     for git in search.git.iter().filter_map(real).filter(inside).chain(around) {
         let found = match git.symlink_metadata() {
             // A repository whose `HEAD` was taken away is one again with it.

@@ -24,6 +24,7 @@ impl Fixture {
             home: at("home"),
             writable: vec![at("work")],
             readable: Vec::new(),
+            guarded: Vec::new(),
             listed: Arc::new(Listed::default()),
         };
         let scratch = Arc::new(Scratch::new().unwrap());
