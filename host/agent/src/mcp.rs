@@ -314,7 +314,7 @@ impl ServerTools {
             catalog.push(offered(
                 &server,
                 source.definition.trusts_hints && tool.claims_to_read,
-                !tool.claims_to_be_closed,
+                !(source.definition.trusts_hints && tool.claims_to_be_closed),
                 OfferedSchema {
                     name,
                     description: tool.description.clone(),

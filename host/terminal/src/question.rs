@@ -474,7 +474,7 @@ impl Question {
 fn fitting(rows: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     rows.into_iter()
         .flat_map(|row| match row.width() > columns {
-            true => wrapped(&row.spans, columns, &[], &[]),
+            true => wrapped(&row.spans, columns, &[], &[]).into_iter().map(|line| line.style(row.style)).collect(),
             false => vec![row],
         })
         .collect()

@@ -362,14 +362,15 @@ pub fn give_back() {
             Some((text, state)) => {
                 drop(state);
                 shared.end_text(text);
-                let mut state = shared.state();
-                if !state.is_paused {
-                    (state.picker, state.asking, state.activities) = (None, None, Vec::new());
-                    state.draw();
-                    let _ = state.region.clear(usize::from(size().0));
+                if let Some(mut state) = try_lock(&shared.state) {
+                    if !state.is_paused {
+                        (state.picker, state.asking, state.activities) = (None, None, Vec::new());
+                        state.draw();
+                        let _ = state.region.clear(usize::from(size().0));
+                    }
+                    // Nothing is drawn while the process ends.
+                    state.is_paused = true;
                 }
-                // Nothing is drawn while the process ends.
-                state.is_paused = true;
                 break;
             }
             None if begun.elapsed() < LONGEST_DRAWING => thread::sleep(Duration::from_millis(1)),

@@ -79,9 +79,8 @@ enum Examples {
 impl Examples {
     fn of<'f>(files: impl IntoIterator<Item = &'f SkillFile>) -> Self {
         // With another home folder, `curl` reads a file of the skill as its settings.
-        let tampers = |file: &SkillFile| {
-            example::tampers(&file.name) || example::tampers(&String::from_utf8_lossy(&file.bytes))
-        };
+        let tampers =
+            |file: &SkillFile| example::tampers(&file.name) || example::tampers(&String::from_utf8_lossy(&file.bytes));
         let is_doubtful = files.into_iter().any(tampers);
         if is_doubtful { Self::Doubtful } else { Self::Harmless }
     }
