@@ -652,7 +652,8 @@ mod tests {
 
     #[test]
     fn help_pages() {
-        let mut command = Arguments::command();
+        // Without line breaks, which depend on the terminal.
+        let mut command = Arguments::command().term_width(0);
         command.build();
         let mut text = String::new();
         pages(&mut command, "hermes", &mut text);

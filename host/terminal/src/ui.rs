@@ -1,46 +1,34 @@
 //! The terminal while a chat runs: a thread reads keys and draws, so that neither waits for the session.
 
-use std::borrow::Cow;
-use std::io::{self, Write};
+mod state;
+
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{
-    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
-};
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
 use crossterm::{execute, terminal};
-use ratatui_core::style::{Modifier, Style};
+use ratatui_core::style::Style;
 use ratatui_core::text::Line;
 
+use self::state::State;
 use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome};
-use crate::layout::{self, printable, shortened, wrapped};
 use crate::markdown::Stream;
-use crate::parts::{Part, joined};
-use crate::picker::{Picked, Picker};
-use crate::question::{Answer, Pressed, Question};
-use crate::region::{Picture, Place, Region};
+use crate::parts::Part;
+use crate::picker::Picker;
+use crate::question::{Answer, Question};
+use crate::region::Region;
 
 /// How long the thread waits for a key before it looks for something to draw.
 const TICK: Duration = Duration::from_millis(16);
 /// The same while nothing runs and nothing changes.
 const REST: Duration = Duration::from_millis(100);
-/// How many bytes of a text are read for one drawing. Keys wait meanwhile.
-const MOST_AT_ONCE: usize = 4 << 10;
 /// With so many bytes that were not read yet, the sender waits.
 const MOST_WAITING: usize = 64 << 10;
-/// How often what runs is drawn again.
-const FRAME: Duration = Duration::from_millis(120);
-const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// The columns between what runs and what is beside it.
-const BETWEEN: &str = " - ";
-/// The most rows of the input below a question.
-const DRAFT_ROWS: usize = 3;
-/// The rows of a question that need more than what runs and the status.
-const SMALL_QUESTION: usize = 8;
 /// The size of a terminal that does not know its own.
 const SIZE: (u16, u16) = (80, 24);
 
@@ -51,44 +39,6 @@ pub struct Activity {
     pub text: String,
     /// Since when.
     pub since: Instant,
-}
-
-struct State {
-    region: Region<Box<dyn Write + Send>>,
-    colours: Colours,
-    editor: Editor,
-    /// What the user chooses from, in place of the input.
-    picker: Option<Picker>,
-    /// What the user is asked, in place of the input, with its number.
-    asking: Option<(u64, Question)>,
-    /// How many questions were asked.
-    asked: u64,
-    /// The size of the terminal when it was drawn.
-    size: (u16, u16),
-    /// Whether no key can be read any more.
-    is_gone: bool,
-    /// Lines that are not printed yet.
-    above: Vec<String>,
-    /// What has arrived of a text that streams, and was not read yet.
-    waiting: String,
-    style: Style,
-    /// The unfinished end of the text, and the width for which it was broken.
-    tail: Vec<Line<'static>>,
-    tail_width: usize,
-    activities: Vec<Activity>,
-    /// What is said beside the activities.
-    hints: Vec<Part>,
-    status: Vec<Part>,
-    is_paused: bool,
-    /// Whether Ctrl-C stops something: it does not clear the input then.
-    is_busy: bool,
-    changed: bool,
-    drawn: Instant,
-    /// When the text was read last.
-    read: Instant,
-    /// How long it waits before it is read again: longer, if reading takes long.
-    pace: Duration,
-    failed: Option<io::Error>,
 }
 
 /// What both threads use.
@@ -126,31 +76,8 @@ impl Ui {
         report: impl Fn(Outcome) + Send + 'static,
     ) -> io::Result<Self> {
         begin()?;
-        let state = State {
-            region: Region::new(Box::new(io::stdout()), colours),
-            colours,
-            editor: Editor::new(history, completer),
-            picker: None,
-            asking: None,
-            asked: 0,
-            size: (0, 0),
-            is_gone: false,
-            above: Vec::new(),
-            waiting: String::new(),
-            style: Style::new(),
-            tail: Vec::new(),
-            tail_width: 0,
-            activities: Vec::new(),
-            hints: Vec::new(),
-            status: Vec::new(),
-            is_paused: false,
-            is_busy: false,
-            changed: true,
-            drawn: Instant::now(),
-            read: Instant::now(),
-            pace: TICK,
-            failed: None,
-        };
+        let region = Region::new(Box::new(io::stdout()), colours);
+        let state = State::new(region, colours, Editor::new(history, completer));
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             text: Mutex::default(),
@@ -543,293 +470,15 @@ impl Shared {
     }
 }
 
-impl State {
-    fn event(&mut self, event: Event) -> Option<Outcome> {
-        let outcome = match event {
-            Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
-            Event::Key(key) if is_control(&key, 'l') => {
-                if let Err(error) = self.region.clear_screen(usize::from(size().0)) {
-                    self.failed = Some(error);
-                }
-                Outcome::Edited
-            }
-            #[cfg(unix)]
-            Event::Key(key) if is_control(&key, 'z') => {
-                self.suspend();
-                Outcome::Edited
-            }
-            Event::Key(key) if key.kind != KeyEventKind::Release && self.asking.is_some() => self.asked_key(key),
-            Event::Key(key) if key.kind != KeyEventKind::Release => match &mut self.picker {
-                Some(picker) => match picker.key(key) {
-                    Picked::Open => Outcome::Edited,
-                    picked => {
-                        self.picker = None;
-                        Outcome::Picked(if let Picked::Row(at) = picked { Some(at) } else { None })
-                    }
-                },
-                None => self.editor.key(key),
-            },
-            Event::Paste(text) => {
-                let is_answer = self.asking.as_mut().map(|(_, question)| question.paste(&text, Instant::now()));
-                if is_answer == Some(false) && self.asking.as_mut().is_some_and(|(_, question)| question.take_held()) {
-                    drop(self.editor.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT)));
-                }
-                match (is_answer, &mut self.picker) {
-                    (Some(true), _) => {}
-                    (None, Some(picker)) => picker.paste(&text),
-                    _ => self.editor.paste(&text),
-                }
-                Outcome::Edited
-            }
-            Event::Resize(..) => Outcome::Edited,
-            _ => return None,
-        };
-        self.draw();
-        (outcome != Outcome::Edited).then_some(outcome)
-    }
-
-    /// A key while a question is asked.
-    fn asked_key(&mut self, key: KeyEvent) -> Outcome {
-        // What the user saw depends on the size of the terminal.
-        if self.size != size() {
-            self.draw();
-            return Outcome::Edited;
-        }
-        let pressed = self.asking.as_mut().map(|(_, question)| question.key(key, Instant::now()));
-        self.pressed(pressed.unwrap_or(Pressed::Open))
-    }
-
-    fn pressed(&mut self, pressed: Pressed) -> Outcome {
-        match pressed {
-            Pressed::Open => Outcome::Edited,
-            Pressed::ToInput(keys) => {
-                // The input sends nothing meanwhile.
-                keys.into_iter().for_each(|key| drop(self.editor.key(key)));
-                Outcome::Edited
-            }
-            Pressed::Answered(answer) => {
-                self.asking.take().map_or(Outcome::Edited, |(number, _)| Outcome::Answered(number, answer))
-            }
-        }
-    }
-
-    /// Stops the process until the shell continues it. The terminal is the shell's meanwhile.
-    #[cfg(unix)]
-    fn suspend(&mut self) {
-        let _ = self.region.clear(usize::from(size().0));
-        restore();
-        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-        // The signal may reach another thread first. The terminal must not be switched before all of them have stopped.
-        thread::sleep(REST);
-        let _ = begin();
-    }
-
-    /// The next part of the text that was not read.
-    fn taken(&mut self) -> String {
-        let end = self.waiting.floor_char_boundary(MOST_AT_ONCE);
-        self.waiting.drain(..end).collect()
-    }
-
-    /// Shows what was read of the text since `begun`.
-    fn show(&mut self, lines: &[Line<'static>], tail: Vec<Line<'static>>, width: usize, begun: Instant) {
-        let (style, colours) = (self.style, self.colours);
-        self.above.extend(lines.iter().map(|line| sequence(&line.clone().style(style), colours)));
-        self.tail = tail.into_iter().map(|line| line.style(style)).collect();
-        self.tail_width = width;
-        self.draw();
-        self.read = Instant::now();
-        self.pace = TICK.max(begun.elapsed() * 2);
-    }
-
-    /// Whether a part of the text waits longer than its sender would let it.
-    fn is_stalled(&self) -> bool {
-        !self.waiting.is_empty() && !self.is_paused && self.read.elapsed() >= self.pace + TICK
-    }
-
-    fn tick(&mut self) -> Option<Outcome> {
-        let mut outcome = Outcome::Edited;
-        if let Some((_, question)) = &mut self.asking {
-            let pressed = question.tick(Instant::now());
-            outcome = self.pressed(pressed);
-            self.changed = true;
-        }
-        let moves = !self.activities.is_empty() && self.drawn.elapsed() >= FRAME;
-        if self.changed || moves {
-            self.draw();
-        }
-        (outcome != Outcome::Edited).then_some(outcome)
-    }
-
-    fn draw(&mut self) {
-        if self.is_paused || self.failed.is_some() {
-            return;
-        }
-        self.size = size();
-        let (columns, rows) = self.size;
-        let picture = self.picture(usize::from(columns), usize::from(rows));
-        let above = std::mem::take(&mut self.above);
-        if let Err(error) = self.region.draw(&above, picture, usize::from(columns)) {
-            self.failed = Some(error);
-            if let Some((_, question)) = &mut self.asking {
-                question.was_not_drawn();
-            }
-        }
-        self.changed = false;
-        self.drawn = Instant::now();
-    }
-
-    fn picture(&mut self, columns: usize, rows: usize) -> Picture {
-        let width = columns.saturating_sub(1).max(2);
-        // The region is never higher than the terminal, or its upper rows could not be drawn again.
-        let room = rows.saturating_sub(1).max(1);
-        if self.asking.is_some() {
-            return self.picture_of_question(width, room);
-        }
-        let faint = Style::new().add_modifier(Modifier::DIM);
-        let (input, cursor) = match &self.picker {
-            Some(picker) => picker.picture(width, (rows / 2).max(4)),
-            None => self.editor.rows(width, (rows / 2).max(1)),
-        };
-        let menu = if self.picker.is_some() { Vec::new() } else { self.editor.menu(width) };
-        let mut below: Vec<Line<'static>> = Vec::new();
-        for activity in &self.activities {
-            below.push(self.activity(activity, width));
-        }
-        let before_input = below.len();
-        below.extend(input);
-        match menu.is_empty() {
-            true if !self.status.is_empty() => below.push(Line::from(joined(&self.status, width)).style(faint)),
-            true => {}
-            false => below.extend(menu),
-        }
-        let tail = self.tail_for(width);
-        let hidden = tail.len().saturating_sub(room.saturating_sub(below.len()));
-        let mut shown: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
-        let row = shown.len() + before_input + cursor.row;
-        shown.extend(below);
-        let above = (row + 1).saturating_sub(room);
-        let rows: Vec<Line<'static>> = shown.into_iter().skip(above).take(room).collect();
-        Picture { rows, cursor: Some(Place { row: row - above, column: cursor.column }) }
-    }
-
-    /// What runs, the question, and the input as it will be afterwards.
-    fn picture_of_question(&mut self, width: usize, room: usize) -> Picture {
-        let faint = Style::new().add_modifier(Modifier::DIM);
-        let now = Instant::now();
-        let is_typing = self.asking.as_ref().is_some_and(|(_, question)| question.is_typing());
-        let (draft, place) = match (self.editor.is_empty(), is_typing) {
-            (true, _) => (Vec::new(), Place::default()),
-            (false, true) => self.editor.rows(width, DRAFT_ROWS),
-            (false, false) => {
-                let (rows, place) = self.editor.rows(width, 1);
-                (rows.into_iter().map(|row| row.style(faint)).collect(), place)
-            }
-        };
-        let mut status =
-            Vec::from_iter((!self.status.is_empty()).then(|| Line::from(joined(&self.status, width)).style(faint)));
-        let mut activities: Vec<Line<'static>> =
-            self.activities.iter().map(|activity| self.activity(activity, width)).collect();
-        let least = draft.len() + status.len() + activities.len().min(1);
-        if room < least + SMALL_QUESTION {
-            status.clear();
-            activities.clear();
-        }
-        let around = draft.len() + status.len() + activities.len().min(1);
-        let Some((_, question)) = &mut self.asking else { return Picture::default() };
-        let (asked, cursor) = question.picture(width, room.saturating_sub(around).max(1), now);
-        activities.truncate(room.saturating_sub(asked.len() + draft.len() + status.len()));
-        let below = activities.len() + asked.len() + draft.len() + status.len();
-        let tail = self.tail_for(width);
-        let hidden = tail.len().saturating_sub(room.saturating_sub(below));
-        let mut rows: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
-        rows.extend(activities);
-        let before = rows.len();
-        rows.extend(asked);
-        let behind = rows.len();
-        let of_draft =
-            (is_typing && !draft.is_empty()).then_some(Place { row: behind + place.row, column: place.column });
-        rows.extend(draft);
-        rows.extend(status);
-        rows.truncate(room);
-        let cursor = cursor.map(|place| Place { row: before + place.row, column: place.column }).or(of_draft);
-        Picture { rows, cursor: cursor.filter(|place| place.row < room) }
-    }
-
-    /// The unfinished end of the text. In a window that just became narrower its lines are broken once more.
-    fn tail_for(&self, width: usize) -> Cow<'_, [Line<'static>]> {
-        if self.tail.iter().all(|line| line.width() <= width) {
-            return Cow::Borrowed(&self.tail);
-        }
-        let broken = |line: &Line<'static>| {
-            let style = line.style;
-            wrapped(&line.spans, width, &[], &[]).into_iter().map(move |line| line.style(style))
-        };
-        Cow::Owned(self.tail.iter().flat_map(broken).collect())
-    }
-
-    fn activity(&self, activity: &Activity, width: usize) -> Line<'static> {
-        let elapsed = activity.since.elapsed();
-        let frame = usize::try_from(elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0) % FRAMES.len();
-        let elapsed = seconds(elapsed);
-        let text = format!("{} {}", FRAMES[frame], printable(&activity.text));
-        // What runs keeps half of the line, if it needs as much; hints give way before the time does.
-        let least = layout::width(&text).min(width / 2);
-        let room = width.saturating_sub(least + BETWEEN.len());
-        let time = std::iter::once(Part::new(elapsed, u8::MAX));
-        let beside = joined(&time.chain(self.hints.iter().cloned()).collect::<Vec<_>>(), room);
-        let text = shortened(&text, width.saturating_sub(layout::width(&beside) + BETWEEN.len()));
-        Line::from(format!("{text} · {beside}")).style(Style::new().add_modifier(Modifier::DIM))
-    }
-}
-
-fn is_control(key: &KeyEvent, character: char) -> bool {
-    let is_held = key.modifiers.contains(KeyModifiers::CONTROL);
-    key.kind == KeyEventKind::Press && key.code == KeyCode::Char(character) && is_held
-}
-
-/// `3 s`, `2 min 5 s`.
-fn seconds(elapsed: Duration) -> String {
-    match elapsed.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn state() -> State {
-        State {
-            region: Region::new(Box::new(io::sink()), Colours::Off),
-            colours: Colours::Off,
-            editor: Editor::new(Vec::new(), Box::new(|_| crate::editor::Candidates::default())),
-            picker: None,
-            asking: None,
-            asked: 0,
-            size: (0, 0),
-            is_gone: false,
-            above: Vec::new(),
-            waiting: String::new(),
-            style: Style::new(),
-            tail: Vec::new(),
-            tail_width: 0,
-            activities: Vec::new(),
-            hints: Vec::new(),
-            status: Vec::new(),
-            is_paused: true,
-            is_busy: false,
-            changed: false,
-            drawn: Instant::now(),
-            read: Instant::now(),
-            pace: TICK,
-            failed: None,
-        }
-    }
-
     fn shared(waiting: String) -> Shared {
+        let editor = Editor::new(Vec::new(), Box::new(|_| crate::editor::Candidates::default()));
+        let state = State::new(Region::new(Box::new(io::sink()), Colours::Off), Colours::Off, editor);
         Shared {
-            state: Mutex::new(State { waiting, ..state() }),
+            state: Mutex::new(State { waiting, is_paused: true, ..state }),
             text: Mutex::default(),
             reading: Mutex::new(()),
             is_closed: AtomicBool::new(false),

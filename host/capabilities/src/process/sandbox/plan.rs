@@ -147,7 +147,7 @@ impl Planned {
         let readable = programs
             .filter(|path| covered.iter().any(|folder| path.starts_with(folder) && path != folder))
             .chain(confined.readable.iter().cloned())
-            .chain(sandbox.readable.iter().filter_map(|path| real(path)))
+            .chain(sandbox.readable.iter().filter_map(real))
             .filter(|path| !writable.iter().any(|folder| path.starts_with(folder)));
         let plan = Plan {
             readable: readable.collect(),
