@@ -21,7 +21,6 @@ use crate::markdown::Stream;
 use crate::parts::Part;
 use crate::picker::Picker;
 use crate::question::{Answer, Question};
-use crate::region::Region;
 
 /// How long the thread waits for a key before it looks for something to draw.
 const TICK: Duration = Duration::from_millis(16);
@@ -76,8 +75,7 @@ impl Ui {
         report: impl Fn(Outcome) + Send + 'static,
     ) -> io::Result<Self> {
         begin()?;
-        let region = Region::new(Box::new(io::stdout()), colours);
-        let state = State::new(region, colours, Editor::new(history, completer));
+        let state = State::new(Box::new(io::stdout()), colours, Editor::new(history, completer));
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             text: Mutex::default(),
@@ -476,7 +474,7 @@ mod tests {
 
     fn shared(waiting: String) -> Shared {
         let editor = Editor::new(Vec::new(), Box::new(|_| crate::editor::Candidates::default()));
-        let state = State::new(Region::new(Box::new(io::sink()), Colours::Off), Colours::Off, editor);
+        let state = State::new(Box::new(io::sink()), Colours::Off, editor);
         Shared {
             state: Mutex::new(State { waiting, is_paused: true, ..state }),
             text: Mutex::default(),

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Line;
 
-use super::{Activity, TICK, begin, restore, size};
+use super::{Activity, REST, TICK, begin, restore, size};
 use crate::ansi::{Colours, sequence};
 use crate::editor::{Editor, Outcome};
 use crate::layout::{self, printable, shortened, wrapped};
@@ -69,9 +70,9 @@ pub(super) struct State {
 
 impl State {
     /// Nothing is shown yet.
-    pub(super) fn new(region: Region<Box<dyn Write + Send>>, colours: Colours, editor: Editor) -> Self {
+    pub(super) fn new(output: Box<dyn Write + Send>, colours: Colours, editor: Editor) -> Self {
         Self {
-            region,
+            region: Region::new(output, colours),
             colours,
             editor,
             picker: None,
