@@ -652,8 +652,7 @@ mod tests {
 
     #[test]
     fn help_pages() {
-        // Without line breaks, which depend on the terminal.
-        let mut command = Arguments::command().term_width(0);
+        let mut command = Arguments::command();
         command.build();
         let mut text = String::new();
         pages(&mut command, "hermes", &mut text);
