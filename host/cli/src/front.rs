@@ -9,7 +9,7 @@ use hermes_agent::{
     Accepted, Command, CommandError, Event, EventKind, Query, QuestionEnd, QuestionId, SessionHandle, Subscription,
 };
 use hermes_config::WhileBusy;
-use hermes_terminal::Answer;
+use hermes_terminal::{Answer, named_choice};
 
 use crate::approval::{AtTerminal, drawn};
 use crate::console::Tone;
@@ -425,10 +425,7 @@ impl Asked {
     /// The answer of a line: the choice with this number or these words, or the line itself. `None` for an empty line.
     fn answer(&self, line: &str) -> Option<String> {
         let line = line.trim();
-        let number = line.trim_end_matches([')', '.']).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let named = || self.choices.iter().find(|choice| choice.to_lowercase() == line.to_lowercase());
-        let choice = number.and_then(|at| self.choices.get(at)).or_else(named);
-        let answer = choice.map_or(line, String::as_str);
+        let answer = named_choice(line, &self.choices).map_or(line, |at| self.choices[at].as_str());
         (!answer.is_empty()).then(|| answer.to_owned())
     }
 }

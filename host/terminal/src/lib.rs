@@ -26,7 +26,7 @@ pub use layout::{broken, printable, width, wrapped};
 pub use markdown::{Stream, rendered};
 pub use parts::{Part, joined};
 pub use picker::Picker;
-pub use question::{Answer, Choices, Keys, Question, Rows};
+pub use question::{Answer, Choices, Keys, Question, Rows, named_choice};
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};

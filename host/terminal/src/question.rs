@@ -355,11 +355,7 @@ impl Question {
         if self.line.is_empty() {
             return self.selected;
         }
-        let line = self.line.text();
-        let line = line.trim();
-        let number = line.trim_end_matches([')', '.']).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let named = || choices.list.iter().position(|choice| choice.to_lowercase() == line.to_lowercase());
-        number.filter(|at| *at < choices.list.len()).or_else(named)
+        named_choice(&self.line.text(), &choices.list)
     }
 
     /// The rows of the question, at most so many, and the place of the cursor if the question has it. What these rows show counts
@@ -478,6 +474,14 @@ fn fitting(rows: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
             false => vec![row],
         })
         .collect()
+}
+
+/// The choice that a line names by its number or its words.
+pub fn named_choice(line: &str, choices: &[String]) -> Option<usize> {
+    let line = line.trim();
+    let number = line.trim_end_matches([')', '.']).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let named = || choices.iter().position(|choice| choice.to_lowercase() == line.to_lowercase());
+    number.filter(|at| *at < choices.len()).or_else(named)
 }
 
 /// The rows of a prompt, broken between its keys.
