@@ -95,6 +95,13 @@ pub(crate) fn hinted(program: &Program, cause: Cause) -> Cause {
             "{why} (it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add \
              --sandbox off`, lifts it)"
         )),
+        // A folder for temporary files, for example.
+        Cause::NotStarted { program: name, why }
+            if program.confinement.here() == Confined::Yes && Path::new(&program.command).exists() =>
+        {
+            let why = format!("{why} (the sandbox may not show its folder: add the folder to `write` in its section)");
+            Cause::NotStarted { program: name, why }
+        }
         cause => cause,
     }
 }
