@@ -1,7 +1,7 @@
 //! What git ignores, for walks through a workspace.
 //!
-//! The files with these rules belong to whoever wrote the workspace. The reader of the crate `ignore` opens whatever is in their place: a
-//! pipe would stop it forever, and a link to a device fill the memory. So they are read here, up to a limit.
+//! The rules are files of the workspace, and a hostile workspace can have a pipe or a link to a device in their place. The reader of
+//! the crate `ignore` would wait forever or fill the memory, so they are read here, up to a limit.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -226,7 +226,7 @@ impl ClientHandler for Handler {
             None => {
                 let name = &self.server;
                 self.front.notice(format!(
-                    "the MCP server `{name}` asked for something that is no form of plain values; it was declined"
+                    "the MCP server `{name}` asked for more than plain values, so its question was declined"
                 ));
                 declined()
             }

@@ -221,11 +221,6 @@ impl Ui {
         self.shared.state().editor.remember(text);
     }
 
-    /// Why the terminal cannot be written any more.
-    pub fn take_failure(&self) -> Option<io::Error> {
-        self.shared.state().failed.take()
-    }
-
     /// Gives the terminal back until the guard is dropped. What the user has written stays.
     pub fn pause(&self) -> Paused<'_> {
         self.shared.read();

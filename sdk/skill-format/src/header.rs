@@ -48,8 +48,7 @@ pub struct Header {
     pub credentials: Vec<String>,
     /// Why the YAML could not be parsed, so that fields were guessed line by line.
     pub guessed: Option<String>,
-    /// All texts of the front matter, keys included, as they are after the YAML was parsed: an escape hides nothing from whoever
-    /// reads these.
+    /// All texts of the front matter, keys included, after the YAML was parsed, so that no escape hides one from the scan.
     pub texts: Vec<String>,
 }
 

@@ -256,7 +256,7 @@ fn sockets_of_other_programs_are_out_of_reach() {
         )
     };
     let (of_path, of_name) = (connect(&format!("\"{}\"", path.display())), connect(&format!("\"\\0{name}\"")));
-    // A server of the user in the workspace, such as that of a multiplexer, runs what it is told.
+    // A terminal multiplexer of the user, with its socket in the workspace, would run any command that it is sent.
     let within = home.workspace().join("own.sock");
     let _within = UnixListener::bind(&within).unwrap();
     let of_workspace = connect(&format!("\"{}\"", within.display()));

@@ -23,7 +23,7 @@ fn judge(installer: &SkillInstaller, folder: &Path, text: &SkillText<'_>) -> Res
             Some(entry) => entry.files.get(text.file).copied(),
             None => return Ok(()),
         },
-        // Whoever damages the file must not turn the scan off.
+        // A damaged file must not turn the scan off.
         Err(_) => None,
     };
     // Plugins leave a byte order mark out.

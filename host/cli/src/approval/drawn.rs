@@ -1,4 +1,4 @@
-//! Questions on a terminal that is drawn: they stand in place of the input, and one line stays after the answer.
+//! Questions in the drawn chat: a question replaces the input, and one line stays after the answer.
 
 use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, Question};

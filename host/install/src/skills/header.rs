@@ -124,8 +124,7 @@ impl SkillHeader {
         })
     }
 
-    /// All texts of the front matter, as they are after the YAML was parsed: an escape in it hides nothing from whoever reads
-    /// these.
+    /// All texts of the front matter after the YAML was parsed, so that no escape hides one from the scan.
     pub fn texts(&self) -> Vec<&str> {
         self.texts.iter().map(String::as_str).chain([self.description.as_str()]).collect()
     }

@@ -1,7 +1,7 @@
 //! What the terminal of a chat shows: what keys change in it, and how it is drawn.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,8 @@ pub(super) struct State {
     pub(super) read: Instant,
     /// How long it waits before it is read again: longer, if reading takes long.
     pub(super) pace: Duration,
-    pub(super) failed: Option<io::Error>,
+    /// Whether the terminal could not be written. Nothing is drawn from then on.
+    pub(super) has_failed: bool,
 }
 
 impl State {
@@ -94,7 +95,7 @@ impl State {
             drawn: Instant::now(),
             read: Instant::now(),
             pace: TICK,
-            failed: None,
+            has_failed: false,
         }
     }
 
@@ -102,9 +103,7 @@ impl State {
         let outcome = match event {
             Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
             Event::Key(key) if is_control(&key, 'l') => {
-                if let Err(error) = self.region.clear_screen(usize::from(size().0)) {
-                    self.failed = Some(error);
-                }
+                self.has_failed |= self.region.clear_screen(usize::from(size().0)).is_err();
                 Outcome::Edited
             }
             #[cfg(unix)]
@@ -215,15 +214,15 @@ impl State {
     }
 
     pub(super) fn draw(&mut self) {
-        if self.is_paused || self.failed.is_some() {
+        if self.is_paused || self.has_failed {
             return;
         }
         self.size = size();
         let (columns, rows) = self.size;
         let picture = self.picture(usize::from(columns), usize::from(rows));
         let above = std::mem::take(&mut self.above);
-        if let Err(error) = self.region.draw(&above, picture, usize::from(columns)) {
-            self.failed = Some(error);
+        if self.region.draw(&above, picture, usize::from(columns)).is_err() {
+            self.has_failed = true;
             if let Some((_, question)) = &mut self.asking {
                 question.was_not_drawn();
             }
