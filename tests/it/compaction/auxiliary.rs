@@ -296,7 +296,9 @@ fn a_notice_at_the_end_of_a_single_turn_is_shown() {
     let silent = summariser(|| Reply::text("never").hang_after(0));
     home.set("auxiliary.compression", json!({"base_url": silent.url(), "model": "small", "timeout": 2}));
     home.set("compression.enabled", json!(true));
-    home.set("model.context_length", json!(17_800));
+    // The conversation lies far from both ends of the range in which summaries are prepared, however long the prompt is.
+    home.set("plugins.entries.compressor.prepare_at", json!(0.2));
+    home.set("model.context_length", json!(32_000));
     let output = home.hermes(&["chat", "--continue", "-q", "and now?"]).run().success();
     assert!(!silent.requests().is_empty(), "nothing was prepared\n{output}");
     assert_eq!(notices(&output).len(), 1, "{output}");

@@ -238,11 +238,13 @@ fn a_build_is_found_where_cargo_put_it_and_an_outdated_one_is_refused() {
         home.hermes(arguments).env("CARGO_TARGET_DIR", home.workspace().join("elsewhere").to_str().unwrap()).run()
     };
     home.hermes(&["plugins", "install", "./keeper", "--yes"]).run().refused().says(&["was not built", "cargo build"]);
-    // The rename kept the old time of the component.
+    let built = fs::File::options().append(true).open(built.join("keeper.wasm")).unwrap();
+    // A clock with coarse ticks can give files that were written one after the other the same time.
+    built.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
     for arguments in [&["plugins", "install", "./keeper", "--yes"][..], &["plugins", "test", "./keeper"]] {
         of_cargo(arguments).refused().says(&["is older than", "Cargo.toml", "cargo build"]);
     }
-    fs::File::options().append(true).open(built.join("keeper.wasm")).unwrap().set_modified(SystemTime::now()).unwrap();
+    built.set_modified(SystemTime::now()).unwrap();
     of_cargo(&["plugins", "test", "./keeper"]).success();
     of_cargo(&["plugins", "install", "./keeper", "--yes"]).success();
     assert_eq!(findings(&home), [("keeper".to_owned(), "ok".to_owned())]);
