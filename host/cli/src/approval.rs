@@ -4,11 +4,13 @@
 //! was shown everything.
 
 pub(crate) mod drawn;
+mod foreign;
 #[cfg(unix)]
 mod keys;
 pub(crate) mod listing;
 #[cfg(unix)]
 mod pager;
+mod rows;
 mod wording;
 
 use std::io::{self, IsTerminal, Write};
@@ -16,11 +18,11 @@ use std::io::{self, IsTerminal, Write};
 use hermes_agent::approval::{Decision, Question};
 
 #[cfg(unix)]
+use self::foreign::Extent;
+#[cfg(unix)]
 use self::keys::{Key, Keys};
 #[cfg(unix)]
 use self::pager::Size;
-#[cfg(unix)]
-use self::wording::Extent;
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
 #[cfg(unix)]
@@ -59,7 +61,7 @@ impl AtTerminal {
         let whole = wording::lines(question, Extent::Whole);
         let columns = Size::of_terminal(self.console.screen).columns;
         let (is_cut, has_pattern) = (brief != whole, wording::pattern(question).is_some());
-        let (brief, whole) = (wording::wrapped(&brief, columns), wording::wrapped(&whole, columns));
+        let (brief, whole) = (rows::wrapped(&brief, columns), rows::wrapped(&whole, columns));
         let asked = Asked {
             is_cut,
             brief: &brief,

@@ -4,7 +4,8 @@ use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, Question};
 use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, wrapped};
 
-use super::wording::{self, Extent};
+use super::foreign::Extent;
+use super::{rows, wording};
 use crate::console::Tone;
 use crate::text;
 
@@ -21,7 +22,7 @@ pub(crate) fn approval(question: &Question, agent: Option<&str>) -> Asked {
             _ => (Tone::Plain, line.as_str()),
         });
         let rows = asker.chain(lines).flat_map(|(tone, line)| {
-            let rows = wording::rows(line, columns).into_iter();
+            let rows = rows::of_line(line, columns).into_iter();
             rows.map(move |row| Line::styled(row, tone.style()))
         });
         rows.collect()

@@ -1,10 +1,10 @@
-//! The text of a question. Foreign text is shown exactly: invisible characters are made visible, and omitted text is
-//! counted.
+//! What a question says, and the words of its answers.
 
 use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, SamplingRequest, Subject};
 
-use crate::text::{counted, grouped, hanging, is_deceptive, shortened};
+use super::foreign::{Extent, bounded, line_of_file, text_or_binary, visible, word};
+use crate::text::{counted, grouped, shortened};
 
 /// The possible answers, shown when a key counts.
 pub(super) const KEYS: &str = "[o]nce  [s]ession  [a]lways  [n]o, but …  [d]eny (enter)? ";
@@ -31,30 +31,6 @@ pub(super) fn page(number: usize, count: usize) -> String {
 
 /// The answer to a yes that came too early, with the keys, on a terminal that is drawn.
 pub(super) const KEYS_VIEW_FIRST: &str = "first view all of it: [v] next page  [d]eny (enter)? ";
-
-/// How much of the foreign texts is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// Of a long text the beginning and the end.
-    Brief,
-    /// Everything.
-    Whole,
-}
-
-impl Extent {
-    /// Most characters of a text. Of a longer text, the beginning and the end are shown.
-    fn most(self) -> usize {
-        if self == Self::Brief { 2_000 } else { usize::MAX }
-    }
-
-    /// Most characters of a command line.
-    fn most_of_a_line(self) -> usize {
-        if self == Self::Brief { 6_000 } else { usize::MAX }
-    }
-}
-
-/// Characters shown of the end of a longer text.
-const END: usize = 400;
 
 /// The lines of the question, without control characters.
 pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
@@ -164,11 +140,6 @@ fn changed(question: &Question, extent: Extent) -> Vec<String> {
     shown.chain(rest).collect()
 }
 
-/// A line of a file. Its tabs stay what they look like.
-fn line_of_file(text: &str) -> String {
-    visible(&text.replace('\t', "    "))
-}
-
 /// What the question is about, on one line.
 pub(super) fn subject(question: &Question) -> String {
     /// Most characters of a command or a path.
@@ -182,97 +153,6 @@ pub(super) fn subject(question: &Question) -> String {
         Subject::Sampling(request) => format!("ask a model for {plugin}: {}", visible(&request.text)),
     };
     shortened(&subject, MOST)
-}
-
-/// The lines with breaks between the words of what Hermes says. What others wrote, such as a command, stays one line: it is shown
-/// exactly, and can be copied.
-pub(super) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
-    let wrap = |line: &String| {
-        if !is_ours(line) {
-            return vec![line.clone()];
-        }
-        // Further lines are below the text of a field, or a little behind the margin.
-        let margin = line.len() - line.trim_start().len();
-        let text = line[margin..].find("  ").map(|at| margin + at);
-        let text = text.map_or(margin, |at| line.len() - line[at..].trim_start().len());
-        let indent = if margin > 0 && text < columns / 2 { text } else { 2 };
-        hanging(line, indent, Some(columns))
-    };
-    lines.iter().flat_map(wrap).collect()
-}
-
-/// The rows of a line of others within a width. A row ends behind the escape of a line feed or at a single space, or it is full and
-/// the text goes on in the next one: nothing of the text is ambiguous. Further rows are indented, so that none looks like a line
-/// of Hermes.
-pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
-    let margin = line.len() - line.trim_start_matches(' ').len();
-    let label = line[margin..].find("  ").map(|at| margin + at);
-    let indent = match label.map(|at| line.len() - line[at..].trim_start_matches(' ').len()) {
-        _ if margin > 2 => margin + 2,
-        Some(text) if margin > 0 && text * 2 < columns => text,
-        _ => 2,
-    };
-    let indent = if indent * 2 < columns { indent } else { 0 };
-    let (mut rows, mut rest, mut lead) = (Vec::new(), line, 0);
-    loop {
-        let room = columns.saturating_sub(lead).max(2);
-        let (mut end, mut used) = (rest.len(), 0);
-        for (at, character) in rest.char_indices() {
-            used += if character.is_ascii() { 1 } else { 2 };
-            if used > room {
-                end = at;
-                break;
-            }
-        }
-        let is_all = end == rest.len();
-        if is_all && rows.is_empty() {
-            return vec![rest.to_owned()];
-        }
-        if let Some(feed) = behind_line_feed(&rest[..end]).filter(|at| *at < rest.len()) {
-            rows.push(format!("{:lead$}{}", "", &rest[..feed]));
-            (rest, lead) = (&rest[feed..], indent);
-            continue;
-        }
-        if is_all {
-            rows.push(format!("{:lead$}{rest}", ""));
-            return rows;
-        }
-        let bytes = rest.as_bytes();
-        let is_single =
-            |at: usize| at > 0 && bytes[at] == b' ' && bytes[at - 1] != b' ' && bytes.get(at + 1) != Some(&b' ');
-        // A row with wide characters may end early because the next one is wide.
-        let may_break = rest[..end].is_ascii() && bytes[end].is_ascii();
-        let least = if rows.is_empty() { indent.max(end / 2) } else { end / 2 };
-        let space = (least..end).rev().find(|at| may_break && is_single(*at));
-        rows.push(format!("{:lead$}{}", "", &rest[..space.unwrap_or(end)]));
-        rest = &rest[space.map_or(end, |at| at + 1)..];
-        lead = indent;
-    }
-}
-
-/// The place behind the first escape of a line feed. A backslash that is escaped itself begins none.
-fn behind_line_feed(text: &str) -> Option<usize> {
-    let mut is_escape = false;
-    text.bytes().enumerate().find_map(|(at, byte)| {
-        let is_feed = is_escape && byte == b'n';
-        is_escape = byte == b'\\' && !is_escape;
-        is_feed.then_some(at + 1)
-    })
-}
-
-/// Whether a line of the question is Hermes's own words, which may be broken anywhere between words.
-fn is_ours(line: &str) -> bool {
-    const OURS: [&str; 5] = ["approval: ", "  because ", "  pattern ", "  sandbox ", "  session "];
-    OURS.iter().any(|ours| line.starts_with(ours))
-}
-
-/// The rows of a line of the question on a terminal that is drawn.
-pub(super) fn rows(line: &str, columns: usize) -> Vec<String> {
-    match is_ours(line) {
-        // There the last column is free already.
-        true => wrapped(&[line.to_owned()], columns + 1),
-        false => exact_rows(line, columns),
-    }
 }
 
 fn deed(deed: &FileDeed) -> &'static str {
@@ -304,15 +184,6 @@ fn file(change: &FileChange, extent: Extent) -> Vec<(&'static str, String)> {
     }
     fields.extend(change.because.iter().map(|why| ("because", visible(why))));
     fields
-}
-
-/// Bytes as a quoted text, or with escapes.
-fn text_or_binary(text: Option<&str>, binary: Option<&str>, extent: Extent) -> String {
-    match (text, binary) {
-        (Some(text), _) => bounded(text, quoted, extent),
-        (None, Some(bytes)) => format!("binary data: {}", bounded(bytes, visible, extent)),
-        (None, None) => "binary data".to_owned(),
-    }
 }
 
 fn program(run: &ProgramRun, extent: Extent) -> Vec<(&'static str, String)> {
@@ -362,53 +233,6 @@ fn command(run: &ProgramRun, extent: Extent) -> String {
     line
 }
 
-/// A word, in quotes if it contains anything but plain characters.
-fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            other => push_visible(other, &mut quoted),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A text on one line, with control characters, invisible characters and changes of direction escaped.
-fn visible(text: &str) -> String {
-    let mut shown = String::new();
-    text.chars().for_each(|character| push_visible(character, &mut shown));
-    shown
-}
-
-fn push_visible(character: char, shown: &mut String) {
-    match character {
-        '"' | '\'' | '\\' => shown.push(character),
-        '\n' | '\r' | '\t' => shown.extend(character.escape_debug()),
-        // Fillers and blanks, which Rust does not escape.
-        blank if is_deceptive(blank) => shown.extend(blank.escape_unicode()),
-        other => shown.extend(other.escape_debug()),
-    }
-}
-
-/// The beginning and the end of a long text, with its length.
-fn bounded(text: &str, show: impl Fn(&str) -> String, extent: Extent) -> String {
-    let (count, most) = (text.chars().count(), extent.most());
-    if count <= most {
-        return show(text);
-    }
-    let head: String = text.chars().take(most - END).collect();
-    let tail: String = text.chars().skip(count - END).collect();
-    let (left_out, count) = (grouped((count - most) as u64), grouped(count as u64));
-    format!("{} [{left_out} of {count} characters are not shown] {}", show(&head), show(&tail))
-}
-
 /// The answer in words.
 pub(super) fn decided(decision: Decision) -> &'static str {
     match decision {
@@ -430,6 +254,7 @@ mod tests {
     use hermes_agent::approval::Objection;
 
     use super::*;
+    use crate::approval::rows::wrapped;
 
     fn run(program: &str, arguments: &[&str], input: &[u8]) -> Question {
         let run = ProgramRun {
@@ -508,6 +333,15 @@ mod tests {
     }
 
     #[test]
+    fn the_subject_of_a_question_is_one_short_line() {
+        let run = subject(&run("bash", &["-c", &format!("rm\n{}", "x".repeat(200))], b""));
+        assert!(
+            run.starts_with(r#"run bash -c "rm\nxxx"#) && run.ends_with('…') && run.chars().count() == 100,
+            "{run}"
+        );
+    }
+
+    #[test]
     fn what_hermes_says_is_broken_between_words_and_a_command_is_not() {
         let shown = lines(&run("git", &["commit", "-m", &"word ".repeat(20)], b""));
         let narrow = wrapped(&shown, 40);
@@ -518,67 +352,6 @@ mod tests {
         assert_eq!(joined, shown[4].trim());
         assert!(narrow[5..].iter().all(|line| line.chars().count() < 40), "{narrow:?}");
         assert_eq!(wrapped(&shown, 400), shown);
-    }
-
-    #[test]
-    fn the_rows_of_a_command_are_unambiguous_and_indented() {
-        let shown = lines(&run("sh", &["-c", "one two  three four_and_five_and_six seven"], b""));
-        let rows = exact_rows(&shown[1], 30);
-        let expected = [
-            "  command  sh -c \"one",
-            "           two  three",
-            "           four_and_five_and_s",
-            "           ix seven\"",
-        ];
-        assert_eq!(rows, expected);
-        assert_eq!(
-            exact_rows("    +     let tea = 1; // and more", 20),
-            ["    +     let tea =", "      1; // and more"]
-        );
-        let script = r#"  command  sh -c "cat <<X\none\n  two\nX\nprintf 'a\\nb'""#;
-        assert_eq!(exact_rows(script, 80), [script]);
-        assert_eq!(
-            exact_rows(script, 40),
-            [
-                r#"  command  sh -c "cat <<X\n"#,
-                r"           one\n",
-                r"             two\n",
-                r"           X\n",
-                r#"           printf 'a\\nb'""#
-            ]
-        );
-        for columns in 6..60 {
-            // The columns of the label and the indentation of the other rows.
-            let script = format!("  command  sh -c \"{}\"", "one two\\n  three\\\\n four\\n".repeat(6));
-            for (line, label) in
-                [(shown[1].as_str(), 11), (&"x".repeat(200), 2), (&"a b c ".repeat(30), 2), (&script, 11)]
-            {
-                let indent = if label * 2 < columns { label } else { 2 };
-                let rows = exact_rows(line, columns);
-                let mut joined = String::new();
-                for (at, row) in rows.iter().enumerate() {
-                    joined.push_str(if at == 0 { row } else { &row[indent..] });
-                    let ends_a_line = row.ends_with("\\n") && !row.ends_with("\\\\n");
-                    let is_space = row.len() < columns && !ends_a_line && at + 1 < rows.len();
-                    joined.push_str(if is_space { " " } else { "" });
-                    assert!(row.len() <= columns, "{columns}: {row}");
-                }
-                assert_eq!(joined, line, "{columns}");
-            }
-            let wide = format!("  input    {}", "漢字 ".repeat(20));
-            let rows = exact_rows(&wide, columns);
-            assert!(rows.iter().all(|row| crate::text::columns(row) <= columns), "{columns}: {rows:?}");
-            assert_eq!(rows.concat().replace(' ', ""), wide.replace(' ', ""));
-        }
-    }
-
-    #[test]
-    fn the_subject_of_a_question_is_one_short_line() {
-        let run = subject(&run("bash", &["-c", &format!("rm\n{}", "x".repeat(200))], b""));
-        assert!(
-            run.starts_with(r#"run bash -c "rm\nxxx"#) && run.ends_with('…') && run.chars().count() == 100,
-            "{run}"
-        );
     }
 
     #[test]
