@@ -10,6 +10,7 @@ use hermes_agent::{
 };
 use hermes_config::WhileBusy;
 use hermes_terminal::{Answer, named_choice};
+use tokio_util::sync::CancellationToken;
 
 use crate::approval::{AtTerminal, drawn};
 use crate::console::Tone;
@@ -63,6 +64,81 @@ struct Asked {
     choices: Vec<String>,
     /// Whether lines were read before the question.
     was_listening: bool,
+}
+
+/// A command while it runs, with the user who sees its events and types meanwhile.
+struct Running<'a> {
+    screen: &'a mut Screen,
+    person: Option<&'a AtTerminal>,
+    stop: &'a StopSwitch,
+    /// Cancelled when the user stops it.
+    token: CancellationToken,
+    lines: &'a mut Typed,
+    /// Whether it closes the session. Nothing stops it then.
+    closes: bool,
+    is_turn: bool,
+    /// Whether the session has accepted it.
+    is_accepted: bool,
+    /// Whether the session was asked to stop it.
+    is_stopped: bool,
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        command: &Command,
+        screen: &'a mut Screen,
+        person: Option<&'a AtTerminal>,
+        stop: &'a StopSwitch,
+        lines: &'a mut Typed,
+    ) -> Self {
+        let closes = *command == Command::Close;
+        let is_turn = matches!(command, Command::Say { .. } | Command::UseSkill { .. });
+        Self {
+            screen,
+            person,
+            stop,
+            token: stop.token(),
+            lines,
+            closes,
+            is_turn,
+            is_accepted: false,
+            is_stopped: false,
+        }
+    }
+
+    /// Whether an event is not shown: the user does not wait for the rest of a text that arrived before the stop.
+    fn skips(&self, event: &EventKind) -> bool {
+        let is_of_reply =
+            matches!(event, EventKind::Text { .. } | EventKind::Reasoning { .. } | EventKind::CallForming { .. });
+        self.is_stopped && is_of_reply
+    }
+
+    /// Whether an event ends the command.
+    fn is_ended_by(&self, event: &EventKind) -> bool {
+        match event {
+            EventKind::Ended => self.closes,
+            EventKind::TurnEnded { .. }
+            | EventKind::CompressionEnded { .. }
+            | EventKind::CompressionPreviewed { .. }
+            | EventKind::PromptRebuilt { .. } => !self.closes,
+            _ => false,
+        }
+    }
+}
+
+/// What can happen while a command runs.
+enum Happening {
+    /// The session has accepted or refused the command.
+    Accepted(Result<Accepted, CommandError>),
+    /// The user stops the command.
+    Stop,
+    /// The question on the screen is answered.
+    Answer(Answer),
+    Event(Arc<Event>),
+    /// The session has ended: there are no more events.
+    Gone,
+    /// The user typed a line.
+    Line(String),
 }
 
 impl FrontEnd {
@@ -131,7 +207,8 @@ impl FrontEnd {
         mut lines: Typed,
     ) -> Result<EventKind, CommandError> {
         (self.is_replaced, self.asked) = (false, None);
-        let ended = self.attend(command, screen, person, stop, &mut lines).await;
+        let mut running = Running::new(&command, screen, person, stop, &mut lines);
+        let ended = self.attend(command, &mut running).await;
         self.withdraw(None, screen, "not answered");
         let (typed, begun) = lines.rest();
         self.typed.extend(typed);
@@ -143,99 +220,101 @@ impl FrontEnd {
         ended
     }
 
-    async fn attend(
-        &mut self,
-        command: Command,
-        screen: &mut Screen,
-        person: Option<&AtTerminal>,
-        stop: &StopSwitch,
-        lines: &mut Typed,
-    ) -> Result<EventKind, CommandError> {
-        let closes = command == Command::Close;
-        let is_turn = matches!(command, Command::Say { .. } | Command::UseSkill { .. });
-        let _attending = person.map(|_| self.session.attend());
-        let (session, token) = (self.session.clone(), stop.token());
+    async fn attend(&mut self, command: Command, running: &mut Running<'_>) -> Result<EventKind, CommandError> {
+        let _attending = running.person.map(|_| self.session.attend());
+        let session = self.session.clone();
         let mut sending = Box::pin(session.send(command));
-        let (mut sent, mut stopped) = (false, false);
         loop {
-            let shown = self.live.clone().zip(self.open.front().and_then(|open| open.number));
-            let event = tokio::select! {
-                biased;
-                accepted = &mut sending, if !sent => {
+            match self.happens(&mut sending, running).await {
+                Happening::Accepted(accepted) => {
                     accepted?;
-                    sent = true;
-                    continue;
+                    running.is_accepted = true;
                 }
-                // Before the events: a fast server always has the next one ready.
-                () = token.cancelled(), if !stopped && !closes => {
-                    stopped = true;
-                    self.withdraw(None, screen, "not answered");
-                    // Refused only if the command has already ended.
-                    let _ = session.send(Command::Stop).await;
-                    continue;
+                Happening::Stop => self.stop(running).await,
+                Happening::Answer(answer) => self.answer(answer, running.screen, running.stop).await,
+                Happening::Line(line) => self.typed_line(line, running).await,
+                Happening::Event(event) if running.skips(&event.kind) => {}
+                Happening::Event(event) => {
+                    running.screen.event(&event);
+                    self.follow_questions(&event.kind, running).await;
+                    if running.is_ended_by(&event.kind) {
+                        return Ok(event.kind.clone());
+                    }
                 }
-                answer = answered(shown) => {
-                    self.answer(answer, screen, stop).await;
-                    continue;
+                Happening::Gone => {
+                    running.screen.end_turn();
+                    return if running.closes { Ok(EventKind::Ended) } else { Err(CommandError::Closed) };
                 }
-                event = self.next() => event,
-                line = lines.next(), if !closes => {
-                    self.typed_line(line, is_turn, screen, stop).await;
-                    continue;
-                }
-            };
-            let Some(event) = event else {
-                screen.end_turn();
-                return if closes { Ok(EventKind::Ended) } else { Err(CommandError::Closed) };
-            };
-            match &event.kind {
-                // The user does not wait for the rest of a text that arrived before the stop.
-                EventKind::Text { .. } | EventKind::Reasoning { .. } | EventKind::CallForming { .. } if stopped => {
-                    continue;
-                }
-                _ => screen.event(&event),
             }
-            match &event.kind {
-                EventKind::Asked { question, query } if self.live.is_some() => {
-                    // After a stop, the session withdraws it.
-                    self.open.extend((!stopped && person.is_some()).then(|| Open::new(*question, query)));
-                    self.show_next(screen, stop).await;
+        }
+    }
+
+    /// Waits for what happens next while a command runs.
+    async fn happens(
+        &mut self,
+        sending: &mut (impl Future<Output = Result<Accepted, CommandError>> + Unpin),
+        running: &mut Running<'_>,
+    ) -> Happening {
+        let shown = self.live.clone().zip(self.open.front().and_then(|open| open.number));
+        tokio::select! {
+            biased;
+            accepted = sending, if !running.is_accepted => Happening::Accepted(accepted),
+            // Before the events: a fast server always has the next one ready.
+            () = running.token.cancelled(), if !running.is_stopped && !running.closes => Happening::Stop,
+            answer = answered(shown) => Happening::Answer(answer),
+            event = self.next() => event.map_or(Happening::Gone, Happening::Event),
+            line = running.lines.next(), if !running.closes => Happening::Line(line),
+        }
+    }
+
+    /// Stops the command. Nobody answers its questions any more.
+    async fn stop(&mut self, running: &mut Running<'_>) {
+        running.is_stopped = true;
+        self.withdraw(None, running.screen, "not answered");
+        // Refused only if the command has already ended.
+        let _ = self.session.send(Command::Stop).await;
+    }
+
+    /// Shows a question that was asked, and takes away one that is closed.
+    async fn follow_questions(&mut self, event: &EventKind, running: &mut Running<'_>) {
+        match event {
+            EventKind::Asked { question, query } => self.show_question(*question, query, running).await,
+            EventKind::Closed { question, how } => {
+                let end = if *how == QuestionEnd::Answered { "answered elsewhere" } else { "withdrawn" };
+                self.withdraw(Some(*question), running.screen, end);
+                self.show_next(running.screen, running.stop).await;
+                if let Some(asked) = self.asked.take_if(|asked| asked.id == *question) {
+                    running.lines.listen(asked.was_listening);
                 }
-                EventKind::Asked { question, query: Query::Approval { question: details, agent } } => {
-                    if let Some(person) = person {
-                        if let Some(agent) = agent {
-                            screen.line(Tone::Warning, &format!("{} asks:", text::line(agent)));
-                        }
-                        self.ask(person, *question, details, stop).await;
-                    }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows a question, if there is a person to answer it.
+    async fn show_question(&mut self, id: QuestionId, query: &Query, running: &mut Running<'_>) {
+        if self.live.is_some() {
+            // After a stop, the session withdraws it.
+            let is_shown = !running.is_stopped && running.person.is_some();
+            self.open.extend(is_shown.then(|| Open::new(id, query)));
+            return self.show_next(running.screen, running.stop).await;
+        }
+        let Some(person) = running.person else { return };
+        match query {
+            Query::Approval { question, agent } => {
+                if let Some(agent) = agent {
+                    running.screen.line(Tone::Warning, &format!("{} asks:", text::line(agent)));
                 }
-                EventKind::Asked { question, query: Query::Text { text, choices, server, .. } } if person.is_some() => {
-                    // What was typed before the question does not answer it.
-                    let (typed, begun) = lines.set_aside();
-                    self.typed.extend(typed);
-                    self.begun.push_str(&begun);
-                    screen.question(text, choices, server.is_some());
-                    let (choices, was_listening) = (choices.clone(), lines.listen(true));
-                    self.asked = Some(Asked { id: *question, choices, was_listening });
-                }
-                EventKind::Closed { question, how } => {
-                    let end = if *how == QuestionEnd::Answered { "answered elsewhere" } else { "withdrawn" };
-                    self.withdraw(Some(*question), screen, end);
-                    self.show_next(screen, stop).await;
-                    if let Some(asked) = self.asked.take_if(|asked| asked.id == *question) {
-                        lines.listen(asked.was_listening);
-                    }
-                }
-                EventKind::Ended if closes => return Ok(EventKind::Ended),
-                EventKind::TurnEnded { .. }
-                | EventKind::CompressionEnded { .. }
-                | EventKind::CompressionPreviewed { .. }
-                | EventKind::PromptRebuilt { .. }
-                    if !closes =>
-                {
-                    return Ok(event.kind.clone());
-                }
-                _ => {}
+                self.ask(person, id, question, running.stop).await;
+            }
+            Query::Text { text, choices, server, .. } => {
+                // What was typed before the question does not answer it.
+                let (typed, begun) = running.lines.set_aside();
+                self.typed.extend(typed);
+                self.begun.push_str(&begun);
+                running.screen.question(text, choices, server.is_some());
+                let (choices, was_listening) = (choices.clone(), running.lines.listen(true));
+                self.asked = Some(Asked { id, choices, was_listening });
             }
         }
     }
@@ -251,7 +330,8 @@ impl FrontEnd {
     }
 
     /// Handles a line that was typed while a command runs.
-    async fn typed_line(&mut self, line: String, is_turn: bool, screen: &mut Screen, stop: &StopSwitch) {
+    async fn typed_line(&mut self, line: String, running: &mut Running<'_>) {
+        let Running { screen, stop, is_turn, .. } = running;
         let command = Slash::parse(&line);
         let mode = match &command {
             Some(Slash::Mode(mode)) => *mode,
@@ -289,13 +369,13 @@ impl FrontEnd {
             _ if line.trim().is_empty() => return,
             // It runs when the turn has ended, as commands do.
             _ if shell::command(&line).is_some() => {}
-            (None, WhileBusy::Interrupt) if is_turn && !stop.is_triggered() => {
+            (None, WhileBusy::Interrupt) if *is_turn && !stop.is_triggered() => {
                 self.is_replaced = true;
                 self.typed.push_back(line);
                 return stop.trigger();
             }
             (None, WhileBusy::Steer)
-                if is_turn && self.session.send(Command::Steer { text: line.clone() }).await.is_ok() =>
+                if *is_turn && self.session.send(Command::Steer { text: line.clone() }).await.is_ok() =>
             {
                 return screen.steers(&line);
             }
