@@ -6,6 +6,7 @@
 mod auxiliary;
 mod hooks;
 mod logins;
+mod named;
 mod providers;
 mod servers;
 mod values;

@@ -41,6 +41,8 @@ fn the_sandbox_can_be_off_without_quotes() {
     for wrong in ["on", "maybe", "3"] {
         let failure = parse(&format!("sandbox: {{mode: {wrong}}}")).unwrap_err();
         assert!(failure.why.contains("sandbox.mode"), "{failure}");
+        let failure = parse(&format!("mcp_servers: {{files: {{sandbox: {wrong}}}}}")).unwrap_err();
+        assert!(failure.why.starts_with("`mcp_servers.files.sandbox` is "), "{failure}");
     }
 }
 

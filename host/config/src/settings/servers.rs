@@ -1,13 +1,12 @@
 //! The section `mcp_servers`: servers of the Model Context Protocol.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Whole;
+use super::named::named;
 
 /// `mcp_servers.<server>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -94,37 +93,7 @@ impl McpSandbox {
     const NAMES: [(&str, Self); 3] = [("auto", Self::Auto), ("off", Self::Off), ("workspace", Self::Workspace)];
 }
 
-impl<'de> Deserialize<'de> for McpSandbox {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Given {
-            /// `off` without quotes is false in YAML.
-            Flag(bool),
-            Name(String),
-        }
-        let found = match Given::deserialize(deserializer)? {
-            Given::Flag(false) => Some(Self::Off),
-            Given::Flag(true) => None,
-            Given::Name(given) => Self::NAMES.into_iter().find(|(name, _)| *name == given).map(|(_, known)| known),
-        };
-        found.ok_or_else(|| D::Error::custom("it is none of auto, off and workspace"))
-    }
-}
-
-impl JsonSchema for McpSandbox {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "McpSandbox".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
-    }
-}
+named!(McpSandbox);
 
 /// `mcp_servers.<server>.tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde_json::{Map, Value};
 
+use super::named::named;
+
 /// A whole number from `LEAST` to `MOST`. Without `MOST`, a larger number than fits becomes the largest that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
@@ -152,45 +154,7 @@ impl SandboxChoice {
     const NAMES: [(&str, Self); 3] = [("auto", Self::Auto), ("off", Self::Off), ("require", Self::Require)];
 }
 
-impl<'de> Deserialize<'de> for SandboxChoice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Named;
-
-        impl Visitor<'_> for Named {
-            type Value = SandboxChoice;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one of the three names")
-            }
-
-            /// `off` without quotes is false in YAML.
-            fn visit_bool<E: Error>(self, given: bool) -> Result<SandboxChoice, E> {
-                if given { Err(E::invalid_value(Unexpected::Bool(given), &self)) } else { Ok(SandboxChoice::Off) }
-            }
-
-            fn visit_str<E: Error>(self, given: &str) -> Result<SandboxChoice, E> {
-                let found = SandboxChoice::NAMES.into_iter().find(|(name, _)| *name == given);
-                found.map(|(_, known)| known).ok_or_else(|| E::invalid_value(Unexpected::Str(given), &self))
-            }
-        }
-
-        deserializer.deserialize_any(Named)
-    }
-}
-
-impl JsonSchema for SandboxChoice {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SandboxChoice".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
-    }
-}
+named!(SandboxChoice);
 
 /// What the user is asked about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -212,29 +176,7 @@ impl ApprovalMode {
         [("ask", Self::Ask), ("accept-edits", Self::AcceptEdits), ("plan", Self::Plan), ("auto", Self::Auto)];
 }
 
-impl<'de> Deserialize<'de> for ApprovalMode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let given = String::deserialize(deserializer)?;
-        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
-        found
-            .map(|(_, known)| known)
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the four names"))
-    }
-}
-
-impl JsonSchema for ApprovalMode {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "ApprovalMode".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
-    }
-}
+named!(ApprovalMode);
 
 /// What happens to a message that the user types while a turn runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -253,29 +195,7 @@ impl WhileBusy {
     const NAMES: [(&str, Self); 3] = [("queue", Self::Queue), ("interrupt", Self::Interrupt), ("steer", Self::Steer)];
 }
 
-impl<'de> Deserialize<'de> for WhileBusy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let given = String::deserialize(deserializer)?;
-        let found = Self::NAMES.into_iter().find(|(name, _)| *name == given);
-        found
-            .map(|(_, known)| known)
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&given), &"one of the three names"))
-    }
-}
-
-impl JsonSchema for WhileBusy {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "WhileBusy".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Self::NAMES.map(|(name, _)| name) })
-    }
-}
+named!(WhileBusy);
 
 /// A reasoning effort, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
