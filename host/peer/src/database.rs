@@ -7,11 +7,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::PeerHome;
-use crate::temporary::Temporary;
-use hermes_private_files::open_regular;
+use hermes_private_files::{TemporaryFolder, open_regular};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
+
+use crate::{PeerHome, temporary_folder};
 
 const NAME: &str = "state.db";
 /// What SQLite keeps beside a database.
@@ -37,7 +37,7 @@ pub(crate) struct Database {
     /// A schema that is newer than this program knows.
     pub(crate) newer: Option<i64>,
     /// Removed with the value; the connection is closed before.
-    _folder: Temporary,
+    _folder: TemporaryFolder,
 }
 
 /// A row of `sessions`.
@@ -90,7 +90,7 @@ impl Database {
             Ok(Some(path)) => path,
             Err(why) => return Ok(Some(Err(why))),
         };
-        let folder = Temporary::new()?;
+        let folder = temporary_folder()?;
         let copy = folder.path().join(NAME);
         match copied(&original, &copy) {
             Ok(()) => Ok(Some(Self::opened(&copy, folder).map_err(|error| described(&error)))),
@@ -99,7 +99,7 @@ impl Database {
         }
     }
 
-    fn opened(copy: &Path, folder: Temporary) -> Result<Self, Fault> {
+    fn opened(copy: &Path, folder: TemporaryFolder) -> Result<Self, Fault> {
         // The copy is written once: what its log contains goes into the file.
         let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection

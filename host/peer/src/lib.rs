@@ -20,10 +20,10 @@ mod sessions;
 mod settings;
 mod skills;
 mod soul;
-mod temporary;
 mod translation;
 
 use hermes_app::Setup;
+use hermes_private_files::TemporaryFolder;
 use hermes_store::Store;
 
 pub use error::PeerError;
@@ -31,7 +31,6 @@ pub use home::PeerHome;
 pub use report::{PartReport, Report};
 
 use database::Database;
-use temporary::Temporary;
 
 hermes_diagnostic::codes! {
     /// The codes of moving in.
@@ -121,8 +120,13 @@ impl Import {
     }
 }
 
+/// Makes a folder for copies of conversations.
+fn temporary_folder() -> std::io::Result<TemporaryFolder> {
+    TemporaryFolder::new("hermes-import-")
+}
+
 /// The own store. A dry run creates neither a home nor a store: without a store it uses a temporary one.
-fn store(setup: &Setup, mode: Mode) -> Result<(Option<Temporary>, Store), PeerError> {
+fn store(setup: &Setup, mode: Mode) -> Result<(Option<TemporaryFolder>, Store), PeerError> {
     let home = setup.home.path();
     if let Mode::Write { .. } = mode {
         return Ok((None, Store::open(home)?));
@@ -130,7 +134,7 @@ fn store(setup: &Setup, mode: Mode) -> Result<(Option<Temporary>, Store), PeerEr
     if let Some(store) = Store::open_read_only(home)? {
         return Ok((None, store));
     }
-    let folder = Temporary::new().map_err(|source| PeerError::Temporary { source })?;
+    let folder = temporary_folder().map_err(|source| PeerError::Temporary { source })?;
     let store = Store::open(folder.path())?;
     Ok((Some(folder), store))
 }

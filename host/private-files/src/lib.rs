@@ -14,10 +14,14 @@
 
 #![forbid(unsafe_code)]
 
+mod temporary;
+
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+pub use temporary::TemporaryFolder;
 
 /// Prefix of the temporary files that [`write_whole`] and [`write_atomically`] rename into place. A process that is
 /// killed may leave one behind.

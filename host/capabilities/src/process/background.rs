@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hermes_private_files::TemporaryFolder;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::child::not_started;
 use super::ring::Ring;
 use super::running::{Input, Running, begin, undone};
-use super::sandbox::Scratch;
+use super::sandbox;
 use super::{End, GRACE, MAX_BACKGROUND, MAX_ENDED, MAX_INPUT, Run, invalid};
 use crate::changes::RunningProgram;
 use crate::fault::{Fault, FaultKind};
@@ -68,7 +69,7 @@ struct Table {
     /// No program can start any more.
     closed: bool,
     /// The session's folder for temporary files, once a confined program needs it.
-    scratch: Option<Arc<Scratch>>,
+    scratch: Option<Arc<TemporaryFolder>>,
 }
 
 struct Entry {
@@ -301,11 +302,11 @@ impl Background {
     }
 
     /// The session's folder for temporary files. The last program that uses it, or the table, removes it.
-    pub(super) fn scratch(&self) -> std::io::Result<Arc<Scratch>> {
+    pub(super) fn scratch(&self) -> std::io::Result<Arc<TemporaryFolder>> {
         let mut table = self.table();
         let scratch = match table.scratch.take() {
             Some(scratch) => scratch,
-            None => Arc::new(Scratch::new()?),
+            None => Arc::new(sandbox::scratch()?),
         };
         Ok(Arc::clone(table.scratch.insert(scratch)))
     }

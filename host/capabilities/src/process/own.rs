@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use super::running::{Execution, Input, Output, Running, begin_own, undone};
-use super::sandbox::{Planned, Scratch, Start};
+use super::sandbox::{self, Planned, Start};
 use super::{Confined, Confinement, End, GRACE, Sandbox};
 
 /// A program of the host that runs. Dropping it ends the program and everything that it started.
@@ -137,6 +137,6 @@ impl OwnProgram {
 
 /// A sandbox with a folder for temporary files of its own.
 fn confined(sandbox: Sandbox) -> io::Result<Arc<Confined>> {
-    let scratch = Arc::new(Scratch::new()?);
+    let scratch = Arc::new(sandbox::scratch()?);
     Ok(Arc::new(Confined { sandbox, readable: Vec::new(), closed: Vec::new(), scratch }))
 }

@@ -5,7 +5,6 @@
 mod denial;
 mod plan;
 mod repository;
-mod scratch;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod watched;
@@ -13,10 +12,16 @@ mod watched;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermes_private_files::TemporaryFolder;
+
 use crate::files::Listed;
 
 pub(super) use plan::{Planned, Start};
-pub(super) use scratch::Scratch;
+
+/// Makes the folder that confined programs of a session have for temporary files, in the place of `/tmp`.
+pub(super) fn scratch() -> std::io::Result<TemporaryFolder> {
+    TemporaryFolder::new("hermes-scratch-")
+}
 
 /// Whether programs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,7 +85,7 @@ pub struct Confined {
     /// Parts of the granted folders that are closed.
     pub(super) closed: Vec<PathBuf>,
     /// The session's folder for temporary files.
-    pub(super) scratch: Arc<Scratch>,
+    pub(super) scratch: Arc<TemporaryFolder>,
 }
 
 impl PartialEq for Confined {

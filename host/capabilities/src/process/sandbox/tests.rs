@@ -27,7 +27,7 @@ impl Fixture {
             guarded: Vec::new(),
             listed: Arc::new(Listed::default()),
         };
-        let scratch = Arc::new(Scratch::new().unwrap());
+        let scratch = Arc::new(scratch().unwrap());
         Self { confined: Confined { sandbox, readable: Vec::new(), closed: Vec::new(), scratch }, top }
     }
 
