@@ -51,12 +51,9 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} {unit}") } else { format!("{size:.1} {unit}") }
 }
 
-/// At most `most` characters; the last is `…` if the text was cut.
+/// At most `most` characters, invisible ones included; the last is `…` if the text was cut.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-    }
+    hermes_terminal::cut(text, most, |text| text.chars().count())
 }
 
 /// The arguments of a call on one short line: its texts and numbers in order.

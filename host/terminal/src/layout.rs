@@ -38,14 +38,26 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// A text of at most so many columns; its end is `…` if it was cut.
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
+    cut(text, columns, width)
+}
+
+/// A text of at most this size by a measure, such as [`width`]; its end is `…` if it was cut. No character that people see as one is
+/// torn.
+pub fn cut(text: &str, most: usize, measure: impl Fn(&str) -> usize) -> String {
+    const MARK: &str = "…";
+    if measure(text) <= most {
         return text.to_owned();
     }
-    let mut text = text.to_owned();
-    while width(&text) + 1 > columns && text.pop().is_some() {}
-    text.truncate(text.trim_end().len());
-    text.push('…');
-    text
+    let room = most.saturating_sub(measure(MARK));
+    let (mut used, mut end) = (0, 0);
+    for (at, character) in text.grapheme_indices(true) {
+        used += measure(character);
+        if used > room {
+            break;
+        }
+        end = at + character.len();
+    }
+    format!("{}{MARK}", text[..end].trim_end())
 }
 
 /// A part of a line that is not broken, with its columns.
@@ -199,6 +211,9 @@ mod tests {
         {
             assert_eq!(shortened(text, columns), shown);
         }
+        let characters = |text: &str| text.chars().count();
+        assert_eq!(cut("漢字漢字", 3, characters), "漢字…");
+        assert_eq!(cut("tea 👩\u{200d}👩\u{200d}👧 time", 8, characters), "tea…");
     }
 
     #[test]

@@ -16,19 +16,7 @@ fn width(character: char) -> usize {
 
 /// A text of at most so many columns; its end is `…` if it was cut.
 pub(crate) fn fitted(text: &str, most: usize) -> String {
-    if columns(text) <= most {
-        return text.to_owned();
-    }
-    let (mut fitted, mut used) = (String::new(), columns("…"));
-    for character in text.chars() {
-        used += width(character);
-        if used > most {
-            break;
-        }
-        fitted.push(character);
-    }
-    fitted.truncate(fitted.trim_end().len());
-    fitted + "…"
+    hermes_terminal::cut(text, most, columns)
 }
 
 /// The lines of a text within a width: broken at spaces, between wide characters, and within words that are too long.
