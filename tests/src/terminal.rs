@@ -92,6 +92,19 @@ impl Terminal {
         self.press(keys);
     }
 
+    /// Presses keys again and again, as fast as a person types, until the screen is as expected. Returns how often.
+    #[track_caller]
+    pub fn press_until(&mut self, keys: &str, is_expected: impl Fn(&[String]) -> bool) -> usize {
+        let mut times = 0;
+        while !is_expected(&self.rows()) {
+            assert!(Instant::now() < self.deadline, "not seen in time; shown was:\n{}", self.rows().join("\n"));
+            self.press(keys);
+            times += 1;
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        times
+    }
+
     /// Changes the size of the window. 0 means that the terminal does not know its size.
     #[track_caller]
     pub fn resize(&mut self, columns: u16, rows: u16) {
@@ -119,10 +132,8 @@ impl Terminal {
 
     /// What a person sees now, also what was scrolled away. Not after the window changed its size.
     pub fn rows(&self) -> Vec<String> {
-        let (columns, rows) = self.size;
-        let size = |length: u16| NonZeroU16::new(length).expect("a drawn terminal has a size");
-        let mut parser = vt100::Parser::new(size(rows), size(columns), 10_000);
-        parser.process(self.screen.so_far().as_bytes());
+        let (columns, _) = self.size;
+        let mut parser = self.parsed();
         parser.screen_mut().set_scrollback(usize::MAX);
         let hidden = parser.screen().scrollback();
         let mut shown = Vec::new();
@@ -135,6 +146,32 @@ impl Terminal {
         let last = shown.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
         shown.truncate(last);
         shown
+    }
+
+    /// Waits until the lowest row with this text is faint, or is not any more.
+    #[track_caller]
+    pub fn wait_until_faint(&self, text: &str, is_faint: bool) {
+        self.wait_until(|_| self.is_faint(text) == Some(is_faint));
+    }
+
+    /// Whether the lowest row with this text is faint; `None` without such a row.
+    fn is_faint(&self, text: &str) -> Option<bool> {
+        let (columns, _) = self.size;
+        let parser = self.parsed();
+        let screen = parser.screen();
+        let row = screen.rows(0, columns).collect::<Vec<_>>().iter().rposition(|row| row.contains(text))?;
+        let cell = screen.cell(u16::try_from(row).ok()?, 0)?;
+        Some(cell.dim())
+    }
+
+    /// What the terminal shows, up to the last complete update.
+    fn parsed(&self) -> vt100::Parser {
+        let (columns, rows) = self.size;
+        let size = |length: u16| NonZeroU16::new(length).expect("a drawn terminal has a size");
+        let mut parser = vt100::Parser::new(size(rows), size(columns), 10_000);
+        let shown = self.screen.so_far();
+        parser.process(complete(&shown).as_bytes());
+        parser
     }
 
     /// Waits until what a person sees is as expected, and returns it.
@@ -160,6 +197,14 @@ impl Terminal {
             assert!(Instant::now() < self.deadline, "it did not end in time; shown was:\n{}", self.shown());
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+/// What a terminal was sent, without an update whose end is missing.
+fn complete(sent: &str) -> &str {
+    match sent.rfind("\u{1b}[?2026h") {
+        Some(begin) if !sent[begin..].contains("\u{1b}[?2026l") => &sent[..begin],
+        _ => sent,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Questions on a terminal that is drawn: they stand in place of the input, and one line stays of each.
 
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use hermes_tests::{Call, Home, Reply, Server, Terminal};
@@ -10,17 +12,19 @@ const KEYS: &str = "[d]eny (enter)?";
 
 /// A model that makes one call for the first message and says what came of it.
 fn model_that_calls(name: &'static str, arguments: Value) -> Server {
-    Server::answering(move |body, _| {
-        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        let last = messages.last().cloned().unwrap_or_default();
-        match last["role"].as_str() {
-            Some("tool") => Reply::text("It is done."),
-            _ if last["content"].as_str().is_some_and(|text| text.starts_with("Go")) => {
-                Reply::calls(vec![Call::new("c1", name, &arguments)])
-            }
-            _ => Reply::text("Read."),
+    Server::answering(move |body, _| reply(body, name, &arguments))
+}
+
+fn reply(body: &Value, name: &str, arguments: &Value) -> Reply {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let last = messages.last().cloned().unwrap_or_default();
+    match last["role"].as_str() {
+        Some("tool") => Reply::text("It is done."),
+        _ if last["content"].as_str().is_some_and(|text| text.starts_with("Go")) => {
+            Reply::calls(vec![Call::new("c1", name, arguments)])
         }
-    })
+        _ => Reply::text("Read."),
+    }
 }
 
 fn runs(command: &str) -> Server {
@@ -38,6 +42,17 @@ fn shows(rows: &[String], text: &str) -> bool {
     rows.iter().any(|row| row.contains(text))
 }
 
+/// Presses a key when it counts: until then, and after each other key, the prompt is faint.
+fn answer(terminal: &mut Terminal, key: &str) {
+    terminal.wait_until_faint(KEYS, false);
+    terminal.press(key);
+}
+
+/// The line below a long question that says which rows are shown.
+fn place(rows: &[String]) -> Option<String> {
+    rows.iter().rfind(|row| row.starts_with("rows ")).cloned()
+}
+
 fn leave(mut terminal: Terminal) -> Vec<String> {
     terminal.wait_until(|rows| !shows(rows, "ctrl-c stops"));
     terminal.press("/exit\r");
@@ -53,10 +68,14 @@ fn result(server: &Server) -> String {
     results[0].1.to_owned()
 }
 
+/// Whether a row says what runs.
+fn is_live(row: &str) -> bool {
+    row.starts_with(|character| ('\u{2800}'..='\u{28ff}').contains(&character))
+}
+
 /// What is between the live line and the status.
 fn region(rows: &[String]) -> String {
-    let is_live = |row: &String| row.starts_with(|character| ('\u{2800}'..='\u{28ff}').contains(&character));
-    let at = rows.iter().rposition(is_live);
+    let at = rows.iter().rposition(|row| is_live(row));
     let rows = &rows[at.unwrap_or_else(|| panic!("no live line in {rows:#?}")) + 1..];
     let status = rows.iter().rposition(|row| row.contains(READY)).unwrap_or(rows.len());
     rows[..status].join("\n")
@@ -70,16 +89,14 @@ fn a_question_is_drawn_below_the_live_line_at_every_width_and_one_line_stays() {
     for columns in [40, 80, 200] {
         let home = Home::with(&server);
         let mut terminal = begin(&home, columns, 40);
-        terminal.wait_until(|rows| shows(rows, "twelve") && shows(rows, KEYS));
-        terminal.press_later("");
         // The folder of the test has another length each time, so only the command is compared.
-        let rows = terminal.rows();
+        let rows = terminal.wait_until(|rows| shows(rows, "twelve") && shows(rows, KEYS));
         assert!(rows.iter().all(|row| row.chars().count() < usize::from(columns)), "{rows:#?}");
         let shown = region(&rows);
         let end = shown.find("\n  program").unwrap_or_else(|| panic!("{shown}"));
         let keys = shown.rfind("[o]nce").unwrap_or_else(|| panic!("{shown}"));
         insta::assert_snapshot!(format!("question_{columns}"), format!("{}\n  …\n{}", &shown[..end], &shown[keys..]));
-        terminal.press("o");
+        answer(&mut terminal, "o");
         terminal.wait_until(|rows| shows(rows, "It is done."));
         let rows = leave(terminal);
         assert!(!shows(&rows, "[o]nce") && !shows(&rows, "wants to run"), "{rows:#?}");
@@ -108,23 +125,19 @@ fn what_is_typed_when_a_question_appears_stays_in_the_input_and_answers_nothing(
     let home = Home::with(&server);
     let mut terminal = begin(&home, 60, 30);
     terminal.wait_until(|rows| shows(rows, "word word"));
-    // All of these letters answer, and so does Enter.
-    let mut typed = String::new();
-    while !shows(&terminal.rows(), "[o]nce") {
-        typed.push_str("so ");
-        terminal.press("so ");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    // All of these letters answer, and so does Enter. A person types without a pause.
+    let words = terminal.press_until("so ", |rows| shows(rows, "[o]nce"));
+    let mut typed = "so ".repeat(words);
     terminal.press("and on\rsoap");
     typed.push_str("and on");
     terminal.wait_until(|rows| shows(rows, "soap"));
     // The question is asked still, nothing was sent, and the input is there below it.
-    terminal.press_later("");
-    let rows = terminal.rows();
-    assert!(shows(&rows, KEYS) && !shows(&rows, "this waits"), "{rows:#?}");
+    terminal.wait_until_faint(KEYS, false);
+    assert!(!shows(&terminal.rows(), "this waits"), "{:#?}", terminal.rows());
     // A paste is no answer either, also if it is a single letter.
     terminal.press("\u{1b}[200~o\u{1b}[201~");
-    terminal.press_later("o");
+    terminal.wait_until(|rows| shows(rows, "soapo"));
+    answer(&mut terminal, "o");
     terminal.wait_until(|rows| shows(rows, "It is done.") && shows(rows, "soapo"));
     // Sent as it was typed.
     terminal.press("\r");
@@ -142,23 +155,22 @@ fn a_long_change_is_read_page_by_page_before_it_can_be_allowed() {
         let home = Home::with(&server);
         let mut terminal = begin(&home, columns, 20);
         terminal.wait_until(|rows| shows(rows, "line 1 of it") && shows(rows, "space for more"));
-        terminal.press_later("o");
-        terminal.wait_until(|rows| shows(rows, "first view all of it"));
+        answer(&mut terminal, "o");
+        let mut shown = terminal.wait_until(|rows| shows(rows, "first view all of it"));
         let mut pages = 1;
-        while !shows(&terminal.rows(), "[o]nce") {
+        while !shows(&shown, "[o]nce") {
             pages += 1;
-            assert!(pages < 20, "{:#?}", terminal.rows());
+            assert!(pages < 20, "{shown:#?}");
             terminal.press(" ");
-            std::thread::sleep(Duration::from_millis(150));
+            let before = place(&shown);
+            shown = terminal.wait_until(|rows| place(rows) != before);
         }
         assert!(pages > 3, "{pages} pages for 60 lines on 20 rows");
-        terminal.press_later("");
-        let shown = terminal.rows();
         assert!(shows(&shown, "+ line 60 of it") && !shows(&shown, "+ line 1 of it"), "{shown:#?}");
         // Upwards again, which changes nothing.
         terminal.press("\u{1b}[H");
         terminal.wait_until(|rows| shows(rows, "+ line 1 of it"));
-        terminal.press_later("o");
+        answer(&mut terminal, "o");
         terminal.wait_until(|rows| shows(rows, "It is done."));
         let rows = leave(terminal);
         assert_eq!(std::fs::read_to_string(home.workspace().join("long.txt")).unwrap(), text);
@@ -174,17 +186,15 @@ fn a_new_size_of_the_terminal_draws_the_question_again_and_a_hidden_part_must_be
     terminal.wait_until(|rows| shows(rows, "[o]nce"));
     terminal.press("half");
     terminal.wait_until(|rows| shows(rows, "> half"));
-    terminal.press_later("");
-    let before = terminal.shown().len();
+    terminal.wait_until_faint(KEYS, false);
     terminal.resize(50, 9);
-    std::thread::sleep(Duration::from_millis(500));
+    terminal.wait_for("[v]iew all of it", 1);
     // On nine rows a part is hidden, so this is no yes.
     terminal.press_later("o");
-    terminal.press_later("");
-    let shown = terminal.shown();
-    assert!(shown[before..].contains("first view all of it"), "{:?}", &shown[before..]);
+    terminal.wait_for("first view all of it", 1);
+    let asked = terminal.shown().matches("[o]nce").count();
     terminal.resize(80, 30);
-    std::thread::sleep(Duration::from_millis(500));
+    terminal.wait_for("[o]nce", asked + 1);
     terminal.press_later("s");
     terminal.wait_for("allowed for this session", 1);
     terminal.wait_for("It is done.", 1);
@@ -199,11 +209,11 @@ fn no_but_takes_a_line_and_escape_leads_back_to_the_keys() {
     let home = Home::with(&server);
     let mut terminal = begin(&home, 80, 30);
     terminal.wait_until(|rows| shows(rows, "[o]nce"));
-    terminal.press_later("n");
+    answer(&mut terminal, "n");
     terminal.wait_until(|rows| shows(rows, "no, do this instead:"));
     terminal.press("\u{1b}");
     terminal.wait_until(|rows| shows(rows, "[o]nce"));
-    terminal.press_later("n");
+    answer(&mut terminal, "n");
     terminal.wait_until(|rows| shows(rows, "no, do this instead:"));
     terminal.press("use make, so");
     terminal.wait_until(|rows| shows(rows, "> use make, so"));
@@ -255,7 +265,7 @@ fn every_key_but_a_yes_denies() {
         let home = Home::with(&server);
         let mut terminal = begin(&home, 60, 30);
         terminal.wait_until(|rows| shows(rows, "[o]nce"));
-        terminal.press_later(key);
+        answer(&mut terminal, key);
         terminal.wait_until(|rows| shows(rows, "It is done."));
         let rows = leave(terminal);
         assert!(shows(&rows, "approval: denied · "), "{key:?}: {rows:#?}");
@@ -263,9 +273,15 @@ fn every_key_but_a_yes_denies() {
     }
 }
 
-fn clarifies() -> Server {
+/// A model that asks when the sender is dropped.
+fn clarifies(may_ask: Receiver<()>) -> Server {
     let choices = ["staging", "production, with a backup of the database before anything changes", "nowhere"];
-    model_that_calls("clarify", json!({ "question": "Where does it go?\nIt is late.", "choices": choices }))
+    let arguments = json!({ "question": "Where does it go?\nIt is late.", "choices": choices });
+    let may_ask = Mutex::new(may_ask);
+    Server::answering(move |body, _| {
+        let _ = may_ask.lock().unwrap().recv();
+        reply(body, "clarify", &arguments)
+    })
 }
 
 #[test]
@@ -275,13 +291,17 @@ fn a_question_of_the_model_is_answered_with_arrows_a_number_or_other_words() {
         (80, "3", "nowhere"),
         (200, "to the \u{6f22}\u{5b57} server", "to the \u{6f22}\u{5b57} server"),
     ] {
-        let server = clarifies();
+        let (asks, may_ask) = channel();
+        let server = clarifies(may_ask);
         let home = Home::with(&server);
         let mut terminal = begin(&home, columns, 30);
-        terminal.wait_until(|rows| shows(rows, "3) nowhere"));
+        terminal.wait_until(|rows| rows.iter().any(|row| is_live(row)));
         terminal.press("1");
         terminal.wait_until(|rows| shows(rows, "> 1"));
-        terminal.press_later("");
+        drop(asks);
+        terminal.wait_until(|rows| shows(rows, "3) nowhere"));
+        // The question has the keys now.
+        terminal.wait_until_faint("> 1", true);
         let rows = terminal.rows();
         assert!(rows.iter().all(|row| row.chars().count() < usize::from(columns)), "{rows:#?}");
         insta::assert_snapshot!(format!("clarify_{columns}"), region(&rows));
@@ -334,7 +354,7 @@ fn two_subagents_ask_one_after_the_other_and_a_line_stays_of_each() {
         let asked = rows.iter().find(|row| row.contains("  command  ")).cloned().unwrap_or_default();
         assert!(shows(&rows, " asks:") && !answered.contains(&asked), "{rows:#?}");
         answered.push(asked);
-        terminal.press_later(key);
+        answer(&mut terminal, key);
     }
     terminal.wait_until(|rows| shows(rows, "It is done."));
     let rows = leave(terminal);
