@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hermes_terminal::{Color, Modifier, Style, Ui};
+use serde::Serialize;
 
 use crate::failure::{Failure, Kind};
 use crate::text;
@@ -253,6 +255,17 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { checked(text) } else { Cow::Borrowed(text) };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::from)
+}
+
+/// The same, for a command that ends with it.
+pub(crate) fn printed(text: &str) -> Result<ExitCode, Failure> {
+    print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints JSON as the end of a command.
+pub(crate) fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
+    printed(&text::json(&serde_json::json!(value)))
 }
 
 impl From<io::Error> for Failure {

@@ -1,6 +1,6 @@
 //! `hermes import`: moving in from another program.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::question;
 use crate::text;
 
 #[derive(Debug, Subcommand)]
@@ -59,7 +60,7 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
         if arguments.dry_run || !report.has_news() {
             return Ok(ExitCode::SUCCESS);
         }
-        if !agreed(&format!("import this into {}?", home.path().display()))? {
+        if !question::agreed(&format!("import this into {}?", home.path().display()))? {
             console.note("nothing was imported");
             return Ok(Kind::General.into());
         }
@@ -68,15 +69,6 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     let report = import.run(&peer, &setup, Mode::Write { now })?;
     show(&report, false, arguments.json, console)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn agreed(question: &str) -> Result<bool, Failure> {
-    let mut err = io::stderr();
-    // If the question cannot be shown, the command fails instead of waiting for an answer.
-    write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 fn show(report: &Report, dry_run: bool, json: bool, console: Console) -> Result<(), Failure> {

@@ -35,6 +35,7 @@ mod oneshot;
 mod plugins;
 mod progress;
 mod prompt;
+mod question;
 mod screen;
 mod sessions;
 mod settings;

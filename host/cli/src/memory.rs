@@ -10,17 +10,16 @@ mod setup;
 pub(crate) mod status;
 mod transfer;
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use hermes_notes::{Notes, Target};
-use serde::Serialize;
 
-use crate::console::{Console, Tone, print};
+use crate::console::{Console, Tone, printed, printed_json};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::question;
 use crate::text;
 
 #[derive(Debug, Subcommand)]
@@ -197,29 +196,8 @@ fn diff(before: &Notes, after: &Notes, console: Console) -> String {
 
 /// Asks before a change, unless the user agreed already.
 fn agreed(consent: Consent, question: &str) -> Result<bool, Failure> {
-    if consent.yes {
-        return Ok(true);
-    }
-    if !io::stdin().is_terminal() {
-        let why = "cannot ask for confirmation: standard input is not a terminal";
-        let fix = "add --yes, or --dry-run to see what would change";
-        return Err(Failure::new(Kind::Usage, "nothing was changed", why, fix));
-    }
-    let mut err = io::stderr();
-    // If the question cannot be shown, the command fails instead of waiting for an answer.
-    write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-fn printed(text: &str) -> Result<ExitCode, Failure> {
-    print(text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
-    printed(&text::json(&serde_json::json!(value)))
+    const FIX: &str = "add --yes, or --dry-run to see what would change";
+    Ok(consent.yes || question::confirmed(question, "nothing was changed", FIX)?)
 }
 
 fn unchanged(console: Console) -> Result<ExitCode, Failure> {

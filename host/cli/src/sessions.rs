@@ -13,10 +13,9 @@ use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_store::{SessionError, Store, StoreError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
 use crate::arguments::SessionsCommand;
-use crate::console::{Console, print};
+use crate::console::{Console, printed, printed_json};
 use crate::failure::Failure;
 use crate::launch::{self, Setup};
 use crate::text;
@@ -83,15 +82,6 @@ pub(crate) fn failed(error: StoreError) -> Failure {
         return source.into();
     }
     Diagnostic { what: what.to_owned(), ..error.diagnose() }.into()
-}
-
-fn printed(text: &str) -> Result<ExitCode, Failure> {
-    print(text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn printed_json(value: &impl Serialize) -> Result<ExitCode, Failure> {
-    printed(&text::json(&serde_json::json!(value)))
 }
 
 /// Unix time in milliseconds.

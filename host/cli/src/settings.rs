@@ -10,7 +10,7 @@ use hermes_models::Secret;
 use serde_json::Value;
 
 use crate::arguments::ConfigCommand;
-use crate::console::{Console, print};
+use crate::console::{Console, printed};
 use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
@@ -138,11 +138,6 @@ fn save(setup: &Setup, edit: Edit, key: &str, console: Console) -> Result<ExitCo
         shown(before),
         now.file().display()
     ));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn printed(text: &str) -> Result<ExitCode, Failure> {
-    print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

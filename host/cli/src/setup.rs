@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::model::{choice, offered, report};
 use crate::plugins::variables::read_value;
-use crate::{launch, login, settings, text};
+use crate::{launch, login, question, settings, text};
 
 /// The variable for the key of a server that is no known provider.
 const OWN_KEY: &str = "HERMES_CUSTOM_API_KEY";
@@ -192,7 +192,7 @@ fn choose(setup: &Setup, console: Console) -> Result<Chosen, Failure> {
     match rows.get(at) {
         Some(row) => Ok(Chosen::Known(row)),
         None => {
-            let url = choice::typed("Base URL of the API, often ending in /v1:")?;
+            let url = question::typed("Base URL of the API, often ending in /v1:")?;
             if url.is_empty() { Err(cancelled()) } else { Ok(Chosen::Server(url)) }
         }
     }
@@ -325,7 +325,7 @@ async fn model(
         Err(failure) if is_asking => {
             console.warning(&format!("{}: {}", failure.what, failure.why));
             let shown = default.map_or_else(String::new, |name| format!(" [Enter takes {name}]"));
-            let name = choice::typed(&format!("Name of the model{shown}:"))?;
+            let name = question::typed(&format!("Name of the model{shown}:"))?;
             match (name.is_empty(), default) {
                 (false, _) => Ok(unlisted(&name)),
                 (true, Some(default)) => Ok(unlisted(default)),
@@ -357,10 +357,7 @@ async fn test(wanted: &Setup, route: &Route, is_asking: bool, console: Console) 
                 return Err(failure);
             }
             console.warning(&format!("the test request failed: {}", failure.why));
-            match choice::typed("Store the choice all the same? [y/N]")?.to_lowercase().as_str() {
-                "y" | "yes" => Ok(()),
-                _ => Err(failure),
-            }
+            if question::agreed("Store the choice all the same?")? { Ok(()) } else { Err(failure) }
         }
     }
 }

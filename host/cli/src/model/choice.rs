@@ -1,6 +1,6 @@
 //! The choice of a model from a provider's list, on a terminal.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io;
 
 use dialoguer::Select;
 use hermes_app::operations::ChosenModel;
@@ -9,6 +9,7 @@ use hermes_models::{ListedModel, Prices, Route};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::model::amount;
+use crate::question::typed;
 use crate::text;
 
 /// The most models that are shown at once.
@@ -50,15 +51,6 @@ pub(crate) fn choose(
 /// A model of a list, with its window if Hermes does not know it.
 pub(crate) fn chosen_of(model: &ListedModel) -> ChosenModel {
     ChosenModel { name: model.name.clone(), window: model.unknown_window() }
-}
-
-/// A line that the user types after a question.
-pub(crate) fn typed(question: &str) -> Result<String, Failure> {
-    let mut err = io::stderr();
-    write!(err, "{} ", text::exact(question)).and_then(|()| err.flush())?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_owned())
 }
 
 fn row(model: &ListedModel, prices: &Prices, provider: &str) -> String {

@@ -3,7 +3,7 @@
 pub(crate) mod sheet;
 
 use std::cell::Cell;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -16,6 +16,7 @@ use sheet::{Sheet, Titles};
 use super::{handover, variables};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
+use crate::question;
 use crate::text;
 
 /// Consent given on the command line.
@@ -242,12 +243,7 @@ pub(crate) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure
     }
     // Keys typed before the question was shown must not answer it.
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
-    let mut err = io::stderr();
-    // If the question cannot be shown, the operation fails instead of waiting for an answer.
-    write!(err, "{} [y/N] ", text::exact(question)).and_then(|()| err.flush())?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    question::agreed(question)
 }
 
 impl Console {

@@ -1,6 +1,5 @@
 //! `hermes sessions rename`, `branch`, `delete` and `prune`. Sessions are deleted only after confirmation.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +14,7 @@ use super::{failed, now, printed, printed_json, to_change, to_read, with_session
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::question;
 use crate::sessions::listing;
 use crate::table::Table;
 use crate::text;
@@ -228,28 +228,8 @@ fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, 
 
 /// Asks for confirmation if there is a terminal.
 fn agreed(consent: &Consent, question: &str) -> Result<bool, Failure> {
-    if consent.yes {
-        return Ok(true);
-    }
-    if !io::stdin().is_terminal() {
-        let why = "cannot ask for confirmation: standard input is not a terminal";
-        return Err(Failure::new(
-            Kind::Usage,
-            "nothing was deleted",
-            why,
-            "add --yes, or --dry-run to see what would be deleted",
-        ));
-    }
-    let mut err = io::stderr();
-    // If the question cannot be shown, the command fails instead of waiting for an answer.
-    write!(err, "{} [y/N] ", text::line(question)).and_then(|()| err.flush())?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(is_yes(&answer))
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    const FIX: &str = "add --yes, or --dry-run to see what would be deleted";
+    Ok(consent.yes || question::confirmed(question, "nothing was deleted", FIX)?)
 }
 
 fn refused(console: Console) -> ExitCode {
@@ -292,16 +272,6 @@ mod tests {
         }
         let always = parse(&format!("--older-than {}", u64::MAX)).unwrap();
         assert_eq!(super::filter(&always).unwrap().silent_since, 0);
-    }
-
-    #[test]
-    fn only_a_yes_is_a_yes() {
-        for yes in ["y", "Y\n", " yes \r\n", "YES"] {
-            assert!(is_yes(yes), "{yes:?}");
-        }
-        for no in ["", "\n", "n", "no", "yess", "j"] {
-            assert!(!is_yes(no), "{no:?}");
-        }
     }
 
     #[test]
