@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::Terms;
 use crate::report::Compared;
 
-const WIDTH: f64 = 960.0;
+pub(crate) const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
@@ -16,16 +16,21 @@ pub(crate) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7
 
 /// One plot for each recording, one below the other, as SVG.
 pub fn svg(recordings: &[Compared], terms: &Terms) -> String {
+    stacked(HEIGHT, recordings, |compared, svg| picture(compared, terms, svg))
+}
+
+/// Pictures of this height, one below the other, as SVG.
+pub(crate) fn stacked<T>(height: f64, of: &[T], mut picture: impl FnMut(&T, &mut String)) -> String {
     let mut svg = String::new();
-    let height = HEIGHT * recordings.len().max(1) as f64;
+    let whole = height * of.len().max(1) as f64;
     let _ = writeln!(
         svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{whole}" viewBox="0 0 {WIDTH} {whole}" font-family="sans-serif" font-size="12">"#
     );
     let _ = writeln!(svg, r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
-    for (at, compared) in recordings.iter().enumerate() {
-        let _ = writeln!(svg, r#"<g transform="translate(0 {})">"#, at as f64 * HEIGHT);
-        picture(compared, terms, &mut svg);
+    for (at, of) in of.iter().enumerate() {
+        let _ = writeln!(svg, r#"<g transform="translate(0 {})">"#, at as f64 * height);
+        picture(of, &mut svg);
         svg.push_str("</g>\n");
     }
     svg.push_str("</svg>\n");

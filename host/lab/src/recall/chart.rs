@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use super::Collection;
 use super::report::{Figures, RecallReport};
-use crate::plot::{COLOURS, escape};
+use crate::plot::{COLOURS, WIDTH, escape, stacked};
 
-const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 20.0;
@@ -15,20 +14,7 @@ const BOTTOM: f64 = 44.0;
 
 /// The plot as SVG. A full line is recall with neighbours, a dashed one that of the hits alone.
 pub fn svg(report: &RecallReport) -> String {
-    let mut svg = String::new();
-    let height = HEIGHT * report.sets.len().max(1) as f64;
-    let _ = writeln!(
-        svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">"#
-    );
-    let _ = writeln!(svg, r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
-    for (at, set) in report.sets.iter().enumerate() {
-        let _ = writeln!(svg, r#"<g transform="translate(0 {})">"#, at as f64 * HEIGHT);
-        picture(set.collection, report, &mut svg);
-        svg.push_str("</g>\n");
-    }
-    svg.push_str("</svg>\n");
-    svg
+    stacked(HEIGHT, &report.sets, |set, svg| picture(set.collection, report, svg))
 }
 
 fn picture(collection: Collection, report: &RecallReport, svg: &mut String) {

@@ -40,13 +40,5 @@ pub(crate) fn wrap(words: &str, bullet: &str, text: &mut String) {
 
 /// A whole number with digit groups of three.
 pub(crate) fn whole(number: f64) -> String {
-    let digits = format!("{:.0}", number.max(0.0));
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    hermes_diagnostic::grouped(number.max(0.0).round_ties_even() as u64)
 }
