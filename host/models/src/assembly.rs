@@ -12,7 +12,7 @@ pub(crate) mod responses;
 
 use std::collections::{HashMap, HashSet};
 
-use hermes_conversation::ToolCall;
+use hermes_conversation::{Part, ToolCall};
 use serde_json::Value;
 
 use crate::{Finish, OnDelta, Reply, failure::Stated};
@@ -98,6 +98,21 @@ struct Slot {
     arguments: String,
     /// Whether it is known to be complete.
     whole: bool,
+}
+
+/// The parts of a finished reply with its calls as they were settled; none if the fields of the reply say the same. Each call stays in
+/// its place between reasoning: a signature covers the sequence.
+fn settled(mut parts: Vec<Part>, calls: &[ToolCall]) -> Vec<Part> {
+    if parts.iter().all(|part| part.payload().is_none() && !matches!(part, Part::Refusal { .. })) {
+        return Vec::new();
+    }
+    let mut calls = calls.iter();
+    parts.retain_mut(|part| match part {
+        Part::ToolCall(call) if call.name.is_empty() => false,
+        Part::ToolCall(call) => calls.next().map(|kept| call.clone_from(kept)).is_some(),
+        _ => true,
+    });
+    parts
 }
 
 /// The calls of a finished reply, and why it ended, given its calls.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
 
-use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle};
+use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle, settled};
 use crate::{Delta, Echo, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
 
 /// What has arrived of a reply.
@@ -322,17 +322,8 @@ impl Assemble for Assembly {
             }
         }
         let (mut tool_calls, mut finish) = settle(slots, finish, new_id)?;
-        let is_told_by_fields = |part: &Part| part.payload().is_none() && !matches!(part, Part::Refusal { .. });
-        if self.formed || parts.iter().all(is_told_by_fields) {
-            parts.clear();
-        }
-        // Each call stays in its place between reasoning: a signature covers the sequence.
-        let mut settled = tool_calls.iter();
-        parts.retain_mut(|part| match part {
-            Part::ToolCall(call) if call.name.is_empty() => false,
-            Part::ToolCall(call) => settled.next().map(|kept| call.clone_from(kept)).is_some(),
-            _ => true,
-        });
+        // The calls of a formed reply become its text.
+        let parts = if self.formed { Vec::new() } else { settled(parts, &tool_calls) };
         if self.formed && tool_calls.first().is_some_and(|call| call.name == REPLY_TOOL) {
             text = tool_calls.swap_remove(0).arguments;
             tool_calls.clear();

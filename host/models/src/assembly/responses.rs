@@ -7,7 +7,7 @@
 use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
 use serde_json::{Value, json};
 
-use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle};
+use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle, settled};
 use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage};
 
 /// Between two messages, and between the text of a message and its refusal.
@@ -431,17 +431,7 @@ impl Assemble for Assembly {
             finish = Finish::Length;
         }
         let (tool_calls, finish) = settle(slots, finish, new_id)?;
-        let is_told_by_fields = |part: &Part| part.payload().is_none() && !matches!(part, Part::Refusal { .. });
-        if parts.iter().all(is_told_by_fields) {
-            parts.clear();
-        }
-        // Each call stays in its place between reasoning.
-        let mut settled = tool_calls.iter();
-        parts.retain_mut(|part| match part {
-            Part::ToolCall(call) if call.name.is_empty() => false,
-            Part::ToolCall(call) => settled.next().map(|kept| call.clone_from(kept)).is_some(),
-            _ => true,
-        });
+        let parts = settled(parts, &tool_calls);
         Ok(Reply {
             text,
             reasoning: Some(thoughts.join(BETWEEN_WORDS)).filter(|reasoning| !reasoning.is_empty()),
