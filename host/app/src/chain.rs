@@ -6,7 +6,7 @@ use std::time::Duration;
 use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
 use hermes_diagnostic::Notice;
-use hermes_models::{Credential, ReadKey, RestId, Route, Waits};
+use hermes_models::{Credential, ReadKey, Route, Waits};
 use hermes_store::Store;
 
 use crate::{AppError, ModelChoice, Setup, learned};
@@ -61,14 +61,7 @@ impl Setup {
         let silence = self.config.settings().model.silence_timeout;
         let waits = Waits { keep_trying, silence: silence.map(|seconds| Duration::from_secs(seconds.get().into())) };
         let provider = hermes_models::connect_patiently(route, &self.logins, waits, Some(read_key))?;
-        Ok(ServedModel {
-            provider,
-            model: route.model.clone(),
-            address: route.address(),
-            window_source: route.window_source,
-            overridden: None,
-            rest: RestId::model(route),
-        })
+        Ok(ServedModel::of(route, provider))
     }
 
     /// Reads the key of a fallback again, like [`Setup::key_reader`].

@@ -18,7 +18,7 @@ use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
 use hermes_install::skills::SkillInstaller;
 use hermes_mcp::ServerDefinition;
-use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, RestId, Route, TtlChoice, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -502,14 +502,7 @@ fn connected(auxiliary: &Auxiliary, logins: &Logins) -> Result<AuxiliaryModels, 
             candidates.push(match candidate.is_session {
                 true => Candidate::Session { context_length: route.model.context_length },
                 false => Candidate::Other {
-                    served: ServedModel {
-                        provider: hermes_models::connect(route, logins)?,
-                        model: route.model.clone(),
-                        address: route.address(),
-                        window_source: route.window_source,
-                        overridden: None,
-                        rest: RestId::model(route),
-                    },
+                    served: ServedModel::of(route, hermes_models::connect(route, logins)?),
                     section: candidate.section.clone(),
                 },
             });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use hermes_conversation::Model;
-use hermes_models::{Provider, RestId, WindowSource};
+use hermes_models::{Provider, RestId, Route, WindowSource};
 
 use super::rest::ModelRests;
 
@@ -27,6 +27,18 @@ pub struct ServedModel {
 }
 
 impl ServedModel {
+    /// The model of a route, and the provider that serves it.
+    pub fn of(route: &Route, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            provider,
+            model: route.model.clone(),
+            address: route.address(),
+            window_source: route.window_source,
+            overridden: None,
+            rest: RestId::model(route),
+        }
+    }
+
     /// How messages name it.
     pub(crate) fn label(&self) -> String {
         format!("`{}` of {}", self.model.name, self.model.provider)
@@ -118,7 +130,7 @@ impl ModelChain {
 mod tests {
     use std::time::Duration;
 
-    use hermes_models::{Logins, ModelError, Route, connect};
+    use hermes_models::{Logins, ModelError, connect};
 
     use super::*;
     use crate::serving::Attempts;
