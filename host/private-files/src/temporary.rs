@@ -193,7 +193,7 @@ mod tests {
         let ((lower, _), (_, bottom)) = (nested("lower", 1_500), nested("upper", 1_500));
         for depth in [1_000, 500] {
             let closed = lower.join("d/".repeat(depth));
-            fs::set_permissions(closed, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(closed, fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Below both, a path has more than 6,000 bytes.
         fs::rename(lower, bottom.join("d")).unwrap();
