@@ -90,6 +90,14 @@ impl Hermes {
         crate::terminal::Terminal::spawn(command, timeout, (columns, rows))
     }
 
+    /// The same on a terminal that refuses what it has no room for, instead of letting the writer wait. Another program may leave a
+    /// terminal so.
+    #[cfg(unix)]
+    pub fn at_impatient_terminal(self, columns: u16, rows: u16) -> crate::terminal::Terminal {
+        let Self { command, timeout, .. } = self.env("TERM", "xterm-256color");
+        crate::terminal::Terminal::spawn_impatient(command, timeout, (columns, rows))
+    }
+
     /// Keeps standard input open, for [`Running::say`].
     pub fn talking(mut self) -> Self {
         self.talks = true;

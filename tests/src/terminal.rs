@@ -25,6 +25,8 @@ pub struct Terminal {
     screen: Capture,
     /// Set when the screen is no longer read.
     gone: Arc<AtomicBool>,
+    /// Set while the screen is not read.
+    held: Arc<AtomicBool>,
     deadline: Instant,
     size: (u16, u16),
 }
@@ -33,13 +35,16 @@ pub struct Terminal {
 struct Screen {
     file: File,
     gone: Arc<AtomicBool>,
+    held: Arc<AtomicBool>,
 }
 
 impl Read for Screen {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
         while !self.gone.load(Ordering::Relaxed) {
-            if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&LOOK))? > 0 {
+            if self.held.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+            } else if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&LOOK))? > 0 {
                 return self.file.read(buffer);
             }
         }
@@ -48,12 +53,21 @@ impl Read for Screen {
 }
 
 impl Terminal {
-    pub(crate) fn spawn(mut command: Command, timeout: Duration, size: (u16, u16)) -> Self {
+    pub(crate) fn spawn(command: Command, timeout: Duration, size: (u16, u16)) -> Self {
+        Self::spawn_with(command, timeout, size, OFlags::empty())
+    }
+
+    /// On a terminal with `O_NONBLOCK`.
+    pub(crate) fn spawn_impatient(command: Command, timeout: Duration, size: (u16, u16)) -> Self {
+        Self::spawn_with(command, timeout, size, OFlags::NONBLOCK)
+    }
+
+    fn spawn_with(mut command: Command, timeout: Duration, size: (u16, u16), more: OFlags) -> Self {
         let ours =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal can be made");
         grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it can be opened");
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | more;
         let theirs: OwnedFd = open(&name, flags, Mode::empty()).expect("its other end can be opened");
         resize(&ours, size);
         let end = || Stdio::from(theirs.try_clone().expect("a descriptor can be copied"));
@@ -62,8 +76,9 @@ impl Terminal {
         let keyboard = File::from(ours);
         let gone = Arc::<AtomicBool>::default();
         let file = keyboard.try_clone().expect("a descriptor can be copied");
-        let screen = Capture::of(Screen { file, gone: Arc::clone(&gone) });
-        Self { child, keyboard: Some(keyboard), screen, gone, deadline: Instant::now() + timeout, size }
+        let held = Arc::<AtomicBool>::default();
+        let screen = Capture::of(Screen { file, gone: Arc::clone(&gone), held: Arc::clone(&held) });
+        Self { child, keyboard: Some(keyboard), screen, gone, held, deadline: Instant::now() + timeout, size }
     }
 
     /// Presses keys; Enter is `\r`, Ctrl-C `\u{3}`.
@@ -110,6 +125,11 @@ impl Terminal {
     pub fn resize(&mut self, columns: u16, rows: u16) {
         let keyboard = self.keyboard.as_ref().expect("the terminal is open");
         resize(keyboard, (columns, rows));
+    }
+
+    /// Reads nothing from the screen, so that the terminal gets full, or reads it again.
+    pub fn hold(&self, holds: bool) {
+        self.held.store(holds, Ordering::Relaxed);
     }
 
     /// Closes the terminal.

@@ -34,6 +34,10 @@ pub struct Region<W> {
     drawn: Picture,
     /// The columns of the terminal when it was drawn.
     columns: usize,
+    /// What the terminal has not taken yet.
+    rest: Vec<u8>,
+    /// Whether the last write failed.
+    is_behind: bool,
 }
 
 /// The terminal shows what follows only when it is complete. Terminals that do not know this ignore it.
@@ -43,17 +47,17 @@ const END: &str = "\u{1b}[?2026l";
 impl<W: Write> Region<W> {
     /// An empty region below the cursor, which is at the begin of a line.
     pub fn new(out: W, colours: Colours) -> Self {
-        Self { out, colours, drawn: Picture::default(), columns: 0 }
+        Self { out, colours, drawn: Picture::default(), columns: 0, rest: Vec::new(), is_behind: false }
     }
 
     /// Prints lines above the region, as they are, and draws it.
     ///
     /// # Errors
     ///
-    /// If the terminal cannot be written.
+    /// If the terminal does not take all of it. The region keeps the rest for [`Region::resume`].
     pub fn draw(&mut self, above: &[String], picture: Picture, columns: usize) -> io::Result<()> {
         if above.is_empty() && picture == self.drawn {
-            return Ok(());
+            return self.resume();
         }
         let mut text = BEGIN.to_owned();
         let kept = if above.is_empty() { self.kept(&picture, columns) } else { 0 };
@@ -85,8 +89,51 @@ impl<W: Write> Region<W> {
         }
         text.push_str(END);
         (self.drawn, self.columns) = (picture, columns);
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        self.send(text.as_bytes())
+    }
+
+    /// Writes what the terminal has not taken yet.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal still does not take all of it.
+    pub fn resume(&mut self) -> io::Result<()> {
+        if self.is_behind { self.send(&[]) } else { Ok(()) }
+    }
+
+    /// Drops what the terminal has not taken yet.
+    pub fn forget(&mut self) {
+        self.rest.clear();
+        self.is_behind = false;
+    }
+
+    /// Writes a sequence that shows nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Region::draw`].
+    pub fn pass(&mut self, sequence: &[u8]) -> io::Result<()> {
+        self.send(sequence)
+    }
+
+    /// Writes these bytes behind those that the terminal has not taken yet.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.rest.extend_from_slice(bytes);
+        let mut taken = 0;
+        let written = loop {
+            let left = &self.rest[taken..];
+            let written = if left.is_empty() { self.out.flush().map(|()| 0) } else { self.out.write(left) };
+            match written {
+                Ok(_) if left.is_empty() => break Ok(()),
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        self.rest.drain(..taken);
+        self.is_behind = written.is_err();
+        written
     }
 
     /// How many of the upper rows can stay as they are. At least one row is drawn again.
@@ -116,27 +163,31 @@ impl<W: Write> Region<W> {
     ///
     /// # Errors
     ///
-    /// If the terminal cannot be written.
+    /// As for [`Region::draw`].
     pub fn clear_screen(&mut self, columns: usize) -> io::Result<()> {
         // Without the region, because terminals move what they clear to the scrollback.
-        self.clear(columns)?;
-        self.out.write_all(b"\x1b[H\x1b[2J")
+        let text = self.cleared(columns) + "\u{1b}[H\u{1b}[2J";
+        self.send(text.as_bytes())
     }
 
     /// Removes the region, and shows the cursor where the region began.
     ///
     /// # Errors
     ///
-    /// If the terminal cannot be written.
+    /// As for [`Region::draw`].
     pub fn clear(&mut self, columns: usize) -> io::Result<()> {
+        let text = self.cleared(columns);
+        self.send(text.as_bytes())
+    }
+
+    fn cleared(&mut self, columns: usize) -> String {
         let mut text = String::new();
         if !self.drawn.rows.is_empty() {
             self.erased(columns, &mut text);
         }
         text.push_str("\u{1b}[?25h");
         self.drawn = Picture::default();
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        text
     }
 
     /// Moves to the begin of the region, and erases from there.
@@ -223,6 +274,49 @@ mod tests {
             let row = (expected.len() - rows.len() + cursor.row) - shown.len().saturating_sub(10);
             prop_assert_eq!(screen.0.screen().cursor_position(), (u16::try_from(row).unwrap(), u16::try_from(cursor.column).unwrap()));
         }
+    }
+
+    /// A terminal that takes a few bytes at a time, and now and then none.
+    struct Slow<'a> {
+        screen: &'a mut Screen,
+        writes: usize,
+    }
+
+    impl Write for Slow<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.writes += 1;
+            match self.writes % 4 {
+                1 => Err(io::ErrorKind::Interrupted.into()),
+                3 => Err(io::ErrorKind::WouldBlock.into()),
+                _ => self.screen.write(&bytes[..bytes.len().min(7)]),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.writes += 1;
+            if self.writes.is_multiple_of(2) { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_takes_little_at_a_time_shows_everything_once() {
+        let mut screen = screen(100);
+        let mut region = Region::new(Slow { screen: &mut screen, writes: 0 }, Colours::Off);
+        for number in 0..20 {
+            let picture = Picture {
+                rows: lines(&[format!("reply {number}"), "input".to_owned()]),
+                cursor: Some(Place { row: 1, column: 5 }),
+            };
+            let mut drawn = region.draw(&[format!("line {number}")], picture, 20);
+            assert!(drawn.is_err());
+            while drawn.is_err() {
+                drawn = region.resume();
+            }
+        }
+        let shown = all_rows(&mut screen.0);
+        let expected = (0..20).map(|number| format!("line {number}"));
+        let expected: Vec<String> = expected.chain(["reply 19".to_owned(), "input".to_owned()]).collect();
+        assert_eq!(shown[..expected.len()], expected);
     }
 
     /// What was scrolled away and what is visible.

@@ -137,9 +137,15 @@ impl Ui {
     ///
     /// If the text is too long, or the terminal cannot be written.
     pub fn copy(&self, text: &str) -> Result<(), NotCopied> {
-        // Nothing else is written meanwhile.
-        let _state = self.shared.state();
-        copy(text, &mut io::stdout())
+        let mut sequence = Vec::new();
+        copy(text, &mut sequence)?;
+        let mut state = self.shared.state();
+        match state.region.pass(&sequence) {
+            // The terminal takes the rest before the next picture.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => state.changed = true,
+            passed => passed.map_err(NotCopied::Unwritable)?,
+        }
+        Ok(())
     }
 
     /// Shows what runs, and hints behind it as far as there is room.
@@ -225,9 +231,8 @@ impl Ui {
     pub fn pause(&self) -> Paused<'_> {
         self.shared.read();
         let mut state = self.shared.state();
-        state.draw();
+        state.leave();
         state.is_paused = true;
-        let _ = state.region.clear(usize::from(size().0));
         drop(state);
         // The thread may still wait for a key.
         drop(self.shared.reading.lock().unwrap_or_else(PoisonError::into_inner));
@@ -253,9 +258,8 @@ impl Drop for Ui {
             let _ = thread.join();
         }
         let mut state = self.shared.state();
-        state.draw();
+        state.leave();
         state.is_paused = true;
-        let _ = state.region.clear(usize::from(size().0));
         restore();
     }
 }
@@ -268,7 +272,7 @@ fn begin() -> io::Result<()> {
 /// The terminal of this process, if it is drawn.
 static OPEN: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
 
-/// How long the end of the process waits for something that is being drawn.
+/// How long the end of the process, and a pause, wait for something that is being drawn.
 const LONGEST_DRAWING: Duration = Duration::from_millis(500);
 
 /// Restores the terminal of this process, before it ends without dropping [`Ui`]. Nothing is drawn afterwards.
@@ -285,8 +289,7 @@ pub fn give_back() {
                 if let Some(mut state) = try_lock(&shared.state) {
                     if !state.is_paused {
                         (state.picker, state.asking, state.activities) = (None, None, Vec::new());
-                        state.draw();
-                        let _ = state.region.clear(usize::from(size().0));
+                        state.leave();
                     }
                     // Nothing is drawn while the process ends.
                     state.is_paused = true;
@@ -464,18 +467,87 @@ impl Shared {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use super::size as size_of_terminal;
     use super::*;
 
-    fn shared(waiting: String) -> Shared {
+    fn state(output: impl io::Write + Send + 'static) -> State {
         let editor = Editor::new(Vec::new(), Box::new(|_| crate::editor::Candidates::default()));
-        let state = State::new(Box::new(io::sink()), Colours::Off, editor);
+        State::new(Box::new(output), Colours::Off, editor)
+    }
+
+    fn shared(waiting: String) -> Shared {
+        let state = state(io::sink());
         Shared {
             state: Mutex::new(State { waiting, is_paused: true, ..state }),
             text: Mutex::default(),
             reading: Mutex::new(()),
             is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// A terminal that takes only so many bytes until somebody reads them.
+    #[derive(Clone, Default)]
+    struct Full(Arc<Mutex<(usize, Vec<u8>)>>);
+
+    impl Full {
+        fn takes(&self, bytes: usize) {
+            self.0.lock().unwrap().0 = bytes;
+        }
+
+        fn shown(&self) -> String {
+            let size = |length: u16| length.try_into().unwrap();
+            let (columns, rows) = size_of_terminal();
+            let mut parser = vt100::Parser::new(size(rows), size(columns), 0);
+            parser.process(&self.0.lock().unwrap().1);
+            parser.screen().contents().trim_end().to_owned()
+        }
+    }
+
+    impl io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (room, taken) = &mut *self.0.lock().unwrap();
+            let count = bytes.len().min(*room);
+            *room -= count;
+            taken.extend(&bytes[..count]);
+            if count == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(count) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The terminal could not be written once, and the chat never drew again.
+    #[test]
+    fn a_terminal_that_takes_nothing_for_a_moment_is_drawn_again_and_loses_nothing() {
+        let terminal = Full::default();
+        let mut state = state(terminal.clone());
+        for (number, room) in (0..8).zip([3, 0, 40, 1, 0, 17, 2, 9]) {
+            terminal.takes(room);
+            state.above.push(format!("line {number}"));
+            state.editor.set(&format!("input {number}"));
+            state.draw();
+            assert!(state.changed, "{number}");
+        }
+        terminal.takes(usize::MAX);
+        while state.changed {
+            assert_eq!(state.tick(), None);
+        }
+        let lines: String = (0..8).map(|number| format!("line {number}\n")).collect();
+        assert_eq!(terminal.shown(), format!("{lines}> input 7"));
+        state.leave();
+        assert_eq!(terminal.shown(), lines.trim_end());
+        // Nothing is drawn on a terminal that is gone, and nobody waits for it.
+        terminal.takes(0);
+        state.is_gone = true;
+        state.above.push("line 8".to_owned());
+        state.draw();
+        state.leave();
+        terminal.takes(usize::MAX);
+        state.draw();
+        assert_eq!(terminal.shown(), lines.trim_end());
     }
 
     #[test]

@@ -500,6 +500,28 @@ fn painted_tables_are_broken_between_words_on_a_narrow_terminal() {
     }
 }
 
+/// One write that the terminal did not take ended all drawing.
+#[test]
+fn a_terminal_that_takes_nothing_for_a_while_is_drawn_again_and_loses_nothing() {
+    let server = Server::answering(|_, _| Reply::text("Read."));
+    let home = Home::with(&server);
+    let mut terminal = home.hermes(&[]).at_impatient_terminal(60, 30);
+    terminal.wait_until(|rows| shows(rows, READY));
+    terminal.hold(true);
+    // More than a terminal keeps for somebody who does not read.
+    terminal.press("!seq -f 'number %g of a long list' 2000\r");
+    std::thread::sleep(Duration::from_secs(2));
+    terminal.hold(false);
+    terminal.wait_until(|rows| shows(rows, "exit code 0 · ") && shows(rows, READY));
+    terminal.press("hi\r");
+    terminal.wait_until(|rows| shows(rows, "Read.") && !shows(rows, "ctrl-c stops"));
+    let rows = leave(terminal);
+    let numbers: Vec<&str> = rows.iter().filter_map(|row| row.split("number ").nth(1)?.split(' ').next()).collect();
+    let expected: Vec<String> = (1..=2_000).map(|number| number.to_string()).collect();
+    // The first one is of the command itself.
+    assert_eq!(numbers[1..], expected);
+}
+
 #[test]
 fn a_terminal_that_vanishes_without_a_signal_ends_the_chat() {
     let server = Server::answering(|_, _| Reply::text("Tea."));

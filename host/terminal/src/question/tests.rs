@@ -192,7 +192,7 @@ fn a_new_width_has_to_be_read_again_and_a_terminal_without_room_allows_nothing()
 #[test]
 fn a_question_that_did_not_reach_the_screen_allows_nothing() {
     let text = || Box::new(|_: usize| vec![Line::from("row")]);
-    // A terminal that cannot be written draws nothing from the first failure on.
+    // The terminal takes nothing, so the question is not on the screen.
     let mut never = Question::with_keys(text(), keys());
     let mut failed = Question::with_keys(text(), keys());
     let mut now = Instant::now();

@@ -1,7 +1,7 @@
 //! What the terminal of a chat shows: what keys change in it, and how it is drawn.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Line;
 
-use super::{Activity, REST, TICK, begin, restore, size};
+use super::{Activity, LONGEST_DRAWING, REST, TICK, begin, restore, size};
 use crate::ansi::{Colours, sequence};
 use crate::editor::{Editor, Outcome};
 use crate::layout::{self, printable, shortened, wrapped};
@@ -42,7 +42,7 @@ pub(super) struct State {
     pub(super) asked: u64,
     /// The size of the terminal when it was drawn.
     pub(super) size: (u16, u16),
-    /// Whether no key can be read any more.
+    /// Whether the terminal is gone: no key can be read any more, and nothing is drawn.
     pub(super) is_gone: bool,
     /// Lines that are not printed yet.
     pub(super) above: Vec<String>,
@@ -59,14 +59,13 @@ pub(super) struct State {
     pub(super) is_paused: bool,
     /// Whether Ctrl-C stops something: it does not clear the input then.
     pub(super) is_busy: bool,
+    /// Whether something is not on the screen yet.
     pub(super) changed: bool,
     pub(super) drawn: Instant,
     /// When the text was read last.
     pub(super) read: Instant,
     /// How long it waits before it is read again: longer, if reading takes long.
     pub(super) pace: Duration,
-    /// Whether the terminal could not be written. Nothing is drawn from then on.
-    pub(super) has_failed: bool,
 }
 
 impl State {
@@ -95,7 +94,6 @@ impl State {
             drawn: Instant::now(),
             read: Instant::now(),
             pace: TICK,
-            has_failed: false,
         }
     }
 
@@ -103,7 +101,8 @@ impl State {
         let outcome = match event {
             Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
             Event::Key(key) if is_control(&key, 'l') => {
-                self.has_failed |= self.region.clear_screen(usize::from(size().0)).is_err();
+                // What the terminal does not take now is written before the next picture.
+                let _ = self.region.clear_screen(usize::from(size().0));
                 Outcome::Edited
             }
             #[cfg(unix)]
@@ -169,7 +168,7 @@ impl State {
     /// Stops the process until the shell continues it. The terminal is the shell's meanwhile.
     #[cfg(unix)]
     fn suspend(&mut self) {
-        let _ = self.region.clear(usize::from(size().0));
+        self.leave();
         restore();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         // The signal may reach another thread first. The terminal must not be switched before all of them have stopped.
@@ -213,22 +212,44 @@ impl State {
         (outcome != Outcome::Edited).then_some(outcome)
     }
 
+    /// Draws what is not on the screen yet. A terminal that takes nothing at the moment is tried again with the next tick.
     pub(super) fn draw(&mut self) {
-        if self.is_paused || self.has_failed {
+        if self.is_paused || self.is_gone {
             return;
         }
+        // The rest of an earlier picture comes first, and no further one is added to it.
+        let drawn = self.region.resume().and_then(|()| self.draw_newest());
+        self.changed = drawn.is_err();
+        if let (true, Some((_, question))) = (self.changed, &mut self.asking) {
+            question.was_not_drawn();
+        }
+        self.drawn = Instant::now();
+    }
+
+    fn draw_newest(&mut self) -> io::Result<()> {
         self.size = size();
         let (columns, rows) = self.size;
         let picture = self.picture(usize::from(columns), usize::from(rows));
         let above = std::mem::take(&mut self.above);
-        if self.region.draw(&above, picture, usize::from(columns)).is_err() {
-            self.has_failed = true;
-            if let Some((_, question)) = &mut self.asking {
-                question.was_not_drawn();
-            }
+        self.region.draw(&above, picture, usize::from(columns))
+    }
+
+    /// Draws what is not on the screen yet, and removes the region. A terminal that takes nothing at the moment is waited for, but
+    /// not for long.
+    pub(super) fn leave(&mut self) {
+        let begun = Instant::now();
+        let may_wait = |state: &Self| !state.is_gone && !state.is_paused && begun.elapsed() < LONGEST_DRAWING;
+        self.draw();
+        while self.changed && may_wait(self) {
+            thread::sleep(Duration::from_millis(1));
+            self.draw();
         }
-        self.changed = false;
-        self.drawn = Instant::now();
+        let mut cleared = self.region.clear(usize::from(size().0));
+        while cleared.is_err() && may_wait(self) {
+            thread::sleep(Duration::from_millis(1));
+            cleared = self.region.resume();
+        }
+        self.region.forget();
     }
 
     fn picture(&mut self, columns: usize, rows: usize) -> Picture {
