@@ -261,8 +261,9 @@ impl Chat {
     /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
     async fn show_recent(&mut self, session: SessionId) {
         let launcher = Arc::clone(&self.launcher);
+        let id = session.clone();
         // The session reads the same messages, and reports what it cannot read.
-        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&session));
+        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&id));
         let Ok(Ok(messages)) = read.await else { return };
         let is_of_user = |message: &&Message| message.role == Role::User;
         let begin = messages.iter().enumerate().filter(|(_, message)| is_of_user(message)).map(|(at, _)| at);
@@ -271,7 +272,7 @@ impl Chat {
             let text = message.told();
             match message.role {
                 Role::User => self.screen.said(&text),
-                Role::Assistant if !text.trim().is_empty() => self.screen.earlier_reply(&text),
+                Role::Assistant if !text.trim().is_empty() => self.screen.earlier_reply(&text, &session),
                 _ => {}
             }
         }

@@ -11,7 +11,7 @@ use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
     Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, painted, printable,
-    wrapped,
+    rendered, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -277,6 +277,15 @@ impl Drawn {
     pub(crate) fn add(&mut self, piece: &str, is_reasoning: bool) {
         let tone = if is_reasoning { Tone::Faint } else { Tone::Plain };
         self.live.ui().write(piece, tone.style());
+    }
+
+    /// Prints the first rows of a text in Markdown. Returns how many more it has.
+    pub(crate) fn begin(&self, text: &str, most: usize) -> usize {
+        let ui = self.live.ui();
+        let rows = rendered(text, ui.columns());
+        let shown = rows.len().min(most);
+        ui.print(&rows[..shown]);
+        rows.len() - shown
     }
 
     /// Ends the text.

@@ -6,14 +6,17 @@ mod lines;
 use std::io::{self, Write};
 
 use hermes_agent::{CallId, Status};
-use hermes_conversation::Usage;
+use hermes_conversation::{SessionId, Usage};
 
 use self::lines::quoted;
 pub(crate) use self::lines::task_line;
 use crate::console::{self, Console, Tone};
 use crate::live::{CostOf, Drawn, Live};
 use crate::signals::StopSwitch;
-use crate::text::{self, Cleaner};
+use crate::text::{self, Cleaner, counted};
+
+/// The most lines of a message that is shown again, or that the user has written.
+const MOST_LINES: usize = 12;
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,11 +235,23 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    /// Shows a reply of an earlier turn.
-    pub(crate) fn earlier_reply(&mut self, text: &str) {
+    /// Shows the first lines of a reply of an earlier turn, and which command prints all of it.
+    pub(crate) fn earlier_reply(&mut self, text: &str, session: &SessionId) {
         self.end_line();
-        self.words(text);
+        let text = self.console.shown(text.trim());
+        let more = match &self.drawn {
+            Some(drawn) => drawn.begin(&text, MOST_LINES),
+            None => {
+                let (begin, more) = text::begin(&text, self.console.columns(), MOST_LINES);
+                self.words(&begin);
+                more
+            }
+        };
         self.end_line();
+        if more > 0 {
+            let more = counted(more as u64, "more line");
+            self.line(Tone::Faint, &format!("… {more}; `hermes sessions show {session}` prints all"));
+        }
     }
 
     /// Shows a question of the model, or of an MCP server, which its text names. The next typed line answers it.
@@ -338,6 +353,7 @@ impl<W: Write + Send> Screen<W> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -361,5 +377,21 @@ mod tests {
             assert_eq!(screen.reader_gone(), is_gone);
             assert_eq!(screen.take_unwritable().map(|error| error.kind()), (!is_gone).then_some(kind));
         }
+    }
+
+    #[test]
+    fn an_earlier_reply_is_cut_after_twelve_lines_and_a_short_one_is_whole() {
+        let shown = |lines: usize| {
+            let text: Vec<String> = (1..=lines).map(|line| format!("line {line}")).collect();
+            let mut out = Vec::new();
+            let show = Show::Turn { reasoning: false };
+            let mut screen = Screen::on(&mut out, Console::plain(true), show, &StopSwitch::default());
+            screen.earlier_reply(&text.join("\n"), &SessionId("id".to_owned()));
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(12).lines().last(), Some("line 12"));
+        let long = shown(60);
+        assert_eq!(long.lines().count(), 13);
+        assert!(long.ends_with("line 12\n… 48 more lines; `hermes sessions show id` prints all\n"), "{long}");
     }
 }

@@ -11,7 +11,7 @@ pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
 pub(crate) use json::{escaped, json};
 use serde_json::Value;
-pub(crate) use wrap::{INDENT, NARROWEST, columns, fitted, hanging, labelled, wrapped};
+pub(crate) use wrap::{INDENT, NARROWEST, begin, columns, fitted, hanging, labelled, wrapped};
 
 /// A text on one line, without escape sequences. Characters that change the direction of writing are made visible.
 pub(crate) fn line(text: &str) -> String {

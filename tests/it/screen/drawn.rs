@@ -523,6 +523,27 @@ fn a_terminal_that_takes_nothing_for_a_while_is_drawn_again_and_loses_nothing() 
 }
 
 #[test]
+fn a_resumed_chat_shows_the_first_lines_of_a_long_reply_and_what_prints_all() {
+    let server =
+        Server::answering(|_, _| Reply::text((1..=60).map(|line| format!("line {line}\n")).collect::<String>()));
+    let home = Home::with(&server);
+    home.hermes(&["-z", "Count."]).run().success();
+    let command = format!("hermes sessions show {}", home.newest_session());
+    for is_drawn in [true, false] {
+        let chat = home.hermes(&["--continue"]);
+        let mut terminal = if is_drawn { chat.at_drawn_terminal(80, 30) } else { chat.at_terminal_of(80, 30) };
+        terminal.wait_for("> ", 2);
+        terminal.press("/exit\r");
+        assert!(terminal.wait().success(), "{}", terminal.shown());
+        let rows = terminal.rows();
+        assert!(shows(&rows, "line 12") && !shows(&rows, "line 13"), "{rows:#?}");
+        assert!(shows(&rows, &format!("… 48 more lines; `{command}` prints all")), "{rows:#?}");
+    }
+    let all = home.hermes(&command.split(' ').skip(1).collect::<Vec<_>>()).run().success();
+    assert!(all.stdout.contains("line 60"), "{all}");
+}
+
+#[test]
 fn a_terminal_that_vanishes_without_a_signal_ends_the_chat() {
     let server = Server::answering(|_, _| Reply::text("Tea."));
     let home = Home::with(&server);

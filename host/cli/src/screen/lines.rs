@@ -2,16 +2,16 @@
 
 use hermes_agent::TaskStatus;
 
+use super::MOST_LINES;
 use crate::spending::dollars;
 use crate::text::{self, counted};
 
 /// The first lines of a message behind a mark: it may be a long paste, or have files and outputs behind it.
 pub(super) fn quoted(text: &str) -> String {
-    const MOST: usize = 12;
     let text = text::lines(text.trim_end());
     let lines: Vec<&str> = text.lines().collect();
-    let begin = lines[..lines.len().min(MOST)].join("\n  ");
-    match lines.len().saturating_sub(MOST) {
+    let begin = lines[..lines.len().min(MOST_LINES)].join("\n  ");
+    match lines.len().saturating_sub(MOST_LINES) {
         0 => format!("> {begin}"),
         more => format!("> {begin}\n  … ({} more)", counted(more as u64, "line")),
     }

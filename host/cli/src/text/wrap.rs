@@ -19,6 +19,21 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
     hermes_terminal::cut(text, most, columns)
 }
 
+/// The first rows of a text on a terminal with this many columns, and how many rows follow.
+pub(crate) fn begin(text: &str, columns: Option<usize>, most: usize) -> (String, usize) {
+    let width = columns.unwrap_or(usize::MAX).max(1);
+    let rows = |line: &str| self::columns(line).div_ceil(width).max(1);
+    let (mut begin, mut left) = (Vec::new(), most);
+    for line in text.lines() {
+        if left == 0 {
+            break;
+        }
+        begin.push(fitted(line, width.saturating_mul(left)));
+        left = left.saturating_sub(rows(line));
+    }
+    (begin.join("\n"), text.lines().map(rows).sum::<usize>().saturating_sub(most))
+}
+
 /// The lines of a text within a width: broken at spaces, between wide characters, and within words that are too long.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> Vec<String> {
     match width {
@@ -69,6 +84,23 @@ pub(crate) fn labelled(
         out.push_str(&if at == 0 { format!("{label} {line}\n") } else { format!("{:margin$}{line}\n", "") });
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_begin_of_a_text_has_so_many_rows_of_the_terminal() {
+        let text = format!("one\n{}\nthree", "x".repeat(35));
+        for (columns, most, begin, more) in [
+            (None, 2, format!("one\n{}", "x".repeat(35)), 1),
+            (Some(10), 9, text.clone(), 0),
+            (Some(10), 5, format!("one\n{}", "x".repeat(35)), 1),
+            (Some(10), 3, format!("one\n{}…", "x".repeat(18)), 3),
+            (Some(10), 1, "one".to_owned(), 5),
+        ] {
+            assert_eq!(super::begin(&text, columns, most), (begin, more), "{columns:?}, {most}");
+        }
+    }
 }
 
 #[cfg(test)]
