@@ -106,10 +106,12 @@ pub(crate) async fn run(
         lines = Some(opened);
     }
     let begin = launcher.choose(&choice)?;
-    let begin = {
-        let _paused = lines.as_ref().and_then(Lines::live).map(Live::pause);
-        imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?
-    };
+    // The question about an imported session is drawn, as the questions of the chat are.
+    if lines.is_none() && console.can_draw() && imported::is_asking(launcher.store(), &begin, session.imported)? {
+        lines = Some(open(&launcher, &completion, &ctrl_c, console)?);
+    }
+    let live = lines.as_ref().and_then(Lines::live);
+    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref(), live).await?;
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
     let mut lines = match lines {
         Some(lines) => lines,

@@ -4,8 +4,9 @@ use clap::ValueEnum;
 use hermes_agent::{AcceptedParts, Begin, suspicions};
 use hermes_store::{Session, Store};
 
-use crate::approval::{AtTerminal, Choice};
+use crate::approval::{AtTerminal, Choice, drawn};
 use crate::failure::{Failure, Kind};
+use crate::live::Live;
 use crate::text::{self, counted, grouped};
 
 /// What to use of an imported session.
@@ -30,13 +31,22 @@ impl Parts {
     }
 }
 
+/// Whether the user must be asked before this beginning.
+pub(crate) fn is_asking(store: &Store, begin: &Begin, parts: Option<Parts>) -> Result<bool, Failure> {
+    match begin {
+        Begin::Resume(id) if parts.is_none() => Ok(store.session(id)?.imported),
+        _ => Ok(false),
+    }
+}
+
 /// Adds what the user accepts if the session to resume is imported. Without an option and without a person, nothing is
-/// accepted.
+/// accepted. A terminal that is drawn draws the question.
 pub(crate) async fn begin(
     store: &Store,
     begin: Begin,
     parts: Option<Parts>,
     person: Option<&AtTerminal>,
+    live: Option<&Live>,
 ) -> Result<Begin, Failure> {
     let Begin::Resume(id) = begin else { return Ok(begin) };
     let session = store.session(&id)?;
@@ -45,13 +55,13 @@ pub(crate) async fn begin(
     }
     let accepted = match (parts, person) {
         (Some(parts), _) => parts.accepted(),
-        (None, Some(person)) => ask(&session, person).await?,
+        (None, Some(person)) => ask(&session, person, live).await?,
         (None, None) => AcceptedParts::default(),
     };
     Ok(Begin::Imported { session: id, accepted })
 }
 
-async fn ask(session: &Session, person: &AtTerminal) -> Result<AcceptedParts, Failure> {
+async fn ask(session: &Session, person: &AtTerminal, live: Option<&Live>) -> Result<AcceptedParts, Failure> {
     let mut lines = vec![format!("session {} came from a file, which decides:", session.id)];
     lines.extend(described(session));
     let (keys, answers): (&str, &[u8]) = match can_use_prompt(session) {
@@ -59,19 +69,31 @@ async fn ask(session: &Session, person: &AtTerminal) -> Result<AcceptedParts, Fa
         false if session.frozen.is_some() => ("use its [f]older  [n]othing (enter)  [v]iew the prompt? ", b"f"),
         false => ("use its [f]older  [n]othing (enter)? ", b"f"),
     };
-    let chosen = person.choose(&lines, keys, (answers, b'n'), &prompt_text(session)).await;
-    let accepted = |folder, prompt| Ok(AcceptedParts { folder, prompt });
-    match chosen {
-        Some(Choice::Letter(b'b')) => accepted(true, true),
-        Some(Choice::Letter(b'f')) => accepted(true, false),
-        Some(Choice::Letter(b'p')) => accepted(false, true),
-        Some(Choice::Letter(_) | Choice::Left) => accepted(false, false),
+    let (answers, text) = ((answers, b'n'), prompt_text(session));
+    let chosen = match live {
+        Some(live) => match live.ask(drawn::letters(lines, keys, answers, text)) {
+            Some(number) => drawn::choice(&live.answer(number).await),
+            // The terminal is gone.
+            None => Some(Choice::Left),
+        },
+        None => person.choose(&lines, keys, answers, &text).await,
+    };
+    let (accepted, used) = match chosen {
+        Some(Choice::Letter(b'b')) => (Parts::All, "its folder and its prompt are used"),
+        Some(Choice::Letter(b'f')) => (Parts::Folder, "its folder is used"),
+        Some(Choice::Letter(b'p')) => (Parts::Prompt, "its prompt is used"),
+        Some(Choice::Letter(_) | Choice::Left) => (Parts::None, "neither its folder nor its prompt is used"),
         None => {
             let fix =
                 "resume it again, with `--imported all`, `folder`, `prompt` or `none` to decide without a question";
-            Err(Failure::new(Kind::Interrupted, "the session was not resumed", "you pressed ctrl-c", fix))
+            return Err(Failure::new(Kind::Interrupted, "the session was not resumed", "you pressed ctrl-c", fix));
         }
+    };
+    // The question itself disappears where it was drawn.
+    if let Some(live) = live {
+        live.tell(&format!("asked: session {} came from a file · {used}", text::line(session.id.as_str())));
     }
+    Ok(accepted.accepted())
 }
 
 fn can_use_prompt(session: &Session) -> bool {

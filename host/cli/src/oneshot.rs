@@ -99,7 +99,7 @@ async fn turn(
         return Err(launch::no_session_named());
     }
     let begin = launcher.choose(&session.choice())?;
-    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref()).await?;
+    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref(), None).await?;
     let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, WhileBusy::Queue);
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let begun = Instant::now();

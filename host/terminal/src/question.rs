@@ -101,6 +101,9 @@ pub(crate) enum Pressed {
 /// A question in place of the input.
 pub struct Question {
     text: Rows,
+    /// A text behind it, which need not be read, and whether the user wants to see it.
+    more: Option<Rows>,
+    shows_more: bool,
     way: Way,
     phase: Phase,
     /// When the last key was pressed that must not answer.
@@ -116,6 +119,8 @@ pub struct Question {
     /// The width for which `rows` are; 0 if they are not on the screen.
     columns: usize,
     rows: Vec<Line<'static>>,
+    /// How many of them must be read.
+    needed: usize,
     /// The first row on the screen.
     top: usize,
     /// The rows of the text on the screen.
@@ -136,9 +141,16 @@ impl Question {
         Self::new(text, Way::Choices(choices))
     }
 
+    /// The same with a text behind the first one, which need not be read. The key `v` shows it.
+    pub fn with_more(self, more: Rows) -> Self {
+        Self { more: Some(more), ..self }
+    }
+
     fn new(text: Rows, way: Way) -> Self {
         Self {
             text,
+            more: None,
+            shows_more: false,
             way,
             phase: Phase::Typing,
             since: Instant::now(),
@@ -149,6 +161,7 @@ impl Question {
             is_early: false,
             columns: 0,
             rows: Vec::new(),
+            needed: 0,
             top: 0,
             room: 0,
             seen: 0,
@@ -171,9 +184,15 @@ impl Question {
         self.is_typing() || self.pending.is_some() || now.duration_since(self.since) < REST
     }
 
-    /// Whether all of the text was on the screen.
+    /// Whether all of the text was on the screen that must be read.
     fn is_shown(&self) -> bool {
-        self.columns > 0 && !self.is_too_small && self.seen >= self.rows.len()
+        self.columns > 0 && !self.is_too_small && self.seen >= self.needed
+    }
+
+    /// The rows of the text behind the first one, if the user wants to see it.
+    fn rows_of_more(&self, columns: usize) -> Vec<Line<'static>> {
+        let more = self.more.as_ref().filter(|_| self.shows_more);
+        more.map(|more| fitting(more(columns), columns)).unwrap_or_default()
     }
 
     /// The last picture did not reach the screen: nothing counts as shown.
@@ -261,8 +280,15 @@ impl Question {
         }
         self.is_early = false;
         let last = self.rows.len().saturating_sub(self.room);
-        let is_viewing = self.top > 0 && !self.is_shown();
+        let is_viewing = self.top > 0 && !(self.is_shown() && self.seen >= self.rows.len());
         let top = match key.code {
+            KeyCode::Char('v' | 'V') if is_plain && self.more.is_some() && !self.shows_more && self.is_shown() => {
+                self.shows_more = true;
+                self.rows.extend(self.rows_of_more(self.columns));
+                (self.top, self.since) = (self.needed, now);
+                return Pressed::Open;
+            }
+            KeyCode::Char('q' | 'Q') if is_plain && self.shows_more => 0,
             KeyCode::Esc => return Pressed::Answered(Answer::Left),
             KeyCode::Char('d') if !is_plain => return Pressed::Answered(Answer::Left),
             KeyCode::Char('q') if is_viewing => return Pressed::Answered(Answer::Left),
@@ -364,6 +390,8 @@ impl Question {
         let faint = Style::new().add_modifier(Modifier::DIM);
         if columns != self.columns {
             self.rows = fitting((self.text)(columns), columns);
+            self.needed = self.rows.len();
+            self.rows.extend(self.rows_of_more(columns));
             // Nobody has read these rows yet.
             (self.since, self.pending) = (now, None);
             (self.columns, self.top, self.seen) = (columns, 0, 0);

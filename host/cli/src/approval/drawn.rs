@@ -2,10 +2,10 @@
 
 use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, Question};
-use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, wrapped};
+use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, Rows, wrapped};
 
 use super::foreign::Extent;
-use super::{rows, wording};
+use super::{Choice, rows, wording};
 use crate::console::Tone;
 use crate::text;
 
@@ -40,6 +40,41 @@ pub(crate) fn approval(question: &Question, agent: Option<&str>) -> Asked {
             with_line: Some(('n', wording::INSTEAD.to_owned())),
         },
     )
+}
+
+/// A question whose answers are letters, below lines that must be read. `no` is the letter that accepts nothing. `v` shows the
+/// text, which need not be read.
+pub(crate) fn letters(lines: Vec<String>, prompt: &str, (answers, no): (&[u8], u8), text: Vec<String>) -> Asked {
+    let rows = |lines: Vec<String>, title: Tone| -> Rows {
+        Box::new(move |columns| {
+            let rows = lines.iter().enumerate().flat_map(|(at, line)| {
+                let style = if at == 0 { title } else { Tone::Plain }.style();
+                wording::exact_rows(line, columns).into_iter().map(move |row| Line::styled(row, style))
+            });
+            rows.collect()
+        })
+    };
+    let no = char::from(no);
+    let keys = Keys {
+        prompt: prompt.to_owned(),
+        to_view: format!("[v]iew all of it to answer  [{no}] none of it (enter)? "),
+        view_first: format!("first view all of it: [v] next page  [{no}] none of it (enter)? "),
+        too_small: format!("the terminal is too small to show all of it: enlarge it, or [{no}] none of it (enter)? "),
+        yes: answers.iter().copied().map(char::from).collect(),
+        no: vec![no],
+        with_line: None,
+    };
+    let asked = Asked::with_keys(rows(lines, Tone::Warning), keys);
+    if text.is_empty() { asked } else { asked.with_more(rows(text, Tone::Plain)) }
+}
+
+/// The choice of an answer to such a question; `None` for Ctrl-C.
+pub(crate) fn choice(answer: &Answer) -> Option<Choice> {
+    match answer {
+        Answer::Key(letter) => Some(u8::try_from(*letter).map_or(Choice::Left, Choice::Letter)),
+        Answer::Stopped => None,
+        Answer::Line(_) | Answer::Choice(_) | Answer::Left => Some(Choice::Left),
+    }
 }
 
 /// What an answer decides, and what the model should do instead.

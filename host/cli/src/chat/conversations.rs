@@ -127,11 +127,8 @@ impl Chat {
             self.screen.line(Tone::Faint, "this is the conversation that you are in");
             return;
         }
-        let begun = {
-            let _paused = self.live.as_ref().map(Live::pause);
-            imported::begin(self.launcher.store(), begin, None, self.person.as_ref()).await
-        };
-        let begin = match begun {
+        let (store, live) = (self.launcher.store(), self.live.as_ref());
+        let begin = match imported::begin(store, begin, None, self.person.as_ref(), live).await {
             Ok(begin) => begin,
             Err(failure) => return self.fail(&failure),
         };

@@ -211,6 +211,48 @@ fn a_question_that_did_not_reach_the_screen_allows_nothing() {
 }
 
 #[test]
+fn a_text_behind_the_question_is_shown_on_demand_and_need_not_be_read() {
+    let rows = |name: &'static str, count: usize| -> Rows {
+        Box::new(move |_| (1..=count).map(|row| Line::from(format!("{name} {row}"))).collect())
+    };
+    let question = || Asked::new(Question::with_keys(rows("row", 3), keys()).with_more(rows("more", 30)));
+    let mut asked = question();
+    asked.rest();
+    assert_eq!(asked.rows()[..3], ["row 1", "row 2", "row 3"]);
+    assert_eq!(asked.lone(KeyCode::Char('o')), Some(Answer::Key('o')));
+
+    let mut asked = question();
+    asked.rest();
+    asked.press(KeyCode::Char('v'));
+    assert_eq!(asked.rows()[0], "more 1");
+    assert!(asked.rows()[9].starts_with("rows 4 to 12 of 33"), "{:?}", asked.rows());
+    // Enter turns pages here, and answers only at the end.
+    asked.rest();
+    asked.press(KeyCode::Enter);
+    assert_eq!(asked.rows()[0], "more 10");
+    asked.rest();
+    assert_eq!(asked.press(KeyCode::Char('q')), None);
+    assert_eq!(asked.rows()[..4], ["row 1", "row 2", "row 3", "more 1"]);
+    asked.rest();
+    assert_eq!(asked.lone(KeyCode::Char('s')), Some(Answer::Key('s')));
+
+    // On a low terminal the question comes first, and all of it must be read.
+    let mut asked = question();
+    (asked.columns, asked.most) = (39, 4);
+    assert_eq!((asked.rest(), asked.rest()), (None, None));
+    assert_eq!(asked.rows()[..2], ["row 1", "rows 1 to 1 of 3 · space for more"]);
+    assert_eq!(asked.lone(KeyCode::Char('o')), None);
+    asked.press(KeyCode::Char('v'));
+    assert_eq!(asked.rows()[0], "row 2");
+    asked.press(KeyCode::Char('v'));
+    asked.press(KeyCode::Char('v'));
+    assert_eq!(asked.rows()[0], "more 1");
+    // Another width shows the question again.
+    asked.columns = 30;
+    assert!(asked.rows()[0] == "row 1" && !asked.question.is_shown());
+}
+
+#[test]
 fn a_letter_is_answered_with_a_line_and_escape_leads_back() {
     let mut asked = Asked::with_rows(30);
     asked.rest();
