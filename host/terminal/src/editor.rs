@@ -13,6 +13,7 @@ use crate::layout::{printable, shortened};
 use crate::menu;
 use crate::question::Answer;
 use crate::region::Place;
+use crate::search::{Search, Searched};
 
 /// In front of the input.
 const PROMPT: &str = "> ";
@@ -90,6 +91,8 @@ pub struct Editor {
     menu: Option<Menu>,
     /// Escape closed the menu for this text.
     dismissed: Option<String>,
+    /// The search in earlier inputs, in place of the text.
+    search: Option<Search>,
 }
 
 impl Editor {
@@ -104,6 +107,7 @@ impl Editor {
             completer,
             menu: None,
             dismissed: None,
+            search: None,
         }
     }
 
@@ -138,6 +142,11 @@ impl Editor {
         self.area.is_empty()
     }
 
+    /// Whether the user searches earlier inputs. The text is hidden meanwhile.
+    pub fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
     /// Replaces the text.
     pub fn set(&mut self, text: &str) {
         self.pastes.clear();
@@ -145,7 +154,7 @@ impl Editor {
         self.area = TextArea::new(lines);
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
-        self.menu = None;
+        (self.menu, self.search) = (None, None);
     }
 
     /// Takes the text out.
@@ -165,6 +174,9 @@ impl Editor {
 
     /// A pasted text. A long one is shown as one word.
     pub fn paste(&mut self, text: &str) {
+        if let Some(search) = &mut self.search {
+            return search.paste(text, &self.history);
+        }
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is_short = text.split('\n').count() <= SHORT_PASTE.0 && text.chars().count() <= SHORT_PASTE.1;
         let number = u32::try_from(self.pastes.len()).unwrap_or(u32::MAX);
@@ -185,6 +197,14 @@ impl Editor {
         let (control, alt) =
             (event.modifiers.contains(KeyModifiers::CONTROL), event.modifiers.contains(KeyModifiers::ALT));
         let shift = event.modifiers.contains(KeyModifiers::SHIFT);
+        if let Some(search) = self.search.as_mut().filter(|_| event.code != KeyCode::BackTab) {
+            match search.key(event, &self.history) {
+                Searched::Open => {}
+                Searched::Taken(at) => self.show_earlier(at),
+                Searched::Left => self.search = None,
+            }
+            return Outcome::Edited;
+        }
         if let Some(menu) = &mut self.menu {
             let count = menu.candidates.list.len();
             match event.code {
@@ -248,6 +268,12 @@ impl Editor {
             }
             KeyCode::Char('p') if control => self.recall(true),
             KeyCode::Char('n') if control => self.recall(false),
+            KeyCode::Char('r') if control => {
+                if !self.history.is_empty() {
+                    (self.menu, self.search) = (None, Some(Search::begin(&self.history)));
+                }
+                return Outcome::Edited;
+            }
             KeyCode::Char('u') if control => {
                 self.area.delete_line_by_head();
             }
@@ -392,13 +418,18 @@ impl Editor {
         self.area.lines().get(cursor.0).map(|line| line.chars().skip(cursor.1).collect()).unwrap_or_default()
     }
 
+    /// Shows the next earlier input, or the next later one.
     fn recall(&mut self, earlier: bool) {
-        let (at, written) = match self.recalled.take() {
-            Some((at, written)) => (at, written),
-            None => (self.history.len(), self.text()),
-        };
+        let at = self.recalled.as_ref().map_or(self.history.len(), |(at, _)| *at);
         let next = if earlier { at.checked_sub(1) } else { Some(at + 1) };
-        let at = next.map_or(at, |next| next.min(self.history.len()));
+        if let Some(next) = next.filter(|next| *next <= self.history.len()) {
+            self.show_earlier(next);
+        }
+    }
+
+    /// Shows this earlier input; behind the last one is the text that was written before.
+    fn show_earlier(&mut self, at: usize) {
+        let written = self.recalled.take().map_or_else(|| self.text(), |(_, written)| written);
         let text = self.history.get(at).cloned();
         self.set(text.as_deref().unwrap_or(&written));
         self.recalled = (at < self.history.len()).then_some((at, written));
@@ -406,7 +437,7 @@ impl Editor {
 
     /// Shows completions that were not known when the text was written.
     pub fn look_again(&mut self) {
-        if self.menu.is_none() {
+        if self.menu.is_none() && self.search.is_none() {
             self.suggest();
         }
     }
@@ -455,6 +486,9 @@ impl Editor {
     /// The rows of the input, at most so many, and the place of the cursor.
     pub fn rows(&self, width: usize, most: usize) -> (Vec<Line<'static>>, Place) {
         self.width.set(width);
+        if let Some(search) = &self.search {
+            return search.picture(&self.history, width, most);
+        }
         let rows = self.layout(width);
         let (row, column) = self.place_in(&rows).unwrap_or_default();
         let most = most.max(1);
@@ -592,6 +626,45 @@ mod tests {
         press(&mut editor, KeyCode::Down);
         press(&mut editor, KeyCode::Down);
         assert_eq!(editor.text(), "new");
+    }
+
+    #[test]
+    fn ctrl_r_searches_earlier_inputs_and_takes_one_or_leaves_the_text_as_it_was() {
+        let search = |editor: &mut Editor, typed: &str| {
+            hold(editor, KeyModifiers::CONTROL, KeyCode::Char('r'));
+            write(editor, typed);
+        };
+        let mut editor = editor();
+        write(&mut editor, "/n");
+        editor.paste(&"line\n".repeat(200));
+        press(&mut editor, KeyCode::Left);
+        let before = (editor.text(), editor.rows(40, 9));
+        for leave in [KeyCode::Esc, KeyCode::Char('g')] {
+            search(&mut editor, "fir");
+            assert!(editor.is_searching() && editor.menu(40).is_empty());
+            let rows: Vec<String> = editor.rows(40, 9).0.iter().map(ToString::to_string).collect();
+            assert_eq!(rows[..2], ["search: fir", "  first"]);
+            editor.look_again();
+            assert!(editor.menu(40).is_empty());
+            let modifier = if leave == KeyCode::Esc { KeyModifiers::NONE } else { KeyModifiers::CONTROL };
+            assert_eq!(hold(&mut editor, modifier, leave), Outcome::Edited);
+            assert_eq!((editor.text(), editor.rows(40, 9)), before);
+        }
+        search(&mut editor, "LINES");
+        assert_eq!(press(&mut editor, KeyCode::BackTab), Outcome::NextMode);
+        // Enter takes the input, and only the next one sends it.
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Edited);
+        assert_eq!(editor.text(), "second\nlines");
+        // What was written is behind the newest input.
+        press(&mut editor, KeyCode::Down);
+        assert_eq!(editor.text(), before.0);
+        search(&mut editor, "first");
+        press(&mut editor, KeyCode::Enter);
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Submitted("first".to_owned()));
+        // Without earlier inputs there is nothing to search.
+        let mut empty = Editor::new(Vec::new(), Box::new(|_| Candidates::default()));
+        search(&mut empty, "x");
+        assert_eq!((empty.text().as_str(), empty.is_searching()), ("x", false));
     }
 
     #[test]

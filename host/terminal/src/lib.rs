@@ -17,6 +17,7 @@ mod parts;
 mod picker;
 mod question;
 mod region;
+mod search;
 mod ui;
 
 pub use ansi::{Colours, painted, sequence};

@@ -202,7 +202,7 @@ impl Ui {
     /// Puts a text into the input, if the user has written nothing.
     pub fn offer(&self, text: &str) {
         let mut state = self.shared.state();
-        if state.editor.is_empty() {
+        if state.editor.is_empty() && !state.editor.is_searching() {
             state.editor.set(text);
             state.changed = true;
         }

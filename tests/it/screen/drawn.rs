@@ -544,6 +544,45 @@ fn a_resumed_chat_shows_the_first_lines_of_a_long_reply_and_what_prints_all() {
 }
 
 #[test]
+fn ctrl_r_searches_earlier_messages_also_on_a_narrow_terminal() {
+    let server = Server::answering(|body, _| {
+        let said = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        Reply::text(format!("Read {}.", said["content"].as_str().unwrap_or_default()))
+    });
+    for columns in [40, 80] {
+        let home = Home::with(&server);
+        let mut terminal = begin(&home, columns);
+        for text in ["sail to the harbour", "green tea", "walk to the harbour"] {
+            terminal.press(&format!("{text}\r"));
+            terminal.wait_until(|rows| shows(rows, &format!("Read {text}.")) && !shows(rows, "ctrl-c stops"));
+        }
+        let found = |rows: &[String], text: &str| {
+            let at = rows.iter().position(|row| row.starts_with("search: "));
+            at.is_some_and(|at| rows[at + 1] == format!("  {text}"))
+        };
+        terminal.press("draft\u{12}");
+        terminal.wait_until(|rows| found(rows, "walk to the harbour"));
+        terminal.press("EEN");
+        let rows = terminal.wait_until(|rows| found(rows, "green tea"));
+        let at = rows.iter().position(|row| row == "search: EEN").unwrap();
+        assert_eq!(rows[at + 2], "enter takes · ctrl-r older · esc leaves");
+        assert!(!shows(&rows, "> draft"), "{rows:#?}");
+        terminal.press("\u{1b}");
+        terminal.wait_until(|rows| shows(rows, "> draft") && !shows(rows, "search: "));
+        terminal.press("\u{12}harb\u{12}");
+        terminal.wait_until(|rows| found(rows, "sail to the harbour"));
+        terminal.press("\u{7}");
+        terminal.wait_until(|rows| shows(rows, "> draft") && !shows(rows, "search: "));
+        terminal.press("\u{12}harb\u{12}\r");
+        terminal.wait_until(|rows| !shows(rows, "search: ") && !shows(rows, "> draft"));
+        assert_eq!(home.messages().len(), 6);
+        terminal.press(", please\r");
+        terminal.wait_until(|rows| shows(rows, "Read sail to the harbour, please."));
+        leave(terminal);
+    }
+}
+
+#[test]
 fn a_terminal_that_vanishes_without_a_signal_ends_the_chat() {
     let server = Server::answering(|_, _| Reply::text("Tea."));
     let home = Home::with(&server);

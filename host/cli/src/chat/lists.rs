@@ -30,6 +30,7 @@ impl Chat {
             self.screen.line(Tone::Plain, rows.trim_end());
         }
         self.screen.line(Tone::Faint, "a backslash at the end of a line continues the message on the next line");
+        self.screen.line(Tone::Faint, "ctrl-r searches what you sent before");
         self.screen.line(Tone::Faint, "!COMMAND runs a command of yours; @PATH sends a file with the message");
     }
 

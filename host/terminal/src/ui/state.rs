@@ -291,7 +291,8 @@ impl State {
         let faint = Style::new().add_modifier(Modifier::DIM);
         let now = Instant::now();
         let is_typing = self.asking.as_ref().is_some_and(|(_, question)| question.is_typing());
-        let (draft, place) = match (self.editor.is_empty(), is_typing) {
+        let has_draft = !self.editor.is_empty() || self.editor.is_searching();
+        let (draft, place) = match (!has_draft, is_typing) {
             (true, _) => (Vec::new(), Place::default()),
             (false, true) => self.editor.rows(width, DRAFT_ROWS),
             (false, false) => {
