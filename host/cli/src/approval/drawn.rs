@@ -49,7 +49,7 @@ pub(crate) fn letters(lines: Vec<String>, prompt: &str, (answers, no): (&[u8], u
         Box::new(move |columns| {
             let rows = lines.iter().enumerate().flat_map(|(at, line)| {
                 let style = if at == 0 { title } else { Tone::Plain }.style();
-                wording::exact_rows(line, columns).into_iter().map(move |row| Line::styled(row, style))
+                rows::exact_rows(line, columns).into_iter().map(move |row| Line::styled(row, style))
             });
             rows.collect()
         })

@@ -32,7 +32,7 @@ pub(super) fn of_line(line: &str, columns: usize) -> Vec<String> {
 /// The rows of a line of others within a width. A row ends behind the escape of a line feed or at a single space, or it is full and
 /// the text goes on in the next one: nothing of the text is ambiguous. Further rows are indented, so that none looks like a line
 /// of Hermes.
-fn exact_rows(line: &str, columns: usize) -> Vec<String> {
+pub(super) fn exact_rows(line: &str, columns: usize) -> Vec<String> {
     let margin = line.len() - line.trim_start_matches(' ').len();
     let label = line[margin..].find("  ").map(|at| margin + at);
     let indent = match label.map(|at| line.len() - line[at..].trim_start_matches(' ').len()) {
