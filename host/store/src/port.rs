@@ -17,6 +17,7 @@ use hermes_session_store::{
     SessionSummary, StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::{Matching, SearchQuery, Store, StoreError};
 
@@ -50,22 +51,35 @@ impl SqliteSessions {
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, PortError> {
-        let turn =
-            Arc::clone(&self.turn).acquire_owned().await.map_err(|closed| StoreError::Stopped(closed.to_string()))?;
-        let store = Arc::clone(&self.store);
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work(&store);
-            drop(turn);
-            done
+        let (turn, store) = (Arc::clone(&self.turn), Arc::clone(&self.store));
+        // A task waits for its turn: a caller that is not polled when its turn comes would hold up all others. The set ends the
+        // task if the caller goes away before the work began.
+        let mut waiting = JoinSet::new();
+        waiting.spawn(async move {
+            let turn = turn.acquire_owned().await.map_err(|closed| StoreError::Stopped(closed.to_string()))?;
+            let work = move || {
+                let done = work(&store);
+                drop(turn);
+                done
+            };
+            settled(tokio::task::spawn_blocking(work).await)
         });
-        match done.await {
-            Ok(done) => Ok(done?),
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down.
-                Err(cancelled) => Err(StoreError::Stopped(cancelled.to_string()).into()),
-            },
+        match waiting.join_next().await {
+            Some(done) => Ok(settled(done)?),
+            None => Err(StoreError::Stopped("no work was started".to_owned()).into()),
         }
+    }
+}
+
+/// What a task did. Its panic goes on in the caller.
+fn settled<T>(ended: Result<Result<T, StoreError>, JoinError>) -> Result<T, StoreError> {
+    match ended {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down.
+            Err(cancelled) => Err(StoreError::Stopped(cancelled.to_string())),
+        },
     }
 }
 

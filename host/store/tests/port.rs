@@ -18,13 +18,8 @@ async fn open() -> (TempDir, SqliteSessions) {
 
 hermes_testkit::session_store_rules!(open);
 
-/// One thread runs everything: a store call that blocked it would keep the clock from ticking.
-#[tokio::test(flavor = "current_thread")]
-async fn a_task_keeps_running_while_a_write_waits_for_another_process() {
-    const HELD: Duration = Duration::from_millis(1_500);
-    const TICK: Duration = Duration::from_millis(10);
-    let (home, store) = open().await;
-    let new = NewSession {
+fn new(home: &TempDir) -> NewSession {
+    NewSession {
         source: "cli".into(),
         workspace: home.path().to_owned(),
         engine: "compressor".into(),
@@ -33,8 +28,36 @@ async fn a_task_keeps_running_while_a_write_waits_for_another_process() {
         frozen: None,
         started_at: 1,
         parent: None,
-    };
-    let session = store.create_session(new).await.unwrap().id;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_polls_holds_up_no_other() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let (home, store) = open().await;
+    let session = store.create_session(new(&home)).await.unwrap().id;
+    let writer = Connection::open(home.path().join("state.db")).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let drafts = [Draft::user("hello", 1)];
+    let mut first = store.append(&session, &drafts);
+    let mut forgotten = store.append(&session, &drafts);
+    let last = store.append(&session, &drafts);
+    // Each is asked once, so that they queue in this order.
+    assert!(tokio::time::timeout(Duration::ZERO, &mut first).await.is_err());
+    assert!(tokio::time::timeout(Duration::ZERO, &mut forgotten).await.is_err());
+    writer.execute_batch("ROLLBACK").unwrap();
+    first.await.unwrap();
+    tokio::time::timeout(PATIENCE, last).await.expect("the forgotten call has the turn").unwrap();
+    assert_eq!(forgotten.await.unwrap().len(), 1);
+}
+
+/// One thread runs everything: a store call that blocked it would keep the clock from ticking.
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_keeps_running_while_a_write_waits_for_another_process() {
+    const HELD: Duration = Duration::from_millis(1_500);
+    const TICK: Duration = Duration::from_millis(10);
+    let (home, store) = open().await;
+    let session = store.create_session(new(&home)).await.unwrap().id;
     let writer = Connection::open(home.path().join("state.db")).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE").unwrap();
     let release = std::thread::spawn(move || {

@@ -53,6 +53,26 @@ fn a_second_session_finds_and_reads_what_the_first_one_said() {
 }
 
 #[test]
+fn searches_in_one_reply_are_all_answered() {
+    const REPLIES: usize = 12;
+    let words = ["ferry", "berth", "harbour", "tide", "pilot", "crane"];
+    let server = Server::answering(move |_, number| match number {
+        0 => Reply::text("The ferry waits in the harbour for the tide."),
+        number if number <= REPLIES => Reply::calls(words.iter().enumerate().map(|(at, word)| {
+            Call::new(&format!("call_{number}_{at}"), SEARCH, &json!({"query": format!("{word} {number}")}))
+        })),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::with(&server);
+    home.hermes(&["-z", "Where is the ferry?"]).run().success();
+    // A search reads the store while the result of another one is stored.
+    home.hermes(&["-z", "Search for all of them."]).run().success().says(&["Done."]);
+    let last = server.last_turn();
+    assert_eq!(last.trailing_results().len(), words.len());
+    assert_valid_request(&last.body);
+}
+
+#[test]
 fn hostile_stored_text_is_left_out_and_the_user_is_told() {
     let server = Server::answering(|_, number| match number {
         1 => search("call_1", &json!({"query": "keys of the harbour"})),

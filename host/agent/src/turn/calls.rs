@@ -1,11 +1,14 @@
 //! The calls of a reply: they run, and each result is stored in the order of the calls.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future;
 
 use futures_util::StreamExt;
 use hermes_conversation::{MessageId, ToolCall, tokens};
 use hermes_plugin_host::{AssistDraft, CalledTool, ToolResult};
 use hermes_prompt::hints::SubdirectoryHints;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
@@ -49,67 +52,92 @@ pub(super) async fn run(
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
             front.feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name, arguments });
         }
-        let mut answers = std::pin::pin!(toolbox.start(run, reply, started, &originals));
+        let (send, mut answers) = mpsc::unbounded_channel();
+        let answering = toolbox.start(run, reply, started, &originals);
+        // Calls and warming go on while a result is stored. A call that nobody polls could hold what storing waits for, such as
+        // its turn at the store.
+        let answering = async move {
+            let mut answering = std::pin::pin!(answering);
+            while let Some(answer) = answering.next().await {
+                if send.send(answer).is_err() {
+                    break;
+                }
+            }
+            drop(send);
+            future::pending::<Infallible>().await
+        };
         started += run.len();
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(false),
-                next = answers.next() => next,
-                never = &mut kept_warm => match never {},
-            };
-            let Some((call, answer)) = next else { break };
-            let at = stored_results;
-            let original = || originals[at].and_then(|first| shared.get(&first)).map(Answer::copy);
-            let answer = answer.or_else(original).expect("the answers come in the order of the calls");
-            if originals.contains(&Some(at)) {
-                shared.insert(at, answer.copy());
+        let storing = async {
+            loop {
+                let next = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return Ok(false),
+                    next = answers.recv() => next,
+                };
+                let Some((call, answer)) = next else { return Ok(true) };
+                let at = stored_results;
+                let original = || originals[at].and_then(|first| shared.get(&first)).map(Answer::copy);
+                let answer = answer.or_else(original).expect("the answers come in the order of the calls");
+                if originals.contains(&Some(at)) {
+                    shared.insert(at, answer.copy());
+                }
+                let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
+                for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
+                    plugins.notices.notice(notice.to_string());
+                }
+                let budget = assist::budget(window);
+                let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
+                let quotes = if compactor.is_proposing() {
+                    Vec::new()
+                } else {
+                    stop.run_until_cancelled(assistant.consult(tool_result, budget)).await.unwrap_or_default()
+                };
+                let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
+                stored_results += 1;
+                let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
+                let limit = result::result_limits(window).0;
+                let reports = Reports::waiting(host.store.as_ref(), &log.session, &front.tasks, limit).await;
+                let found = reports.as_ref().map(|reports| reports.block.clone());
+                let appended = [hint, block, found, closing]
+                    .into_iter()
+                    .flatten()
+                    .reduce(|text, next| format!("{text}\n\n{next}"));
+                let room = budgets.next();
+                let size = tokens::of_text(&answer.content);
+                budgets.spend(size.min(room));
+                let text = answer.whole.as_ref().or((size > room).then_some(&answer.content));
+                let kept = match text {
+                    Some(text) => toolbox.keep(&host.home, &log.session, call, (text, answer.is_untrusted)).await,
+                    None => None,
+                };
+                let steered = front.steering.waiting(limit);
+                let additions = Additions { host: appended, user: steering::block(&steered) };
+                let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
+                if let Some(notice) = notice {
+                    plugins.notices.notice(notice.to_string());
+                }
+                let stored = journal.append(&[result]).await?[0].id;
+                front.steering.delivered(steered.len());
+                if let Some(reports) = reports {
+                    reports.delivered(host.store.as_ref(), &log.session, stored).await;
+                }
+                let about = About { message: Some(stored), ..About::call(&call.id) };
+                let Answer { content, failed, elapsed_ms, .. } = answer;
+                let name = call.name.clone();
+                front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
+                if !steered.is_empty() {
+                    front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
+                }
             }
-            let hint = hints.as_mut().and_then(|hints| hints.for_call(&call.arguments));
-            for notice in hints.iter_mut().flat_map(SubdirectoryHints::take_notices) {
-                plugins.notices.notice(notice.to_string());
-            }
-            let budget = assist::budget(window);
-            let tool_result = || AssistDraft::Tool(tool_result(call, &answer.content));
-            let quotes = if compactor.is_proposing() {
-                Vec::new()
-            } else {
-                stop.run_until_cancelled(assistant.consult(tool_result, budget)).await.unwrap_or_default()
-            };
-            let block = assistant.block(&quotes, &journal.conversation(), journal.view(), budget);
-            stored_results += 1;
-            let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
-            let limit = result::result_limits(window).0;
-            let reports = Reports::waiting(host.store.as_ref(), &log.session, &front.tasks, limit).await;
-            let found = reports.as_ref().map(|reports| reports.block.clone());
-            let appended =
-                [hint, block, found, closing].into_iter().flatten().reduce(|text, next| format!("{text}\n\n{next}"));
-            let room = budgets.next();
-            let size = tokens::of_text(&answer.content);
-            budgets.spend(size.min(room));
-            let text = answer.whole.as_ref().or((size > room).then_some(&answer.content));
-            let kept = match text {
-                Some(text) => toolbox.keep(&host.home, &log.session, call, (text, answer.is_untrusted)).await,
-                None => None,
-            };
-            let steered = front.steering.waiting(limit);
-            let additions = Additions { host: appended, user: steering::block(&steered) };
-            let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
-            if let Some(notice) = notice {
-                plugins.notices.notice(notice.to_string());
-            }
-            let stored = journal.append(&[result]).await?[0].id;
-            front.steering.delivered(steered.len());
-            if let Some(reports) = reports {
-                reports.delivered(host.store.as_ref(), &log.session, stored).await;
-            }
-            let about = About { message: Some(stored), ..About::call(&call.id) };
-            let Answer { content, failed, elapsed_ms, .. } = answer;
-            let name = call.name.clone();
-            front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
-            if !steered.is_empty() {
-                front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
-            }
+        };
+        let went_on: Result<bool, AgentError> = tokio::select! {
+            biased;
+            went_on = storing => went_on,
+            never = answering => match never {},
+            never = &mut kept_warm => match never {},
+        };
+        if !went_on? {
+            return Ok(false);
         }
     }
     Ok(true)
