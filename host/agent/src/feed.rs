@@ -88,6 +88,11 @@ impl Feed {
         self.state().session = Some(session.clone());
     }
 
+    /// Later events belong to no session: it was deleted, because it had no message.
+    pub(crate) fn forget_session(&self) {
+        self.state().session = None;
+    }
+
     pub(crate) fn session(&self) -> Option<SessionId> {
         self.state().session.clone()
     }

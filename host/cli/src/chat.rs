@@ -713,6 +713,12 @@ impl Chat {
         }
     }
 
+    /// The session, if the user can come back to it: one without messages is gone when it closes.
+    async fn session_with_messages(&self) -> Option<SessionId> {
+        let messages = self.front.session().status().await.map_or(0, |status| status.messages);
+        self.front.session().session().filter(|_| messages > 0)
+    }
+
     /// Closes the session, and shows the notices of plugins meanwhile.
     async fn close(&mut self) {
         // An error only says that the session has already ended.
@@ -726,7 +732,7 @@ impl Chat {
 
     async fn leave(mut self, at_terminal: bool) {
         self.show_unsent();
-        if let Some(session) = self.front.session().session().filter(|_| at_terminal) {
+        if let Some(session) = self.session_with_messages().await.filter(|_| at_terminal) {
             self.console.note(&format!("resume this session with `hermes --resume {session}`"));
         }
         self.close().await;

@@ -69,6 +69,10 @@ pub trait SessionStore: Send + Sync {
     /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
     async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
 
+    /// Deletes a session that nothing was said in, and returns whether it did. One that ever had a message or a request stays, and
+    /// so does one that continues another or is continued. The caller has its lease.
+    async fn discard(&self, session: &SessionId) -> Result<bool, StoreError>;
+
     /// Appends messages to a session, all or none, and returns them with their ids. Ids grow in the order of the drafts.
     ///
     /// The bytes of pictures and files are stored once by their hash; the returned messages name them without bytes.

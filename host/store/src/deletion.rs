@@ -7,6 +7,7 @@ use hermes_conversation::SessionId;
 use rusqlite::Connection;
 
 use crate::error::Fault;
+use crate::session::exists;
 use crate::{Deletion, ParentKind, SessionError, Store, StoreError};
 
 impl Store {
@@ -44,6 +45,26 @@ impl Store {
                 }
             }
             Ok(deletion)
+        })
+    }
+
+    /// Deletes a session that nothing was said in, and returns whether it did. The caller has its lease.
+    ///
+    /// A session that ever had a message stays, also if the message was rewound, and so does one with requests, which may have
+    /// cost something, and one that continues another session or is continued.
+    pub fn discard(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.write(|connection| {
+            exists(connection, session)?;
+            let deleted = connection
+                .prepare_cached(
+                    "DELETE FROM sessions WHERE id = ?1 AND parent_id IS NULL \
+                     AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1) \
+                     AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = ?1) \
+                     AND NOT EXISTS (SELECT 1 FROM auxiliary_requests WHERE session_id = ?1) \
+                     AND NOT EXISTS (SELECT 1 FROM sessions AS child WHERE child.parent_id = ?1)",
+                )?
+                .execute([session.as_str()])?;
+            Ok(deleted > 0)
         })
     }
 

@@ -145,6 +145,11 @@ impl SessionStore for SqliteSessions {
         self.run(move |store| store.delete(&sessions, with_children)).await
     }
 
+    async fn discard(&self, session: &SessionId) -> Result<bool, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.discard(&session)).await
+    }
+
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, PortError> {
         let (session, drafts) = (session.clone(), drafts.to_vec());
         self.run(move |store| store.append(&session, &drafts)).await

@@ -399,6 +399,21 @@ impl SessionStore for MemoryStore {
         Ok(deletion)
     }
 
+    async fn discard(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let entry = state.entry(session)?;
+        let is_bare = entry.session.parent.is_none()
+            && entry.messages.is_empty()
+            && entry.requests.is_empty()
+            && entry.auxiliary.is_empty();
+        let is_parent = |entry: &Entry| entry.session.parent.as_ref().is_some_and(|parent| parent.id == *session);
+        if !is_bare || state.sessions.iter().any(is_parent) {
+            return Ok(false);
+        }
+        state.sessions.retain(|entry| entry.session.id != *session);
+        Ok(true)
+    }
+
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError> {
         Ok(self.state().append(session, drafts)?)
     }

@@ -63,6 +63,7 @@ macro_rules! session_store_rules {
             titles_are_numbered_in_a_branch_and_move_to_a_continuation
             a_deletion_takes_delegates_and_spares_inherited_messages
             a_leased_session_is_not_deleted
+            only_a_session_in_which_nothing_was_said_is_discarded
             a_turn_ends_and_enters_the_outbox_in_one_write
             queued_turns_leave_in_order_and_a_rejected_one_is_passed_over
             rewound_turns_are_not_delivered

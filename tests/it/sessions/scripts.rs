@@ -42,6 +42,31 @@ fn a_report_has_the_answer_its_tokens_and_the_session() {
     assert_eq!(report["error"]["code"], "model.auth", "{output}");
 }
 
+/// A session without a message would be in the lists, and there would be nothing to continue.
+#[test]
+fn a_message_that_is_refused_before_it_is_stored_leaves_no_session() {
+    let server = server();
+    let home = Home::with(&server);
+    let refused = |home: &Home, text: &str| {
+        let output = home.hermes(&["-z", "-", "--json"]).stdin(text).run().refused();
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
+        (report["error"]["code"].as_str().unwrap().to_owned(), report["session"].clone(), home.sessions_json().len())
+    };
+    let (code, session, sessions) = refused(&home, &"word ".repeat(500_000));
+    assert_eq!((code.as_str(), session, sessions), ("session.message-too-long", Value::Null, 0));
+    home.set("approvals.deny", json!(["files/write_fil"]));
+    home.hermes(&["-z", "hello"]).run().refused().says(&["files/write_file"]);
+    assert_eq!(home.sessions_json(), Vec::<Value>::new());
+    assert_eq!(server.turns().len(), 0);
+
+    // This message was stored, so the user can send it again.
+    let failing = Server::answering(|_, _| Reply::error(401, "wrong key"));
+    let home = Home::with(&failing);
+    let (code, session, sessions) = refused(&home, "hello");
+    assert_eq!((code.as_str(), session.is_string(), sessions), ("model.auth", true, 1));
+    assert_eq!(home.messages()[0]["content"], "hello");
+}
+
 #[test]
 fn events_are_lines_of_json() {
     let server = server();

@@ -45,6 +45,8 @@ pub(super) struct Core {
     accepted: AcceptedParts,
     front: Front,
     state: State,
+    /// The session that this task stored, until it has a message.
+    unsaid: Option<SessionId>,
     /// The MCP servers, while the session is not idle.
     servers: Option<McpServers>,
     /// The value from when the session was last awake.
@@ -83,6 +85,7 @@ impl Core {
             accepted,
             front,
             state: State::New,
+            unsaid: None,
             servers: None,
             prompt_tokens: 0,
             told_effort: None,
@@ -148,6 +151,7 @@ impl Core {
 
     async fn create(&mut self, parent: Option<Parent>) -> Result<(), AgentError> {
         let host = &self.host;
+        let is_of_user = parent.is_none();
         let new = NewSession {
             source: host.settings.platform.clone(),
             workspace: self.workspace.clone(),
@@ -159,6 +163,7 @@ impl Core {
             parent,
         };
         let of_store = host.store.create_session(new).await?;
+        self.unsaid = is_of_user.then(|| of_store.id.clone());
         let session = self.as_accepted(of_store.clone());
         let log = SessionLog::open(host, &session).await?;
         self.front.feed.set_session(&session.id);
@@ -255,6 +260,8 @@ impl Core {
     /// Makes the session ready for a turn, and stores a new session first.
     async fn ready(&mut self) -> Result<(), AgentError> {
         if let State::New = self.state {
+            // An earlier attempt may have stored a session that could not be opened.
+            self.discard_unsaid().await;
             let lines = self.host.plugins.renew(reload::PATIENCE).await;
             self.create(None).await?;
             lines.into_iter().for_each(|line| self.front.feed.notice(line));
@@ -273,7 +280,21 @@ impl Core {
             },
             Err(error) => Err(error),
         };
+        if self.log().is_some_and(|log| log.journal.conversation().whole().is_some()) {
+            self.unsaid = None;
+        }
         end.unwrap_or_else(|error| TurnEnd::Failed { problem: Problem::from(&error) })
+    }
+
+    /// Deletes the session from the store if it never got a message: what was refused before anything was stored leaves nothing
+    /// in the lists.
+    async fn discard_unsaid(&mut self) {
+        let Some(session) = self.unsaid.take() else { return };
+        match self.host.store.discard(&session).await {
+            Ok(true) => self.front.feed.forget_session(),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, %session, "a session without messages is not deleted"),
+        }
     }
 
     /// Compacts the conversation on request of the user.
@@ -522,6 +543,7 @@ impl Core {
             State::New | State::Idle(_) => None,
         };
         self.make_idle(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
+        self.discard_unsaid().await;
         let Some(providers) = awake else { return };
         match delivery::unstored(self.host.store.as_ref(), &providers).await {
             Ok(notices) => notices.into_iter().for_each(|notice| self.front.feed.notice(notice)),

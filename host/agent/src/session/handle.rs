@@ -55,7 +55,8 @@ pub struct SessionHandle {
 }
 
 impl SessionHandle {
-    /// Opens a session and starts its task. A new session leaves no trace before its first message.
+    /// Opens a session and starts its task. A new session is stored with its first message; if that message is refused, no session
+    /// is left when this one closes.
     /// `chosen` is the source that builds another host when a command switches the model or the engine, and the choice
     /// from which `host` was built.
     pub async fn open(
@@ -115,7 +116,7 @@ impl SessionHandle {
         self.front.feed.snapshot()
     }
 
-    /// The session's id, once it is stored.
+    /// The session's id, once it is stored; `None` again if it was closed without a message.
     pub fn session(&self) -> Option<SessionId> {
         self.front.feed.session()
     }

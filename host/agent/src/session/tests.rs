@@ -139,6 +139,32 @@ async fn each_request_extends_the_previous_one_even_after_idling_and_a_restart()
 }
 
 #[tokio::test]
+async fn a_session_is_kept_as_soon_as_a_message_of_it_is_stored() {
+    let process = Process::new();
+    let too_long = "word ".repeat(200_000);
+    let session = process.open(Begin::New, RULES).await;
+    for _ in 0..2 {
+        assert!(matches!(say(&session, &too_long).await, TurnEnd::Failed { .. }));
+    }
+    session.send(Command::Close).await.unwrap();
+    assert_eq!(session.session(), None);
+    assert_eq!(process.store.sessions().unwrap(), [], "nothing of it was stored");
+
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, &too_long).await;
+    assert!(matches!(say(&session, "fail").await, TurnEnd::Failed { .. }), "the server is not reachable");
+    session.send(Command::Close).await.unwrap();
+    assert_eq!(process.log(&session)[0], "user: fail");
+
+    let id = session.session().unwrap();
+    let again = process.open(Begin::Resume(id.clone()), RULES).await;
+    let to = process.store.conversation(&id).unwrap()[0].id;
+    again.send(Command::Rewind { to }).await.unwrap();
+    again.send(Command::Close).await.unwrap();
+    assert_eq!(process.store.restore(&id).unwrap()[0].content, "fail", "the user can take back the rewind");
+}
+
+#[tokio::test]
 async fn a_stop_during_a_reply_keeps_the_received_text() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;

@@ -122,8 +122,7 @@ impl Chat {
     pub(super) async fn resume(&mut self, name: String) {
         let Some(begin) = self.with_launcher(move |launcher| found(launcher, &name)).await else { return };
         let Begin::Resume(id) = &begin else { return };
-        let before = self.front.session().session();
-        if before.as_ref() == Some(id) {
+        if self.front.session().session().as_ref() == Some(id) {
             self.screen.line(Tone::Faint, "this is the conversation that you are in");
             return;
         }
@@ -135,6 +134,7 @@ impl Chat {
         // The present conversation goes on if the other one cannot be opened.
         match self.launcher.begin(begin, SessionRules::SINGLE).await {
             Ok(session) => {
+                let before = self.session_with_messages().await;
                 self.follow(session).await;
                 self.unsent = None;
                 let back = before.map(|before| format!("; `/resume {before}` leads back")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use hermes_session_store::{ParentKind, SessionError, SessionStore};
+use hermes_session_store::{AuxiliaryRecord, ParentKind, RequestRecord, SessionError, SessionStore};
 
 use super::{child, created, refused, said, say};
 
@@ -42,4 +42,24 @@ pub async fn a_leased_session_is_not_deleted(store: &dyn SessionStore) {
     store.session(&root.id).await.unwrap();
     drop(lease);
     store.delete(slice::from_ref(&root.id), false).await.unwrap();
+}
+
+pub async fn only_a_session_in_which_nothing_was_said_is_discarded(store: &dyn SessionStore) {
+    let bare = created(store).await;
+    let lease = store.lease(&bare.id).await.unwrap();
+    assert!(store.discard(&bare.id).await.unwrap());
+    drop(lease);
+    assert!(matches!(refused(store.session(&bare.id).await), SessionError::UnknownSession(_)));
+
+    let rewound = created(store).await;
+    let said = say(store, &rewound, "A").await;
+    store.rewind(&rewound.id, said[0]).await.unwrap();
+    let (asked, asked_beside, parent) = (created(store).await, created(store).await, created(store).await);
+    store.record_request(&asked.id, &RequestRecord::default()).await.unwrap();
+    store.record_auxiliary(&asked_beside.id, &AuxiliaryRecord::default()).await.unwrap();
+    let branch = child(store, &parent, ParentKind::Branch, None).await;
+    for kept in [rewound, asked, asked_beside, parent, branch] {
+        assert!(!store.discard(&kept.id).await.unwrap());
+        store.session(&kept.id).await.unwrap();
+    }
 }

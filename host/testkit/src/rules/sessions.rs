@@ -60,6 +60,7 @@ pub async fn calls_about_an_unknown_session_name_it(store: &dyn SessionStore) {
         refused(store.update_engine(&id, "lossless").await),
         refused(store.set_title(&id, "title").await),
         refused(store.delete(std::slice::from_ref(&id), false).await),
+        refused(store.discard(&id).await),
         refused(store.append(&id, &[Draft::user("word", 1)]).await),
         refused(store.end_turn(&id, &[Draft::user("word", 1)], hermes_conversation::MessageId(1), &[]).await),
         refused(store.next_turn(&id, "memory").await),
