@@ -14,6 +14,7 @@ use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
+use crate::skills::flaws;
 
 /// An opening built from the current inputs.
 pub(crate) struct Fresh {
@@ -42,7 +43,10 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
             }
         }
     }
+    let collecting = plugins.notices.collect(plugins.toolbox.skills().plugins());
     let (skills, failed, suspicious) = plugins.toolbox.skills().index().await;
+    let untold = flaws::untold(host.store.as_ref(), collecting.end(), failed.is_empty()).await;
+    untold.into_iter().for_each(|notice| plugins.notices.notice(notice));
     notices.extend(suspicious);
     if !failed.is_empty() {
         failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", fallback(before))));

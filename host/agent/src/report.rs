@@ -1,8 +1,9 @@
 //! The logs of plugins: one file for each plugin, and notices for warnings and errors.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::services::{Level, Reporter};
@@ -18,11 +19,20 @@ pub(crate) struct NoticeSender {
     folder: PathBuf,
     session: String,
     feed: Feed,
+    collected: Collected,
 }
 
 impl NoticeSender {
     pub(crate) fn new(home: &Path, session: &str, feed: Feed) -> Self {
-        Self { folder: home.join("logs"), session: session.to_owned(), feed }
+        Self { folder: home.join("logs"), session: session.to_owned(), feed, collected: Collected::default() }
+    }
+
+    /// Collects the warnings of these plugins, which the user does not see meanwhile.
+    pub(crate) fn collect(&self, plugins: Vec<String>) -> Collecting {
+        let mut collected = self.collected.lock();
+        plugins.iter().for_each(|plugin| collected.entry(plugin.clone()).or_default().is_open = true);
+        drop(collected);
+        Collecting { plugins, collected: self.collected.clone() }
     }
 
     pub(crate) fn for_plugin(&self, plugin: &str) -> Arc<dyn Reporter> {
@@ -31,6 +41,7 @@ impl NoticeSender {
             session: self.session.clone(),
             file: Mutex::new(LogFile::new(self.folder.join(format!("{plugin}.jsonl")), MAX_SIZE)),
             feed: self.feed.clone(),
+            collected: self.collected.clone(),
         })
     }
 
@@ -39,16 +50,71 @@ impl NoticeSender {
     }
 }
 
+/// Warnings of plugins that are not shown one by one.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<BTreeMap<String, Collection>>>);
+
+/// The warnings of one plugin.
+#[derive(Default)]
+struct Collection {
+    is_open: bool,
+    texts: BTreeSet<String>,
+}
+
+impl Collected {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Collection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a warning if it is to be collected. Returns whether it is among the collected ones.
+    fn takes(&self, plugin: &str, text: &str) -> bool {
+        let mut collected = self.lock();
+        let Some(collection) = collected.get_mut(plugin) else { return false };
+        if collection.is_open {
+            collection.texts.insert(text.to_owned());
+        }
+        collection.texts.contains(text)
+    }
+}
+
+/// Collects warnings until it is dropped.
+pub(crate) struct Collecting {
+    plugins: Vec<String>,
+    collected: Collected,
+}
+
+impl Collecting {
+    /// The warnings of each plugin, also those that were collected before: a plugin may say each only once.
+    pub(crate) fn end(self) -> BTreeMap<String, BTreeSet<String>> {
+        let collected = self.collected.lock();
+        let texts = |plugin: &String| collected.get(plugin).map(|found| found.texts.clone()).unwrap_or_default();
+        self.plugins.iter().map(|plugin| (plugin.clone(), texts(plugin))).collect()
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        let mut collected = self.collected.lock();
+        for plugin in &self.plugins {
+            if let Some(collection) = collected.get_mut(plugin) {
+                collection.is_open = false;
+            }
+        }
+    }
+}
+
 struct PluginLog {
     plugin: String,
     session: String,
     file: Mutex<LogFile>,
     feed: Feed,
+    collected: Collected,
 }
 
 impl Reporter for PluginLog {
     fn log(&self, level: Level, text: &str) {
-        if level >= Level::Warn {
+        let is_collected = level == Level::Warn && self.collected.takes(&self.plugin, text);
+        if level >= Level::Warn && !is_collected {
             let text = format!("plugin `{}`: {text}", self.plugin);
             self.feed.notice(match level {
                 Level::Error => Notice::new(text, Action::ShowPlugin { plugin: self.plugin.clone() }),
@@ -117,6 +183,28 @@ mod tests {
             notices[0].contains("plugin `mine`: warn") && notices[1].contains("plugin `mine`: error"),
             "{notices:?}"
         );
+    }
+
+    #[test]
+    fn collected_warnings_are_logged_and_not_shown() {
+        let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let feed = Feed::new(FeedLimits::SHARED);
+        let mut events = feed.subscribe(None);
+        let sender = NoticeSender::new(home.path(), "s", feed.clone());
+        let (mine, other) = (sender.for_plugin("mine"), sender.for_plugin("other"));
+        let texts = |collecting: Collecting| collecting.end().remove("mine").unwrap_or_default();
+        let collecting = sender.collect(vec!["mine".to_owned()]);
+        mine.log(Level::Warn, "collected");
+        mine.log(Level::Error, "an error");
+        other.log(Level::Warn, "of another");
+        assert_eq!(texts(collecting), BTreeSet::from(["collected".to_owned()]));
+        mine.log(Level::Warn, "collected");
+        mine.log(Level::Warn, "later");
+        assert_eq!(texts(sender.collect(vec!["mine".to_owned()])), BTreeSet::from(["collected".to_owned()]));
+        let notices: Vec<String> = events.notices().into_iter().map(|notice| notice.text).collect();
+        assert_eq!(notices, ["plugin `mine`: an error", "plugin `other`: of another", "plugin `mine`: later"]);
+        let file = std::fs::read_to_string(home.path().join("logs/mine.jsonl")).unwrap_or_default();
+        assert_eq!(file.matches("collected").count(), 2, "{file}");
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The host's tools for skills: one lists all skills, and one shows a skill. The user calls a skill by a slash command.
 
 mod arguments;
+pub(crate) mod flaws;
 pub(crate) mod manage;
 
 use std::sync::Arc;
@@ -145,6 +146,11 @@ struct Listing {
 impl SkillCatalog {
     pub(crate) fn new(plugins: Vec<Arc<dyn Skills>>, settings: SkillSettings) -> Self {
         Self { plugins, settings, offered: OfferedTools::default() }
+    }
+
+    /// The names of the plugins that have skills.
+    pub(crate) fn plugins(&self) -> Vec<String> {
+        self.plugins.iter().map(|plugin| plugin.name().to_owned()).collect()
     }
 
     /// Sets the tools that the session has, on which skills can depend.

@@ -325,6 +325,43 @@ fn each_action_changes_one_file_and_nothing_leaves_the_skill() {
     assert!(home.path().join("outside/SKILL.md").exists());
 }
 
+/// The chat said it at every start, until nobody read it any more.
+#[test]
+fn a_flaw_of_a_skill_is_told_once_and_the_doctor_always_tells_it() {
+    let server = answering();
+    let home = Home::with(&server);
+    let said = |input: Option<&str>| {
+        let hermes = input.map_or_else(|| home.hermes(&["-z", "Go."]), |input| home.hermes(&[]).stdin(input));
+        let output = hermes.run().success();
+        output.stderr.lines().filter(|line| line.contains("the skill in")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let told = |input: Option<&str>, parts: &[&str]| {
+        let lines = said(input);
+        assert!(lines.len() == 1 && parts.iter().all(|part| lines[0].contains(part)), "{parts:?}: {lines:?}");
+    };
+    home.write("skills/bad/SKILL.md", "---\nname: Bad Name!!\ndescription: Bad.\n---\nno\n");
+    told(Some("Go.\n"), &["skipped the skill in bad: its name `Bad Name!!`"]);
+    for _ in 0..2 {
+        assert_eq!(said(Some("Go.\n")), [""; 0]);
+        let doctor = home.hermes(&["plugins", "doctor"]).run();
+        assert!(doctor.stdout.contains("skipped the skill in bad: its name `Bad Name!!`"), "{doctor}");
+        let list = home.hermes(&["skills", "list"]).run().success();
+        assert!(list.stdout.contains("broken  "), "{list}");
+    }
+    home.write("skills/bad/SKILL.md", "---\nname: bad\n---\n# Bad\n");
+    told(None, &["skipped the skill in bad: it has no description"]);
+    home.write("skills/dull/SKILL.md", "---\nname: dull\n---\n# Dull\n");
+    home.write("skills/worse/SKILL.md", "---\nname: worse\n---\n# Worse\n");
+    told(None, &["the skill in dull", "and 1 more", "hermes doctor"]);
+    assert_eq!(said(None), [""; 0]);
+    // It is told again if it was mended in between.
+    let dull = home.read("skills/dull/SKILL.md");
+    home.write("skills/dull/SKILL.md", "---\nname: dull\ndescription: Shines.\n---\nyes\n");
+    assert_eq!(said(None), [""; 0]);
+    home.write("skills/dull/SKILL.md", dull);
+    told(None, &["the skill in dull"]);
+}
+
 #[test]
 fn the_doctor_names_what_a_skill_needs_and_which_skill_is_broken() {
     let server = answering();
