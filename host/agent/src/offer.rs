@@ -51,6 +51,8 @@ pub enum Consent {
     Reads,
     /// It runs. The mode decides which of its changes and programs the user is asked about.
     Changes,
+    /// It starts subagents. Their calls are treated like those of the session, in its mode.
+    Delegates,
     /// The user is asked about each call.
     Asks,
     /// It does not run.

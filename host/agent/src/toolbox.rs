@@ -23,7 +23,7 @@ use crate::delegation::{self, Delegate, Listing, ToolLimits};
 use crate::hook_dispatcher::HookDispatcher;
 use crate::kept_results::{self, Kept};
 use crate::memory_extras::Mirrors;
-use crate::offer::OfferedTool;
+use crate::offer::{Consent, OfferedTool};
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
 use crate::skills::manage::{self, SkillManager};
@@ -87,6 +87,12 @@ impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
     pub(crate) const NAMES: [&str; 6] =
         [skills::LIST, skills::VIEW, manage::NAME, session_search::NAME, clarify::NAME, delegation::NAME];
+
+    /// What a call of one of them does by itself. Starting a subagent changes nothing: each of its calls passes the gate, in the
+    /// session's mode.
+    fn effect(name: &str) -> Effect {
+        if name == manage::NAME { Effect::Writes } else { Effect::Reads }
+    }
 
     fn schemas(&self) -> Vec<ToolSchema> {
         let search = self.search.as_ref().map(|_| SessionSearch::schema());
@@ -239,10 +245,15 @@ impl Toolbox {
     /// All tools with their owners, by name, and what the user is asked about them now.
     pub(crate) fn offered(&self) -> Vec<OfferedTool> {
         let tools = self.schemas().into_iter().map(|(owner, schema)| {
-            let offered = self.offered.get(&schema.name);
-            // The host's own tools only read.
-            let effect = offered.map_or(Effect::Reads, |offered| offered.tool.effect);
-            let consent = self.gate.consent(offered.map(|offered| offered.plugin.name()), &schema.name, effect);
+            let name = schema.name.as_str();
+            let consent = match self.offered.get(name) {
+                Some(Offered { plugin, tool }) => self.gate.consent(Some(plugin.name()), name, tool.effect),
+                None if name == manage::NAME => self.gate.consent_to_skills(name),
+                None => match self.gate.consent(None, name, OwnTools::effect(name)) {
+                    Consent::Reads if name == delegation::NAME => Consent::Delegates,
+                    consent => consent,
+                },
+            };
             OfferedTool { name: schema.name, owner, consent }
         });
         tools.collect()
@@ -383,9 +394,7 @@ impl Toolbox {
         }
         let objections = self.dispatcher.before_tool(call, self.owner(call)).await.map_err(Failed::Host)?;
         let plugin = offered.map(|offered| offered.plugin.name());
-        // The host's other tools only read.
-        let own = if call.name == manage::NAME { Effect::Writes } else { Effect::Reads };
-        let effect = offered.map_or(own, |offered| offered.tool.effect);
+        let effect = offered.map_or_else(|| OwnTools::effect(&call.name), |offered| offered.tool.effect);
         match self.gate.tool(plugin, call, effect, objections).await {
             Ok(()) => {}
             Err(refused) if refused.by == Refusal::Plan => {

@@ -193,13 +193,28 @@ fn tools_skills_and_servers_are_shown_before_the_first_message_and_after_it() {
         assert_eq!(row("patch "), "patch files changes");
         assert_eq!(row("write_file "), "write_file files is refused: `approvals.deny` has `files/write_file`");
         assert_eq!(row("skills_list "), "skills_list hermes reads");
+        assert_eq!(row("skill_manage "), "skill_manage hermes asks you");
+        assert_eq!(row("delegate_task "), "delegate_task hermes starts subagents");
         assert!(row("knots ").ends_with("Ties bowlines and hitches."));
         assert!(row("gone ").starts_with("gone - failed: ") && row("gone ").contains("no-such-program"));
         assert_eq!(row("resting "), "resting - off");
         assert!(shown.stdout.contains("mode ask: Hermes asks"), "{}", shown.stdout);
     }
     // Plan mode refuses what changes something. Nothing of this reached the model.
-    let shown = chat(&home, &["--mode", "plan"], &["/tools"]).success();
-    assert!(shown.stdout.contains("is refused: the mode is plan"), "{}", shown.stdout);
+    let planned = |tool: &str| {
+        let shown = chat(&home, &["--mode", "plan"], &["/tools"]).success();
+        let row = shown.stdout.lines().find(|line| line.starts_with(&format!("{tool} ")));
+        row.unwrap_or_else(|| panic!("{tool}: {}", shown.stdout))
+            .split_whitespace()
+            .skip(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(planned("patch"), "is refused: the mode is plan");
+    assert_eq!(planned("skill_manage"), "is refused: the mode is plan");
+    assert_eq!(planned("delegate_task"), "starts subagents", "which can only read in this mode");
+    home.set("approvals.allow", json!(["hermes/files:skills"]));
+    let shown = chat(&home, &[], &["/tools"]).success();
+    assert!(shown.stdout.lines().any(|line| line.starts_with("skill_manage ") && line.ends_with("changes")), "{shown}");
     assert_eq!(server.turns().len(), 1);
 }

@@ -224,6 +224,17 @@ impl Gate {
         }
     }
 
+    /// What happens when the model calls the tool that changes skills now. The user decides about each change, whatever the mode.
+    pub(crate) fn consent_to_skills(&self, name: &str) -> Consent {
+        let consent = self.consent(None, name, Effect::Writes);
+        let right = Right { plugin: self.identity(HOST), what: format!("files:{SKILLS}"), of: String::new() };
+        match (consent, self.rules.denies(&right)) {
+            (Consent::Changes, Some(entry)) => Consent::Refused { why: format!("`approvals.deny` has `{entry}`") },
+            (Consent::Changes, None) if !self.has(&right) => Consent::Asks,
+            (consent, _) => consent,
+        }
+    }
+
     /// Whether a call is a command of the user's list of those that change nothing. The program that it runs is checked again.
     fn reads_command(&self, plugin: &str, call: &ToolCall) -> bool {
         let arguments = serde_json::from_str(&call.arguments).unwrap_or(serde_json::Value::Null);

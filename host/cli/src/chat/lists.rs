@@ -53,6 +53,7 @@ impl Chat {
             let (tone, consent) = match &tool.consent {
                 Consent::Reads => (Tone::Plain, "reads".to_owned()),
                 Consent::Changes => (Tone::Plain, "changes".to_owned()),
+                Consent::Delegates => (Tone::Plain, "starts subagents".to_owned()),
                 Consent::Asks => (Tone::Warning, "asks you".to_owned()),
                 Consent::Refused { why } => (Tone::Bad, format!("is refused: {}", text::line(why))),
             };
