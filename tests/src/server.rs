@@ -5,7 +5,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -42,6 +42,8 @@ struct Shared {
     check: Mutex<Option<Check>>,
     cache: Mutex<Option<Cache>>,
     models: Mutex<Option<Value>>,
+    /// Whether it shows its models to clients without a key.
+    keyless: AtomicBool,
     log: Mutex<Log>,
     changed: Condvar,
 }
@@ -102,6 +104,7 @@ impl Server {
             check: Mutex::default(),
             cache: Mutex::default(),
             models: Mutex::default(),
+            keyless: AtomicBool::new(false),
             log: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -135,6 +138,12 @@ impl Server {
     /// Adds a cache: from now on each reply is billed.
     pub fn with_cache(self, cache: impl Into<Cache>) -> Self {
         *self.shared.cache() = Some(cache.into());
+        self
+    }
+
+    /// Shows its models to clients without a key too, as servers on the user's machine do.
+    pub fn without_key(self) -> Self {
+        self.shared.keyless.store(true, Ordering::Relaxed);
         self
     }
 
@@ -302,11 +311,11 @@ async fn answer(
     }
 }
 
-/// The list of models, for clients with a key.
+/// The list of models, for clients that may see it.
 fn list(shared: &Shared, headers: &HeaderMap) -> Response {
     let has_key = ["authorization", "x-api-key"].iter().any(|name| headers.contains_key(*name));
     let models = shared.models().clone().unwrap_or_default();
-    let reply = match has_key {
+    let reply = match has_key || shared.keyless.load(Ordering::Relaxed) {
         true => Reply::json(200, &models),
         false => Reply::json(401, &refusal(Wire::ChatCompletions, 401, "no key")),
     };

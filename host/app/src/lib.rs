@@ -35,6 +35,7 @@ pub use launcher::{Launch, Launcher, SessionChoice, recovered_undos};
 pub use logins::KnownLogin;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};
+pub use providers::Listing;
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};
 pub use undelivered::{Turns, Undelivered};

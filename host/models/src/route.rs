@@ -19,7 +19,7 @@ use url::Url;
 pub(crate) use self::layer::address;
 use self::layer::{Layer, home, layers};
 use self::place::{Place, find_key, named_place, unnamed_place};
-use crate::providers::Names;
+use crate::providers::{Names, host, is_loopback};
 use crate::window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
 use crate::{ApiMode, CustomProvider, ProviderRow, Secret, Style};
 
@@ -218,6 +218,18 @@ impl Route {
     /// Where the API begins, without a query, which may contain secrets; empty for the offline partner.
     pub fn address(&self) -> String {
         self.base_url.as_ref().map(address_shown).unwrap_or_default()
+    }
+
+    /// Whether requests of both routes reach the same server: all names of this machine are one.
+    pub fn reaches_same_server(&self, other: &Self) -> bool {
+        let (Some(own), Some(other)) = (&self.base_url, &other.base_url) else { return false };
+        own.port_or_known_default() == other.port_or_known_default()
+            && (host(own) == host(other) || (is_loopback(own) && is_loopback(other)))
+    }
+
+    /// Whether it leads to a service on the network that Hermes knows, not to a server of the user.
+    pub fn is_hosted(&self) -> bool {
+        self.base_url.as_ref().and_then(ProviderRow::by_host).is_some()
     }
 
     /// How messages for it are rendered.

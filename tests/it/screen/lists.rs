@@ -102,7 +102,7 @@ fn the_models_of_all_configured_providers_are_offered_in_groups() {
     let at =
         |text: &str| rows.iter().rposition(|row| row.trim_end() == text).unwrap_or_else(|| panic!("{text}: {rows:#?}"));
     assert!(at("custom") < at("shed") && at("shed") < at("  shed-model"), "{rows:#?}");
-    assert!(shows(&rows, "no models of silent: no answer within 4 s"), "{rows:#?}");
+    assert!(shows(&rows, "no models of silent: no answer within 2 s"), "{rows:#?}");
     assert!(shows(&rows, "no models of dead: "), "{rows:#?}");
     // The name of the provider is searched, too.
     terminal.press("shed large");
@@ -125,6 +125,33 @@ fn the_models_of_all_configured_providers_are_offered_in_groups() {
     terminal.wait_until(|rows| shows(rows, "I am the house, as scripted-model.") && !shows(rows, "ctrl-c stops"));
     leave(terminal);
     assert_eq!((house.turns().len(), shed.turns().len()), (1, 2));
+}
+
+/// Such a server needs no key, so that its models were in no list as soon as the command line chose another provider.
+#[test]
+fn the_models_of_a_configured_server_without_a_key_are_offered_beside_another_provider() {
+    let house = offering(&["house-model"], "the house").without_key();
+    let shed = offering(&["shed-model"], "the shed").without_key();
+    let home = Home::with(&shed);
+    home.config(&format!(
+        "{:#}\n",
+        json!({
+            "model": { "base_url": house.url(), "default": "house-model", "context_length": 64_000 },
+            "custom_providers": [{ "name": "shed", "base_url": shed.url() }],
+        })
+    ));
+    let mut terminal = home.hermes(&["--provider", "shed", "--model", "shed-model"]).at_drawn_terminal(60, 30);
+    terminal.wait_until(|rows| shows(rows, "— shed-model"));
+    terminal.press("/model\r");
+    let rows = terminal.wait_until(|rows| shows(rows, "Which model? Now: shed-model") && shows(rows, "house-model"));
+    // Of servers that may run on this machine and do not, nothing is said.
+    assert!(!rows.iter().any(|row| row.contains("no models of")), "{rows:#?}");
+    terminal.press("house\r");
+    terminal.wait_until(|rows| shows(rows, "— house-model"));
+    terminal.press("who?\r");
+    terminal.wait_until(|rows| shows(rows, "I am the house, as house-model.") && !shows(rows, "ctrl-c stops"));
+    leave(terminal);
+    assert_eq!((house.turns().len(), shed.turns().len()), (1, 0));
 }
 
 #[test]

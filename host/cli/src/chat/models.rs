@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_agent::Command;
+use hermes_app::Listing;
 use hermes_models::{ListedModel, Route};
 use hermes_terminal::{Candidate, Picker};
 
@@ -13,12 +14,15 @@ use crate::launch::Launcher;
 use crate::model::{self, choice};
 use crate::text;
 
-/// How long the chat waits for the lists of all providers.
+/// How long the chat waits for the lists of services on the network.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// How long it waits for servers of the user, which are near. One that is switched off may not even refuse.
+const NEAR: Duration = Duration::from_secs(2);
 
 /// A provider with its models, or why they are not known.
 struct Offered {
     provider: String,
+    is_configured: bool,
     models: Result<Vec<Candidate>, String>,
 }
 
@@ -28,7 +32,7 @@ impl Chat {
         self.switch(Command::ChooseModel { model, provider: self.provider.clone() }).await;
     }
 
-    /// Switches to a model that the user chooses from the lists of all providers that are configured.
+    /// Switches to a model that the user chooses from the lists of all providers that are configured or run on this machine.
     pub(super) async fn choose_model(&mut self) {
         let Ok(status) = self.front.session().status().await else { return };
         let Some(live) = self.live.clone() else {
@@ -36,15 +40,14 @@ impl Chat {
             self.screen.line(Tone::Faint, "/model NAME switches; `hermes model list` shows the provider's models");
             return;
         };
-        let routes = match self.launcher.setup().configured_routes(self.launcher.choice()) {
-            Ok(routes) => routes,
+        let listings = match self.launcher.setup().listings(self.launcher.choice()) {
+            Ok(listings) => listings,
             Err(error) => return self.fail(&error.into()),
         };
-        if routes.is_empty() {
-            self.show_status().await;
-            self.screen.line(Tone::Faint, "no provider is configured, so there is no list; `hermes setup` chooses one");
-            return;
-        }
+        let without_list = match listings.iter().any(|known| known.is_configured) {
+            true => "/model NAME switches to a model that is in no list",
+            false => "no provider is configured, so there is no list; `hermes setup` chooses one",
+        };
         // The session's own place has an address and a key that its name alone may not lead to.
         let own = self.launcher.setup().route_to(self.launcher.choice()).ok().map(|route| route.model.provider);
         let present = self.provider.clone().or_else(|| own.clone());
@@ -54,7 +57,7 @@ impl Chat {
             live.ui().set_busy(true);
             let stop = self.ctrl_c.switch().token();
             let offered = tokio::select! {
-                offered = ask(&self.launcher, routes) => Some(offered),
+                offered = ask(&self.launcher, listings) => Some(offered),
                 () = stop.cancelled() => None,
             };
             live.ui().set_busy(false);
@@ -63,15 +66,16 @@ impl Chat {
         self.screen.end_turn();
         let Some(offered) = offered else { return };
         let mut rows = Vec::new();
-        for Offered { provider, models } in offered {
+        for Offered { provider, is_configured, models } in offered {
             match models {
                 Ok(models) => rows.extend(models.into_iter().map(|model| (provider.clone(), model))),
+                Err(_) if !is_configured => {}
                 Err(why) => self.screen.line(Tone::Faint, &text::line(&format!("no models of {provider}: {why}"))),
             }
         }
         if rows.is_empty() {
             self.show_status().await;
-            self.screen.line(Tone::Faint, "/model NAME switches to a model that is in no list");
+            self.screen.line(Tone::Faint, without_list);
             return;
         }
         let is_present =
@@ -94,23 +98,24 @@ impl Chat {
 }
 
 /// Asks all providers at once. One that does not answer in time is left out.
-async fn ask(launcher: &Arc<Launcher>, routes: Vec<Route>) -> Vec<Offered> {
-    let asked: Vec<_> = routes
+async fn ask(launcher: &Arc<Launcher>, listings: Vec<Listing>) -> Vec<Offered> {
+    let asked: Vec<_> = listings
         .into_iter()
-        .map(|route| {
+        .map(|Listing { route, is_configured }| {
             let (provider, launcher) = (route.model.provider.clone(), Arc::clone(launcher));
-            let listed = tokio::spawn(async move { tokio::time::timeout(PATIENCE, known(&launcher, &route)).await });
-            (provider, listed)
+            let patience = if route.is_hosted() { PATIENCE } else { NEAR };
+            let listed = tokio::spawn(async move { tokio::time::timeout(patience, known(&launcher, &route)).await });
+            (provider, is_configured, patience, listed)
         })
         .collect();
     let mut offered = Vec::new();
-    for (provider, listed) in asked {
+    for (provider, is_configured, patience, listed) in asked {
         let models = match listed.await {
             Ok(Ok(models)) => models,
-            Ok(Err(_)) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            Ok(Err(_)) => Err(format!("no answer within {} s", patience.as_secs())),
             Err(error) => Err(error.to_string()),
         };
-        offered.push(Offered { provider, models });
+        offered.push(Offered { provider, is_configured, models });
     }
     offered
 }
