@@ -22,6 +22,19 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     error.to_string()
 }
 
+/// The innermost cause if the name in an address could not be looked up, so that no server was asked.
+pub fn unknown_name(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        // The library shows it by these words only.
+        if error.to_string() == "dns error" {
+            return Some(innermost(error));
+        }
+        next = error.source();
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt;

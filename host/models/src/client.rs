@@ -25,3 +25,9 @@ pub(crate) fn new(url: &Url, connect: Duration, silence: Duration) -> Result<Cli
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     failure::one_line(&hermes_http_client::innermost(error))
 }
+
+/// What the system says of a name that it cannot look up; none where another cause prevents the connection.
+pub(crate) fn unknown_name(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let why = hermes_http_client::unknown_name(error)?;
+    Some(failure::one_line(why.strip_prefix("failed to lookup address information: ").unwrap_or(&why)))
+}

@@ -48,6 +48,10 @@ impl Diagnose for ModelError {
             Self::Unreachable { .. } => {
                 (codes::UNREACHABLE, Fix::words("check that the server is running and that model.base_url is right"))
             }
+            Self::UnknownHost { .. } => (
+                codes::UNREACHABLE,
+                Fix::words("check that the address is right (model.base_url) and that the network works"),
+            ),
             // The provider knows the key, so checking its spelling would not help.
             Self::Auth { status: 403, .. } => {
                 (codes::AUTH, Fix::words("use another key").or(Action::ChooseAnotherModel))
@@ -269,6 +273,7 @@ mod tests {
         let status = 400;
         vec![
             ModelError::Unreachable { url: host(), why: text() },
+            ModelError::UnknownHost { url: host(), why: text() },
             ModelError::Auth { host: host(), status, message: text(), remedy: "check the key".into() },
             ModelError::Login { login: "work".into(), why: text(), fix: Action::Diagnose.into() },
             ModelError::LoginUnavailable { login: "work".into(), why: text(), fix: Fix::words("try again later") },

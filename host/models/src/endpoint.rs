@@ -325,13 +325,16 @@ impl Endpoint {
         let (connecting, late) = (error.is_connect(), error.is_timeout());
         let error = error.without_url();
         if connecting {
-            let why = if late {
-                format!("no answer within {} s", self.patience.connect.as_secs())
-            } else {
-                client::innermost(&error)
+            let url = self.shown_url.clone();
+            let why = client::innermost(&error);
+            return match (late, client::unknown_name(&error)) {
+                (true, _) => {
+                    let why = format!("no answer within {} s", self.patience.connect.as_secs());
+                    Failed::for_good(ModelError::Unreachable { url, why })
+                }
+                (false, Some(why)) => Failed { error: ModelError::UnknownHost { url, why }, again: Again::Reconnect },
+                (false, None) => Failed { error: ModelError::Unreachable { url, why }, again: Again::Reconnect },
             };
-            let again = if late { Again::Never } else { Again::Reconnect };
-            return Failed { error: ModelError::Unreachable { url: self.shown_url.clone(), why }, again };
         }
         self.broken_off(&error, String::new())
     }

@@ -16,6 +16,14 @@ pub enum ModelError {
         /// What the system says.
         why: String,
     },
+    /// The name in the address could not be looked up, so nothing was sent.
+    #[error("no connection to {url}: the name of the server was not found ({why})")]
+    UnknownHost {
+        /// The endpoint.
+        url: String,
+        /// What the system says.
+        why: String,
+    },
     /// The key is missing, wrong, or not allowed to do this.
     #[error(
         "{host} {} (status {status}): {message}",
@@ -183,6 +191,7 @@ impl ModelError {
     pub fn is_of_place(&self) -> bool {
         match self {
             Self::Unreachable { .. }
+            | Self::UnknownHost { .. }
             | Self::Auth { .. }
             | Self::Login { .. }
             | Self::LoginUnavailable { .. }
@@ -210,6 +219,7 @@ impl ModelError {
         matches!(
             self,
             Self::Unreachable { .. }
+                | Self::UnknownHost { .. }
                 | Self::LoginUnavailable { .. }
                 | Self::RateLimited { .. }
                 | Self::Server { .. }

@@ -88,7 +88,11 @@ fn a_setup_tries_the_model_before_it_stores_anything() {
         home.hermes(&arguments).stdin(&format!("{SECRET}\n")).run()
     };
     let failed = setup(&dead, &[]).refused().exits(MODEL);
-    failed.says(&["nothing was changed", "no connection", "--no-test"]);
+    failed.says(&["nothing was changed", "no connection", "check that the server is running", "--no-test"]);
+    // No part of a name may be that long.
+    let unknown = setup(&format!("http://{}.invalid/v1", "a".repeat(64)), &[]).refused().exits(MODEL);
+    let unknown = unknown.says(&["the name of the server was not found", "check that the address is right"]);
+    assert!(!unknown.stderr.contains("is running"), "{unknown}");
     assert!(!home.path().join(".env").exists() && !home.path().join("config.yaml").exists());
 
     let stored = setup(&server.url(), &[]).success();

@@ -26,6 +26,7 @@ impl Failure {
                 error,
                 ModelError::Server { .. }
                     | ModelError::Unreachable { .. }
+                    | ModelError::UnknownHost { .. }
                     | ModelError::Cut { .. }
                     | ModelError::Stalled { .. }
             ),

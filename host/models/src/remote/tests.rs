@@ -478,6 +478,17 @@ async fn an_endpoint_that_is_down_is_said_with_its_address() {
     assert!(error.contains("refused") && !error.contains("secret"), "{error}");
 }
 
+/// The remedy was to check that the server is running.
+#[tokio::test]
+async fn a_name_that_cannot_be_looked_up_is_told_from_a_server_that_is_down() {
+    // No resolver has to be asked: a part of a name has at most 63 letters.
+    let host = format!("{}.invalid", "a".repeat(64));
+    let provider = Remote::new(&route(&format!("http://{host}/v1"), &[]), &logins(), BRIEF).unwrap();
+    let error = ask(&provider).await.0.unwrap_err();
+    assert!(matches!(&error, ModelError::UnknownHost { url, .. } if url.contains(&host)), "{error:?}");
+    assert!(error.to_string().contains("the name of the server was not found ("), "{error}");
+}
+
 #[tokio::test]
 async fn a_server_without_tls_is_unreachable_by_https() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
