@@ -79,9 +79,8 @@ impl Connection {
                 // Relative folders are below that of the session.
                 let base = handler.front.roots().into_iter().next().unwrap_or_default();
                 let front = Arc::clone(&handler.front);
-                let hinted = |cause| program::hinted(program, cause);
-                let started = program::start(&definition.name, program, &base, &flow, &front).await.map_err(hinted)?;
-                greet(definition, &flow, started, handler).await.map_err(hinted)?
+                let started = program::start(&definition.name, program, &base, &flow, &front).await?;
+                greet(definition, &flow, started, handler).await.map_err(|cause| program::hinted(program, cause))?
             }
             Endpoint::Web(address) => {
                 greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?

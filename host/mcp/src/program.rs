@@ -1,7 +1,8 @@
 //! Servers that are programs: started below a supervisor, spoken to over their standard streams, ended with everything that they
 //! started.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -73,8 +74,21 @@ pub(crate) async fn start(
     let (confinement, workspace) = (program.confinement.clone(), base.to_owned());
     let sandbox = tokio::task::spawn_blocking(move || confinement.sandbox(&workspace)).await;
     let sandbox = sandbox.unwrap_or_else(|error| Err(error.to_string())).map_err(not_started)?;
+    let is_confined = sandbox.is_some();
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
     let started = OwnProgram::talk(program.command.as_ref(), &arguments, &folder, environment, sandbox).await;
-    let mut started = started.map_err(|error| not_started(error.to_string()))?;
+    let mut started = started.map_err(|error| {
+        // Such as one in a folder for temporary files, or a script whose interpreter is in one.
+        let is_unseen = is_confined && error.kind() == io::ErrorKind::NotFound && exists(&program.command, &folder, &path);
+        let hint = match is_unseen {
+            true => {
+                " (it exists, but the sandbox may not show its folder, or that of its interpreter: add the folder to `write` \
+                 in its section)"
+            }
+            false => "",
+        };
+        not_started(format!("{error}{hint}"))
+    })?;
     let (Some(input), Some(output)) = (started.input.take(), started.output.take()) else {
         return Err(not_started("it has no standard streams".to_owned()));
     };
@@ -88,20 +102,21 @@ pub(crate) async fn start(
     Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })
 }
 
-/// A confined program that does not start may miss what the sandbox denies.
+/// Whether a program exists outside of the sandbox: in its folder, or if it is a mere name, in `PATH`.
+fn exists(command: &str, folder: &Path, path: &OsStr) -> bool {
+    match command.contains('/') {
+        true => folder.join(command).exists(),
+        false => std::env::split_paths(path).any(|within| folder.join(within).join(command).exists()),
+    }
+}
+
+/// A confined program that does not answer may miss what the sandbox denies.
 pub(crate) fn hinted(program: &Program, cause: Cause) -> Cause {
     match cause {
         Cause::Ended(why) if program.confinement.here() == Confined::Yes => Cause::Ended(format!(
             "{why} (it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add \
              --sandbox off`, lifts it)"
         )),
-        // A folder for temporary files, for example.
-        Cause::NotStarted { program: name, why }
-            if program.confinement.here() == Confined::Yes && Path::new(&program.command).exists() =>
-        {
-            let why = format!("{why} (the sandbox may not show its folder: add the folder to `write` in its section)");
-            Cause::NotStarted { program: name, why }
-        }
         cause => cause,
     }
 }
@@ -139,6 +154,20 @@ impl Child {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_as_the_system_does() {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let bin = folder.path().join("bin");
+        std::fs::create_dir(&bin)
+            .and_then(|()| std::fs::write(bin.join("tool"), ""))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let path = std::env::join_paths([Path::new("/no/such/folder"), &bin]).unwrap_or_default();
+        let found = |command: &str, path: &OsStr| exists(command, folder.path(), path);
+        assert!(found("tool", &path) && found("bin/tool", OsStr::new("")) && found("tool", OsStr::new("bin")));
+        assert!(found(&bin.join("tool").display().to_string(), OsStr::new("")));
+        assert!(!found("tool", OsStr::new("/no/such/folder")) && !found("other", &path) && !found("./tool", &path));
+    }
 
     #[test]
     fn of_a_standard_error_the_end_is_kept() {

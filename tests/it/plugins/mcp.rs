@@ -521,6 +521,49 @@ fn auto_covers_a_confined_server_without_network_and_keys_and_no_other() {
     assert!(!is_covered(&home));
 }
 
+/// The system says of it that no such file exists, as of a program that is missing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_the_sandbox_does_not_show_is_told_from_one_that_is_missing() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    const HINT: &str = "the sandbox may not show its folder";
+    let home = Home::new();
+    if !can_confine(&home) {
+        return;
+    }
+    // The sandbox has a folder of its own in this place.
+    let hidden = tempfile::tempdir_in("/tmp").expect("a folder");
+    let at = |name: &str| hidden.path().join(name);
+    for folder in ["bin", "lib"] {
+        fs::create_dir(at(folder)).expect("it is new");
+    }
+    let python = std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = String::from_utf8(python.expect("there is a Python").stdout).expect("a path");
+    symlink(python.trim(), at("lib/python")).expect("it is new");
+    let script =
+        format!("#!{}\nimport runpy\nrunpy.run_path('{SCRIPT}', run_name='__main__')\n", at("lib/python").display());
+    fs::write(at("bin/hidden-server"), script).expect("it is new");
+    fs::set_permissions(at("bin/hidden-server"), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let path = format!("{}:{path}", at("bin").display());
+    let test = |command: &str, section: Value| {
+        let mut section = section;
+        section["command"] = json!(command);
+        section["args"] = json!(["--log", log(&home)]);
+        home.set("mcp_servers.mine", section);
+        home.hermes(&["mcp", "test", "mine"]).env("PATH", &path).run()
+    };
+    let whole = at("bin/hidden-server").display().to_string();
+    for command in ["hidden-server", &whole] {
+        test(command, json!({})).refused().says(&[HINT, "`write` in its section"]);
+        test(command, json!({"write": [hidden.path()]})).success();
+        test(command, json!({"sandbox": "off"})).success();
+    }
+    let missing = test("no-such-server", json!({})).refused().says(&["`no-such-server` cannot be started"]);
+    assert!(!missing.stderr.contains(HINT), "{missing}");
+}
+
 #[test]
 fn commands_say_what_a_server_may_do() {
     let home = Home::new();
