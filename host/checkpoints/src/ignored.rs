@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -23,7 +23,7 @@ pub struct Ignored {
     /// Whether files called `.ignore` count as well.
     has_own_name: bool,
     global: Gitignore,
-    folders: RwLock<HashMap<PathBuf, Arc<Rules>>>,
+    folders: RwLock<HashMap<PathBuf, Arc<OnceLock<Arc<Rules>>>>>,
     /// The size of all rules so far.
     size: AtomicU64,
 }
@@ -72,12 +72,16 @@ impl Ignored {
 
     fn rules(&self, folder: &Path) -> Arc<Rules> {
         let known = self.folders.read().unwrap_or_else(PoisonError::into_inner).get(folder).cloned();
-        known.unwrap_or_else(|| {
+        let slot = known.unwrap_or_else(|| {
+            let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(folders.entry(folder.to_owned()).or_default())
+        });
+        // One thread of a walk reads them, and the others wait: each reading counts in the size of all rules.
+        let rules = slot.get_or_init(|| {
             let around = folder.parent().map(|around| self.rules(around));
-            let rules = Arc::new(self.read(folder, around));
-            self.folders.write().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned(), Arc::clone(&rules));
-            rules
-        })
+            Arc::new(self.read(folder, around))
+        });
+        Arc::clone(rules)
     }
 
     fn read(&self, folder: &Path, around: Option<Arc<Rules>>) -> Rules {
@@ -178,6 +182,28 @@ mod tests {
                 Command::new("git").args(["-C"]).arg(&root).args(["check-ignore", "-q", name]).status().unwrap();
             assert_eq!(is_ignored(name), asked.success(), "{name:?}");
         }
+    }
+
+    /// Each thread of a walk counted the same rules, until they seemed to be too large and were left out.
+    #[test]
+    fn rules_count_once_however_many_threads_want_them_at_once() {
+        const THREADS: usize = 16;
+        let top = tempfile::tempdir().unwrap();
+        let rules: String = (0..3_000).map(|number| format!("file-{number}.log\n")).collect();
+        assert!(rules.len() as u64 * 2 < MOST_OF_ALL && (rules.len() * THREADS) as u64 > MOST_OF_ALL);
+        write(&top.path().join(".gitignore"), &rules);
+        let ignored = Ignored::below(top.path());
+        let before = ignored.size.load(Ordering::Relaxed);
+        let start = std::sync::Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    assert!(ignored.is_ignored(&top.path().join("file-7.log"), false));
+                });
+            }
+        });
+        assert_eq!(ignored.size.load(Ordering::Relaxed) - before, rules.len() as u64);
     }
 
     #[test]
