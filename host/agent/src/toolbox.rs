@@ -6,7 +6,6 @@ mod schedule;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
@@ -353,9 +352,10 @@ impl Toolbox {
     }
 
     async fn call(&self, call: &ToolCall, id: String) -> Answer {
-        let begun = Instant::now();
+        // The user reads the time as that of the tool, not as that of a decision.
+        let begun = self.gate.running().measure();
         let result = self.carry_out(call, id).await;
-        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = u64::try_from(self.gate.running().taken(&begun).as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
         // The words of a server about a failure are as foreign as its results, and those of Hermes never are.
         let may_be_foreign = match &result {

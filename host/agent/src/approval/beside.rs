@@ -1,11 +1,17 @@
 //! Calls that run beside each other, and the one that asks the user alone.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The tool calls of a session that run at the moment.
 #[derive(Debug)]
 pub(crate) struct RunningCalls {
     state: watch::Sender<State>,
+    /// How long the user was asked during calls, all together.
+    asked: Mutex<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +38,24 @@ impl Drop for RunningCall<'_> {
     }
 }
 
+/// A question to the user, until it is dropped.
+pub(super) struct Asking<'a> {
+    calls: &'a RunningCalls,
+    begun: Instant,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        *self.calls.asked.lock().unwrap_or_else(PoisonError::into_inner) += self.begun.elapsed();
+    }
+}
+
+/// When a call began, by a clock that stops while the user is asked.
+pub(crate) struct CallBegun {
+    at: Instant,
+    asked: Duration,
+}
+
 /// A call that waits for the others to end. It counts as running again when this is dropped.
 struct Aside<'a>(&'a RunningCalls);
 
@@ -43,7 +67,26 @@ impl Drop for Aside<'_> {
 
 impl RunningCalls {
     pub(super) fn new() -> Self {
-        Self { state: watch::Sender::new(State::default()) }
+        Self { state: watch::Sender::new(State::default()), asked: Mutex::default() }
+    }
+
+    /// The user is asked from now on. Only one question is asked at a time.
+    pub(super) fn asks(&self) -> Asking<'_> {
+        Asking { calls: self, begun: Instant::now() }
+    }
+
+    fn asked(&self) -> Duration {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to measure a call.
+    pub(crate) fn measure(&self) -> CallBegun {
+        CallBegun { at: Instant::now(), asked: self.asked() }
+    }
+
+    /// How long a call has taken, without the time in which the user was asked.
+    pub(crate) fn taken(&self, begun: &CallBegun) -> Duration {
+        begun.at.elapsed().saturating_sub(self.asked().saturating_sub(begun.asked))
     }
 
     /// The next neighbouring calls may run beside each other.
@@ -117,6 +160,19 @@ mod tests {
         let _beside = calls.begin().now_or_never().unwrap();
         assert_eq!(running(&calls), 2);
         drop(later);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_call_does_not_include_the_time_of_its_question() {
+        let calls = RunningCalls::new();
+        let begun = calls.measure();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let asking = calls.asks();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        drop(asking);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(calls.taken(&begun).as_secs(), 3);
+        assert_eq!(calls.taken(&calls.measure()), Duration::ZERO);
     }
 
     #[tokio::test]

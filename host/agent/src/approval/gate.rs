@@ -346,6 +346,7 @@ impl Gate {
         }
         self.running.alone().await;
         let _one_at_a_time = self.questions.turn().await;
+        let _asking = self.running.asks();
         self.questions.text_of(server, question, choices, true).await
     }
 
@@ -457,7 +458,10 @@ impl Gate {
         if rights.is_empty() {
             return Ok(());
         }
-        let lasting = match self.questions.approval(question.clone()).await {
+        let asking = self.running.asks();
+        let answer = self.questions.approval(question.clone()).await;
+        drop(asking);
+        let lasting = match answer {
             None => return Err(self.unattended(&question, &rights)),
             Some((Decision::Deny, instead)) => {
                 let (name, undone) = (question.subject.name(), question.subject.undone());
