@@ -13,6 +13,8 @@ pub enum Flaw {
     LongName,
     /// The name has other characters.
     Name(String),
+    /// The text does not begin with a front matter.
+    NoFrontMatter,
     /// Nothing says when to use the skill.
     NoDescription,
     /// The YAML is broken, and its lines do not say enough.
@@ -25,6 +27,9 @@ impl fmt::Display for Flaw {
             Self::NoName => f.write_str("it has no name: add `name` to the front matter between lines of ---"),
             Self::LongName => write!(f, "its name has more than {MOST_NAME} characters"),
             Self::Name(name) => write!(f, "its name `{name}` may have only letters, digits, `-`, `_` and `.`"),
+            Self::NoFrontMatter => {
+                f.write_str("it has no front matter: begin it with `name` and `description` between lines of ---")
+            }
             Self::NoDescription => {
                 f.write_str("it has no description: add `description` to the front matter between lines of ---")
             }

@@ -4,6 +4,8 @@ use crate::yaml::{self, Yaml};
 
 /// The two parts of a `SKILL.md`.
 pub(crate) struct Parts<'t> {
+    /// Whether the text has a front matter, at least its first line.
+    pub(crate) is_there: bool,
     /// The fields. For broken YAML, those that its lines seem to have.
     pub(crate) yaml: Yaml,
     pub(crate) body: &'t str,
@@ -15,15 +17,14 @@ pub(crate) fn split(text: &str) -> Parts<'_> {
     let Some((yaml, body)) = fenced(text) else {
         let is_open = text.lines().next().is_some_and(|line| line.trim_end() == "---");
         let broken = is_open.then(|| "the line of --- that ends it is missing".to_owned());
-        return Parts { yaml: Yaml::Nothing, body: text, broken };
+        return Parts { is_there: is_open, yaml: Yaml::Nothing, body: text, broken };
     };
-    match yaml::parse(yaml) {
-        Ok(yaml @ (Yaml::Map(_) | Yaml::Nothing)) => Parts { yaml, body, broken: None },
-        Ok(_) => {
-            Parts { yaml: line_by_line(yaml), body, broken: Some("it is not a list of keys and values".to_owned()) }
-        }
-        Err(why) => Parts { yaml: line_by_line(yaml), body, broken: Some(why) },
-    }
+    let (yaml, broken) = match yaml::parse(yaml) {
+        Ok(yaml @ (Yaml::Map(_) | Yaml::Nothing)) => (yaml, None),
+        Ok(_) => (line_by_line(yaml), Some("it is not a list of keys and values".to_owned())),
+        Err(why) => (line_by_line(yaml), Some(why)),
+    };
+    Parts { is_there: true, yaml, body, broken }
 }
 
 /// The lines between the first two `---`, and the rest of the text.
@@ -41,11 +42,20 @@ fn fenced(text: &str) -> Option<(&str, &str)> {
 }
 
 /// A fallback for broken YAML, for example an unquoted description that contains a colon.
+///
+/// Nothing is guessed where a quotation mark or a bracket is missing: no line after it says what it seems to say.
 fn line_by_line(yaml: &str) -> Yaml {
     let text = |text: &str| Yaml::Text(text.to_owned());
     let (mut top, mut hermes) = (Vec::new(), Vec::new());
+    let mut rest = yaml;
     for line in yaml.lines() {
+        rest = rest.get(line.len()..).unwrap_or_default().trim_start_matches(['\r', '\n']);
         let Some((key, value)) = line.split_once(':') else { continue };
+        // Only a list of several lines can be closed below.
+        let below = if matches!(key, "name" | "description") { "" } else { rest };
+        if is_open(value.trim(), below) {
+            return Yaml::Nothing;
+        }
         let value = unquoted(value.trim());
         if value.is_empty() {
             continue;
@@ -69,6 +79,18 @@ fn line_by_line(yaml: &str) -> Yaml {
     let hermes = Yaml::Map(vec![(text("hermes"), Yaml::Map(hermes))]);
     top.push((text("metadata"), hermes));
     Yaml::Map(top)
+}
+
+/// Whether a value begins with a quotation mark or a bracket that nothing closes.
+fn is_open(value: &str, below: &str) -> bool {
+    let mut characters = value.chars();
+    let close = match characters.next() {
+        Some(quote @ ('"' | '\'')) => quote,
+        Some('[') => ']',
+        Some('{') => '}',
+        _ => return false,
+    };
+    !characters.as_str().contains(close) && !below.contains(close)
 }
 
 pub(crate) fn unquoted(value: &str) -> &str {

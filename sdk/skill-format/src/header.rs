@@ -88,7 +88,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// When the skill has no valid name, or no description.
+    /// When the skill has no front matter, no valid name, or no description.
     ///
     /// ```
     /// use hermes_skill_format::Header;
@@ -99,7 +99,10 @@ impl Header {
     /// ```
     pub fn parse(text: &str, folder: Option<&str>) -> Result<Self, Flaw> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let Parts { yaml, body, broken } = front_matter::split(text);
+        let Parts { is_there, yaml, body, broken } = front_matter::split(text);
+        if !is_there {
+            return Err(Flaw::NoFrontMatter);
+        }
         let name = given(yaml.get("name")).or_else(|| folder.map(str::to_owned)).ok_or(Flaw::NoName)?;
         if name.chars().count() > MOST_NAME {
             return Err(Flaw::LongName);
@@ -273,6 +276,36 @@ mod tests {
     }
 
     #[test]
+    fn a_text_without_front_matter_is_no_skill() {
+        for text in
+            ["", "Use water.\n", "# Tea\n\nname: tea\ndescription: Brews tea.\n", "\n---\ndescription: x\n---\n"]
+        {
+            assert_eq!(Header::parse(text, Some("tea")), Err(Flaw::NoFrontMatter), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_guessed_where_a_quotation_mark_or_a_bracket_is_missing() {
+        for line in [
+            "description: \"x",
+            "description: 'x",
+            "description: x\nfoo: [",
+            "description: x\nfoo: {a: 1",
+            "description: x\nfoo: \"a",
+        ] {
+            let found = Header::parse(&format!("---\nname: tea\n{line}\n---\nUse water.\n"), Some("tea"));
+            assert!(matches!(found, Err(Flaw::Guess(_))), "{line}: {found:?}");
+        }
+        // Real skills have these.
+        for described in
+            ["Use when: a PDF is given", "\"Reads\" a PDF: all of it", "It's for: x", "[beta] Use: x", "'It's for: x'"]
+        {
+            let header = parse(&format!("---\nname: tea\ndescription: {described}\ntags: [a,\n  b: c: d]\n---\n"));
+            assert!(header.guessed.is_some() && described.contains(&header.description), "{header:?}");
+        }
+    }
+
+    #[test]
     fn keys_without_a_value_and_values_of_another_kind_count_as_absent() {
         let header = parse("---\nname: a\ndescription:\nplatforms:\nlicense: [x]\nmetadata:\n---\nText.\n");
         assert_eq!((header.guessed, header.license.as_str(), header.description.as_str()), (None, "", "Text."));
@@ -284,7 +317,8 @@ mod tests {
             c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: [*c, *c, *c, *c, *c, *c, *c, *c, *c]\n";
         let header = parse(&format!("---\n{bomb}---\n"));
         assert!(header.texts.len() < 20 && header.description == "y", "{header:?}");
-        let header = parse(&format!("---\nname: x\ndescription: y\na: {}\n---\n", "[".repeat(5_000)));
+        let nested = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+        let header = parse(&format!("---\nname: x\ndescription: y\na: {nested}\n---\n"));
         assert!(header.guessed.is_some() && header.description == "y", "{header:?}");
     }
 }
