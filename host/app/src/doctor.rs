@@ -93,7 +93,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     let mut checks = vec![folder(home)];
     let environment = Environment::read(&home.dotenv());
     checks.extend(dotenv(home, &environment));
-    let config = match Config::read(&home.config(), &environment) {
+    let config = match crate::setup::config(home, &environment) {
         Ok(config) => config,
         Err(failure) => {
             // The home may belong to another program, so nothing else in it is opened.

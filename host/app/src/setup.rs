@@ -60,6 +60,15 @@ pub struct ModelChoice {
     pub engine: Option<String>,
 }
 
+/// Reads `config.yaml`. If it cannot be used and the database belongs to another program, so does the file, and nobody should
+/// correct it.
+pub(crate) fn config(home: &Home, environment: &Environment) -> Result<Config, AppError> {
+    Config::read(&home.config(), environment).map_err(|error| match Store::foreign(home.path()) {
+        Some(foreign) if error.code == hermes_config::codes::VALUE => foreign.into(),
+        _ => error.into(),
+    })
+}
+
 impl Setup {
     /// Reads the files of a home. Nothing is created, and the home of another program is refused.
     ///
@@ -68,7 +77,7 @@ impl Setup {
     /// When `config.yaml` cannot be used.
     pub fn read(home: Home, compiler: Compiler) -> Result<Self, AppError> {
         let environment = Environment::read(&home.dotenv());
-        let config = Config::read(&home.config(), &environment)?;
+        let config = config(&home, &environment)?;
         let logins = Logins::new(home.auth());
         Ok(Self { home, environment, config, compiler, logins })
     }
@@ -88,6 +97,11 @@ impl Setup {
     /// What the user should correct in `.env` and `config.yaml`.
     pub fn warnings(&self) -> impl Iterator<Item = &String> {
         self.environment.warnings().iter().chain(self.config.warnings())
+    }
+
+    /// The same without variables that are not set, for what reads no value of `config.yaml`.
+    pub fn warnings_about_keys(&self) -> impl Iterator<Item = &String> {
+        self.environment.warnings().iter().chain(self.config.warnings_about_keys())
     }
 
     /// A runtime that keeps compiled plugins in this home.

@@ -20,8 +20,18 @@ pub(crate) fn read() -> Result<Setup, Failure> {
     Ok(Setup::read(Home::locate()?, compile::compiler())?)
 }
 
-/// Reads the home and shows what should be corrected in its files.
+/// Reads the home and shows what should be corrected in its files, but not which variables are missing: only what uses the
+/// values of `config.yaml` needs them.
 pub(crate) fn setup(console: Console) -> Result<Setup, Failure> {
+    let setup = read()?;
+    for warning in setup.warnings_about_keys() {
+        console.warning(warning);
+    }
+    Ok(setup)
+}
+
+/// The same for what uses models or servers of `config.yaml`.
+pub(crate) fn setup_with_values(console: Console) -> Result<Setup, Failure> {
     let setup = read()?;
     for warning in setup.warnings() {
         console.warning(warning);

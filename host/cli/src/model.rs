@@ -61,7 +61,7 @@ impl PlaceArguments {
 }
 
 pub(crate) async fn run(command: Option<&ModelCommand>, console: Console) -> Result<ExitCode, Failure> {
-    let setup = launch::setup(console)?;
+    let setup = launch::setup_with_values(console)?;
     match command {
         None if io::stdin().is_terminal() && console.screen => pick(&setup, console).await,
         None => list(&setup, &ModelChoice::default(), &[], false, console).await,

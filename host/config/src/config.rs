@@ -30,6 +30,8 @@ pub struct Config {
     exists: bool,
     settings: Settings,
     warnings: Vec<String>,
+    /// Whether the first warning is about variables.
+    has_unset: bool,
 }
 
 impl Config {
@@ -45,7 +47,7 @@ impl Config {
             // If even the home is missing, the store reports it.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 let (settings, warnings) = (Settings::default(), Vec::new());
-                return Ok(Self { file: file.to_owned(), exists: false, settings, warnings });
+                return Ok(Self { file: file.to_owned(), exists: false, settings, warnings, has_unset: false });
             }
             Err(error) => {
                 let (why, fix) = match error.kind() {
@@ -77,10 +79,11 @@ impl Config {
         expand_short_form(&mut root);
         let (settings, found) =
             reader::read(&root).map_err(|misfit| refusal(codes::VALUE, file, misfit.place, misfit.why, misfit.fix))?;
-        let unresolved = unresolved.into_iter().map(|(place, name)| (place, unset(&name)));
+        let unresolved = unset(&unresolved);
+        let has_unset = unresolved.is_some();
         let warning = |(place, what): (Place, String)| format!("{}:{}: {what}", file.display(), place.line);
-        let warnings = unresolved.chain(found).map(warning).collect();
-        Ok(Self { file: file.to_owned(), exists: true, settings, warnings })
+        let warnings = unresolved.into_iter().chain(found).map(warning).collect();
+        Ok(Self { file: file.to_owned(), exists: true, settings, warnings, has_unset })
     }
 
     /// The file, whether it exists or not.
@@ -96,6 +99,11 @@ impl Config {
     /// What the user should correct.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The same without the line about variables that are not set, which concerns only what reads the values.
+    pub fn warnings_about_keys(&self) -> &[String] {
+        &self.warnings[usize::from(self.has_unset)..]
     }
 
     /// The values in force: those of the file, and defaults.
@@ -162,11 +170,23 @@ fn refusal(code: Code, file: &Path, place: Option<Place>, why: impl Into<String>
     Diagnostic::new(code, format!("{}{at} cannot be used", file.display()), why, fix)
 }
 
-fn unset(name: &str) -> String {
-    format!(
-        "the variable {name} is not set, so the text `${{{name}}}` is used literally; set it in the environment or in .env \
-         beside config.yaml"
-    )
+/// One line about all variables that are not set, at the place of the first.
+fn unset(found: &[(Place, String)]) -> Option<(Place, String)> {
+    let (place, first) = found.first()?;
+    let mut names: Vec<&str> = Vec::new();
+    for (_, name) in found {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let what = match &names[..] {
+        [.., _, last] => format!(
+            "the variables {} and {last} are not set, so texts such as `${{{first}}}` are used literally; set them",
+            names[..names.len() - 1].join(", ")
+        ),
+        _ => format!("the variable {first} is not set, so the text `${{{first}}}` is used literally; set it"),
+    };
+    Some((*place, format!("{what} in the environment or in .env beside config.yaml")))
 }
 
 fn not_text(error: &std::string::FromUtf8Error) -> String {
@@ -180,8 +200,10 @@ fn foreign(file: &Path) -> Diagnostic {
     Diagnostic::new(
         codes::FOREIGN_HOME,
         format!("{home} cannot be used as home"),
-        format!("its config.yaml has `{FOREIGN_MARK}`, so it is the home of another program; nothing was changed"),
-        "set HERMES_HOME to another folder, such as ~/.hermes-rs",
+        format!(
+            "its config.yaml has `{FOREIGN_MARK}`, so it is the home of Hermes Agent, the Python program; nothing was changed"
+        ),
+        "set HERMES_HOME to another folder, such as ~/.hermes-home; `hermes import peer` then brings over what Hermes Agent has",
     )
 }
 

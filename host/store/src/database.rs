@@ -87,6 +87,11 @@ impl Store {
         Ok(Self::new(home, path, connection))
     }
 
+    /// The error if the `state.db` of a home belongs to another program. Writes nothing.
+    pub fn foreign(home: &Path) -> Option<StoreError> {
+        header::inspect(&home.join(NAME)).err().filter(|error| matches!(error, StoreError::Foreign { .. }))
+    }
+
     /// Opens a store for reading; `None` if there is no store. Creates nothing.
     ///
     /// A store of an older version is migrated first. If that is impossible at the moment (a read-only or full disk, a lock that

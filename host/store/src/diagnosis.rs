@@ -37,6 +37,9 @@ hermes_diagnostic::codes! {
 }
 
 const ANOTHER_HOME: &str = "set HERMES_HOME to another folder";
+/// The program whose folder has the same name by default.
+const OF_PEER: &str = "set HERMES_HOME to another folder, such as ~/.hermes-home; if Hermes Agent, the Python program, uses this one, \
+                       `hermes import peer` then brings over what it has";
 
 impl Diagnose for StoreError {
     #[allow(clippy::too_many_lines)]
@@ -50,7 +53,7 @@ impl Diagnose for StoreError {
                 "the home folder cannot be used",
                 Fix::words("set HERMES_HOME to a folder that you can write to"),
             ),
-            Self::Foreign { .. } => (codes::FOREIGN, OPEN, Fix::words(ANOTHER_HOME)),
+            Self::Foreign { .. } => (codes::FOREIGN, OPEN, Fix::words(OF_PEER)),
             Self::NewerSchema { .. } => (codes::NEWER, OPEN, Fix::words("update Hermes").or(ANOTHER_HOME)),
             Self::NotADatabase { .. } => (codes::NOT_A_DATABASE, OPEN, Fix::words("move it away").or(ANOTHER_HOME)),
             Self::Orphan { .. } => {

@@ -33,6 +33,33 @@ fn nothing_in_the_home_of_another_program_is_opened() {
 }
 
 #[test]
+fn a_value_in_the_home_of_hermes_agent_is_not_called_wrong() {
+    let root = tempfile::tempdir().unwrap();
+    // It means something there. Hermes Agent writes no application id into its database.
+    std::fs::write(root.path().join("config.yaml"), "approvals: {mode: manual}\n").unwrap();
+    let mut database = b"SQLite format 3\0".to_vec();
+    database.resize(4_096, 0);
+    // The page size, the versions of the format, the payload fractions, the number of pages, the schema format, UTF-8; then an
+    // empty table of the schema.
+    database[16..24].copy_from_slice(&[16, 0, 1, 1, 0, 64, 32, 32]);
+    database[31] = 1;
+    (database[47], database[59], database[100]) = (4, 1, 13);
+    database[105..107].copy_from_slice(&[16, 0]);
+    std::fs::write(root.path().join("state.db"), database).unwrap();
+    let checks = checks(root.path());
+    let last = checks.last().unwrap();
+    assert!(last.found.contains("was not created by Hermes"), "{last:?}");
+    for words in ["HERMES_HOME", "Hermes Agent", "hermes import peer"] {
+        assert!(last.fix.to_string().contains(words), "{last:?}");
+    }
+    let error = Setup::read(Home::at(root.path()), Compiler::InProcess).unwrap_err();
+    assert!(matches!(error, crate::AppError::Store(_)), "{error}");
+    std::fs::remove_file(root.path().join("state.db")).unwrap();
+    let error = Setup::read(Home::at(root.path()), Compiler::InProcess).unwrap_err();
+    assert!(error.to_string().contains("`approvals.mode`"), "{error}");
+}
+
+#[test]
 fn every_failed_check_has_a_cause_and_a_remedy() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("home"), "a file").unwrap();

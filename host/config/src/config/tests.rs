@@ -201,9 +201,22 @@ fn variables_stand_for_texts_and_numbers() {
 }
 
 #[test]
+fn one_line_names_all_variables_that_are_not_set() {
+    let text = "mcp_servers:\n  a: {url: 'http://a/${HERMES_T_ONE}', headers: {A: '${HERMES_T_TWO}', B: '${HERMES_T_ONE}'}}\n\
+                model: {base_url: '${HERMES_T_THREE}'}\nmodle: 1\n";
+    let config = parse(text).unwrap();
+    let [unset, key] = config.warnings() else { panic!("{:?}", config.warnings()) };
+    assert!(
+        unset.contains("config.yaml:2: the variables HERMES_T_ONE, HERMES_T_TWO and HERMES_T_THREE are not"),
+        "{unset}"
+    );
+    assert_eq!(config.warnings_about_keys(), [key.clone()]);
+}
+
+#[test]
 fn the_home_of_another_program_is_refused() {
     let failure = parse("model: x\n_config_version: 33\n").unwrap_err();
-    assert!(failure.why.contains("another program") && failure.fix.to_string().contains("HERMES_HOME"), "{failure}");
+    assert!(failure.why.contains("Hermes Agent") && failure.fix.to_string().contains("HERMES_HOME"), "{failure}");
 }
 
 #[test]
