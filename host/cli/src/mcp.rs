@@ -5,7 +5,7 @@ mod login;
 mod offer;
 mod serve;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use std::time::Instant;
 use async_trait::async_trait;
 use clap::{Args, Subcommand};
 use hermes_app::Setup;
-use hermes_config::Edit;
 use hermes_config::settings::McpServerSection;
+use hermes_config::{Edit, named_folders};
 use hermes_diagnostic::Diagnose as _;
 use hermes_mcp::{
     Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Sampled, Sampling, ServerDefinition,
@@ -115,7 +115,7 @@ impl McpCommand {
 }
 
 pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> Result<ExitCode, Failure> {
-    let setup = launch::setup(console)?;
+    let setup = launch::setup_with_values(console)?;
     match command {
         McpCommand::Add(arguments) => add(&setup, arguments, console).await,
         McpCommand::List { json } => list(&setup, *json, console),
@@ -277,7 +277,7 @@ fn written(arguments: &AddArguments) -> Result<Value, Failure> {
         section.insert("network".to_owned(), false.into());
     }
     let mut writable = arguments.write.clone();
-    writable.extend(named_folders(arguments.command.get(1..).unwrap_or_default()));
+    writable.extend(named_folders(arguments.command.get(1..).unwrap_or_default()).map(str::to_owned));
     writable.dedup();
     if !writable.is_empty() {
         section.insert("write".to_owned(), writable.into());
@@ -288,20 +288,6 @@ fn written(arguments: &AddArguments) -> Result<Value, Failure> {
         others.into_iter().filter(|(_, pairs)| !pairs.is_empty()).map(|(name, pairs)| (name.to_owned(), pairs.into())),
     );
     Ok(section.into())
-}
-
-/// The folders that a user names to a server among its arguments, as to a server of files. Not those around the user's home.
-fn named_folders(arguments: &[String]) -> impl Iterator<Item = String> {
-    let home = std::env::home_dir();
-    let is_meant = move |argument: &&String| {
-        let path = Path::new(argument.as_str());
-        path.is_absolute()
-            && path.is_dir()
-            && path
-                .canonicalize()
-                .is_ok_and(|real| real.parent().is_some() && home.as_ref().is_none_or(|home| !home.starts_with(&real)))
-    };
-    arguments.iter().filter(is_meant).cloned()
 }
 
 /// What a server may do on this machine.

@@ -50,6 +50,20 @@ impl Config {
     }
 }
 
+/// The folders that a user names to a server among its arguments, as to a server of files. Not those around the user's home.
+pub fn named_folders(arguments: &[String]) -> impl Iterator<Item = &str> {
+    let home = std::env::home_dir();
+    let is_meant = move |argument: &&str| {
+        let path = Path::new(argument);
+        path.is_absolute()
+            && path.is_dir()
+            && path
+                .canonicalize()
+                .is_ok_and(|real| real.parent().is_some() && home.as_ref().is_none_or(|home| !home.starts_with(&real)))
+    };
+    arguments.iter().map(String::as_str).filter(is_meant)
+}
+
 /// A flaw of a section, and what to do about it.
 type Flaw = (String, &'static str);
 

@@ -1,6 +1,6 @@
 //! Keys: variables of the peer's `.env` that this program knows. Values are never shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hermes_app::Setup;
 use hermes_config::Environment;
@@ -40,7 +40,9 @@ pub(crate) fn plan(
     let known: BTreeSet<&str> = PROVIDERS.iter().flat_map(|row| row.keys).copied().chain(OF_PLUGINS).collect();
     let own = Environment::read(&setup.home.dotenv());
     let (mut taken, mut left, mut other, mut same) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    for (name, value) in there.in_file().filter(|(_, value)| !value.is_empty()) {
+    // The same names always make the same report.
+    let there: BTreeMap<&str, &str> = there.in_file().filter(|(_, value)| !value.is_empty()).collect();
+    for (name, value) in there {
         let is_wanted = known.contains(name) || is_named(config, name);
         let here = own.in_file().find(|(here, _)| *here == name).map(|(_, value)| value);
         match here {

@@ -59,11 +59,11 @@ fn everything_that_fits_is_taken_and_the_rest_is_named() {
         "TELEGRAM_BOT_TOKEN",
         "browser",
         "auth.json: logins",
-        "broken: it has no description",
+        "broken: it has no front matter",
         "evil: SKILL.md is suspicious",
         "1 skill that Hermes Agent installs",
         "\"ignore all previous instructions\": suspicious",
-        "each session now starts or asks the server fs: npx",
+        "each session now starts or asks the server fs: npx -y server",
     ] {
         assert!(output.stdout.contains(line), "`{line}` is not in\n{output}");
     }
