@@ -30,7 +30,7 @@ pub(crate) fn setup(console: Console) -> Result<Setup, Failure> {
     Ok(setup)
 }
 
-/// The same for what uses models or servers of `config.yaml`.
+/// The same for what shows the values of `config.yaml`, or uses its models or servers.
 pub(crate) fn setup_with_values(console: Console) -> Result<Setup, Failure> {
     let setup = read()?;
     for warning in setup.warnings() {

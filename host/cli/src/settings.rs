@@ -23,7 +23,7 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
         ConfigCommand::Set { key, value } if is_variable(key) => return keep(key, &typed(value)?, console),
         _ => {}
     }
-    let setup = launch::setup(console)?;
+    let setup = launch::setup_with_values(console)?;
     let config = &setup.config;
     match command {
         ConfigCommand::Path | ConfigCommand::Schema => Ok(ExitCode::SUCCESS),
