@@ -453,7 +453,11 @@ impl Editor {
         }
         let candidates = (self.completer)(&self.before_cursor());
         if !candidates.list.is_empty() {
-            self.menu = Some(Menu { candidates, selected: 0 });
+            // What is typed in full is meant, also if a longer name comes first.
+            let typed = self.before_cursor();
+            let typed = typed.get(candidates.begin..).unwrap_or_default();
+            let exact = candidates.list.iter().position(|candidate| candidate.text.trim_end() == typed);
+            self.menu = Some(Menu { candidates, selected: exact.unwrap_or(0) });
         }
     }
 
@@ -788,6 +792,27 @@ mod tests {
         press(&mut editor, KeyCode::Esc);
         assert!(editor.menu(40).is_empty());
         assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Submitted("/n".to_owned()));
+    }
+
+    /// `/mode` and Enter became `/model`, and the next line chose a model.
+    #[test]
+    fn enter_sends_a_command_that_is_typed_in_full_also_if_a_longer_one_is_listed_first() {
+        let completer = |typed: &str| {
+            let fits = ["/model ", "/mode "].into_iter().filter(|name| name.starts_with(typed));
+            let list = fits.map(|name| Candidate { text: name.to_owned(), about: String::new() }).collect();
+            Candidates { begin: 0, list }
+        };
+        let mut editor = Editor::new(Vec::new(), Box::new(completer));
+        write(&mut editor, "/mode");
+        assert_eq!(editor.menu(40).len(), 2);
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Submitted("/mode".to_owned()));
+        write(&mut editor, "/mod");
+        press(&mut editor, KeyCode::Enter);
+        assert_eq!(editor.text(), "/model ");
+        editor.set("");
+        write(&mut editor, "/mode");
+        press(&mut editor, KeyCode::Tab);
+        assert_eq!(editor.text(), "/mode ");
     }
 
     #[test]

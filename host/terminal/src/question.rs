@@ -24,6 +24,9 @@ const LINE_ROWS: usize = 3;
 /// Between two keys of a prompt.
 const BETWEEN: &str = "  ";
 
+/// Says that a key came before it counts.
+const AGAIN: &str = "that key came too soon: press it again";
+
 /// The rows of a text, none wider than so many columns.
 pub type Rows = Box<dyn Fn(usize) -> Vec<Line<'static>> + Send>;
 
@@ -116,6 +119,8 @@ pub struct Question {
     selected: Option<usize>,
     /// Whether the user agreed before everything was shown.
     is_early: bool,
+    /// Whether a key that answers came before it counts.
+    is_too_soon: bool,
     /// The width for which `rows` are; 0 if they are not on the screen.
     columns: usize,
     rows: Vec<Line<'static>>,
@@ -159,6 +164,7 @@ impl Question {
             line: Editor::new(Vec::new(), Box::new(|_| Candidates::default())),
             selected: None,
             is_early: false,
+            is_too_soon: false,
             columns: 0,
             rows: Vec::new(),
             needed: 0,
@@ -278,7 +284,7 @@ impl Question {
         if let Some((earlier, _)) = self.pending.take() {
             return self.typed(vec![earlier, key], now);
         }
-        self.is_early = false;
+        (self.is_early, self.is_too_soon) = (false, false);
         let last = self.rows.len().saturating_sub(self.room);
         let is_viewing = self.top > 0 && !(self.is_shown() && self.seen >= self.rows.len());
         let top = match key.code {
@@ -302,7 +308,7 @@ impl Question {
             KeyCode::End => last,
             KeyCode::Enter | KeyCode::Char(_) | KeyCode::Backspace if now.duration_since(self.since) < REST => {
                 // A key that turned a page is perhaps not the last one.
-                self.since = now;
+                (self.since, self.is_too_soon) = (now, true);
                 return Pressed::Open;
             }
             KeyCode::Enter => {
@@ -411,6 +417,7 @@ impl Question {
             let turn = if matches!(self.way, Way::Keys(_)) { "space" } else { "page down" };
             let place = format!("rows {first} to {last} of {}", self.rows.len());
             let place = if last < self.rows.len() { format!("{place} · {turn} for more") } else { place };
+            let place = if self.is_too_soon { AGAIN.to_owned() } else { place };
             rows.push(Line::styled(shortened(&place, columns), faint));
         }
         let (foot, cursor) = self.foot(columns, most, now);

@@ -550,6 +550,37 @@ mod tests {
         assert_eq!(terminal.shown(), lines.trim_end());
     }
 
+    /// A smaller window moved the begin of a long table to the scrollback, where it stayed beside the finished table.
+    #[test]
+    fn an_unfinished_text_fills_half_of_the_window_at_most() {
+        let mut state = state(io::sink());
+        state.tail = (0..100).map(|number| Line::from(format!("row {number}"))).collect();
+        state.activities = vec![Activity { text: "answering".to_owned(), since: Instant::now() }];
+        for rows in [4, 10, 20, 24, 60] {
+            let picture = state.picture(80, rows);
+            let shown: Vec<String> = picture.rows.iter().map(ToString::to_string).collect();
+            assert!(shown.len() <= (rows / 2).max(3), "{rows}: {shown:?}");
+            assert!(shown.contains(&"row 99".to_owned()), "{rows}: {shown:?}");
+        }
+    }
+
+    /// It stayed in the scrollback above the answered question.
+    #[test]
+    fn a_question_that_fills_more_than_half_of_the_window_hides_what_runs() {
+        let ask = |count: usize| {
+            let text = move |_| (0..count).map(|number| Line::from(format!("row {number}"))).collect();
+            let choices = crate::question::Choices { list: Vec::new(), is_open: true, hint: "type".to_owned() };
+            Question::with_choices(Box::new(text), choices)
+        };
+        for (count, is_shown) in [(3, true), (8, true), (12, false), (40, false)] {
+            let mut state = state(io::sink());
+            state.activities = vec![Activity { text: "patch".to_owned(), since: Instant::now() }];
+            state.asking = Some((1, ask(count)));
+            let picture = state.picture(80, 24);
+            assert_eq!(picture.rows.iter().any(|row| row.to_string().contains("patch")), is_shown, "{count}");
+        }
+    }
+
     #[test]
     fn the_unfinished_end_of_a_text_fits_a_window_that_became_narrower() {
         let shared = shared("some words of a reply ".repeat(20));

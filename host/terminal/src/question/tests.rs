@@ -161,10 +161,12 @@ fn a_yes_counts_only_after_every_row_was_on_the_screen_and_a_moment_after_the_la
     asked.press(KeyCode::Char(' '));
     asked.press(KeyCode::Enter);
     assert_eq!(asked.rows()[8], "row 25");
+    assert_eq!(asked.rows()[9], "rows 17 to 25 of 25");
     assert_eq!(asked.lone(KeyCode::Char('o')), None);
     assert_eq!(asked.typed, "");
     asked.rest();
-    assert_eq!(asked.rows()[9..], ["rows 17 to 25 of 25", "[o]nce  [s]ession  [n]o, but …", "[d]eny (enter)?"]);
+    // The key did nothing, and the question says so until the next one.
+    assert_eq!(asked.rows()[9..], [AGAIN, "[o]nce  [s]ession  [n]o, but …", "[d]eny (enter)?"]);
     assert_eq!(asked.lone(KeyCode::Char('o')), Some(Answer::Key('o')));
 }
 

@@ -252,12 +252,12 @@ impl State {
         self.region.forget();
     }
 
-    fn picture(&mut self, columns: usize, rows: usize) -> Picture {
+    pub(super) fn picture(&mut self, columns: usize, rows: usize) -> Picture {
         let width = columns.saturating_sub(1).max(2);
         // The region is never higher than the terminal, or its upper rows could not be drawn again.
         let room = rows.saturating_sub(1).max(1);
         if self.asking.is_some() {
-            return self.picture_of_question(width, room);
+            return self.picture_of_question(width, room, rows);
         }
         let faint = Style::new().add_modifier(Modifier::DIM);
         let (input, cursor) = match &self.picker {
@@ -277,7 +277,8 @@ impl State {
             false => below.extend(menu),
         }
         let tail = self.tail_for(width);
-        let hidden = tail.len().saturating_sub(room.saturating_sub(below.len()));
+        let left = room.saturating_sub(below.len());
+        let hidden = tail.len().saturating_sub(room_for_tail(rows, below.len()).min(left));
         let mut shown: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
         let row = shown.len() + before_input + cursor.row;
         shown.extend(below);
@@ -287,7 +288,7 @@ impl State {
     }
 
     /// What runs, the question, and the input as it will be afterwards.
-    fn picture_of_question(&mut self, width: usize, room: usize) -> Picture {
+    fn picture_of_question(&mut self, width: usize, room: usize, rows_of_window: usize) -> Picture {
         let faint = Style::new().add_modifier(Modifier::DIM);
         let now = Instant::now();
         let is_typing = self.asking.as_ref().is_some_and(|(_, question)| question.is_typing());
@@ -312,10 +313,16 @@ impl State {
         let around = draft.len() + status.len() + activities.len().min(1);
         let Some((_, question)) = &mut self.asking else { return Picture::default() };
         let (asked, cursor) = question.picture(width, room.saturating_sub(around).max(1), now);
-        activities.truncate(room.saturating_sub(asked.len() + draft.len() + status.len()));
+        let without = asked.len() + draft.len() + status.len();
+        activities.truncate(room.saturating_sub(without));
+        if without + activities.len() > rows_of_window / 2 {
+            // A smaller window may move it to the scrollback, and it would stay there.
+            activities.clear();
+        }
         let below = activities.len() + asked.len() + draft.len() + status.len();
         let tail = self.tail_for(width);
-        let hidden = tail.len().saturating_sub(room.saturating_sub(below));
+        let left = room.saturating_sub(below);
+        let hidden = tail.len().saturating_sub(room_for_tail(rows_of_window, below).min(left));
         let mut rows: Vec<Line<'static>> = tail.iter().skip(hidden).cloned().collect();
         rows.extend(activities);
         let before = rows.len();
@@ -355,6 +362,12 @@ impl State {
         let text = shortened(&text, width.saturating_sub(layout::width(&beside) + BETWEEN.len()));
         Line::from(format!("{text} · {beside}")).style(Style::new().add_modifier(Modifier::DIM))
     }
+}
+
+/// The rows for the unfinished end of a text above so many others. Together they fill half of the window at most: a window of half
+/// the size moves none of them to the scrollback, where they would stay.
+fn room_for_tail(rows: usize, below: usize) -> usize {
+    (rows / 2).saturating_sub(below).max(1)
 }
 
 fn is_control(key: &KeyEvent, character: char) -> bool {
