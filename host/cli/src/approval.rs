@@ -28,7 +28,7 @@ use crate::signals::StopSwitch;
 #[cfg(unix)]
 use crate::text;
 #[cfg(unix)]
-use crate::typed::Typed;
+use crate::typed::{Echo, Typed};
 
 /// Asks the user at the terminal.
 pub(crate) struct AtTerminal {
@@ -110,6 +110,7 @@ impl AtTerminal {
     #[cfg(unix)]
     async fn instead(&self) -> Option<String> {
         self.write(&format!("\n{}", wording::INSTEAD));
+        let _echo = Echo::begin();
         let (token, mut lines) = (self.stop.token(), Typed::open());
         let line = tokio::select! {
             biased;

@@ -216,7 +216,13 @@ fn open(launcher: &Launcher, completion: &Completion, ctrl_c: &CtrlC, console: C
     let history = launcher.setup().home.history();
     let opened = match console.can_draw() {
         true => Live::open(history, completion, ctrl_c).map(Lines::Live),
-        false => Lines::open(history, completion),
+        false => Lines::open(history, completion).inspect(|lines| {
+            if lines.is_terminal() {
+                // A turn makes the terminal silent, and a signal must not leave it so.
+                #[cfg(unix)]
+                crate::live::restore_at_signals(ctrl_c);
+            }
+        }),
     };
     opened.map_err(|error| {
         let fix = "check the permissions of the home folder, or use `hermes -z TEXT`, which needs no terminal";
@@ -289,7 +295,12 @@ impl Chat {
         }
         // With piped input, and on a terminal that knows only lines, there are no keys; Ctrl-C ends the process as usual.
         let _during = (lines.is_terminal() && !self.console.is_dumb()).then(|| self.ctrl_c.is_a_key());
-        let begun = self.front.take_begun();
+        let mut begun = self.front.take_begun();
+        // There the prompt cannot begin with a text.
+        if self.at_terminal && self.live.is_none() && self.console.is_dumb() && !begun.is_empty() {
+            let begun = std::mem::take(&mut begun);
+            self.screen.line(Tone::Faint, &format!("not sent: {}", text::line(&begun)));
+        }
         let prompt = format!("{}> ", status::mode(self.mode_now().await).unwrap_or_default());
         let read = tokio::task::spawn_blocking(move || {
             let input = lines.read(&prompt, &begun);
@@ -356,7 +367,7 @@ impl Chat {
                 Ok(None) => {
                     if let Ok(status) = self.front.session().status().await {
                         let line = status::line(&status);
-                        self.screen.line(Tone::Faint, &format!("the conversation is empty; {line}"));
+                        self.screen.line(Tone::Faint, &format!("the conversation is empty, and its prompt and tools are counted with the first message; {line}"));
                     }
                 }
                 Err(problem) => self.fail(&problem.into()),
@@ -392,15 +403,8 @@ impl Chat {
             Some(Slash::Model(None)) => self.choose_model().await,
             Some(Slash::Engine(None)) => self.show_status().await,
             Some(Slash::Usage) => self.show_usage().await,
-            Some(Slash::Misused { usage }) => {
-                self.console.warning(&format!("wrong arguments; usage: {usage}"));
-            }
-            Some(Slash::Unknown { name, nearest }) => {
-                let hint = nearest
-                    .map_or_else(|| "/help lists the commands".to_owned(), |near| format!("did you mean {near}?"));
-                self.console.warning(&format!(
-                    "unknown command {name} ({hint}); to send it to the model, put a space in front"
-                ));
+            Some(wrong @ (Slash::Misused { .. } | Slash::Unknown { .. })) => {
+                self.console.warning(&wrong.mistake().unwrap_or_default());
             }
         }
         Next::Continue
@@ -411,7 +415,7 @@ impl Chat {
         let _during = self.ctrl_c.stops_the_turn();
         let lines = match &self.live {
             Some(live) => Typed::drawn(live),
-            None if self.at_terminal => Typed::open(),
+            None if self.at_terminal => Typed::silent(),
             None => Typed::none(),
         };
         if let Some(live) = &self.live {

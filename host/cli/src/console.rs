@@ -238,7 +238,7 @@ const END: &str = "\u{1b}[0m";
 
 /// A text for a terminal, in which of all sequences only the colours of Hermes remain.
 pub(crate) fn checked(text: &str) -> Cow<'_, str> {
-    Cow::Owned(text::Cleaner::keeping_colours().clean(text))
+    Cow::Owned(text::Cleaner::but_own_colours(text))
 }
 
 fn begin(tone: Tone) -> String {

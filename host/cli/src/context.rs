@@ -252,6 +252,11 @@ fn list(rows: &[Row], console: Console) -> String {
     if rows.iter().any(|row| row.messages.ends_with('*')) {
         out.push_str(&console.paint(Tone::Faint, "*: with gaps\n"));
     }
+    if rows.iter().any(|row| !row.messages.is_empty()) {
+        let numbers = "messages have the numbers of `hermes sessions show`, which count those of all sessions";
+        out.push_str(&console.paint(Tone::Faint, console.hanging(numbers, 2).trim_end()));
+        out.push('\n');
+    }
     out
 }
 
@@ -277,9 +282,6 @@ fn engine(context: &Context, console: Console) -> String {
             add("", &format!("and during one above {}", grouped(within.into())));
         }
         false => add("limits", &format!("compacts above {} tokens at the latest", grouped(within.into()))),
-    }
-    if context.faults.is_empty() {
-        add("breaker", "closed");
     }
     for faults in &context.faults {
         let times = counted(faults.in_a_row.into(), "failure");
@@ -344,7 +346,12 @@ fn status(status: &Value) -> Vec<(String, String)> {
                 Some(at) if name.ends_with("_at") => local(at),
                 _ => shortened(&plain(value), 120),
             };
-            entries.iter().map(|(name, value)| (line(&name.replace('_', " ")), shown(name, value))).collect()
+            let entry = |(name, value): (&String, &Value)| match name.strip_suffix("_tokens").filter(|_| value.is_u64())
+            {
+                Some(name) => (line(&name.replace('_', " ")), format!("{} tokens", plain(value))),
+                None => (line(&name.replace('_', " ")), shown(name, value)),
+            };
+            entries.iter().map(entry).collect()
         }
         other => vec![("status".to_owned(), shortened(&plain(other), 120))],
     }
@@ -489,22 +496,24 @@ mod tests {
     fn a_long_list_keeps_both_ends_and_counts_the_omitted_lines() {
         let row = |n: usize| Row { messages: n.to_string(), what: format!("row {n}"), tokens: "1".to_owned() };
         let shown = list(&(0..100).map(row).collect::<Vec<_>>(), Console::plain(false));
-        assert_eq!(shown.lines().count(), MOST_LINES + 2);
+        assert_eq!(shown.lines().count(), MOST_LINES + 3);
         for text in ["row 0\n", "row 29\n", "… 40 more", "row 70\n", "row 99\n"] {
             assert!(shown.contains(text), "`{text}` is not in\n{shown}");
         }
         assert!(!shown.contains("row 30\n") && !shown.contains("row 69\n"));
         let whole = list(&(0..MOST_LINES).map(row).collect::<Vec<_>>(), Console::plain(false));
-        assert_eq!(whole.lines().count(), MOST_LINES + 1);
+        assert_eq!(whole.lines().count(), MOST_LINES + 2);
     }
 
     #[test]
     fn the_status_of_an_engine_is_shown_without_control_sequences() {
         let shown = status(&json!({"prepared_through": 12_000, "words": "a\u{1b}[1mb\nc"}));
         assert_eq!(shown[0], ("prepared through".to_owned(), "12,000".to_owned()));
-        assert_eq!(shown[1], ("words".to_owned(), "ab c".to_owned()));
+        let limit = status(&json!({"prepares_from_tokens": 3_000}));
+        assert_eq!(limit, [("prepares from".to_owned(), "3,000 tokens".to_owned())]);
+        assert_eq!(shown[1], ("words".to_owned(), "a\\u{1b}[1mb c".to_owned()));
         let at = 1_795_219_200_000;
         assert_eq!(status(&json!({"retry_at": at})), [("retry at".to_owned(), local(at))]);
-        assert_eq!(status(&json!("it is\u{7} away"))[0].1, "it is away");
+        assert_eq!(status(&json!("it is\u{7} away"))[0].1, "it is\\u{7} away");
     }
 }

@@ -284,6 +284,7 @@ impl FrontEnd {
                 self.withdraw(Some(*question), running.screen, end);
                 self.show_next(running.screen, running.stop).await;
                 if let Some(asked) = self.asked.take_if(|asked| asked.id == *question) {
+                    running.lines.shows(false);
                     running.lines.listen(asked.was_listening);
                 }
             }
@@ -313,6 +314,7 @@ impl FrontEnd {
                 self.typed.extend(typed);
                 self.begun.push_str(&begun);
                 running.screen.question(text, choices, server.is_some());
+                running.lines.shows(true);
                 let (choices, was_listening) = (choices.clone(), running.lines.listen(true));
                 self.asked = Some(Asked { id, choices, was_listening });
             }
@@ -367,6 +369,16 @@ impl FrontEnd {
                 return tasks.iter().for_each(|task| screen.aside(Tone::Faint, &task_line(task)));
             }
             _ if line.trim().is_empty() => return,
+            (Some(wrong @ Slash::Misused { .. }), _) => {
+                return screen.aside(Tone::Warning, &wrong.mistake().unwrap_or_default());
+            }
+            // It may be a skill, and the session lists its skills only when nothing runs.
+            (Some(wrong @ Slash::Unknown { .. }), _) => {
+                screen.aside(
+                    Tone::Warning,
+                    &format!("unless a skill has this name: {}", wrong.mistake().unwrap_or_default()),
+                );
+            }
             // It runs when the turn has ended, as commands do.
             _ if shell::command(&line).is_some() => {}
             (None, WhileBusy::Interrupt) if *is_turn && !stop.is_triggered() => {

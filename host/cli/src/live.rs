@@ -21,7 +21,7 @@ use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
 use crate::signals::CtrlC;
 use crate::spending::dollars;
-use crate::{status, text};
+use crate::{status, text, typed};
 
 /// The terminal of a chat. All clones are the same one.
 #[derive(Clone)]
@@ -220,7 +220,7 @@ impl Live {
 /// Restores the terminal before a signal ends the process. All messages are stored already, and what has arrived of a reply
 /// is stored first.
 #[cfg(unix)]
-fn restore_at_signals(ctrl_c: &CtrlC) {
+pub(crate) fn restore_at_signals(ctrl_c: &CtrlC) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
         let Ok(mut signals) = signal(kind) else { continue };
@@ -228,7 +228,10 @@ fn restore_at_signals(ctrl_c: &CtrlC) {
         tokio::spawn(async move {
             signals.recv().await;
             ctrl_c.end_the_turn().await;
-            hermes_terminal::give_back();
+            if console::is_drawing() {
+                hermes_terminal::give_back();
+            }
+            typed::give_back();
             hermes_capabilities::process::end_all();
             std::process::exit(128 + kind.as_raw_value());
         });

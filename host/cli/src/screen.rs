@@ -190,12 +190,15 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    /// Says that a line waits. On a terminal that is not drawn it was typed into the text above.
+    /// Says that a line waits. On a terminal that is not drawn nothing of it was shown yet.
     pub(crate) fn waits(&mut self, typed: &str) {
         const WAITS: &str = "waits until the turn has ended";
         match self.drawn.is_some() {
             true => self.aside(Tone::Faint, &format!("{WAITS}: {}", text::shortened(&text::line(typed), 60))),
-            false => self.line(Tone::Faint, &format!("this {WAITS}")),
+            false => {
+                self.line(Tone::Plain, &quoted(typed));
+                self.line(Tone::Faint, &format!("this {WAITS}"));
+            }
         }
     }
 
@@ -207,7 +210,10 @@ impl<W: Write + Send> Screen<W> {
                 let typed = text::shortened(&text::line(typed), 60);
                 self.aside(Tone::Faint, &format!("{WHEN} with the next tool result: {typed}"));
             }
-            false => self.line(Tone::Faint, &format!("{WHEN} this with the next tool result")),
+            false => {
+                self.line(Tone::Plain, &quoted(typed));
+                self.line(Tone::Faint, &format!("{WHEN} this with the next tool result"));
+            }
         }
     }
 

@@ -148,7 +148,7 @@ impl Output {
             kept.extend_from_slice(format!("\n[{} bytes are left out]\n", self.left_out).as_bytes());
         }
         kept.extend_from_slice(&self.tail);
-        let kept = text::lines(&String::from_utf8_lossy(&kept));
+        let kept = last_states(&String::from_utf8_lossy(&kept));
         let kept = kept.trim_end();
         let kept = if kept.is_empty() { "(no output)" } else { kept };
         fenced(
@@ -161,12 +161,16 @@ impl Output {
 
 /// Shows lines. Of one that overwrites itself, such as a progress bar, the last state is shown.
 fn show(bytes: &[u8], screen: &mut Screen) {
-    let shown = String::from_utf8_lossy(bytes);
-    let lines = shown.split('\n').map(|line| {
+    screen.line(Tone::Plain, &last_states(&String::from_utf8_lossy(bytes)));
+}
+
+/// The lines of a program's output, cleaned and without colours, each in its last state.
+fn last_states(output: &str) -> String {
+    let lines = output.split('\n').map(|line| {
         let line = line.trim_end_matches('\r');
-        text::lines(line.rsplit('\r').next().unwrap_or(line)).replace('\n', " ")
+        text::output(line.rsplit('\r').next().unwrap_or(line))
     });
-    screen.line(Tone::Plain, &lines.collect::<Vec<_>>().join("\n"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A text in a fence that no line in it can close.

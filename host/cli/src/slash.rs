@@ -174,6 +174,19 @@ pub(crate) enum Slash {
 }
 
 impl Slash {
+    /// What is wrong with the command, if it cannot be carried out.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        match self {
+            Self::Misused { usage } => Some(format!("wrong arguments; usage: {usage}")),
+            Self::Unknown { name, nearest } => {
+                let hint = nearest
+                    .map_or_else(|| "/help lists the commands".to_owned(), |near| format!("did you mean {near}?"));
+                Some(format!("unknown command {name} ({hint}); to send it to the model, put a space in front"))
+            }
+            _ => None,
+        }
+    }
+
     /// Parses a command. None for a message, also if it begins with a path such as `/etc/hosts`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('\n').unwrap_or(text);
@@ -218,7 +231,7 @@ impl Slash {
             "branch" | "fork" => alone(Self::Branch, "/branch"),
             "title" | "rename" => Self::Title(named()),
             "copy" => alone(Self::Copy, "/copy"),
-            "export" | "save" => Self::Export(named()),
+            "export" | "save" => Self::Export(named().map(|file| unquoted(&file).to_owned())),
             "resume" => Self::Resume(named()),
             "tools" => alone(Self::Tools, "/tools"),
             "skills" => alone(Self::Skills, "/skills"),
@@ -244,6 +257,12 @@ impl Slash {
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })
     }
+}
+
+/// A name without the quotation marks around it, as a shell takes them away.
+fn unquoted(name: &str) -> &str {
+    let inside = |mark: char| name.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark));
+    inside('"').or_else(|| inside('\'')).filter(|inside| !inside.is_empty()).unwrap_or(name)
 }
 
 /// A number of turns; one if none is given.
@@ -366,6 +385,10 @@ mod tests {
             ("/copy all", Some(Slash::Misused { usage: "/copy" })),
             ("/export", Some(Slash::Export(None))),
             ("/export my file.jsonl", Some(Slash::Export(Some("my file.jsonl".to_owned())))),
+            ("/export \"a b.jsonl\"", Some(Slash::Export(Some("a b.jsonl".to_owned())))),
+            ("/export 'a b.jsonl'", Some(Slash::Export(Some("a b.jsonl".to_owned())))),
+            ("/export \"a\" b", Some(Slash::Export(Some("\"a\" b".to_owned())))),
+            ("/export \"", Some(Slash::Export(Some("\"".to_owned())))),
             ("/resume The harbour", Some(Slash::Resume(Some("The harbour".to_owned())))),
             ("/tools", Some(Slash::Tools)),
             ("/tool", unknown("/tool", Some("/tools"))),

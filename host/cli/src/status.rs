@@ -9,10 +9,15 @@ use crate::text::{self, grouped};
 /// The same for a line that drops its least important parts on a narrow terminal: first the engine.
 pub(crate) fn parts(status: &Status) -> Vec<Part> {
     let (used, window) = (u64::from(status.prompt_tokens), u64::from(status.context_length));
+    // Before the first message, nobody has counted the prompt and the tools.
+    let fill = match used {
+        0 => format!("window of {} tokens", grouped(window)),
+        used => format!("{} of {} tokens ({} %)", grouped(used), grouped(window), percent(status)),
+    };
     vec![
         Part::new(format!("— {}", text::line(&status.model)), 3),
         Part::new(text::line(&status.engine), 1),
-        Part::new(format!("{} of {} tokens ({} %)", grouped(used), grouped(window), percent(status)), 2),
+        Part::new(fill, 2),
         Part::new(mode(status.mode).unwrap_or_default(), 4),
     ]
 }
@@ -54,6 +59,8 @@ mod tests {
         // On a narrow terminal the mode stays longest: it says what happens without a question.
         assert_eq!(joined(&parts(&planning), 50), "— gpt-4.1 · 12,345 of 128,000 tokens (9 %) · plan");
         assert_eq!(joined(&parts(&planning), 20), "— gpt-4.1 · plan");
-        assert!(line(&Status { context_length: 0, ..status }).ends_with("of 0 tokens (0 %)"));
+        assert!(line(&Status { context_length: 0, ..status.clone() }).ends_with("of 0 tokens (0 %)"));
+        let new = Status { prompt_tokens: 0, ..status };
+        assert_eq!(line(&new), "— gpt-4.1 · compressor · window of 128,000 tokens");
     }
 }

@@ -6,16 +6,16 @@ mod json;
 mod wrap;
 
 pub(crate) use cleaner::Cleaner;
-pub(crate) use exact::{exact, exact_lines, exact_within, is_deceptive};
+pub(crate) use exact::{exact, exact_line, exact_lines, exact_within, is_deceptive};
 pub(crate) use hermes_app::{counted, grouped};
 use hermes_conversation::one_line;
 pub(crate) use json::{escaped, json};
 use serde_json::Value;
 pub(crate) use wrap::{INDENT, NARROWEST, begin, columns, fitted, hanging, labelled, wrapped};
 
-/// A text on one line, without escape sequences. Characters that change the direction of writing are made visible.
+/// A text on one line, in which characters that control the terminal, reorder a line or hide text are escaped.
 pub(crate) fn line(text: &str) -> String {
-    one_line(&Cleaner::default().clean(text))
+    one_line(&Cleaner::whole(text))
 }
 
 /// A title on one line, like [`line()`], in which nothing looks blank but the space. Joiners and selectors stay: they take no column.
@@ -33,7 +33,12 @@ pub(crate) fn title(text: &str) -> String {
 
 /// A text with its lines, cleaned like [`line()`].
 pub(crate) fn lines(text: &str) -> String {
-    Cleaner::default().clean(text)
+    Cleaner::whole(text)
+}
+
+/// The output of a program with its lines, cleaned like [`line()`], but without its colours.
+pub(crate) fn output(text: &str) -> String {
+    Cleaner::output(text)
 }
 
 /// A number of bytes for people.
@@ -60,11 +65,11 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 pub(crate) fn arguments(json: &str) -> String {
     const MOST_EACH: usize = 40;
     const MOST: usize = 60;
-    let Ok(Value::Object(arguments)) = serde_json::from_str(json) else { return shortened(&line(json), MOST) };
+    let Ok(Value::Object(arguments)) = serde_json::from_str(json) else { return shortened(&exact(json), MOST) };
     let values: Vec<String> = arguments
         .values()
         .filter_map(|value| match value {
-            Value::String(text) => Some(shortened(&line(text), MOST_EACH)),
+            Value::String(text) => Some(shortened(&exact(text), MOST_EACH)),
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
             _ => None,
         })
@@ -79,7 +84,7 @@ pub(crate) fn call(name: &str, json: &str, failure: Option<&str>, elapsed_ms: u6
     match failure {
         None => format!("· {called} {}", duration(elapsed_ms)),
         Some(why) => {
-            let why = shortened(&line(why), 100);
+            let why = shortened(&one_line(&output(why)), 100);
             format!("× {called} failed after {}: {why}", duration(elapsed_ms))
         }
     }
@@ -92,7 +97,7 @@ pub(crate) fn stopped_call(name: &str, json: &str) -> String {
 
 /// A call, up to the dots before its outcome.
 fn called(name: &str, json: &str) -> String {
-    let called = format!("{} {}", shortened(&line(name), 60), arguments(json));
+    let called = format!("{} {}", shortened(&exact(name), 60), arguments(json));
     let called = called.trim_end();
     // Arguments that were cut have dots already.
     if called.ends_with('…') { called.to_owned() } else { format!("{called} …") }
@@ -124,7 +129,14 @@ mod tests {
             ("skills_list", "{}", None, "· skills_list … 12 ms"),
             ("search", r#"{"pattern":"x","limit":5,"deep":true,"more":[1]}"#, None, "· search x 5 true … 12 ms"),
             ("read_file", r#"{"path":"x"}"#, Some("no such\nfile"), "× read_file x … failed after 12 ms: no such file"),
-            ("e\u{1b}[31mvil", "\u{202e}not json", None, r"· evil \u{202e}not json … 12 ms"),
+            ("e\u{1b}[31mvil", "\u{202e}not json", None, r"· e\u{1b}[31mvil \u{202e}not json … 12 ms"),
+            ("read_file", r#"{"path":"x\u001b[2J\u200b.txt"}"#, None, r"· read_file x\u{1b}[2J\u{200b}.txt … 12 ms"),
+            (
+                "terminal",
+                "{}",
+                Some("\u{1b}[31merror\u{1b}[0m\n\u{8}"),
+                r"× terminal … failed after 12 ms: error \u{8}",
+            ),
         ] {
             assert_eq!(call(name, json, failure, 12), expected);
         }
@@ -134,7 +146,10 @@ mod tests {
 
     #[test]
     fn a_title_has_no_blank_but_the_space() {
-        assert_eq!(title("Tea\u{2800}\u{3164} \u{a0} and\n\u{1b}[31mmore"), "Tea\\u{2800}\\u{3164} and more");
+        assert_eq!(
+            title("Tea\u{2800}\u{3164} \u{a0} and\n\u{1b}[31mmore"),
+            "Tea\\u{2800}\\u{3164} and \\u{1b}[31mmore"
+        );
         for plain in [
             "\u{2764}\u{fe0f}\u{200d}\u{1f525} می\u{200c}خواهم",
             "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",

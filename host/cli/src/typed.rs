@@ -1,10 +1,10 @@
 //! Lines that the user types while a turn runs.
 //!
-//! The terminal is in its ordinary mode then: it shows what is typed, and hands over whole lines. A question to the user
-//! reads single keys instead, and no line is read meanwhile.
+//! The terminal hands over whole lines then, and does not show them: they would be in the middle of the answer. Hermes shows a line
+//! when it takes it. A question to the user reads single keys instead, and no line is read meanwhile.
 
 #[cfg(unix)]
-pub(crate) use unix::Typed;
+pub(crate) use unix::{Echo, Typed, give_back};
 
 /// Shift-Tab, as a terminal sends it. It stands for the next mode.
 pub(crate) const SHIFT_TAB: &str = "\u{1b}[Z";
@@ -13,10 +13,13 @@ pub(crate) const SHIFT_TAB: &str = "\u{1b}[Z";
 mod unix {
     use std::collections::VecDeque;
     use std::io;
+    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::termios::{QueueSelector, tcflush};
+    use rustix::termios::{
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+    };
 
     use super::SHIFT_TAB;
     use crate::editor::{Input, is_continued, joined};
@@ -27,6 +30,63 @@ mod unix {
     /// The terminal hands over no longer line.
     const LONGEST: usize = 4096;
 
+    /// The terminal as it was before it was silent, until it is given back.
+    static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+    /// Restores the terminal, if it is silent.
+    pub(crate) fn give_back() {
+        if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        }
+    }
+
+    /// A silent terminal shows nothing of what is typed, and Ctrl-C drops nothing of it. Dropping this restores the terminal.
+    struct Silent;
+
+    impl Silent {
+        /// `None` if the terminal cannot be switched; it stays as it is.
+        fn begin() -> Option<Self> {
+            let before = tcgetattr(io::stdin()).ok()?;
+            *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+            set_echo(false);
+            Some(Self)
+        }
+    }
+
+    impl Drop for Silent {
+        fn drop(&mut self) {
+            give_back();
+        }
+    }
+
+    /// Lets a silent terminal show what is typed, or not.
+    fn set_echo(shows: bool) {
+        if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            let mut modes = before.clone();
+            if !shows {
+                modes.local_modes.remove(LocalModes::ECHO);
+                modes.local_modes.insert(LocalModes::NOFLSH);
+            }
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        }
+    }
+
+    /// While it lives, a silent terminal shows what is typed: the user answers a question.
+    pub(crate) struct Echo;
+
+    impl Echo {
+        pub(crate) fn begin() -> Self {
+            set_echo(true);
+            Self
+        }
+    }
+
+    impl Drop for Echo {
+        fn drop(&mut self) {
+            set_echo(false);
+        }
+    }
+
     /// The lines of the terminal until this is dropped. Lines that were not read by then stay with the terminal.
     pub(crate) struct Typed {
         /// Whether there are lines: not if the input is no terminal, or has ended.
@@ -36,17 +96,31 @@ mod unix {
         lines: VecDeque<String>,
         /// The terminal, if it is drawn. It reads the keys then.
         live: Option<Live>,
+        silent: Option<Silent>,
+        /// While a question of the model is answered.
+        echo: Option<Echo>,
     }
 
     impl Typed {
         /// No lines at all.
         pub(crate) fn none() -> Self {
-            Self { is_open: false, begun: String::new(), lines: VecDeque::new(), live: None }
+            Self { is_open: false, begun: String::new(), lines: VecDeque::new(), live: None, silent: None, echo: None }
         }
 
         /// The lines of standard input, which is a terminal.
         pub(crate) fn open() -> Self {
             Self { is_open: true, ..Self::none() }
+        }
+
+        /// The same without showing what is typed, while a turn prints its text.
+        pub(crate) fn silent() -> Self {
+            Self { silent: Silent::begin(), ..Self::open() }
+        }
+
+        /// The terminal shows the answer to a question as it is typed, or nothing any more.
+        pub(crate) fn shows(&mut self, shows: bool) {
+            self.echo = None;
+            self.echo = (shows && self.silent.is_some()).then(Echo::begin);
         }
 
         /// The inputs of a terminal that is drawn.
@@ -55,8 +129,34 @@ mod unix {
         }
 
         /// The lines that nobody has taken, and the begin of one that was to be continued.
-        pub(crate) fn rest(self) -> (VecDeque<String>, String) {
-            (self.lines, self.begun)
+        pub(crate) fn rest(mut self) -> (VecDeque<String>, String) {
+            if self.silent.is_some() && self.is_open {
+                self.take_unread();
+            }
+            (std::mem::take(&mut self.lines), std::mem::take(&mut self.begun))
+        }
+
+        /// Takes what nobody saw: lines that were not read yet, and the begin of one. The next prompt shows it.
+        fn take_unread(&mut self) {
+            let Ok(lines) = tcgetattr(io::stdin()) else { return };
+            let mut single = lines.clone();
+            single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            single.special_codes[SpecialCodeIndex::VMIN] = 0;
+            single.special_codes[SpecialCodeIndex::VTIME] = 0;
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &single);
+            let (mut unread, mut bytes) = (Vec::new(), [0; LONGEST]);
+            while let Ok(read @ 1..) = rustix::io::read(io::stdin(), &mut bytes) {
+                unread.extend_from_slice(&bytes[..read]);
+            }
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &lines);
+            self.take_all(&String::from_utf8_lossy(&unread));
+        }
+
+        /// Splits what was read into lines, of which the last one may have no end.
+        fn take_all(&mut self, read: &str) {
+            let end = read.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+            self.take(&read[..end]);
+            self.begun.extend(read[end..].chars().filter(|character| !character.is_control()));
         }
 
         /// Whether lines are read from now on, and whether they were until now.
@@ -136,6 +236,17 @@ mod unix {
         use super::*;
 
         #[test]
+        fn the_begin_of_a_line_is_kept_for_the_next_prompt() {
+            let mut typed = Typed::none();
+            typed.take_all("one\ntwo\\\nth\u{7f}ree");
+            let (lines, begun) = typed.rest();
+            assert_eq!(
+                (lines.into_iter().collect::<Vec<_>>(), begun.as_str()),
+                (vec!["one".to_owned()], "two\\\nthree")
+            );
+        }
+
+        #[test]
         fn pasted_lines_are_separate_and_a_backslash_continues_one() {
             let mut typed = Typed::none();
             for read in ["one\n", "two\rthree\r", "four\\\n", "five\n"] {
@@ -165,6 +276,14 @@ impl Typed {
         Self
     }
 
+    /// No lines at all.
+    pub(crate) fn silent() -> Self {
+        Self
+    }
+
+    /// The terminal is as usual.
+    pub(crate) fn shows(&mut self, _: bool) {}
+
     /// The terminal keeps them until the next prompt.
     pub(crate) fn drawn(_: &crate::live::Live) -> Self {
         Self
@@ -190,3 +309,7 @@ impl Typed {
         std::future::pending().await
     }
 }
+
+/// The terminal is never silent there.
+#[cfg(not(unix))]
+pub(crate) fn give_back() {}

@@ -13,7 +13,7 @@ const NAMED: usize = 20;
 /// Names in one line, of which the rest is counted.
 fn named<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     let more = names.len().saturating_sub(NAMED);
-    let mut shown: Vec<String> = names.take(NAMED).map(|name| text::line(&name.to_string())).collect();
+    let mut shown: Vec<String> = names.take(NAMED).map(|name| text::exact(&name.to_string())).collect();
     if more > 0 {
         shown.push(format!("and {more} more"));
     }
@@ -87,21 +87,34 @@ pub(crate) fn summary(record: &Record) -> String {
     )
 }
 
-/// A diff in colours, without anything that could control the terminal.
+/// A diff in colours, in which every character is shown: in some modes nothing else shows what was written.
 pub(crate) fn painted(diff: &str, console: Console) -> String {
     let mut painted = String::with_capacity(diff.len());
-    for line in diff.lines() {
+    for line in lines_of(diff) {
         let tone = match line.as_bytes() {
             [b'd', b'i', b'f', b'f', b' ', ..] | [b'@', b'@', ..] => Tone::Faint,
             [b'+', ..] => Tone::Good,
             [b'-', ..] => Tone::Bad,
             _ => Tone::Plain,
         };
-        let line = text::lines(line);
+        let line = text::exact_line(line);
         painted.push_str(&if tone == Tone::Plain { line } else { console.paint(tone, &line) });
         painted.push('\n');
     }
     painted
+}
+
+/// The lines of a diff. A carriage return ends one, too, and belongs to it.
+fn lines_of(diff: &str) -> impl Iterator<Item = &str> {
+    let mut rest = diff;
+    std::iter::from_fn(move || {
+        let bytes = rest.as_bytes();
+        let ends = |at: &usize| bytes[*at] == b'\n' || (bytes[*at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+        let end = (0..bytes.len()).find(ends).map_or(bytes.len(), |at| at + 1);
+        let (line, behind) = rest.split_at(end);
+        rest = behind;
+        (!line.is_empty()).then(|| line.strip_suffix('\n').unwrap_or(line))
+    })
 }
 
 /// Why there is no diff.
@@ -116,6 +129,15 @@ mod tests {
     #[test]
     fn a_diff_keeps_its_spaces_and_controls_nothing() {
         let diff = " fn a() {\n-\tone();\n+    two(); \u{1b}[2J\n";
-        assert_eq!(painted(diff, Console::plain(true)), " fn a() {\n-\tone();\n+    two(); \n");
+        let shown = " fn a() {\n-    one();\n+    two(); \\u{1b}[2J\n";
+        assert_eq!(painted(diff, Console::plain(true)), shown);
+    }
+
+    /// It showed `+echo saferm`, and one line for two.
+    #[test]
+    fn a_diff_hides_nothing_of_what_was_written() {
+        let diff = "+echo safe\u{1b}[2K\u{1b}[1Grm x \u{1b}[8m\n+echo x\r+rm\u{200b} y\r\n \n";
+        let shown = "+echo safe\\u{1b}[2K\\u{1b}[1Grm x \\u{1b}[8m\n+echo x\\r\n+rm\\u{200b} y\\r\n \n";
+        assert_eq!(painted(diff, Console::plain(true)), shown);
     }
 }

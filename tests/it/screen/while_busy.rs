@@ -75,7 +75,7 @@ fn messages_wait_by_default_and_none_of_them_is_lost() {
     // Several lines at once, as when they are pasted. The last one is to be continued.
     let mut terminal = begin(&home, "one\rtwo\r/context\rthree\\\r");
     terminal.wait_for("After user: two.", 1);
-    terminal.wait_for("three", 2);
+    terminal.wait_for("three", 1);
     terminal.press("four\r");
     terminal.wait_for("After user: three.", 1);
     let shown = leave(terminal, 4);
@@ -156,4 +156,36 @@ fn a_stop_shows_what_it_does_not_send() {
         leave(terminal, 1);
         assert_eq!(said(&log(&home)), ["Begin."]);
     }
+}
+
+/// The terminal showed it in the middle of the answer, and Ctrl-C dropped it without a word.
+#[test]
+fn what_is_typed_is_not_in_the_answer_and_a_stop_loses_none_of_it() {
+    let server = model(|| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = home(&server, None);
+    let mut terminal = begin(&home, "late tea\runfinished");
+    terminal.wait_for(WAITS, 1);
+    terminal.wait_for("word", terminal.shown().matches("word").count() + 10);
+    let shown = terminal.shown();
+    assert!(shown.contains("\n> late tea\r\n") && !shown.contains("unfinished"), "{shown}");
+    terminal.interrupt();
+    terminal.wait_for("not sent: late tea", 1);
+    // The next prompt begins with it.
+    terminal.wait_for("unfinished", 1);
+    terminal.press("\u{15}/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert_eq!(said(&log(&home)), ["Begin."]);
+}
+
+#[test]
+fn a_mistyped_command_is_corrected_at_once() {
+    let server = model(|| Reply::text("word ".repeat(20_000)).in_steps_of(5).every(Duration::from_millis(5)));
+    let home = home(&server, None);
+    let terminal = begin(&home, "/contxt\r/retry 2\r");
+    terminal.wait_for("did you mean /context?", 1);
+    terminal.wait_for("wrong arguments; usage: /retry", 1);
+    let shown = terminal.shown();
+    assert!(!shown.contains("stopped") && shown.matches(WAITS).count() == 1, "{shown}");
+    terminal.interrupt();
+    leave(terminal, 1);
 }

@@ -238,10 +238,10 @@ mod tests {
         };
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
-        let expected = "  ✗ keep the rules\n      why: message 3 is lost\n      fix: cover it\n      repeat: hermes \
+        let expected = "  ✗ keep the rules\n      why: message 3\\u{1b}[2J is lost\n      fix: cover it\n      repeat: hermes \
                         plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}' --http http.yaml\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
-        assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3"));
+        assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3\\u{1b}[2J is"));
     }
 
     #[test]

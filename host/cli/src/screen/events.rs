@@ -70,7 +70,7 @@ impl<W: Write + Send> Screen<W> {
                 self.before_stderr();
                 self.console.note(&wording::with_fix(text, fix));
             }
-            EventKind::Progress { text } => self.temporary_line(text),
+            EventKind::Progress { text } => self.temporary_line(&text::output(text)),
             EventKind::TaskChanged { task } => self.task(task),
             // A summary may take half a minute, without any sign of progress.
             EventKind::CompressionStarted if self.is_turn() => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
@@ -118,14 +118,14 @@ impl<W: Write + Send> Screen<W> {
             EventKind::CallForming { name } => drawn.does(&format!("writing a call of {}", text::line(name))),
             EventKind::CompressionStarted => drawn.does("compacting"),
             EventKind::ToolStarted { name, arguments } => {
-                let what = format!("{} {}", text::line(name), text::arguments(arguments));
+                let what = format!("{} {}", text::exact(name), text::arguments(arguments));
                 drawn.begin_call(event.call.clone(), what.trim_end().to_owned());
             }
             EventKind::ToolFinished { .. } => {
                 drawn.end_call(event.call.as_ref());
                 drawn.does("waiting for the model");
             }
-            EventKind::Progress { text } => drawn.progress(event.call.as_ref(), &text::line(text)),
+            EventKind::Progress { text } => drawn.progress(event.call.as_ref(), &text::line(&text::output(text))),
             EventKind::Used { usage, .. } => {
                 drawn.used(u64::from(usage.output));
                 drawn.count_cost(event.session.as_ref());
@@ -277,16 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn foreign_control_sequences_are_removed_on_a_terminal_only() {
+    fn foreign_control_sequences_are_escaped_on_a_terminal_only() {
         let events = || vec![text("a\u{1b}"), text("[31mb\r\u{7}"), done()];
         let shown = |screen| shown(screen, Show::Turn { reasoning: false }, events());
-        assert_eq!((shown(true).as_str(), shown(false).as_str()), ("ab\n", "a\u{1b}[31mb\r\u{7}\n"));
+        assert_eq!(
+            (shown(true).as_str(), shown(false).as_str()),
+            ("a\\u{1b}[31mb\\r\\u{7}\n", "a\u{1b}[31mb\r\u{7}\n")
+        );
     }
 
     #[test]
-    fn foreign_control_sequences_of_an_answer_are_removed_on_a_terminal_only() {
+    fn foreign_control_sequences_of_an_answer_are_escaped_on_a_terminal_only() {
         let events = || vec![answered("a\u{1b}[31mb\r\u{7}")];
-        assert_eq!(shown(true, Show::Answer, events()), "ab\n");
+        assert_eq!(shown(true, Show::Answer, events()), "a\\u{1b}[31mb\\r\\u{7}\n");
         assert_eq!(shown(false, Show::Answer, events()), "a\u{1b}[31mb\r\u{7}\n");
     }
 

@@ -73,7 +73,7 @@ mod tests {
         };
         let shown = task_line(&task);
         assert!(shown.ends_with(" · running: read_file (1 request, 12,345 tokens, 4 s)"), "{shown}");
-        assert!(shown.starts_with("subagent 3: count") && !shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.starts_with("subagent 3: count\\u{1b}[2J") && !shown.contains('\u{1b}'), "{shown}");
         let why = Some("the model is gone".to_owned());
         let failed = TaskStatus { state: DelegationState::TimedOut, why, cost: Some(0.5), requests: 2, ..task };
         let shown = task_line(&failed);
@@ -87,7 +87,7 @@ mod tests {
     fn a_compaction_names_its_author() {
         assert_eq!(
             compacted("the window is full", "loss\u{1b}[1mless", 12_000, 900),
-            "compacted by `lossless`, messages from about 12,000 to 900 tokens: the window is full"
+            "compacted by `loss\\u{1b}[1mless`, messages from about 12,000 to 900 tokens: the window is full"
         );
         assert!(
             compacted(" ", "host", 2, 1).starts_with("compacted by Hermes itself, messages from about 2 to 1 tokens: ")

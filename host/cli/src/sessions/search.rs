@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(
             render(&hits, Console::plain(false)),
             format!(
-                "a  A title\n  [3] user · {time}\n    …two lines of matches and\n  [2] user · {time}\n    plain\n\n\
+                "a  A \\u{{1b}}[31mtitle\n  [3] user · {time}\n    …two lines of matches \\u{{1b}}]0;x\\u{{7}}and\n  [2] user · {time}\n    plain\n\n\
                  b\n  [1] user · {time}\n    match again\n"
             )
         );

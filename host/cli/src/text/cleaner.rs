@@ -1,8 +1,11 @@
-//! Cleans foreign text for a terminal: escape sequences are removed, and characters that control the terminal, reorder a
-//! line or carry hidden text are shown as `\u{202e}`. Joiners and variation selectors stay, because emoji and many
-//! scripts need them.
+//! Cleans foreign text for a terminal: characters that control the terminal, reorder a line or carry hidden text are shown as
+//! `\u{1b}`, so that a reader sees everything that is there. Joiners and variation selectors stay, because emoji and many
+//! scripts need them. The output of programs loses its colours instead.
 
 use hermes_conversation::characters::{self, is_reordering, is_tag};
+
+/// How a carriage return is shown.
+const RETURN: &str = "\\r";
 
 /// The start of a flag such as that of Wales, which is written with tag characters.
 const BLACK_FLAG: char = '\u{1f3f4}';
@@ -11,38 +14,72 @@ const CANCEL_TAG: char = '\u{e007f}';
 /// The most tags of a flag before the last one: a code such as `gbwls`, with one to spare.
 const MOST_TAGS: u8 = 6;
 
-/// Cleans a text that arrives in pieces. Line feeds and tabs stay.
+/// Cleans a text that arrives in pieces. Line feeds and tabs stay; a carriage return before a line feed belongs to it.
 #[derive(Default)]
 pub(crate) struct Cleaner {
-    parser: vte::Parser,
     /// How many tags may still follow, inside a flag.
     tags: u8,
-    keeps_colours: bool,
+    /// Whether the last character was a carriage return, which is not shown yet.
+    has_return: bool,
 }
 
 impl Cleaner {
-    /// A cleaner that keeps the colours of Hermes itself: the last check before a terminal.
-    pub(crate) fn keeping_colours() -> Self {
-        Self { keeps_colours: true, ..Self::default() }
-    }
-
     /// Cleans the next piece.
     pub(crate) fn clean(&mut self, piece: &str) -> String {
-        let mut shown = Shown { text: String::with_capacity(piece.len()), keeps_colours: self.keeps_colours };
+        let mut shown = String::with_capacity(piece.len());
         for character in piece.chars() {
             let belongs_to_flag = self.belongs_to_flag(character);
-            if character == '\n' {
-                // A line feed ends an unfinished sequence. Otherwise one character could hide everything after it.
-                self.parser = vte::Parser::default();
-                shown.text.push('\n');
-            } else if is_c1(character) || is_reordering(character) || (is_tag(character) && !belongs_to_flag) {
-                self.parser = vte::Parser::default();
-                characters::escape(character, &mut shown.text);
-            } else {
-                self.parser.advance(&mut shown, character.encode_utf8(&mut [0; 4]).as_bytes());
+            if std::mem::take(&mut self.has_return) && character != '\n' {
+                shown.push_str(RETURN);
+            }
+            match character {
+                '\r' => self.has_return = true,
+                '\n' | '\t' => shown.push(character),
+                _ if character.is_control() || is_reordering(character) || (is_tag(character) && !belongs_to_flag) => {
+                    characters::escape(character, &mut shown);
+                }
+                plain => shown.push(plain),
             }
         }
-        shown.text
+        shown
+    }
+
+    /// Cleans a whole text.
+    pub(crate) fn whole(text: &str) -> String {
+        let mut cleaner = Self::default();
+        let mut shown = cleaner.clean(text);
+        if cleaner.has_return {
+            shown.push_str(RETURN);
+        }
+        shown
+    }
+
+    /// Cleans a whole text in which sequences for colours stay as `kept` says.
+    fn with_colours(text: &str, kept: impl Fn(&str) -> Colours) -> String {
+        let (mut cleaner, mut shown, mut rest) = (Self::default(), String::with_capacity(text.len()), text);
+        while let Some(at) = rest.find('\u{1b}') {
+            shown.push_str(&cleaner.clean(&rest[..at]));
+            let sequence = colours(&rest[at..]).unwrap_or("\u{1b}");
+            match kept(sequence) {
+                _ if sequence.len() == 1 => shown.push_str(&cleaner.clean(sequence)),
+                Colours::Kept => shown.push_str(sequence),
+                Colours::Dropped => {}
+                Colours::Shown => shown.push_str(&cleaner.clean(sequence)),
+            }
+            rest = &rest[at + sequence.len()..];
+        }
+        shown + &Self::whole(rest)
+    }
+
+    /// The last check before a terminal: the colours of Hermes itself stay.
+    pub(crate) fn but_own_colours(text: &str) -> String {
+        const OWN: [&str; 5] = ["\u{1b}[0m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
+        Self::with_colours(text, |sequence| if OWN.contains(&sequence) { Colours::Kept } else { Colours::Shown })
+    }
+
+    /// Cleans the output of a program, without its colours.
+    pub(crate) fn output(text: &str) -> String {
+        Self::with_colours(text, |_| Colours::Dropped)
     }
 
     /// Whether the character is a tag inside a flag.
@@ -60,38 +97,19 @@ impl Cleaner {
     }
 }
 
-fn is_c1(character: char) -> bool {
-    matches!(character, '\u{80}'..='\u{9f}')
+/// What becomes of a sequence for colours.
+enum Colours {
+    Kept,
+    Dropped,
+    /// It is shown like other foreign sequences.
+    Shown,
 }
 
-/// Collects what the parser prints. All other actions of a terminal are ignored.
-struct Shown {
-    text: String,
-    keeps_colours: bool,
-}
-
-impl vte::Perform for Shown {
-    fn print(&mut self, character: char) {
-        if !character.is_control() {
-            self.text.push(character);
-        }
-    }
-
-    fn execute(&mut self, byte: u8) {
-        if byte == b'\t' {
-            self.text.push('\t');
-        }
-    }
-
-    fn csi_dispatch(&mut self, parameters: &vte::Params, intermediates: &[u8], ignored: bool, action: char) {
-        if !self.keeps_colours || ignored || action != 'm' || !intermediates.is_empty() {
-            return;
-        }
-        let mut parameters = parameters.iter();
-        if let (Some([code @ (0 | 2 | 31 | 32 | 33)]), None) = (parameters.next(), parameters.next()) {
-            self.text.push_str(&format!("\u{1b}[{code}m"));
-        }
-    }
+/// The sequence at the begin of a text, if it only chooses colours and other styles.
+fn colours(text: &str) -> Option<&str> {
+    let codes = text.strip_prefix("\u{1b}[")?;
+    let end = codes.find(|character: char| !character.is_ascii_digit() && !";:".contains(character))?;
+    codes[end..].starts_with('m').then(|| &text[..text.len() - codes.len() + end + 1])
 }
 
 #[cfg(test)]
@@ -99,20 +117,19 @@ mod tests {
     use super::*;
 
     fn clean(text: &str) -> String {
-        Cleaner::default().clean(text)
+        Cleaner::whole(text)
     }
 
+    /// They disappeared, and what they hid in a file or a reply was not seen.
     #[test]
-    fn escape_sequences_and_control_characters_are_removed() {
+    fn escape_sequences_and_control_characters_are_shown() {
         for (text, shown) in [
-            ("plain\ttext\nnext", "plain\ttext\nnext"),
-            ("a\u{1b}[31mred\u{1b}[0m", "ared"),
-            ("a\u{1b}]0;title\u{7}b", "ab"),
-            ("a\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\b", "alinkb"),
-            ("over\rwritten\u{8}\u{0}\u{7f}", "overwritten"),
-            ("a\u{1b}(Bb\u{1b}c", "ab"),
-            ("\u{1b}]0;never closed\nstill seen", "\nstill seen"),
-            ("\u{1b}[12;\nseen", "\nseen"),
+            ("plain\ttext\r\nnext", "plain\ttext\nnext"),
+            ("a\u{1b}[31mred\u{1b}[0m", r"a\u{1b}[31mred\u{1b}[0m"),
+            ("a\u{1b}]0;title\u{7}b", r"a\u{1b}]0;title\u{7}b"),
+            ("over\rwritten\u{8}\u{0}\u{7f}\r", r"over\rwritten\u{8}\u{0}\u{7f}\r"),
+            ("a\r\rb\r\n", "a\\r\\rb\n"),
+            ("\u{1b}]0;never closed\nstill seen", "\\u{1b}]0;never closed\nstill seen"),
             ("äöü 漢字 🙂", "äöü 漢字 🙂"),
         ] {
             assert_eq!(clean(text), shown, "{text:?}");
@@ -120,12 +137,24 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_in_two_pieces_is_removed() {
-        let text = "a\u{1b}[1;31mb\u{1b}]0;t\u{1b}\\c";
+    fn a_text_in_two_pieces_is_cleaned_like_a_whole_one() {
+        let text = "a\u{1b}[1;31mb\u{1b}]0;t\u{1b}\\c\rd\r\ne";
         for (cut, _) in text.char_indices() {
             let mut cleaner = Cleaner::default();
             let shown = cleaner.clean(&text[..cut]) + &cleaner.clean(&text[cut..]);
-            assert_eq!(shown, "abc", "cut at {cut}");
+            assert_eq!(shown, clean(text), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn the_output_of_a_program_loses_its_colours_and_nothing_else() {
+        for (text, shown) in [
+            ("\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38:2:1:2:3mx\u{1b}[m", "error: x"),
+            ("a\u{1b}[8mb\u{1b}[2Kc\u{1b}[", r"ab\u{1b}[2Kc\u{1b}["),
+            ("a\u{1b}[?25lb\u{1b}", r"a\u{1b}[?25lb\u{1b}"),
+            ("a\r\u{1b}[0mb\r", r"a\rb\r"),
+        ] {
+            assert_eq!(Cleaner::output(text), shown, "{text:?}");
         }
     }
 
@@ -148,10 +177,12 @@ mod tests {
     #[test]
     fn only_the_colours_of_hermes_pass_the_last_check() {
         let own = "\u{1b}[31mred\u{1b}[0m \u{1b}[2mfaint\u{1b}[0m\n";
-        assert_eq!(Cleaner::keeping_colours().clean(own), own);
+        assert_eq!(Cleaner::but_own_colours(own), own);
         for foreign in ["\u{1b}[8m", "\u{1b}[31;8m", "\u{1b}[?31m", "\u{1b}[2J", "\u{1b}]0;t\u{7}", "\u{1b}[31 m", "\r"]
         {
-            assert_eq!(Cleaner::keeping_colours().clean(&format!("a{foreign}b")), "ab", "{foreign:?}");
+            let shown = Cleaner::but_own_colours(&format!("a{foreign}b"));
+            assert_eq!(shown, clean(&format!("a{foreign}b")), "{foreign:?}");
+            assert!(!shown.contains(char::is_control), "{shown:?}");
         }
     }
 
@@ -166,7 +197,7 @@ mod tests {
                 ("\u{200f}\u{200e}\u{61c}", r"\u{200f}\u{200e}\u{61c}"),
                 ("a\u{9b}2Jb", r"a\u{9b}2Jb"),
                 ("a\u{9d}52;c;eA==\u{9c}b", r"a\u{9d}52;c;eA==\u{9c}b"),
-                ("a\u{1b}Pq#0\u{9c}b", r"a\u{9c}b"),
+                ("a\u{1b}Pq#0\u{9c}b", r"a\u{1b}Pq#0\u{9c}b"),
                 ("a\u{85}b", r"a\u{85}b"),
                 ("x\u{e0069}\u{e0067}", r"x\u{e0069}\u{e0067}"),
                 ("\u{e0001}x\u{e007f}", r"\u{e0001}x\u{e007f}"),
@@ -175,11 +206,43 @@ mod tests {
             }
         }
 
+        /// A terminal that counts what it obeys.
+        #[derive(Default)]
+        struct Obeyed(usize);
+
+        impl vte::Perform for Obeyed {
+            fn execute(&mut self, byte: u8) {
+                self.0 += usize::from(!matches!(byte, b'\n' | b'\t'));
+            }
+            fn csi_dispatch(&mut self, _: &vte::Params, _: &[u8], _: bool, _: char) {
+                self.0 += 1;
+            }
+            fn esc_dispatch(&mut self, _: &[u8], _: bool, _: u8) {
+                self.0 += 1;
+            }
+            fn osc_dispatch(&mut self, _: &[&[u8]], _: bool) {
+                self.0 += 1;
+            }
+            fn hook(&mut self, _: &vte::Params, _: &[u8], _: bool, _: char) {
+                self.0 += 1;
+            }
+        }
+
         #[test]
-        fn a_sequence_hides_no_character_that_must_be_visible() {
-            assert_eq!(clean("\u{1b}]0;\u{202e}abc"), r"\u{202e}abc");
-            assert_eq!(clean("\u{1b}[1\u{9b}31mabc"), r"\u{9b}31mabc");
-            assert_eq!(clean("\u{1b}P\u{e0041}abc"), r"\u{e0041}abc");
+        fn a_terminal_obeys_nothing_of_a_cleaned_text() {
+            let parts = ["\u{1b}", "[", "]0;", "P", "2", ";", "m", "J", "\u{9b}", "\u{7}", "\r", "\u{1b}\\", "\u{8}"];
+            for first in parts {
+                for second in parts {
+                    for third in parts {
+                        let text = format!("a{first}{second}{third}\u{1b}[31mb\u{1b}[2Jc");
+                        for shown in [Cleaner::whole(&text), Cleaner::output(&text)] {
+                            let mut obeyed = Obeyed::default();
+                            vte::Parser::new().advance(&mut obeyed, shown.as_bytes());
+                            assert_eq!(obeyed.0, 0, "{text:?}");
+                        }
+                    }
+                }
+            }
         }
 
         #[test]

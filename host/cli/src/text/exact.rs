@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use hermes_conversation::characters::looks_blank;
+use hermes_conversation::characters::{self, looks_blank};
 
 /// Whether a terminal shows nothing for a character, or changes what it shows of others: control and format characters,
 /// bidirectional marks, tags, spaces other than the usual one, fillers, and code points without a character.
@@ -39,6 +39,20 @@ pub(crate) fn exact(text: &str) -> String {
 /// The lines of a text, shown like [`exact`] but with their spaces. A tab becomes four.
 pub(crate) fn exact_lines(text: &str) -> Vec<String> {
     text.lines().map(|line| shown(&line.replace('\t', "    "), |_| {})).collect()
+}
+
+/// A line of a file, of which every character is shown as [`exact`] does, also a carriage return.
+pub(crate) fn exact_line(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        match character {
+            '\t' => shown.push_str("    "),
+            '\r' => shown.push_str("\\r"),
+            odd if is_deceptive(odd) => characters::escape(odd, &mut shown),
+            plain => shown.push(plain),
+        }
+    }
+    shown
 }
 
 type Rest<'a> = Peekable<Chars<'a>>;
@@ -129,6 +143,12 @@ mod attack {
     fn lines_keep_their_spaces_and_show_every_selector() {
         let text = "  - a\u{e0120}b\r\n\n\tc\u{200b}  d\u{b}e";
         assert_eq!(exact_lines(text), ["  - a\\u{e0120}b", "", "    c\\u{200b}  d\\u{b}e"]);
+    }
+
+    #[test]
+    fn a_line_of_a_file_shows_every_character() {
+        let hidden = "if a:\tb\u{1b}[2K\u{1b}[1Gx\ry\u{200b}\u{202e}z\u{a0}";
+        assert_eq!(exact_line(hidden), r"if a:    b\u{1b}[2K\u{1b}[1Gx\ry\u{200b}\u{202e}z\u{a0}");
     }
 
     #[test]
