@@ -528,6 +528,119 @@ fn a_submodule_writes_into_no_other_folder() {
     assert!(!workspace.join("evil/.git").exists() && !workspace.join(".git/modules/evil").exists(), "{results:?}");
 }
 
+/// git writes each entry of its index at a checkout, without a look at its path.
+#[test]
+fn a_forged_index_writes_no_hook_and_no_file_elsewhere() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    home.write_workspace("a", "safe");
+    git(&workspace, &["add", "a"]);
+    git(&workspace, &["commit", "-q", "-m", "first"]);
+    let forge = r#"B=$(echo evil | git hash-object -w --stdin) perl -e '
+        for (".envrc", @ARGV) {
+            my $e = pack("N10", 0, 0, 0, 0, 0, 0, 0100755, 0, 0, 0) . pack("H40", $ENV{B}) . pack("n", length) . $_;
+            $all .= $e . "\0" x (8 - length($e) % 8);
+        }
+        open(I, ">", ".git/index");
+        print I "DIRC", pack("NN", 2, 1 + @ARGV), $all, "\0" x 20;
+        close I;
+    ' "#;
+    let evil = [
+        &format!("{forge} .git/hooks/post-checkout; git ls-files"),
+        &format!("{forge} ../escape; git ls-files"),
+        forge,
+    ];
+    let results = run(&home, &evil.map(|command| command as &str));
+    for (at, entry) in [(0, ".git/hooks/post-checkout"), (1, "../escape")] {
+        assert!(results[at].contains("index.denied") && results[at].contains(entry), "{}", results[at]);
+    }
+    assert!(results[2].contains("has \".envrc\" since this command"), "{}", results[2]);
+    git(&workspace, &["reset", "-q"]);
+    git(&workspace, &["checkout", "-f", "-q", "."]);
+    git(&workspace, &["checkout-index", "-a", "-f"]);
+    let written = [".git/hooks/post-checkout", "../escape", ".envrc"].map(|name| workspace.join(name).exists());
+    assert_eq!(written, [false; 3], "{results:?}");
+
+    // What git itself makes of an index stays, in all versions.
+    let usual = [
+        "echo b > b && git add b && git update-index --index-version 4 && git status --short",
+        "git update-index --split-index && git update-index --chmod=+x b && ls .git",
+        "git -c user.name=A -c user.email=a@b commit -qm second && git switch -qc other && git log --oneline",
+        "git init -q --object-format=sha256 new && echo c > new/c && git -C new add c && git -C new ls-files",
+    ];
+    let results = run(&home, &usual);
+    assert!(
+        results.iter().all(|result| result.contains("[exit code 0]") && !result.contains("[sandbox")),
+        "{results:?}"
+    );
+    assert!(results[1].contains("sharedindex."), "{}", results[1]);
+}
+
+/// git writes through links in the place of its logs and messages.
+#[test]
+fn a_link_among_the_files_of_git_leads_git_nowhere() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    git(&workspace, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    fs::write(home.user().join(".bashrc"), "safe").unwrap();
+    let results = run(
+        &home,
+        &[
+            "rm .git/logs/HEAD; ln -s ~/.bashrc .git/logs/HEAD; git branch 'x$(evil)'",
+            "rm .git/COMMIT_EDITMSG; ln -s ~/.bashrc .git/COMMIT_EDITMSG; echo evil > .git/MERGE_MSG",
+        ],
+    );
+    assert!(results.iter().all(|result| result.contains("[sandbox: ") && result.contains(".denied")), "{results:?}");
+    git(&workspace, &["checkout", "-q", "x$(evil)"]);
+    git(&workspace, &["-c", "core.editor=true", "commit", "-q", "--allow-empty"]);
+    assert_eq!(fs::read_to_string(home.user().join(".bashrc")).unwrap(), "safe");
+}
+
+#[test]
+fn what_a_protected_link_leads_to_stays_in_its_place() {
+    if !is_offered() {
+        return;
+    }
+    let home = Home::with(&model_that_runs(&[]));
+    let workspace = home.workspace();
+    git(&workspace, &["init", "-q", "."]);
+    fs::remove_dir_all(workspace.join(".git/hooks")).unwrap();
+    let safe = ["env/main", "cfg/vs/tasks.json", "scripts/pre-commit.sh", "tools/hooks/post-merge"];
+    safe.iter().for_each(|name| home.write_workspace(name, "safe"));
+    let links =
+        [("env/main", ".envrc"), ("cfg/vs", ".vscode"), ("../tools/hooks", ".git/hooks"), ("a/real.md", "AGENTS.md")];
+    links.iter().for_each(|(target, name)| symlink(target, workspace.join(name)).unwrap());
+    symlink("../../scripts/pre-commit.sh", workspace.join("tools/hooks/pre-commit")).unwrap();
+    all_fail(
+        &home,
+        &[
+            "echo evil > env/main",
+            "mv env env2 && mkdir env && echo evil > env/main",
+            "mv cfg cfg2 && mkdir -p cfg/vs && echo evil > cfg/vs/tasks.json",
+            "mv tools t2 && mkdir -p tools/hooks && echo evil > tools/hooks/pre-commit",
+            "echo evil > tools/hooks/pre-push",
+            "echo evil > scripts/pre-commit.sh",
+            "rm scripts/pre-commit.sh",
+            "mv scripts s2 && mkdir scripts && echo evil > scripts/pre-commit.sh",
+        ],
+    );
+    for name in safe {
+        assert_eq!(fs::read_to_string(workspace.join(name)).unwrap(), "safe", "{name}");
+    }
+    let results =
+        run(&home, &["mkdir a && echo evil > a/real.md", "echo other > scripts/other.sh && mv scripts/other.sh ."]);
+    assert!(results[0].contains("real.md.denied") && !workspace.join("a/real.md").exists(), "{results:?}");
+    assert_eq!(results[1], "(no output)\n[exit code 0]", "other files beside a target can change and move");
+}
+
 #[test]
 fn temporary_files_go_with_the_session_whatever_their_permissions_and_depth() {
     if !is_offered() {

@@ -3,6 +3,9 @@
 //! `hermes-sandbox` enforces what is planned here. Without it a program runs as before, with the user's approval.
 
 mod denial;
+mod git_folder;
+mod index;
+mod leads;
 mod plan;
 mod repository;
 #[cfg(all(test, target_os = "linux"))]

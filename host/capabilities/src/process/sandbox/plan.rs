@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use hermes_sandbox::{Plan, Temporary};
 
+use super::git_folder::GitFolders;
+use super::leads::leads;
 use super::repository::{Repository, has_parts, is_repository};
-use super::watched::{Search, Watched, identity};
+use super::watched::{Search, Watched, changed_at, identity};
 use super::{Confined, denial};
 
 /// Where programs expect to write temporary files.
@@ -58,6 +60,80 @@ const SECRETS: &[&str] = &[
     ".codex",
     ".gemini",
     ".config/github-copilot",
+    ".copilot",
+    ".codeium",
+    ".cursor",
+    ".config/cursor",
+    ".config/Cursor",
+    ".qwen",
+    ".aider",
+    ".factory",
+    ".local/share/opencode",
+    ".config/opencode",
+    ".config/goose",
+    ".local/share/goose",
+    ".config/amp",
+    ".local/share/amp",
+    ".config/crush",
+    ".local/share/crush",
+    ".config/io.datasette.llm",
+    ".openai",
+    ".config/vivaldi",
+    ".config/opera",
+    ".librewolf",
+    ".config/Code/User/globalStorage",
+    ".config/Signal",
+    ".config/Slack",
+    ".config/Bitwarden",
+    ".config/rclone",
+    ".config/sops",
+    ".config/age",
+    ".cache/huggingface/token",
+    ".huggingface",
+    ".kaggle",
+    ".config/kaggle",
+    ".config/hcloud",
+    ".config/doctl",
+    ".config/tea",
+    ".oci",
+    ".fly",
+    ".pulumi/credentials.json",
+    ".terraformrc",
+    ".databrickscfg",
+    ".snowflake",
+    ".s3cfg",
+    ".boto",
+    ".gradle/gradle.properties",
+    ".m2/settings-security.xml",
+    ".local/share/uv/credentials",
+    ".config/uv/credentials.toml",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".subversion/auth",
+    ".config/helm/registry",
+    ".config/stripe",
+    ".config/ngrok",
+    ".config/netlify",
+    ".config/.wrangler",
+    ".local/share/com.vercel.cli",
+    ".config/solana",
+    ".bitcoin",
+    ".electrum",
+    ".step/secrets",
+    ".config/Yubico",
+    ".authinfo",
+    ".authinfo.gpg",
+    ".mylogin.cnf",
+    ".msmtprc",
+    ".wgetrc",
+    ".curlrc",
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
 ];
 /// Secrets of the system. Only root could read them anyway.
 const OF_SYSTEM: [&str; 5] = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/root/.ssh"];
@@ -125,16 +201,27 @@ impl Planned {
         }
         let inside = |path: &PathBuf| writable.iter().any(|folder| path.starts_with(folder));
         let mut read_only: Vec<PathBuf> = before.listed.iter().filter_map(real).filter(inside).collect();
+        let unprotected = only_oldest(&mut read_only);
         let decisive = repositories.iter().flat_map(|repository| &repository.decisive);
         let git: Vec<PathBuf> = before.git.iter().filter(|path| path.is_file()).cloned().collect();
         let links = decisive.clone().filter(|path| path.is_symlink()).filter_map(real).filter(inside);
         read_only.extend(links);
         read_only.extend(decisive.filter(|path| !path.is_symlink()).cloned());
         read_only.extend(git.iter().filter_map(real).filter(inside));
+        let leads = leads(&before, &repositories, &sandbox.listed, &|path| inside(&path.to_owned()));
+        let targets = leads.iter().filter(|lead| !lead.is_git).filter_map(|lead| lead.target.clone());
+        read_only.extend(targets.filter(inside).filter(|path| !writable.contains(path)));
         // What a hidden folder contains is not there.
         read_only.retain(|path| is_seen(path, &unseen, &writable));
         read_only.sort();
         read_only.dedup();
+        let ways: Vec<PathBuf> = leads.iter().filter_map(|lead| lead.target.clone()).collect();
+        let mut pinned = pinned(&repositories, &unseen, &ways, &writable);
+        // A folder is mounted so that it can be written.
+        pinned.retain(|path| {
+            let is_repository = repositories.iter().any(|repository| repository.folder == *path);
+            is_repository || !read_only.iter().any(|kept| path.starts_with(kept))
+        });
 
         let covered = temporary.iter().chain(&hidden).cloned().chain(RUNTIME.map(PathBuf::from));
         let covered: Vec<PathBuf> = covered.filter_map(|path| path.canonicalize().ok()).collect();
@@ -152,7 +239,7 @@ impl Planned {
         let plan = Plan {
             readable: readable.collect(),
             temporary: Some(Temporary { folder: confined.scratch.path().canonicalize()?, at: temporary }),
-            pinned: pinned(&repositories, &unseen, &writable),
+            pinned,
             writable: writable.clone(),
             read_only,
             hidden,
@@ -168,6 +255,11 @@ impl Planned {
             protected: repositories.iter().filter_map(|known| Some(identity(&known.folder)?.0)).collect(),
             absent: Watched::absent_in(&repositories),
             states: Watched::states_of(&repositories),
+            folders: GitFolders::of(
+                repositories.iter().filter(|known| !known.is_passage).map(|known| known.folder.clone()),
+            ),
+            leads,
+            unprotected,
             before,
             repositories,
             listed: std::sync::Arc::clone(&sandbox.listed),
@@ -194,10 +286,27 @@ impl Planned {
     }
 }
 
-/// The folders that cannot be moved: those of git, and those around hidden ones, which another folder could replace otherwise.
-fn pinned(repositories: &[Repository], unseen: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+/// Keeps only so many files of the list that mounting them takes no minute. The oldest stay: a program can make files as it likes, but
+/// none that is older than the user's. Returns how many are left out.
+fn only_oldest(read_only: &mut Vec<PathBuf>) -> usize {
+    const MOST: usize = 4_000;
+    let left_out = read_only.len().saturating_sub(MOST);
+    if left_out > 0 {
+        read_only.sort_by_cached_key(|path| changed_at(path));
+        read_only.truncate(MOST);
+    }
+    left_out
+}
+
+/// The folders that cannot be moved: those of git, and those around hidden ones and around what protected links lead to, which another
+/// folder could replace otherwise.
+fn pinned(repositories: &[Repository], unseen: &[PathBuf], ways: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
     let inside = |path: &&Path| writable.iter().any(|folder| path.starts_with(folder) && path != folder);
-    let around = unseen.iter().flat_map(|path| path.ancestors().skip(1).take_while(inside)).map(Path::to_owned);
+    let around = |path: &'_ PathBuf| -> Vec<PathBuf> {
+        path.ancestors().skip(1).take_while(inside).map(Path::to_owned).collect()
+    };
+    let seen = |path: &PathBuf| is_seen(path, unseen, writable);
+    let around = unseen.iter().flat_map(around).chain(ways.iter().flat_map(around).filter(seen));
     let mut all: Vec<PathBuf> = repositories.iter().map(|repository| repository.folder.clone()).chain(around).collect();
     all.sort();
     all.dedup();

@@ -138,15 +138,28 @@ fn worktrees(folder: &Path, all: &mut Vec<Repository>) {
 
 /// The folders of submodules, at any depth, because their names may contain slashes. Incomplete ones count as well.
 fn modules(folder: &Path, depth: usize, all: &mut Vec<Repository>) {
-    const SIGNS: [&str; 4] = ["HEAD", "config", "hooks", "objects"];
     for path in folders(folder) {
-        if SIGNS.iter().any(|name| path.join(name).symlink_metadata().is_ok()) {
+        if has_signs(&path) {
             all.extend(Repository::with_parts(path));
         } else if depth < DEEPEST {
             modules(&path, depth + 1, all);
         }
     }
     all.extend(Some(folder).filter(|folder| is_folder(folder)).map(|folder| Repository::passage(folder.to_owned())));
+}
+
+/// Whether a folder is that of a submodule, perhaps an incomplete one.
+pub(super) fn has_signs(folder: &Path) -> bool {
+    ["HEAD", "config", "hooks", "objects"].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// The folder of git, and the folders of its work trees and submodules.
+pub(super) fn folders_of_git(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    worktrees(&folder.join("worktrees"), &mut all);
+    modules(&folder.join("modules"), 0, &mut all);
+    let parts = all.into_iter().filter(|part| !part.is_passage).map(|part| part.folder);
+    parts.chain([folder.to_owned()]).collect()
 }
 
 /// The state of a path that must not change: what it is, and what it contains.

@@ -408,3 +408,214 @@ fn many_created_files_are_all_renamed_and_a_few_are_named() {
     assert!(said[20].contains("280 more"), "{}", said[20]);
     assert!(!(0..300).any(|number| fixture.at(&format!("work/d{number}/.envrc")).exists()));
 }
+
+/// An index of version 2 with these entries.
+fn index_with(paths: &[&str]) -> Vec<u8> {
+    let mut all = [b"DIRC", &2_u32.to_be_bytes()[..], &(paths.len() as u32).to_be_bytes()].concat();
+    for path in paths {
+        let start = all.len();
+        all.extend([&[0; 24][..], &0o100_755_u32.to_be_bytes(), &[0; 32]].concat());
+        all.extend((path.len() as u16).to_be_bytes());
+        all.extend(path.as_bytes());
+        all.resize(start + ((all.len() - start + 8) & !7), 0);
+    }
+    [all, vec![0; 20]].concat()
+}
+
+#[test]
+fn an_index_that_makes_git_write_elsewhere_is_renamed() {
+    for (evil, entry) in [
+        (index_with(&[".git/hooks/post-checkout", "a"]), ".git/hooks/post-checkout"),
+        (index_with(&["../escape", "a"]), "../escape"),
+        (b"DIRC".to_vec(), "cannot read it"),
+    ] {
+        let fixture = Fixture::new();
+        for folder in ["work/.git", "work/.git/modules/lib"] {
+            fixture.repository(folder);
+            fs::write(fixture.at(folder).join("index"), index_with(&["a"])).unwrap();
+        }
+        fixture.write("work/.git/worktrees/tree/commondir", "../..\n");
+        let folders = ["work/.git", "work/.git/modules/lib", "work/.git/worktrees/tree"];
+        let planned = fixture.plan();
+        folders.iter().for_each(|folder| fs::write(fixture.at(folder).join("index"), &evil).unwrap());
+        let said = planned.undo();
+        assert_eq!(said.len(), 3, "{said:#?}");
+        assert!(said.iter().all(|line| line.contains(entry) && line.contains("`git reset`")), "{said:#?}");
+        for folder in folders {
+            assert!(!fixture.at(folder).join("index").exists() && fixture.at(folder).join("index.denied").exists());
+        }
+        assert_eq!(planned.undo(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_index_that_another_one_shares_entries_with_is_read_and_an_index_of_the_user_stays() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    fs::write(fixture.at("work/.git/index"), "of the user").unwrap();
+    let shared = [index_with(&[]), vec![]].concat();
+    let link = [&b"link"[..], &20_u32.to_be_bytes(), &[1; 20]].concat();
+    let split = [&shared[..12], &link, &[0; 20]].concat();
+    let planned = fixture.plan();
+    fs::write(fixture.at("work/.git/index"), "of another program").unwrap();
+    assert_eq!(planned.undo(), Vec::<String>::new(), "it was unreadable before");
+
+    fs::write(fixture.at("work/.git/index"), split).unwrap();
+    let planned = fixture.plan();
+    let name = format!("work/.git/sharedindex.{}", "01".repeat(20));
+    fs::write(fixture.at(&name), index_with(&["../escape"])).unwrap();
+    let said = planned.undo();
+    assert!(said.len() == 1 && said[0].contains("../escape"), "{said:#?}");
+    assert!(!fixture.at("work/.git/index").exists());
+}
+
+#[test]
+fn new_entries_of_the_index_that_start_programs_are_named() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    fs::write(fixture.at("work/.git/index"), index_with(&["AGENTS.md", "a"])).unwrap();
+    let planned = fixture.plan();
+    assert_eq!(planned.undo(), Vec::<String>::new());
+    fs::write(fixture.at("work/.git/index"), index_with(&[".envrc", "AGENTS.md", "a", "b"])).unwrap();
+    let said = planned.undo();
+    assert!(said.len() == 1 && said[0].contains("has \".envrc\" since"), "{said:#?}");
+    assert!(fixture.at("work/.git/index").exists());
+}
+
+#[test]
+fn links_where_git_writes_are_renamed_and_those_of_the_user_stay() {
+    let fixture = Fixture::new();
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.at(name)).unwrap();
+    fixture.repository("work/.git");
+    fixture.repository("work/.git/modules/lib");
+    fs::create_dir_all(fixture.at("work/.git/logs/refs/heads")).unwrap();
+    link("refs/heads/main", "work/.git/REFERENCE");
+    let planned = fixture.plan();
+    let made = [".git/logs/HEAD", ".git/COMMIT_EDITMSG", ".git/logs/refs/heads/x", ".git/refs/heads", ".git/rr-cache"];
+    let made = made.iter().chain(&[".git/modules/lib/COMMIT_EDITMSG", ".git/modules/link"]);
+    let made: Vec<String> = made.map(|name| format!("work/{name}")).collect();
+    made.iter().for_each(|name| link("../../../home/.bashrc", name));
+    let said = planned.undo();
+    assert_eq!(said.len(), made.len(), "{said:#?}");
+    assert!(said.iter().all(|line| line.contains(".denied")), "{said:#?}");
+    assert!(made.iter().all(|name| fixture.at(name).symlink_metadata().is_err()), "{said:#?}");
+    assert!(fixture.at("work/.git/REFERENCE").is_symlink());
+    assert!(fixture.at("work/.git/.COMMIT_EDITMSG.denied").is_symlink());
+}
+
+#[test]
+fn what_protected_links_and_hooks_lead_to_neither_changes_nor_moves() {
+    let fixture = Fixture::new();
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.at(name)).unwrap();
+    fixture.repository("work/.git");
+    fixture.repository("work/other/store/git");
+    fixture.write("work/env/main", "mine");
+    fixture.write("work/deep/scripts/pre-commit.sh", "mine");
+    fixture.write("work/tools/hooks/post-merge", "mine");
+    link("env/main", "work/.envrc");
+    link("../../deep/scripts/pre-commit.sh", "work/.git/hooks/pre-commit");
+    link("store/git", "work/other/.git");
+    fs::remove_dir_all(fixture.at("work/other/store/git/hooks")).unwrap();
+    link("../../../tools/hooks", "work/other/store/git/hooks");
+    let plan = fixture.plan().plan;
+    for kept in ["env/main", "deep/scripts/pre-commit.sh", "tools/hooks"] {
+        assert!(has(&plan.read_only, &fixture.at("work").join(kept)), "{kept}: {:?}", plan.read_only);
+    }
+    for pinned in ["env", "deep", "deep/scripts", "tools", "other/store"] {
+        assert!(has(&plan.pinned, &fixture.at("work").join(pinned)), "{pinned}: {:?}", plan.pinned);
+    }
+    assert!(!has(&plan.pinned, &fixture.at("work")));
+}
+
+/// What is on the way to a protected file must not make a part of a read-only folder writable.
+#[test]
+fn no_folder_on_the_way_makes_a_protected_one_writable() {
+    let fixture = Fixture::new();
+    fixture.write("work/.config/mise/env/main", "mine");
+    std::os::unix::fs::symlink(".config/mise/env/main", fixture.at("work/.envrc")).unwrap();
+    let plan = fixture.plan().plan;
+    assert!(has(&plan.read_only, &fixture.at("work/.config/mise")), "{:?}", plan.read_only);
+    assert!(has(&plan.pinned, &fixture.at("work/.config")), "{:?}", plan.pinned);
+    assert!(!plan.pinned.iter().any(|path| path.starts_with(fixture.at("work/.config/mise"))), "{:?}", plan.pinned);
+}
+
+#[test]
+fn what_protected_links_lead_to_is_looked_at_where_it_cannot_be_protected() {
+    let fixture = Fixture::new();
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.at(name)).unwrap();
+    fixture.write("work/env/one/main", "mine");
+    fixture.write("work/env/two/main", "evil");
+    fixture.write("work/.npmrc", "mine");
+    fs::hard_link(fixture.at("work/.npmrc"), fixture.at("work/hard")).unwrap();
+    fs::create_dir(fixture.at("work/a")).unwrap();
+    link("one", "work/env/now");
+    link("env/now/main", "work/.envrc");
+    link("a/real.md", "work/AGENTS.md");
+    let planned = fixture.plan();
+    assert_eq!(planned.undo(), Vec::<String>::new());
+    fs::remove_file(fixture.at("work/env/now")).unwrap();
+    link("two", "work/env/now");
+    fixture.write("work/hard", "evil");
+    fixture.write("work/a/real.md", "evil");
+    let said = planned.undo();
+    assert_named(&said, &[".envrc", ".npmrc", "a/real.md"]);
+    assert!(!fixture.at("work/a/real.md").exists() && fixture.at("work/a/real.md.denied").exists());
+}
+
+#[test]
+fn of_very_many_protected_files_the_oldest_stay_protected() {
+    let fixture = Fixture::new();
+    fixture.write("work/.envrc", "mine");
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    for number in 0..4_100 {
+        fs::write(fixture.at("work").join(format!("AGENTS.{number}.md")), "").unwrap();
+    }
+    let planned = fixture.plan();
+    assert!(planned.plan.read_only.len() == 4_000 && has(&planned.plan.read_only, &fixture.at("work/.envrc")));
+    let said = planned.undo();
+    assert!(said.len() == 1 && said[0].contains("the newest 101 "), "{said:#?}");
+}
+
+/// Versions, hashes, shared and sparse indexes, and the extensions for threads, as git itself writes them.
+#[test]
+fn an_index_that_git_writes_stays() {
+    let fixture = Fixture::new();
+    let git = |folder: &Path, arguments: &[&str], input: &str| {
+        use std::io::Write as _;
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=A", "-c", "user.email=a@b", "-c", "index.threads=4"]).args(arguments);
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(folder).stdout(std::process::Stdio::null());
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{arguments:?}");
+    };
+    for format in ["sha1", "sha256"] {
+        let folder = fixture.at("work").join(format);
+        fs::create_dir(&folder).unwrap();
+        git(&folder, &["init", "-q", "--object-format", format], "");
+        fixture.write(&format!("work/{format}/deep/down/a"), "");
+        fixture.write(&format!("work/{format}/b"), "");
+        fixture.write(&format!("work/{format}/.git/info/sparse-checkout"), "/*\n!/*/\n");
+        let sparse =
+            ["-c", "core.sparseCheckout=true", "-c", "core.sparseCheckoutCone=true", "-c", "index.sparse=true"];
+        let blob = if format == "sha1" { "7".repeat(40) } else { "7".repeat(64) };
+        let many: String =
+            (0..30_000).map(|number| format!("100644 {blob}\tmany/{}/{number}\n", number % 90)).collect();
+        for (version, arguments, input) in [
+            ("2", &["add", "."][..], ""),
+            ("3", &["add", "--intent-to-add", "b"], ""),
+            ("2", &["commit", "-q", "-m", "first"], ""),
+            ("3", &[&sparse[..], &["read-tree", "-m", "-u", "HEAD"]].concat(), ""),
+            ("2", &["update-index", "--index-info"], &many),
+            ("4", &["add", "b"], ""),
+            ("4", &["update-index", "--split-index"], ""),
+            ("4", &["update-index", "--add", "--cacheinfo", &format!("100644,{blob},c")], ""),
+        ] {
+            let planned = fixture.plan();
+            git(&folder, &["update-index", "--index-version", version], "");
+            git(&folder, arguments, input);
+            assert_eq!(planned.undo(), Vec::<String>::new(), "{format} {arguments:?}");
+        }
+        assert!(folder.join(".git/index").exists());
+    }
+}

@@ -8,6 +8,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::git_folder::{GitFolders, Left};
+use super::index::Fault;
+use super::leads::{CHOOSES, Changed, Lead};
 use super::repository::{self, ABSENT, Repository, State};
 use crate::files::Listed;
 
@@ -35,7 +38,7 @@ pub(super) struct Search {
     /// The identities of both.
     files: HashSet<Identity>,
     /// Links at places where a folder would contain listed files.
-    linked: BTreeSet<PathBuf>,
+    pub(super) linked: BTreeSet<PathBuf>,
     /// Those of all of them that are links, with their targets.
     pub(super) links: BTreeMap<PathBuf, PathBuf>,
     /// The folders around all of them, with their identities.
@@ -127,6 +130,12 @@ pub(in crate::process) struct Watched {
     pub(super) absent: Vec<PathBuf>,
     /// What the paths that must not change contained.
     pub(super) states: Vec<(PathBuf, State)>,
+    /// What the protected links led to.
+    pub(super) leads: Vec<Lead>,
+    /// What programs may write in the folders of git.
+    pub(super) folders: GitFolders,
+    /// How many files of the list were too many to be protected.
+    pub(super) unprotected: usize,
     pub(super) listed: std::sync::Arc<Listed>,
 }
 
@@ -150,7 +159,7 @@ impl Watched {
         let mut said: Vec<String> = self.roots.iter().filter_map(|root| made_listable(root)).collect();
         let after = Search::within(MOST_AFTER, &self.roots, &self.unseen, &self.listed);
         let created = self.absent.iter().filter(|path| path.symlink_metadata().is_ok());
-        said.extend(created.filter_map(|path| self.deny(path, "it chooses the programs that git runs")));
+        said.extend(created.filter_map(|path| self.deny(path, CHOOSES)));
         let armed = "its configuration or its hooks would make git run programs";
         for path in after.git.iter().filter(|path| !self.is_accepted(path)) {
             // The workspace itself is not renamed, but its `HEAD`: without it, git finds no repository there.
@@ -165,6 +174,8 @@ impl Watched {
             let entry = entry.or_else(|| self.listed.of_link(path));
             said.extend(self.deny(path, entry.map_or("it is protected", |entry| &entry.reason)));
         }
+        said.extend(self.of_git(&after));
+        said.extend(self.leads.iter().filter_map(|lead| self.of_lead(lead)));
         // Without the list of the workspace itself, the next program is not run.
         let is_new = |path: &&PathBuf| !self.roots.contains(path) && !self.was_there(path);
         for path in after.unlistable.iter().filter(is_new) {
@@ -173,6 +184,12 @@ impl Watched {
         if after.is_partial && !self.before.is_partial {
             said.push(format!(
                 "there are more than {MOST_AFTER} entries now, and not all were looked at: files that start programs may be among them"
+            ));
+        }
+        if self.unprotected > 0 {
+            said.push(format!(
+                "there are so many files that start programs or instruct agents that the newest {} were not protected from the program",
+                self.unprotected
             ));
         }
         said.extend(self.changed().map(|path| {
@@ -188,6 +205,71 @@ impl Watched {
             said.push(format!("the same holds for {more} more paths"));
         }
         said
+    }
+
+    /// Renames the links and the index that would make git write elsewhere, and says so.
+    fn of_git(&self, after: &Search) -> Vec<String> {
+        let known = self.repositories.iter().filter(|known| !known.is_passage).map(|known| known.folder.clone());
+        let found = after.git.iter().filter_map(|path| path.canonicalize().ok());
+        let inside = |folder: &PathBuf| self.roots.iter().any(|root| folder.starts_with(root));
+        let folders: BTreeSet<PathBuf> = known
+            .chain(found.filter(inside))
+            .filter(|folder| folder.is_dir())
+            .flat_map(|folder| repository::folders_of_git(&folder))
+            .collect();
+        let left = folders.iter().flat_map(|folder| self.folders.left(folder, self.since, &self.listed));
+        left.filter_map(|left| match left {
+            Left::Link(path) => {
+                // git takes a name that begins with a dot for no branch.
+                let new = [OsStr::new("."), path.file_name()?, OsStr::new(DENIED)].into_iter().collect::<OsString>();
+                self.deny_as(&path, &new, "git would write to the file that the link leads to")
+            }
+            Left::Index(path, fault) => Some(self.of_index(&path, &fault)),
+            Left::Entries(folder, names) => Some(format!(
+                "the index of git in {:?} has {} since this command. git writes such files at a checkout, and they start programs or \
+                 instruct agents: look at them (`git diff --cached`) before you use git",
+                folder.display().to_string(),
+                names.join(", ")
+            )),
+            Left::Many(folder) => Some(format!(
+                "{:?} has so many entries now that not all were looked at: links that make git write elsewhere may be among them",
+                folder.display().to_string()
+            )),
+        })
+        .collect()
+    }
+
+    fn of_index(&self, path: &Path, fault: &Fault) -> String {
+        let shown = format!("{:?}", path.display().to_string());
+        let why = match fault {
+            Fault::Path(entry) => {
+                format!("git would write its entry {entry:?} outside of the work tree or into a folder of git")
+            }
+            Fault::Unreadable => "Hermes cannot read it, so git might write any file at a checkout".to_owned(),
+            Fault::TooLarge => "it is too large to be looked at, so git might write any file at a checkout".to_owned(),
+        };
+        let new = if self.background { None } else { renamed(path, OsStr::new("index.denied")) };
+        match new {
+            Some(new) => format!(
+                "the index {shown} changed and is now called {:?}, because {why}. `git reset` makes a new index from the last commit",
+                new.display().to_string()
+            ),
+            None => format!("the index {shown} changed: run `git reset` before anything else of git, because {why}"),
+        }
+    }
+
+    /// Renames what appeared at the end of a protected link, and says so; or says that something else is there.
+    fn of_lead(&self, lead: &Lead) -> Option<String> {
+        match lead.changed()? {
+            Changed::Created(target) if self.roots.iter().any(|root| target.starts_with(root) && target != *root) => {
+                self.deny(&target, &lead.why)
+            }
+            Changed::Created(_) | Changed::Other => Some(format!(
+                "what {:?} leads to changed while the program ran: look at it, because {}",
+                lead.path.display().to_string(),
+                lead.why
+            )),
+        }
     }
 
     /// Folders of submodules and work trees that appeared in known repositories, and would make git run programs.
@@ -217,6 +299,16 @@ impl Watched {
     }
 
     fn deny(&self, path: &Path, why: &str) -> Option<String> {
+        let mut new = path.file_name()?.to_owned();
+        new.push(DENIED);
+        // Some patterns of the list have a wildcard at their end, and would match again.
+        if self.listed.of_file(&path.with_file_name(&new)).is_some() {
+            new = [OsStr::new("denied-"), &new].into_iter().collect();
+        }
+        self.deny_as(path, &new, why)
+    }
+
+    fn deny_as(&self, path: &Path, new: &OsStr, why: &str) -> Option<String> {
         let shown = |path: &Path| format!("{:?}", path.display().to_string());
         // Programs cannot replace a file that is mounted over, but others can. A program can put another folder in the place of one
         // around it.
@@ -234,13 +326,7 @@ impl Watched {
                 shown(path)
             ));
         }
-        let mut new = path.file_name()?.to_owned();
-        new.push(DENIED);
-        // Some patterns of the list have a wildcard at their end, and would match again.
-        if self.listed.of_file(&path.with_file_name(&new)).is_some() {
-            new = [OsStr::new("denied-"), &new].into_iter().collect();
-        }
-        let Some(renamed) = renamed(path, &new).or_else(|| renamed(path, OsStr::new("denied"))) else {
+        let Some(renamed) = renamed(path, new).or_else(|| renamed(path, OsStr::new("denied"))) else {
             return path
                 .symlink_metadata()
                 .is_ok()
@@ -302,7 +388,7 @@ fn folders_around<'a>(path: &'a Path, roots: &'a [PathBuf]) -> impl Iterator<Ite
 }
 
 /// The device and the number of an entry.
-type Identity = (u64, u64);
+pub(super) type Identity = (u64, u64);
 
 /// The identity of an entry, and whether it is a link.
 #[cfg(unix)]
@@ -319,13 +405,13 @@ pub(super) fn identity(_: &Path) -> Option<(Identity, bool)> {
 
 /// When the entry itself changed or was moved, in seconds.
 #[cfg(unix)]
-fn changed_at(path: &Path) -> Option<i64> {
+pub(super) fn changed_at(path: &Path) -> Option<i64> {
     use std::os::unix::fs::MetadataExt as _;
     path.symlink_metadata().ok().map(|data| data.ctime())
 }
 
 #[cfg(not(unix))]
-fn changed_at(_: &Path) -> Option<i64> {
+pub(super) fn changed_at(_: &Path) -> Option<i64> {
     None
 }
 
