@@ -549,12 +549,9 @@ fn a_forged_index_writes_no_hook_and_no_file_elsewhere() {
         print I "DIRC", pack("NN", 2, 1 + @ARGV), $all, "\0" x 20;
         close I;
     ' "#;
-    let evil = [
-        &format!("{forge} .git/hooks/post-checkout; git ls-files"),
-        &format!("{forge} ../escape; git ls-files"),
-        forge,
-    ];
-    let results = run(&home, &evil.map(|command| command as &str));
+    let hook = format!("{forge} .git/hooks/post-checkout; git ls-files");
+    let escape = format!("{forge} ../escape; git ls-files");
+    let results = run(&home, &[hook.as_str(), escape.as_str(), forge]);
     for (at, entry) in [(0, ".git/hooks/post-checkout"), (1, "../escape")] {
         assert!(results[at].contains("index.denied") && results[at].contains(entry), "{}", results[at]);
     }
