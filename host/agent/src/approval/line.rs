@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod attack;
+mod builtin;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -14,13 +15,21 @@ mod tests;
 use super::code;
 
 /// The commands in a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Line {
     /// Every simple command, at any depth.
     pub(super) commands: Vec<Vec<Word>>,
     /// Whether it is only simple commands of literal words and file patterns, joined by `&&`, `||`, `;`, `|` and line breaks, perhaps in
-    /// subshells. Output may go to `/dev/null` or another output.
+    /// subshells. Output may go to `/dev/null` or another output. No builtin evaluates text or changes what other commands mean.
     pub(super) is_plain: bool,
+    /// The texts of here-documents and here-strings.
+    texts: Vec<Word>,
+    /// Words with `$` or backquotes that are plain characters at first.
+    literals: Vec<String>,
+    /// Whether a shell evaluates words that it has already expanded, as in arithmetic.
+    evaluates: bool,
+    /// Whether a command gets what another one writes, or a text of the line.
+    is_fed: bool,
 }
 
 /// A line that cannot be read, such as one with an open quote.
@@ -45,85 +54,287 @@ enum Atom {
 
 /// Programs and builtins that run a command in their arguments, besides shells and interpreters.
 const RUN_OTHERS: &[&str] = &[
-    ".",
+    "at",
+    "batch",
     "builtin",
+    "bunx",
+    "bwrap",
+    "capsh",
+    "catchsegv",
+    "cgexec",
+    "choom",
+    "chpst",
     "chroot",
     "chrt",
     "command",
+    "compgen",
+    "complete",
+    "coreutils",
+    "cpulimit",
+    "dbus-launch",
+    "dbus-run-session",
+    "direnv",
+    "dumb-init",
+    "eatmydata",
+    "entr",
+    "envdir",
     "eval",
     "exec",
+    "expect",
+    "fakeroot",
+    "faketime",
     "fd",
     "find",
+    "firejail",
     "flock",
+    "gdb",
+    "gosu",
+    "hyperfine",
+    "i386",
     "ionice",
+    "linux32",
+    "linux64",
+    "lldb",
+    "ltrace",
     "make",
+    "mapfile",
     "nice",
     "npx",
+    "nsenter",
+    "numactl",
     "parallel",
+    "perf",
+    "pgrphack",
+    "pipx",
+    "pkexec",
+    "pnpx",
+    "prlimit",
+    "proxychains",
+    "proxychains4",
+    "readarray",
+    "rlwrap",
+    "rr",
+    "run0",
     "runuser",
     "script",
     "setarch",
-    "source",
+    "setpriv",
+    "setuidgid",
+    "sg",
+    "socat",
+    "softlimit",
+    "ssh-agent",
+    "start-stop-daemon",
     "stdbuf",
     "strace",
     "su",
+    "su-exec",
+    "systemd-inhibit",
     "systemd-run",
     "taskset",
     "time",
+    "tini",
+    "torify",
+    "torsocks",
     "trap",
+    "tsocks",
+    "uclampset",
+    "uname26",
+    "unbuffer",
     "unshare",
+    "uvx",
+    "valgrind",
     "watch",
+    "watchexec",
+    "x86_64",
+    "xinit",
+    "xvfb-run",
 ];
-/// Words of git after which it runs a command of its arguments.
-const GIT_RUNS: &[&str] = &["foreach", "run", "--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter"];
+/// Programs that run a command of their arguments behind one of these words.
+const RUN_BEHIND: &[(&str, &[&str])] = &[
+    ("git", &["foreach", "run", "--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter"]),
+    ("docker", &["run", "exec"]),
+    ("podman", &["run", "exec"]),
+    ("npm", &["exec", "x"]),
+    ("pnpm", &["exec", "dlx"]),
+    ("yarn", &["exec", "dlx"]),
+    ("uv", &["run"]),
+    ("poetry", &["run"]),
+    ("pipenv", &["run"]),
+    ("conda", &["run"]),
+    ("bundle", &["exec"]),
+    ("mise", &["exec", "x"]),
+    ("nix", &["-c", "--command"]),
+    ("nix-shell", &["--run", "--command"]),
+    ("kubectl", &["exec", "run"]),
+    ("tmux", &["new", "new-session", "neww", "new-window", "run", "run-shell", "send-keys", "send"]),
+];
 /// Shells: what they read may be anything that another command writes.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "busybox", "csh", "tcsh", "rbash"];
+/// Programs that give their input to a shell if no command follows their options.
+const START_A_SHELL: &[&str] = &[
+    "at", "batch", "chroot", "fakeroot", "i386", "linux32", "linux64", "newgrp", "nsenter", "parallel", "runuser",
+    "script", "setarch", "sg", "ssh", "su", "unshare",
+];
 
 impl Line {
     /// Reads a line, or a script of several lines.
     pub(super) fn read(text: &str) -> Result<Self, Unreadable> {
         let mut line = reader::read(text)?;
         line.is_plain &= !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
-        line.is_plain &= !line.commands.is_empty();
+        line.is_plain &= !line.commands.is_empty() && builtin::are_inert(&line.commands);
         Ok(line)
     }
 
     /// The line of a program with these arguments.
     pub(super) fn of_program<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { commands: vec![words.into_iter().map(Word::literal).collect()], is_plain: true }
+        Self { commands: vec![words.into_iter().map(Word::literal).collect()], is_plain: true, ..Self::default() }
     }
 
     /// Whether a test is true of a command that may run, also of one that others start with their arguments: `sudo git push`,
     /// `sh -c "git push"`.
+    ///
+    /// An error means that a command may hide which is not read, after all that can be read were tested.
     pub(super) fn any_command(&self, mut test: impl FnMut(&[Word]) -> bool) -> Result<bool, Unreadable> {
-        /// A line that hides a command deeper than this is not read.
-        const DEEPEST: usize = 6;
-        /// The most arguments of a program that runs one of them.
-        const MOST_ARGUMENTS: usize = 1_000;
-        let mut is_any = false;
-        let mut waiting = vec![(self.commands.clone(), 0)];
-        while let Some((commands, depth)) = waiting.pop() {
-            let has_shell = commands.iter().any(|words| words.first().is_some_and(|word| word.is_named(SHELLS)));
-            for words in &commands {
-                is_any |= test(words);
-                let starts_others = starts_others(words);
-                if starts_others || has_shell {
-                    for word in words.iter().skip(1).filter(|word| word.may_be_a_line()) {
-                        if depth == DEEPEST {
-                            return Err(Unreadable);
-                        }
-                        waiting.push((Self::read(&word.written())?.commands, depth + 1));
-                    }
+        let mut hidden = Hidden::default();
+        hidden.lines.push((self.clone(), 0));
+        let (mut is_any, mut read, mut at, mut expanded) = (false, 0, 0, 0);
+        loop {
+            while let Some((line, depth)) = hidden.lines.get(at).cloned() {
+                at += 1;
+                hidden.evaluates |= line.evaluates;
+                for words in &line.commands {
+                    is_any |= hidden.take(words, depth, &mut test);
                 }
-                if starts_others {
-                    if words.len() > MOST_ARGUMENTS {
-                        return Err(Unreadable);
-                    }
-                    is_any |= (1..words.len()).any(|at| test(&words[at..]));
+            }
+            // A shell in any of them may read what the commands of all of them write, and evaluate their texts.
+            if hidden.evaluates && expanded < hidden.lines.len() {
+                let (line, depth) = hidden.lines[expanded].clone();
+                expanded += 1;
+                let found = line.literals.iter().filter_map(|text| reader::read_expansions(text).ok());
+                found.for_each(|found| hidden.push(found, depth));
+            } else if hidden.has_shell && read < hidden.lines.len() {
+                let (line, depth) = hidden.lines[read].clone();
+                read += 1;
+                hidden.take_data(&line, depth);
+            } else if at == hidden.lines.len() {
+                break;
+            }
+        }
+        if hidden.is_unread || (hidden.is_input_unread && hidden.reads_input) { Err(Unreadable) } else { Ok(is_any) }
+    }
+}
+
+/// The lines that others hide.
+#[derive(Default)]
+struct Hidden {
+    /// Each with its depth.
+    lines: Vec<(Line, usize)>,
+    /// Whether one of them runs a shell.
+    has_shell: bool,
+    /// Whether a shell reads its input as commands.
+    reads_input: bool,
+    /// Whether a shell evaluates words.
+    evaluates: bool,
+    /// Whether one is not read.
+    is_unread: bool,
+    /// Whether this holds for what is written, which matters if a shell reads it as commands.
+    is_input_unread: bool,
+}
+
+impl Hidden {
+    /// A line that hides a command deeper than this is not read.
+    const DEEPEST: usize = 6;
+    /// The most lines.
+    const MOST: usize = 10_000;
+    /// The most arguments of a program that runs one of them.
+    const MOST_ARGUMENTS: usize = 1_000;
+
+    fn push(&mut self, line: Line, depth: usize) {
+        if line.commands.is_empty() {
+            return;
+        }
+        match depth < Self::DEEPEST && self.lines.len() < Self::MOST {
+            true => self.lines.push((line, depth + 1)),
+            false => self.is_unread = true,
+        }
+    }
+
+    fn read(&mut self, text: &str, depth: usize) {
+        match Line::read(text) {
+            Ok(line) => self.push(line, depth),
+            Err(Unreadable) => self.is_unread = true,
+        }
+    }
+
+    fn read_input(&mut self, text: &str, depth: usize) {
+        match Line::read(text) {
+            Ok(line) => self.push(line, depth),
+            Err(Unreadable) => self.is_input_unread = true,
+        }
+    }
+
+    /// Tests a command and those that it starts with its arguments.
+    fn take(&mut self, words: &[Word], depth: usize, test: &mut impl FnMut(&[Word]) -> bool) -> bool {
+        let runs_others = starts_others(words);
+        if runs_others && words.len() > Self::MOST_ARGUMENTS {
+            self.is_unread = true;
+            return test(words);
+        }
+        let full = with_input(words);
+        // The input of `xargs` is a command only behind a program that runs others, as in `xargs sudo`.
+        let is_argument = |at: usize| {
+            let before = words[..at.min(words.len())].iter().skip(1).rfind(|word| !word.is_option());
+            words.get(at) != Some(&full[at]) && !before.is_some_and(|word| starts_others(std::slice::from_ref(word)))
+        };
+        let mut is_any = false;
+        for from in 0..if runs_others { full.len() } else { 1 } {
+            if is_argument(from) {
+                continue;
+            }
+            let command = &full[from..];
+            is_any |= test(command) || command_of_git(command).is_some_and(|command| test(&command));
+            self.is_unread |= builtin::changes_meanings(command);
+            self.evaluates |= builtin::evaluates(command);
+            self.has_shell |= command[0].is_named(SHELLS);
+            if reads_input(command) {
+                (self.has_shell, self.reads_input) = (true, true);
+            }
+        }
+        for (at, own) in words.iter().enumerate().skip(1).filter(|_| runs_others) {
+            let word = if is_argument(at) { own } else { &full[at] };
+            if word.may_be_a_line() {
+                self.read(&word.written(), depth);
+            }
+            // `--split-string=…`, `-S…`, `-qc…`
+            for text in word.values() {
+                if let Ok(line) = Line::read(&text) {
+                    self.push(line, depth);
                 }
             }
         }
-        Ok(is_any)
+        is_any
+    }
+
+    /// Reads what the commands of a line write, as a shell may.
+    fn take_data(&mut self, line: &Line, depth: usize) {
+        for text in &line.texts {
+            self.read_input(&text.written(), depth);
+        }
+        for words in &line.commands {
+            let is_shell = (0..words.len()).any(|from| words[from].is_named(SHELLS) || reads_input(&words[from..]));
+            if reads_input(words) || (is_shell && starts_others(words)) {
+                continue;
+            }
+            for word in words.iter().skip(1).filter(|word| word.may_be_a_line()) {
+                self.read_input(&word.written(), depth);
+            }
+            match builtin::written(words) {
+                builtin::Written::Text(text) => self.read_input(&text, depth),
+                builtin::Written::Nothing => {}
+                builtin::Written::Unknown => self.is_input_unread |= line.is_fed,
+            }
+        }
     }
 }
 
@@ -135,7 +346,84 @@ fn starts_others(words: &[Word]) -> bool {
         |known: &[&str]| words.iter().any(|word| word.exact().is_some_and(|w| known.contains(&w.as_str())));
     code::is_known(name)
         || RUN_OTHERS.iter().any(|known| known.eq_ignore_ascii_case(name))
-        || (name.eq_ignore_ascii_case("git") && among_words(GIT_RUNS))
+        || name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+        || name.starts_with("ld.so")
+        || RUN_BEHIND.iter().any(|(known, behind)| known.eq_ignore_ascii_case(name) && among_words(behind))
+}
+
+/// Whether a command reads its input as commands.
+fn reads_input(words: &[Word]) -> bool {
+    let Some((name, arguments)) = words.split_first() else { return false };
+    // A path with a variable in it is a script, as any other path.
+    let is_input = |word: &Word| match word.exact() {
+        Some(text) => text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/"),
+        None => !word.0.contains(&Atom::Char('/')),
+    };
+    if name.is_named(&[".", "source"]) {
+        return arguments.first().is_some_and(is_input);
+    }
+    if name.is_named(SHELLS) {
+        let mut operands = arguments.iter();
+        while let Some(word) = operands.next() {
+            match word.exact().as_deref() {
+                Some("-s" | "-") => return true,
+                Some("-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") => drop(operands.next()),
+                Some(option) if option.starts_with("--") || option.starts_with('+') => {}
+                Some(option) if option.starts_with('-') && option.contains('c') => return false,
+                Some(option) if option.starts_with('-') && option.contains('s') => return true,
+                Some(option) if option.starts_with('-') => {}
+                // Of its applets, only shells read commands.
+                Some(applet) if name.is_named(&["busybox"]) && SHELLS.contains(&applet) => {}
+                _ => return is_input(word),
+            }
+        }
+        return !name.is_named(&["busybox"]) || arguments.iter().any(|word| word.is_named(SHELLS));
+    }
+    let is_of = |known: &[&str]| name.exact().is_some_and(|_| name.is_named(known));
+    if is_of(&["sudo", "doas"]) {
+        return arguments.iter().any(|word| word.exact().is_some_and(|text| text == "-s" || text == "-i"));
+    }
+    if is_of(&["at", "batch"]) {
+        return true;
+    }
+    is_of(START_A_SHELL) && arguments.iter().filter(|word| !word.is_option()).count() <= 1
+}
+
+/// The command with the arguments that it takes from its input.
+fn with_input(words: &[Word]) -> Vec<Word> {
+    let mut words = words.to_vec();
+    if !words.iter().any(|word| word.exact().is_some_and(|text| text.ends_with("xargs") || text.ends_with("parallel")))
+    {
+        return words;
+    }
+    let mut places = vec!["{}".to_owned()];
+    for (at, word) in words.iter().enumerate() {
+        let Some(text) = word.exact() else { continue };
+        if text == "-I" || text == "--replace" {
+            places.extend(words.get(at + 1).and_then(Word::exact));
+        } else if let Some(place) = text.strip_prefix("-I").or_else(|| text.strip_prefix("--replace=")) {
+            places.push(place.to_owned());
+        }
+    }
+    for word in words.iter_mut().skip(1) {
+        let place = |text: &String| places.iter().find(|place| !place.is_empty() && text.contains(place.as_str()));
+        let Some(text) = word.exact() else { continue };
+        if let Some(place) = place(&text) {
+            let parts = text.split(place.as_str()).map(|part| Word::literal(part).0);
+            *word = Word(parts.collect::<Vec<_>>().join(&Atom::Any));
+        }
+    }
+    words.push(Word(vec![Atom::Any]));
+    words
+}
+
+/// `git-push` is `git push`.
+fn command_of_git(words: &[Word]) -> Option<Vec<Word>> {
+    let (name, arguments) = words.split_first()?;
+    let name = name.exact()?;
+    let command = name.rsplit('/').next()?.strip_prefix("git-")?;
+    Some([Word::literal("git"), Word::literal(command)].into_iter().chain(arguments.iter().cloned()).collect())
 }
 
 impl Word {
@@ -173,6 +461,24 @@ impl Word {
 
     fn is_named(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.may_be_program(name))
+    }
+
+    /// Whether a word that sets a variable is evaluated: an index, or a variable that a shell expands at other times.
+    fn is_evaluated_later(&self) -> bool {
+        let name: Vec<Atom> = self.0.iter().copied().take_while(|atom| *atom != Atom::Char('=')).collect();
+        let name = Self(name).exact();
+        name.is_none_or(|name| ["PS0", "PS1", "PS4", "PROMPT_COMMAND", "BASH_ENV", "ENV"].contains(&name.as_str()))
+    }
+
+    /// What may be a line in an option: the text behind `=`, or behind its letters.
+    fn values(&self) -> Vec<String> {
+        let text = self.written();
+        let Some(letters) = text.strip_prefix('-').filter(|text| text.contains(char::is_whitespace)) else {
+            return Vec::new();
+        };
+        let of_letters = if letters.starts_with('-') { 0..0 } else { 1..4 };
+        let of_letters = of_letters.filter_map(|count| letters.get(count..).map(str::to_owned));
+        text.split_once('=').map(|(_, value)| value.to_owned()).into_iter().chain(of_letters).collect()
     }
 
     fn may_be_a_line(&self) -> bool {

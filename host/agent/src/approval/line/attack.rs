@@ -71,6 +71,119 @@ fn no_second_command_hides_behind_an_allowed_one() {
     }
 }
 
+#[test]
+fn no_builtin_evaluates_text_or_steers_the_commands_behind_it() {
+    let marker = "a[$(touch m)]";
+    for (rule, text) in [
+        ("printf *", "printf -v 'a[$(touch m)]' x"),
+        ("printf *", "printf -v PATH ."),
+        ("printf *", "printf 'x%n' PATH"),
+        ("printf *", "printf '%2ln' PATH"),
+        ("printf *", "printf *"),
+        ("printf *", "printf -- -v* x"),
+        ("printf *", "printf %d 'a[$(touch m)]'"),
+        ("test *", "test -v 'a[$(touch m)]'"),
+        ("test *", "test 'a[$(touch m)]' -eq 0"),
+        ("test *", "test * = x"),
+        ("[ *", "[ -v 'a[$(touch m)]' ]"),
+        ("[ *", "[ -R 'a[$(touch m)]' ]"),
+        ("command *", "command printf -v PATH ."),
+        ("command *", "command -p printf -v PATH ."),
+        ("cd *", "cd x; ./build"),
+        ("set *", "set -a"),
+        ("set *", "set -x"),
+        ("exit *", "exit 'a[$(touch m)]'"),
+        ("jobs *", "jobs -x touch m"),
+    ] {
+        assert!(!allows(rule, text), "{text}");
+        let both: Vec<Pattern> = [rule, "./build*", "git status*"].map(|rule| rule.parse().unwrap()).into();
+        let line = Line::read(&format!("{text}; git status")).unwrap();
+        assert!(!cover(both.iter(), &line), "{text}");
+    }
+    for builtin in [
+        ".",
+        "alias",
+        "bind",
+        "builtin",
+        "compgen",
+        "complete",
+        "declare",
+        "enable",
+        "eval",
+        "exec",
+        "export",
+        "fc",
+        "getopts",
+        "hash",
+        "let",
+        "local",
+        "mapfile",
+        "read",
+        "readarray",
+        "readonly",
+        "shift",
+        "shopt",
+        "source",
+        "trap",
+        "typeset",
+        "ulimit",
+        "unset",
+        "wait",
+    ] {
+        assert!(!allows(&format!("{builtin} *"), &format!("{builtin} '{marker}'")), "{builtin}");
+    }
+    for (rule, text) in [
+        ("printf *", "printf '%s: %d%%\\n' a 1"),
+        ("printf *", "printf -- '-%5.2f\\n' 1"),
+        ("test *", "test -f x"),
+        ("[ *", "[ a -nt b ]"),
+        ("set *", "set -euo pipefail"),
+        ("command *", "command -v cargo"),
+        ("exit *", "exit 1"),
+        ("echo *", "echo '$(touch m)' *"),
+        ("cd *", "cd x"),
+    ] {
+        assert!(allows(rule, text), "{text}");
+    }
+}
+
+/// Builtins of bash that a rule for them does not cover do not run here; those that it covers run with hostile arguments.
+#[test]
+fn bash_runs_no_text_in_the_arguments_of_a_covered_builtin() {
+    let listed = Command::new("bash").args(["-c", "compgen -b"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.lines().count() > 50, "{listed}");
+    let mut covered = 0;
+    // `kill` would end this test.
+    for builtin in listed.lines().filter(|builtin| *builtin != "kill") {
+        for hostile in [
+            "'a[$(touch m)]'",
+            "-v 'a[$(touch m)]' x",
+            "'a[$(touch m)]' -eq 0",
+            "-C 'touch m' x",
+            "-x touch m",
+            "-p 'a[$(touch m)]'",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for text in
+                [format!("{builtin} {hostile}"), format!("{builtin} {hostile} ]"), format!("{builtin} '%d' {hostile}")]
+            {
+                if allows(&format!("{builtin} *"), &text) {
+                    covered += 1;
+                    let run = Command::new("bash")
+                        .args(["-c", &text])
+                        .current_dir(folder.path())
+                        .stdin(Stdio::null())
+                        .output();
+                    run.unwrap();
+                    assert!(!folder.path().join("m").exists(), "{text}");
+                }
+            }
+        }
+    }
+    assert!(covered > 10, "{covered}");
+}
+
 /// Tokens that a hostile line is made of.
 const TOKENS: &[&str] = &[
     "ok",

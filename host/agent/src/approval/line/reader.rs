@@ -17,21 +17,16 @@ pub(super) fn read(text: &str) -> Result<Line, Unreadable> {
     if text.len() > LONGEST {
         return Err(Unreadable);
     }
-    let mut found = Found { commands: Vec::new(), is_plain: true, documents: Vec::new() };
+    let mut found = Line { commands: Vec::new(), is_plain: true, ..Line::default() };
     Reader { text: text.chars().collect(), at: 0, depth: 0, found: &mut found, awaited: Vec::new() }.list(false)?;
-    // A shell reads its document as commands. Which command reads it does not matter here.
-    let documents = std::mem::take(&mut found.documents);
-    if let Some(first) = found.commands.first_mut() {
-        first.extend(documents);
-    }
-    Ok(Line { commands: found.commands, is_plain: found.is_plain })
+    Ok(found)
 }
 
-struct Found {
-    commands: Vec<Vec<Word>>,
-    is_plain: bool,
-    /// The texts of here-documents.
-    documents: Vec<Word>,
+/// The commands in the substitutions of a text.
+pub(super) fn read_expansions(text: &str) -> Result<Line, Unreadable> {
+    let mut found = Line::default();
+    Reader { text: Vec::new(), at: 0, depth: 0, found: &mut found, awaited: Vec::new() }.expansions(text)?;
+    Ok(found)
 }
 
 /// A here-document whose text follows the line.
@@ -45,7 +40,7 @@ struct Reader<'f> {
     text: Vec<char>,
     at: usize,
     depth: usize,
-    found: &'f mut Found,
+    found: &'f mut Line,
     awaited: Vec<Awaited>,
 }
 
@@ -81,6 +76,8 @@ impl Reader<'_> {
             return Err(Unreadable);
         }
         let mut words = Vec::new();
+        // The last keyword.
+        let mut lead = String::new();
         while let Some(c) = self.peek() {
             match c {
                 ' ' | '\t' => self.at += 1,
@@ -112,8 +109,11 @@ impl Reader<'_> {
                 }
                 '|' => {
                     self.at += 1;
-                    if !self.takes('|') && self.takes('&') {
-                        self.odd();
+                    if !self.takes('|') {
+                        self.found.is_fed = true;
+                        if self.takes('&') {
+                            self.odd();
+                        }
                     }
                     self.end(&mut words);
                 }
@@ -121,6 +121,7 @@ impl Reader<'_> {
                     self.at += 1;
                     // A function, or arithmetic, which some shells take for two subshells.
                     let is_odd = !words.is_empty() || self.peek() == Some('(');
+                    self.found.evaluates |= self.peek() == Some('(');
                     self.end(&mut words);
                     if is_odd {
                         self.odd();
@@ -138,7 +139,7 @@ impl Reader<'_> {
                 '<' | '>' => self.redirection(&mut words)?,
                 _ => {
                     let (word, is_quoted) = self.word()?;
-                    self.take_word(word, is_quoted, &mut words)?;
+                    self.take_word(word, is_quoted, &mut lead, &mut words)?;
                 }
             }
         }
@@ -146,14 +147,45 @@ impl Reader<'_> {
         if is_nested { Err(Unreadable) } else { Ok(()) }
     }
 
-    fn take_word(&mut self, word: Word, is_quoted: bool, words: &mut Vec<Word>) -> Result<(), Unreadable> {
+    fn take_word(
+        &mut self,
+        word: Word,
+        is_quoted: bool,
+        lead: &mut String,
+        words: &mut Vec<Word>,
+    ) -> Result<(), Unreadable> {
         let text = word.exact().filter(|_| !is_quoted).unwrap_or_default();
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if is_number && matches!(self.peek(), Some('<' | '>')) {
             return self.redirection(words);
         }
+        // `time -p`, and the names in `function f { … }`, `for x do …` and `coproc x { … }`.
+        if lead == "time" && words.is_empty() && text.starts_with('-') {
+            return Ok(());
+        }
+        if lead == "function" && words.is_empty() {
+            lead.clear();
+            words.push(word);
+            self.end(words);
+            return Ok(());
+        }
+        if words.len() == 1
+            && ["for", "select", "coproc"].contains(&lead.as_str())
+            && KEYWORDS.contains(&text.as_str())
+            && text != "in"
+        {
+            self.end(words);
+        }
         let is_keyword = words.is_empty() && KEYWORDS.contains(&text.as_str());
         let is_assignment = words.is_empty() && !is_keyword && begins_with_assignment(&word);
+        if is_keyword {
+            self.found.evaluates |= text == "[[";
+            self.found.is_fed |= text == "coproc";
+            *lead = text;
+        }
+        if is_assignment {
+            self.found.evaluates |= word.is_evaluated_later();
+        }
         if is_keyword || is_assignment {
             self.odd();
         }
@@ -189,6 +221,7 @@ impl Reader<'_> {
             return self.nested();
         }
         let inner: String = self.text[self.at + 1..self.at + length].iter().collect();
+        self.found.evaluates = true;
         self.at += length + 2;
         self.expansions(&inner)
     }
@@ -207,6 +240,7 @@ impl Reader<'_> {
         }
         if self.peek() == Some('(') {
             self.odd();
+            self.found.is_fed = true;
             self.at += 1;
             self.nested()?;
             words.push(Word(vec![Atom::Any]));
@@ -219,8 +253,9 @@ impl Reader<'_> {
             let strips_tabs = !is_string && self.takes('-');
             self.blanks();
             let (word, is_quoted) = self.word()?;
+            self.found.is_fed = true;
             match is_string {
-                true => words.push(word),
+                true => self.found.texts.push(word),
                 false => self.awaited.push(Awaited { end: word.exact().ok_or(Unreadable)?, is_quoted, strips_tabs }),
             }
             return Ok(());
@@ -236,6 +271,7 @@ impl Reader<'_> {
         self.blanks();
         if matches!(self.peek(), Some('<' | '>')) && self.after(1) == Some('(') {
             self.odd();
+            self.found.is_fed = true;
             self.at += 2;
             return self.nested();
         }
@@ -267,7 +303,7 @@ impl Reader<'_> {
             if !is_quoted {
                 self.expansions(&document)?;
             }
-            self.found.documents.push(Word::literal(&document));
+            self.found.texts.push(Word::literal(&document));
         }
         Ok(())
     }
@@ -297,6 +333,8 @@ impl Reader<'_> {
     /// A word, and whether a part of it is quoted.
     fn word(&mut self) -> Result<(Word, bool), Unreadable> {
         let (begin, mut atoms, mut is_quoted) = (self.at, Vec::new(), false);
+        // Where `[…]` or `{…}` begins: what is in it is not known by its place.
+        let mut open = None;
         while let Some(c) = self.peek() {
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
@@ -330,8 +368,19 @@ impl Reader<'_> {
                     self.quoted(&mut atoms)?;
                 }
                 '$' | '`' => atoms.push(self.expansion()?),
+                // A file pattern of bash with its option `extglob`.
+                '?' | '*' | '+' | '@' | '!' if self.after(1) == Some('(') && (c != '!' || !atoms.is_empty()) => {
+                    self.odd();
+                    self.at += 2;
+                    self.nested()?;
+                    atoms.push(Atom::Any);
+                }
                 '*' | '?' | '[' | '{' => {
-                    atoms.push(self.pattern(c));
+                    let atom = self.pattern(c);
+                    if "[{".contains(c) && atom != Atom::Char(c) && open.is_none() {
+                        open = Some(atoms.len());
+                    }
+                    atoms.push(atom);
                     self.at += 1;
                 }
                 other => {
@@ -340,23 +389,58 @@ impl Reader<'_> {
                 }
             }
         }
-        if self.at == begin { Err(Unreadable) } else { Ok((Word(atoms), is_quoted)) }
+        if self.at == begin {
+            return Err(Unreadable);
+        }
+        let literal: String = atoms.iter().map(|atom| if let Atom::Char(c) = atom { *c } else { '_' }).collect();
+        if literal.contains(['$', '`']) {
+            self.found.literals.push(literal);
+        }
+        if let Some(from) = open {
+            let kind = if atoms[from..].contains(&Atom::Any) { Atom::Any } else { Atom::Many };
+            let last = atoms.iter().rposition(|atom| matches!(atom, Atom::Char(']' | '}'))).unwrap_or(atoms.len() - 1);
+            atoms.splice(from..=last.max(from), [kind]);
+        }
+        Ok((Word(atoms), is_quoted))
     }
 
     /// What a character means that can begin a file pattern or an expansion of braces.
     fn pattern(&mut self, c: char) -> Atom {
-        let rest = self.text[self.at + 1..].iter().take_while(|c| !" \t\n;&|()<>".contains(**c));
-        let rest: String = rest.collect();
+        let rest = self.rest_of_word();
         match c {
             '*' => Atom::Many,
             '?' => Atom::One,
-            '[' if rest.contains(']') => Atom::Many,
-            '{' if rest.contains(',') || rest.contains("..") => {
+            '[' if rest.as_ref().is_none_or(|rest| rest.contains(']')) => Atom::Many,
+            '{' if rest.as_ref().is_none_or(|rest| rest.contains(',') || rest.contains("..")) => {
                 self.odd();
                 Atom::Any
             }
             other => Atom::Char(other),
         }
+    }
+
+    /// The word behind the next character, as it is written, unless it is very long.
+    fn rest_of_word(&self) -> Option<String> {
+        const LONGEST: usize = 2_000;
+        let (mut rest, mut quote, mut is_escaped) = (String::new(), None, false);
+        for c in self.text[self.at + 1..].iter().copied() {
+            if rest.len() > LONGEST {
+                return None;
+            }
+            match quote {
+                _ if is_escaped => is_escaped = false,
+                Some('\'') | None if c == '\'' && quote != Some('"') => {
+                    quote = if quote.is_some() { None } else { Some(c) }
+                }
+                Some('\'') => {}
+                _ if c == '\\' => is_escaped = true,
+                _ if c == '"' => quote = if quote.is_some() { None } else { Some(c) },
+                None if " \t\n;&|()<>".contains(c) => break,
+                _ => {}
+            }
+            rest.push(c);
+        }
+        Some(rest)
     }
 
     /// The rest of a text in double quotes.
@@ -423,6 +507,9 @@ impl Reader<'_> {
             Some('{') => {
                 self.odd();
                 let inner = self.braces()?;
+                let is_substring =
+                    inner.split_once(':').is_some_and(|(_, rest)| !rest.starts_with(['-', '=', '+', '?']));
+                self.found.evaluates |= inner.contains(['[', '@']) || inner.starts_with('!') || is_substring;
                 self.expansions(&inner)?;
             }
             Some('\'') => {
@@ -444,6 +531,7 @@ impl Reader<'_> {
             Some('[') => {
                 // An old form of arithmetic.
                 self.odd();
+                self.found.evaluates = true;
             }
             Some(c) if c.is_alphanumeric() || "_@*#?-$!".contains(c) => {
                 self.odd();

@@ -22,7 +22,7 @@ fn plain_lines_are_split_into_commands_of_words() {
         ("a 2>&1 >/dev/null 2> /dev/null </dev/null b", &["a b"]),
         ("a # b; c\nd", &["a", "d"]),
         ("a#b", &["a#b"]),
-        ("a *.rs b?c [ab]", &["a ?.rs b?c ?ab]"]),
+        ("a *.rs b?c [ab]", &["a ?.rs b?c ?"]),
         ("[ -f x ]", &["[ -f x ]"]),
         ("find . -exec wc {} \\;", &["find . -exec wc {} ;"]),
         ("a $ 'b'", &["a $ b"]),
@@ -53,13 +53,21 @@ fn every_other_construct_is_not_plain_and_its_commands_are_found() {
         ("if a; then b; else c; fi", &["a", "b", "c"]),
         ("for x in 1 2; do a $x; done", &["x in 1 2", "a ?"]),
         ("f() { a; }; f", &["f", "a", "f"]),
+        ("function f { a; }; f", &["f", "a", "f"]),
+        ("function f() if a; then b; fi", &["f", "a", "b"]),
+        ("for x do a; done", &["x", "a"]),
+        ("coproc x { a; }", &["x", "a"]),
+        ("time -p a", &["a"]),
+        ("a b{c,d}e", &["a b?e"]),
+        ("a b{'c d',e}", &["a b?"]),
+        ("a b+(c)", &["c", "a b?"]),
         ("a ${x:-$(b)}", &["b", "a ?"]),
         ("a $((1 << 2))", &["a ?"]),
         ("a $(($(b) + 1))", &["b", "a ?"]),
         ("((x = 1 << 2)); a", &["x = 1", "a"]),
         ("a $((b); c)", &["b", "c", "a ?"]),
         ("a $x $1 $?", &["a ? ? ?"]),
-        ("a {b,c}", &["a ?b,c}"]),
+        ("a {b,c}", &["a ?"]),
         ("a $'b'", &["a ?"]),
         ("a\r", &["a\r"]),
     ] {
@@ -103,13 +111,130 @@ fn commands_that_others_start_are_found() {
     ] {
         assert!(has_push(text), "{text}");
     }
-    for text in ["echo 'git push'", "git commit -m 'git push'", "cat <<EOF\ngit push\nEOF"] {
+    for text in [
+        "echo 'git push'",
+        "git commit -m 'git push'",
+        "cat <<EOF\ngit push\nEOF",
+        "ls | xargs -I{} cp {} push",
+        "echo git push | tee x",
+        ". \"$HOME/.cargo/env\" && cargo test | tail -5",
+        "git commit -m 'Use `git push`' && [ -f x ]",
+        "while read -r x; do echo \"$x\"; done < git",
+        "printf '%s\\n' '`git push`' > README.md",
+        "bash build.sh 2>&1 | tail -n 5",
+        "cargo build && echo \"it's built\" | tee log; bash x.sh",
+        "docker push x git",
+        "awk '{print $(NF)}' x > y",
+    ] {
         assert!(!has_push(text), "{text}");
+    }
+}
+
+#[test]
+fn text_that_a_shell_reads_or_evaluates_hides_no_command() {
+    for text in [
+        "echo git push | bash",
+        "echo -n git push origin | sudo bash",
+        "printf 'git push\\n' | sh",
+        "printf '%s %s\\n' git push | sh",
+        "echo git push | tee x | bash -s",
+        "bash < <(echo git push)",
+        "source <(echo git push)",
+        "source /dev/stdin <<< 'git push'",
+        "echo git push | bash -c bash",
+        "echo git push | ssh host",
+        "at now <<< 'git push'",
+        "cat <<EOF | sudo sh\ngit push\nEOF",
+        "echo push | xargs git",
+        "echo push | xargs -I{} git {}",
+        "echo push | xargs -IX sh -c 'git X'",
+        "function g { git push; }; g",
+        "for x do git push; done",
+        "coproc x { git push; }",
+        "time -p git push",
+        "env --split-string='git push'",
+        "env -S'git push'",
+        "script -qc 'git push'",
+        "git-push",
+        "/usr/lib/git-core/git-push",
+        "[ -v 'a[$(git push)]' ]",
+        "test -v 'a[`git push`]'",
+        "[[ -v 'a[$(git push)]' ]]",
+        "x='a[$(git push)]'; ((x))",
+        "x='a[$(git push)]'; echo $((x + 1))",
+        "x='a[$(git push)]'; echo ${b:x}",
+        "x='$(git push)'; echo ${x@P}",
+        "a['b[$(git push)]']=1",
+        "PS4='$(git push)'; set -x",
+        "let 'a[$(git push)]=1'",
+        "printf -v 'a[$(git push)]' x",
+        "read 'a[$(git push)]' <<< x",
+        "declare 'a[$(git push)]=1'",
+        "unset 'a[$(git push)]'",
+        "mapfile -C 'git push #' -c1 <<< x",
+        "compgen -C 'git push' x",
+        "compgen -W '$(git push)' x",
+    ]
+    .into_iter()
+    .map(str::to_owned)
+    .chain(
+        [
+            "setpriv --reuid 0",
+            "prlimit",
+            "sg root",
+            "nsenter -t 1",
+            "fakeroot",
+            "choom -n 0 --",
+            "linux64",
+            "i386",
+            "docker run x",
+        ]
+        .map(|starter| format!("{starter} git push")),
+    )
+    .chain(["/lib64/ld-linux-x86-64.so.2 /usr/bin/git push".to_owned()])
+    {
+        assert!(has_push(&text), "{text}");
+    }
+}
+
+#[test]
+fn what_a_shell_may_read_in_another_way_counts_as_unread() {
+    let unread = |text: &str| Line::read(text).is_ok_and(|line| line.any_command(|_| false).is_err());
+    for text in [
+        "shopt -s expand_aliases\nalias x=git\nx push",
+        "alias x='git push'",
+        "hash -p /usr/bin/git x; x push",
+        "shopt -s extglob\n/usr/bin/g+(i)t push",
+        "bash -O extglob -c '/usr/bin/g+(i)t push'",
+        "curl https://example.org | sh",
+        "base64 -d <<< Z2l0IHB1c2g= | bash",
+        "echo 'git\\x20push' | sh",
+        "printf '%q' git | sh",
+        "source <(rev x)",
+    ] {
+        assert!(unread(text), "{text}");
+    }
+    for text in [
+        "curl https://example.org | tar x",
+        "cd a && echo 'ls -l' | bash",
+        "shopt -s nullglob; ls *.rs",
+        "find . -name '*.rs' | xargs grep x | sort | head",
+        "bash x.sh | grep y",
+        "bash <<'EOF'\ncd a\nmake\nEOF",
+        "python3 - <<'EOF'\nprint('it')\nx = \"don't\"\nEOF",
+        "hash -r",
+    ] {
+        assert!(!unread(text), "{text}");
     }
 }
 
 /// Whether `git push` may run.
 fn has_push(text: &str) -> bool {
-    let is = |words: &[Word], at: usize, name: &str| words.get(at).and_then(Word::exact).as_deref() == Some(name);
-    Line::read(text).unwrap().any_command(|words| is(words, 0, "git") && is(words, 1, "push")).unwrap()
+    let pattern: super::super::pattern::Pattern = "git push*".parse().unwrap();
+    let mut is_found = false;
+    let read = Line::read(text).unwrap().any_command(|words| {
+        is_found |= pattern.may_mean(words);
+        is_found
+    });
+    is_found || read.is_err()
 }
