@@ -9,14 +9,21 @@ pub(super) enum Change {
         path: String,
         lines: Vec<Row>,
     },
+    /// Unified: the hunks have to remove all that the file holds.
     Delete {
         path: String,
+        hunks: Vec<Hunk>,
     },
     /// Changes, and moves with `to`.
     Update {
         path: String,
         to: Option<String>,
         hunks: Vec<Hunk>,
+    },
+    /// Unified, of git: a mode that the tool cannot set. The answer says so.
+    Mode {
+        path: String,
+        mode: String,
     },
 }
 
@@ -94,7 +101,13 @@ fn path_after(number: usize, line: &str, head: &str) -> Result<Option<String>, E
 }
 
 fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
-    let begin = lines.iter().position(|line| line.trim_end() == BEGIN).map_or(0, |at| at + 1);
+    let has_line = |head: &str| lines.iter().position(|line| line.trim_end() == head);
+    if has_line(BEGIN).is_some() && has_line(END).is_none() {
+        let why =
+            format!("the patch has no `{END}`, so its end may be missing: nothing was changed; give the whole patch");
+        return Err(Error::invalid(why));
+    }
+    let begin = has_line(BEGIN).map_or(0, |at| at + 1);
     let mut changes: Vec<Change> = Vec::new();
     let mut open = false;
     for (number, line) in lines.iter().enumerate().skip(begin) {
@@ -109,7 +122,7 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
         } else if let Some(path) = path_after(number, line, ADD)? {
             changes.push(Change::Add { path, lines: Vec::new() });
         } else if let Some(path) = path_after(number, line, DELETE)? {
-            changes.push(Change::Delete { path });
+            changes.push(Change::Delete { path, hunks: Vec::new() });
         } else if let Some(paths) = path_after(number, line, MOVE)? {
             let (path, to) =
                 paths.split_once(" -> ").ok_or_else(|| bad(number, line, "has no ` -> ` between the two paths"))?;
@@ -226,6 +239,8 @@ struct Head {
     from_to: (Option<String>, Option<String>),
     created: bool,
     deleted: bool,
+    /// A mode other than that of any new file.
+    mode: Option<String>,
     hunks: Vec<Hunk>,
 }
 
@@ -262,10 +277,18 @@ fn unified(lines: &[&str]) -> Result<Vec<Change>, Error> {
                 head.from_to.0 = Some(path.to_owned());
             } else if let Some(path) = line.strip_prefix("rename to ") {
                 head.from_to.1 = Some(path.to_owned());
-            } else if line.starts_with("new file mode") {
+            } else if let Some(mode) = line.strip_prefix("new file mode") {
                 head.created = true;
-            } else if line.starts_with("deleted file mode") {
+                head.mode = regular(at, line, mode)?.filter(|mode| mode != "100644");
+            } else if let Some(mode) = line.strip_prefix("new mode") {
+                head.mode = regular(at, line, mode)?;
+            } else if let Some(mode) = line.strip_prefix("deleted file mode") {
                 head.deleted = true;
+                regular(at, line, mode)?;
+            } else if let Some(mode) = line.strip_prefix("old mode") {
+                regular(at, line, mode)?;
+            } else if let Some((_, mode)) = line.strip_prefix("index ").and_then(|rest| rest.split_once(' ')) {
+                regular(at, line, mode)?;
             } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
                 return Err(bad(at, line, "is a change of a binary file: only text can be changed"));
             } else if line.starts_with(['+', '-', ' ']) && !head.hunks.is_empty() {
@@ -276,6 +299,16 @@ fn unified(lines: &[&str]) -> Result<Vec<Change>, Error> {
     }
     close(head, &mut changes)?;
     Ok(changes)
+}
+
+/// The mode of a regular file, if the line has one.
+fn regular(number: usize, line: &str, mode: &str) -> Result<Option<String>, Error> {
+    let other = match mode.trim() {
+        "120000" => "a symbolic link",
+        "160000" => "a submodule",
+        mode => return Ok((!mode.is_empty()).then(|| mode.to_owned())),
+    };
+    Err(bad(number, line, &format!("is the mode of {other}: only regular files can be changed")))
 }
 
 /// A hunk, and the number of the first line after it.
@@ -348,15 +381,20 @@ fn close(head: Option<Head>, changes: &mut Vec<Change>) -> Result<(), Error> {
         false => path.to_owned(),
     };
     let added = |hunk: Hunk| hunk.rows.into_iter().filter(|row| row.mark == Mark::Added);
-    changes.push(match head.from_to {
-        (Some(path), Some(to)) => Change::Update { path, to: Some(to), hunks: head.hunks },
-        _ if old == NONE || head.created => {
-            Change::Add { path: strip(&new), lines: head.hunks.into_iter().flat_map(added).collect() }
-        }
-        _ if new == NONE || head.deleted => Change::Delete { path: strip(&old) },
-        _ if head.hunks.is_empty() => return Ok(()),
-        _ => Change::Update { path: strip(&new), to: None, hunks: head.hunks },
+    let mode = head.mode.map(|mode| {
+        let path = head.from_to.1.clone().unwrap_or_else(|| strip(&new));
+        Change::Mode { path, mode }
     });
+    changes.extend(match head.from_to {
+        (Some(path), Some(to)) => Some(Change::Update { path, to: Some(to), hunks: head.hunks }),
+        _ if old == NONE || head.created => {
+            Some(Change::Add { path: strip(&new), lines: head.hunks.into_iter().flat_map(added).collect() })
+        }
+        _ if new == NONE || head.deleted => Some(Change::Delete { path: strip(&old), hunks: head.hunks }),
+        _ if head.hunks.is_empty() => None,
+        _ => Some(Change::Update { path: strip(&new), to: None, hunks: head.hunks }),
+    });
+    changes.extend(mode);
     Ok(())
 }
 
@@ -368,7 +406,8 @@ mod tests {
     fn paths(patch: &str) -> Vec<String> {
         let named = |change: &Change| match change {
             Change::Add { path, lines } => format!("add {path} {}", lines.len()),
-            Change::Delete { path } => format!("delete {path}"),
+            Change::Delete { path, hunks } => format!("delete {path}{}", " by lines".repeat(hunks.len())),
+            Change::Mode { path, mode } => format!("mode {path} {mode}"),
             Change::Update { path, to, hunks } => {
                 let to = to.as_ref().map(|to| format!(" -> {to}")).unwrap_or_default();
                 let rows: Vec<String> = hunks.iter().map(|hunk| hunk.rows.len().to_string()).collect();
@@ -400,7 +439,11 @@ mod tests {
         assert_eq!(paths(git), ["update a.rs [3]", "add e 0", "update o -> n []"]);
         let plain = "--- x.c\t2020-01-01\n+++ x.c\t2020-01-02\n@@ -7,9 +7 @@\n-a\n+b\n--- /dev/null\n+++ n.c\n@@ -0,0 +1 @@\n+c\n\
                      --- o.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-d\n";
-        assert_eq!(paths(plain), ["update x.c [2]", "add n.c 1", "delete o.c"]);
+        assert_eq!(paths(plain), ["update x.c [2]", "add n.c 1", "delete o.c by lines"]);
+        let modes = "diff --git a/n b/n\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n\
+                     diff --git a/x.sh b/x.sh\nold mode 100644\nnew mode 100755\ndiff --git a/o b/p\nold mode 100755\n\
+                     new mode 100644\nrename from o\nrename to p\n";
+        assert_eq!(paths(modes), ["add n 1", "mode n 100755", "mode x.sh 100755", "update o -> p []", "mode p 100644"]);
     }
 
     #[test]
@@ -412,6 +455,9 @@ mod tests {
             ("*** Update File: a\n", "no changed line for a"),
             ("*** Update File: a\n x\n*y", "begins with neither"),
             ("*** Add File: a\nx", "has to begin with `+`"),
+            ("*** Begin Patch\n*** Update File: a\n@@\n-x\n", "no `*** End Patch`"),
+            ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a", "a symbolic link"),
+            ("diff --git a/l b/l\nindex 1..2 120000\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n-a\n+b", "a symbolic link"),
             ("*** Add File:", "names no file"),
             ("*** Move File: a b", "` -> `"),
             ("@@ -1 +1 @@\n-a\n+b", "comes before"),

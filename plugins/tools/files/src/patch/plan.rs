@@ -9,12 +9,14 @@ use super::parse::{Change, Row};
 use super::{hunks, replace};
 use crate::read::{MAX_WHOLE, peek};
 use crate::text::Text;
-use crate::{ROOT, path};
+use crate::{ROOT, count, path};
 
 /// The files that a call changes.
 #[derive(Default)]
 pub(super) struct Plan {
     files: Vec<File>,
+    /// What the answer says about modes that are not set.
+    modes: Vec<String>,
 }
 
 /// A file before and after the call.
@@ -53,9 +55,30 @@ impl Plan {
                 let line = |row: &Row| format!("{}{}", row.text, if row.bare { "" } else { "\n" });
                 self.put(&path, Text::new(lines.iter().map(line).collect()), None);
             }
-            Change::Delete { path } => {
+            Change::Delete { path, hunks } => {
                 let path = path::locate(path)?;
-                self.peeked(&path)?.now = None;
+                let file = self.peeked(&path)?;
+                if !hunks.is_empty() {
+                    let text = file.text(&path)?;
+                    let (edits, assumed) = hunks::edits(&path, text, hunks)?;
+                    let left = edit::apply(&text.content, &edits).lines().count();
+                    if left > 0 {
+                        let left = count(left as u64, "line");
+                        let why = format!(
+                            "the patch deletes {path}, but would leave {left} of it. Read the file again, and remove each \
+                             line or use `*** Delete File: {path}`"
+                        );
+                        return Err(Error::invalid(why));
+                    }
+                    file.assumed.extend(assumed);
+                }
+                file.now = None;
+            }
+            Change::Mode { path, mode } => {
+                let path = path::locate(path)?;
+                self.modes.push(format!(
+                    "[the mode {mode} of {path} was not set, because patch changes only text: set it with chmod]"
+                ));
             }
             Change::Update { path, to, hunks } => {
                 let path = path::locate(path)?;
@@ -155,9 +178,14 @@ impl Plan {
                 Err(error) => return Err(done.take_back(&file.path, error)),
             }
         }
+        if answers.is_empty() && !self.modes.is_empty() {
+            let why = "the patch changes only the modes of files, and patch changes only text: set a mode with chmod";
+            return Err(Error::invalid(why));
+        }
         if answers.is_empty() {
             return Err(Error::invalid("the patch leaves every file as it is: nothing was changed"));
         }
+        answers.extend(self.modes);
         Ok(answers.join("\n"))
     }
 

@@ -152,6 +152,42 @@ fn if_a_write_fails_the_files_before_are_restored() {
     assert_eq!(all, [text("1\n"), text("b\n"), None, None, None, text("changed\n")]);
 }
 
+#[test]
+fn a_diff_deletes_a_file_only_if_it_removes_all_its_lines() {
+    let host = Host::new().file(ROOT, "exe.sh", "#!/bin/sh\necho 1\n");
+    let delete = |rows: &str| patched(&format!("--- exe.sh\n+++ /dev/null\n@@ -1,2 +0,0 @@\n{rows}"));
+    let error = delete("-#!/bin/sh\n-echo 99\n").unwrap_err();
+    assert_eq!(error.code, "not-found", "{error}");
+    let error = delete("-#!/bin/sh\n").unwrap_err().message;
+    assert!(error.contains("would leave 1 line of it"), "{error}");
+    assert_eq!(content(&host, "exe.sh").unwrap(), "#!/bin/sh\necho 1\n");
+    assert_eq!(delete("-#!/bin/sh\n-echo 1\n").unwrap(), "deleted exe.sh (-2)");
+    assert_eq!(content(&host, "exe.sh"), None);
+}
+
+#[test]
+fn a_patch_that_was_cut_off_changes_nothing() {
+    let host = Host::new().file(ROOT, "nonl.txt", "x");
+    let patch = "*** Begin Patch\n*** Update File: nonl.txt\n@@\n-x\n";
+    assert!(patched(patch).unwrap_err().message.contains("no `*** End Patch`"));
+    assert_eq!(content(&host, "nonl.txt").unwrap(), "x");
+    patched(&format!("{patch}*** End Patch")).unwrap();
+    assert_eq!(content(&host, "nonl.txt").unwrap(), "");
+}
+
+#[test]
+fn the_answer_names_modes_that_are_not_set() {
+    let _host = Host::new().file(ROOT, "a.sh", "a\n");
+    let new = "diff --git a/n.sh b/n.sh\nnew file mode 100755\n--- /dev/null\n+++ b/n.sh\n@@ -0,0 +1 @@\n+n\n";
+    let answer = patched(new).unwrap();
+    assert_eq!(
+        answer,
+        "created n.sh (+1)\n[the mode 100755 of n.sh was not set, because patch changes only text: set it with chmod]"
+    );
+    let error = patched("diff --git a/a.sh b/a.sh\nold mode 100644\nnew mode 100755\n").unwrap_err().message;
+    assert!(error.contains("only the modes of files") && error.contains("chmod"), "{error}");
+}
+
 /// Few different lines, so that many places look alike.
 fn file() -> impl Strategy<Value = String> {
     (prop::collection::vec("[ab]{0,1}|[ -]{1,2}|fn x|\\}|\\+\\+ b|-- a|@@", 0..12), any::<bool>()).prop_map(
