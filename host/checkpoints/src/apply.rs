@@ -17,7 +17,7 @@ use crate::recorder::unix_ms;
 use crate::state::State;
 use crate::store::{Limits, MAX_JSON, Store};
 use crate::tree::{Tree, is_draft};
-use crate::undo::Step;
+use crate::undo::{Step, Undo};
 
 /// More files than this are written to the disk together: that waits for the other files of the disk, too.
 const SYNCED_EACH: usize = 200;
@@ -29,6 +29,9 @@ struct Journal {
     workspace: PathBuf,
     turns: Vec<u32>,
     steps: Vec<Step>,
+    /// The paths that stay to be undone.
+    #[serde(default)]
+    left: Vec<RelPath>,
     /// Whether the steps are taken back, because one of them failed.
     #[serde(default)]
     backward: bool,
@@ -72,7 +75,7 @@ pub(crate) fn run(
     store: &Store,
     session: &str,
     tree: &Tree,
-    turns: &[u32],
+    undo: &Undo,
     steps: Vec<Step>,
     limits: &Limits,
 ) -> Result<Vec<RelPath>, UndoError> {
@@ -84,8 +87,9 @@ pub(crate) fn run(
     let mut journal = Journal {
         session: session.to_owned(),
         workspace: tree.root().to_owned(),
-        turns: turns.to_vec(),
+        turns: undo.turns.clone(),
         steps,
+        left: undo.left.clone(),
         backward: false,
     };
     write(&path, &journal)?;
@@ -138,15 +142,19 @@ fn remove(path: &std::path::Path) -> Result<(), UndoError> {
     fs::remove_file(path).map_err(UndoError::store(path))
 }
 
-/// Marks the turns as undone.
+/// Marks the turns as undone, but for what was left.
 fn finish(store: &Store, journal: &Journal) -> Result<(), UndoError> {
     let Some(records) = Records::of(store, &journal.session) else { return Ok(()) };
     records.set_untold(true).map_err(UndoError::store(store.root()))?;
     for mut record in records.all()? {
-        if journal.turns.contains(&record.number) && record.undone.is_none() {
-            let own: Vec<&RelPath> = record.changes.iter().map(|change| &change.path).collect();
+        if journal.turns.contains(&record.number) && record.is_open() {
+            let own: std::collections::BTreeSet<&RelPath> = record.open_changes().map(|change| &change.path).collect();
             let restored = journal.steps.iter().map(|step| &step.path).filter(|path| own.contains(path));
-            record.undone = Some(Undone { at: unix_ms(), restored: restored.cloned().collect(), told: false });
+            let left = journal.left.iter().filter(|path| own.contains(path)).cloned().collect();
+            // What an earlier undo restored, if the model does not know of it yet.
+            let untold = record.undone.iter().filter(|undone| !undone.told).flat_map(|undone| &undone.restored);
+            let restored = untold.chain(restored).cloned().collect();
+            record.undone = Some(Undone { at: unix_ms(), restored, told: false, left });
             records.save(&record).map_err(UndoError::store(store.root()))?;
         }
     }

@@ -6,7 +6,7 @@ use similar::TextDiff;
 
 use crate::error::UndoError;
 use crate::path::RelPath;
-use crate::record::Records;
+use crate::record::{Record, Records};
 use crate::state::{Content, State};
 use crate::store::Store;
 use crate::undo::{Turns, chains, chosen};
@@ -25,7 +25,7 @@ pub fn diff(store: &Store, session: &str, turns: Turns) -> Result<(Vec<u32>, Str
     let records = Records::of(store, session).ok_or(UndoError::Nothing)?;
     let (chosen, _) = chosen(&records, turns)?;
     let mut text = String::new();
-    for (path, chain) in chains(chosen.iter().flat_map(|record| &record.changes)) {
+    for (path, chain) in chains(chosen.iter().flat_map(Record::open_changes)) {
         if chain.before == chain.after {
             continue;
         }

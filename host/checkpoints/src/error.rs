@@ -149,6 +149,12 @@ impl Diagnose for UndoError {
                 (codes::NOTHING, WHAT, "choose a number that `hermes sessions undo --list` shows")
             }
             Self::Workspace { .. } => (codes::STORE, WHAT, "make the folder available again"),
+            Self::Changed { conflicts } if conflicts.iter().any(|conflict| conflict.cause == Cause::Obstructed) => (
+                codes::CHANGED,
+                WHAT,
+                "move away what is in the place of others, and undo again; or restore only the others with \
+                 `--skip-changed`, or with `--force` also those that changed since",
+            ),
             Self::Changed { .. } => (
                 codes::CHANGED,
                 WHAT,

@@ -40,6 +40,9 @@ pub struct Undone {
     /// Whether the model knows.
     #[serde(default)]
     pub told: bool,
+    /// The paths that it could not restore, and that a later undo can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<RelPath>,
 }
 
 /// What a turn changed.
@@ -93,7 +96,13 @@ impl Record {
 
     /// Whether `/undo` has something to do or to say about it.
     pub fn is_open(&self) -> bool {
-        self.undone.is_none() && !self.changes.is_empty()
+        self.undone.as_ref().is_none_or(|undone| !undone.left.is_empty()) && !self.changes.is_empty()
+    }
+
+    /// The changes that no undo has taken back.
+    pub(crate) fn open_changes(&self) -> impl Iterator<Item = &Change> {
+        let is_open = |change: &&Change| self.undone.as_ref().is_none_or(|undone| undone.left.contains(&change.path));
+        self.changes.iter().filter(is_open)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plans an undo: what has to change at each path, and what stands against it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ pub struct Undo {
     pub restored: Vec<RelPath>,
     /// The paths that were left as they are.
     pub skipped: Vec<Conflict>,
+    /// The paths that were to be restored whatever is there now, and could not be. A later undo still can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<RelPath>,
     /// The paths whose content was not saved, or that could not be brought back again.
     pub unsaved: Vec<(RelPath, Unsaved)>,
     /// The folders that stay, because they have other files.
@@ -113,7 +117,8 @@ pub(crate) fn chosen(records: &Records, turns: Turns) -> Result<(Vec<Record>, Ve
         Turns::From(number) => return Err(UndoError::NoSuchTurn { number }),
     };
     let last = open.iter().filter(|number| **number >= first).count();
-    let after = all.into_iter().filter(|record| record.number >= first && record.undone.is_none());
+    let after =
+        all.into_iter().filter(|record| record.number >= first && (record.undone.is_none() || record.is_open()));
     let (chosen, others): (Vec<Record>, Vec<Record>) = after.partition(Record::is_open);
     debug_assert_eq!(chosen.len(), last);
     Ok((chosen, others))
@@ -143,9 +148,9 @@ pub fn undo(
     let tree = Tree::open(&workspace).map_err(opened)?;
     let _adding = store.adding().map_err(UndoError::store(store.root()))?;
     let mut undo = about(&chosen, &others);
-    let chains = chains(chosen.iter().flat_map(|record| &record.changes));
+    let chains = chains(chosen.iter().flat_map(Record::open_changes));
     let steps = plan(store, &tree, limits, chains, on_conflict, &mut undo)?;
-    undo.kept_folders = apply::run(store, session, &tree, &undo.turns, steps, limits)?;
+    undo.kept_folders = apply::run(store, session, &tree, &undo, steps, limits)?;
     undo.restored.retain(|path| !undo.kept_folders.contains(path));
     Ok(undo)
 }
@@ -191,6 +196,8 @@ fn plan(
     };
     let mut steps: Vec<Step> = Vec::new();
     let mut conflicts = Vec::new();
+    // Links and files that give way to the folders that were there before, or why they do not. A folder comes before its entries.
+    let mut new_folders: BTreeMap<RelPath, Option<Cause>> = BTreeMap::new();
     for (path, chain) in chains {
         let Chain { before: to, after, is_broken, is_unsure } = chain;
         let now = present(tree, limits, &path).map_err(failed(&path))?;
@@ -199,6 +206,9 @@ fn plan(
         }
         // What the undo could not bring back again is not taken away either.
         if let Some(why) = to.unsaved().or_else(|| now.unsaved()) {
+            if to.unsaved().is_none() && on_conflict == OnConflict::Overwrite {
+                undo.left.push(path.clone());
+            }
             undo.unsaved.push((path, why));
             continue;
         }
@@ -206,28 +216,30 @@ fn plan(
             undo.unsaved.push((path, Unsaved::Lost));
             continue;
         }
-        let is_obstructed = to != State::Absent && tree.obstacle(&path).map_err(failed(&path))?.is_some();
+        let obstacle = if to == State::Absent { None } else { tree.obstacle(&path).map_err(failed(&path))? };
+        let obstructed = obstacle.and_then(|path| new_folders.get(&path).copied().unwrap_or(Some(Cause::Obstructed)));
         let cause = match () {
-            () if is_obstructed => Some(Cause::Obstructed),
+            () if obstructed.is_some() => obstructed,
             () if now != after => Some(Cause::ChangedSince),
             () if is_broken => Some(Cause::ChangedBetween),
             () if is_unsure => Some(Cause::InBackground),
             () => None,
         };
+        let cause = cause.filter(|cause| *cause == Cause::Obstructed || on_conflict != OnConflict::Overwrite);
+        if to.is_folder() && now != State::Absent {
+            new_folders.insert(path.clone(), cause);
+        }
         match cause {
-            Some(cause) if cause == Cause::Obstructed || on_conflict != OnConflict::Overwrite => {
-                conflicts.push(Conflict { path, cause });
-            }
-            _ => steps.push(Step { path, from: now, to }),
+            Some(cause) => conflicts.push(Conflict { path, cause }),
+            None => steps.push(Step { path, from: now, to }),
         }
     }
     // A folder that gives way to something else must not have files of its own.
-    let leaving: BTreeSet<&RelPath> =
-        steps.iter().filter(|step| step.to == State::Absent).map(|step| &step.path).collect();
+    let leaving: BTreeMap<&RelPath, &Step> =
+        steps.iter().filter(|step| step.to == State::Absent).map(|step| (&step.path, step)).collect();
     let mut obstructed = BTreeSet::new();
     for step in steps.iter().filter(|step| step.from.is_folder() && step.to != State::Absent) {
-        let entries = tree.entries(&step.path).map_err(failed(&step.path))?;
-        if !entries.iter().all(|name| leaving.contains(&step.path.join(name))) {
+        if !becomes_empty(tree, &leaving, &step.path).map_err(failed(&step.path))? {
             obstructed.insert(step.path.clone());
         }
     }
@@ -235,6 +247,9 @@ fn plan(
     conflicts.extend(obstructed.into_iter().map(|path| Conflict { path, cause: Cause::Obstructed }));
     if !conflicts.is_empty() && on_conflict == OnConflict::Refuse {
         return Err(UndoError::Changed { conflicts });
+    }
+    if on_conflict == OnConflict::Overwrite {
+        undo.left.extend(conflicts.iter().map(|conflict| conflict.path.clone()));
     }
     undo.skipped = conflicts;
     undo.restored = steps.iter().map(|step| step.path.clone()).collect();
@@ -249,4 +264,16 @@ fn plan(
         }
     }
     Ok(steps)
+}
+
+/// Whether a folder has no entries once the steps that remove some are carried out.
+fn becomes_empty(tree: &Tree, leaving: &BTreeMap<&RelPath, &Step>, folder: &RelPath) -> io::Result<bool> {
+    for name in tree.entries(folder)? {
+        let path = folder.join(&name);
+        let Some(step) = leaving.get(&path) else { return Ok(false) };
+        if step.from.is_folder() && !becomes_empty(tree, leaving, &path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

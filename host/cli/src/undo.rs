@@ -40,6 +40,13 @@ pub(crate) fn lines(undo: &Undo) -> Vec<String> {
         let unsaved = undo.unsaved.iter().map(|(path, why)| format!("{path} ({})", why.why()));
         lines.push(format!("not restored, because the content was not saved: {}", named(unsaved)));
     }
+    if !undo.left.is_empty() {
+        let left = text::counted(undo.left.len() as u64, "path");
+        lines.push(format!(
+            "the undo is not complete: move away what is in the place of {left}, and undo again; or give up with \
+             `--skip-changed`"
+        ));
+    }
     if !undo.kept_folders.is_empty() {
         lines.push(format!("folders that stay, because they have other files: {}", named(undo.kept_folders.iter())));
     }
@@ -77,7 +84,11 @@ pub(crate) fn lines(undo: &Undo) -> Vec<String> {
 /// One line about a record.
 pub(crate) fn summary(record: &Record) -> String {
     let paths: std::collections::BTreeSet<_> = record.changes.iter().map(|change| &change.path).collect();
-    let state = if record.undone.is_some() { "undone" } else { "" };
+    let state = match record.undone {
+        Some(_) if record.is_open() => "partly",
+        Some(_) => "undone",
+        None => "",
+    };
     let paths = text::counted(paths.len() as u64, "path");
     format!(
         "{:>4}  {}  {paths:<10} {state:<6}  {}",

@@ -131,6 +131,45 @@ fn a_file_that_the_user_changed_since_is_named_and_nothing_is_restored_unless_th
     );
 }
 
+/// A program may replace a folder by a link or a file: that is its change, and no reason to refuse.
+#[test]
+fn a_folder_that_a_command_replaced_by_a_link_is_restored() {
+    for command in ["rm -rf d; ln -s other d", "rm -rf d; echo file > d"] {
+        let server = model(vec![run(command)]);
+        let home = home(&server);
+        home.write_workspace("d/f", "inside\n");
+        home.write_workspace("d/e/g", "deep\n");
+        home.write_workspace("other/f", "other\n");
+        home.hermes(&["-z", "Go."]).run().success();
+        home.hermes(&["sessions", "undo"]).run().success();
+        assert!(!home.workspace().join("d").is_symlink());
+        assert_eq!((read(&home, "d/f"), read(&home, "d/e/g")), ("inside\n".into(), "deep\n".into()));
+        assert_eq!(read(&home, "other/f"), "other\n");
+    }
+}
+
+#[test]
+fn a_forced_undo_that_leaves_something_says_so_and_the_rest_can_be_undone_later() {
+    let server = model(vec![run("echo 2 > a; echo 2 > d/f")]);
+    let home = home(&server);
+    home.write_workspace("a", "1\n");
+    home.write_workspace("d/f", "1\n");
+    home.hermes(&["-z", "Go."]).run().success();
+    let (folder, away) = (home.workspace().join("d"), home.workspace().join("away"));
+    fs::rename(&folder, &away).unwrap();
+    symlink("away", &folder).unwrap();
+    home.hermes(&["sessions", "undo"]).run().refused().says(&["d/f (something else is in its place)", "move away"]);
+    let forced = home.hermes(&["sessions", "undo", "--force"]).run().success();
+    assert!(forced.stdout.contains("the undo is not complete: move away"), "{forced}");
+    let listed = home.hermes(&["sessions", "undo", "--list"]).run().success();
+    assert!(listed.stdout.contains("partly"), "{listed}");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    home.hermes(&["sessions", "undo"]).run().success();
+    assert_eq!((read(&home, "a"), read(&home, "d/f")), ("1\n".into(), "1\n".into()));
+    home.hermes(&["sessions", "undo"]).run().refused().says(&["[checkpoint.nothing]"]);
+}
+
 #[test]
 fn a_commit_is_named_and_the_repository_stays_as_it_is() {
     let server = model(vec![run("echo 2 > a && git add -A && git -c user.name=x -c user.email=x@y commit -qm second")]);

@@ -27,6 +27,130 @@ fn a_link_in_the_place_of_a_folder_leads_nowhere() {
     }
 }
 
+/// `d/f` and `d/e/g`, of which a program makes something else.
+fn with_replaced_folder(replace: impl FnOnce(&World)) -> World {
+    let world = World::new();
+    world.write("d/f", "inside");
+    world.write("d/e/g", "deep");
+    world.write("other/f", "other");
+    world.program(|| replace(&world));
+    world
+}
+
+#[track_caller]
+fn assert_folder_is_back(world: &World) {
+    assert_eq!((world.read("d/f"), world.read("d/e/g")), ("inside".into(), "deep".into()));
+    assert!(!world.path("d").is_symlink() && world.read("other/f") == "other");
+}
+
+#[test]
+fn a_folder_that_a_turn_replaced_by_a_link_or_a_file_is_restored_with_its_files() {
+    let replacements: [fn(&World); 4] = [
+        |world| symlink("other", world.path("d")).unwrap(),
+        |world| symlink("nowhere", world.path("d")).unwrap(),
+        |world| world.write("d", "a file"),
+        |world| {
+            world.write("d/e", "a file in its place");
+            world.write("d/new", "new");
+        },
+    ];
+    for replacement in replacements {
+        let world = with_replaced_folder(|world| {
+            fs::remove_dir_all(world.path("d")).unwrap();
+            replacement(world);
+        });
+        world.undone();
+        assert_folder_is_back(&world);
+        assert!(!world.exists("d/new"));
+    }
+    let world = with_replaced_folder(|world| {
+        fs::rename(world.path("d"), world.path("d2")).unwrap();
+        symlink("d2", world.path("d")).unwrap();
+    });
+    world.undone();
+    assert_folder_is_back(&world);
+    // A change in one turn, the link in the next.
+    let world = with_replaced_folder(|world| world.write("d/f", "changed"));
+    world.recorder.turn_begins(2, "second");
+    world.program(|| {
+        fs::remove_dir_all(world.path("d")).unwrap();
+        symlink("other", world.path("d")).unwrap();
+    });
+    world.undo(Turns::Last(2), OnConflict::Refuse).unwrap();
+    assert_folder_is_back(&world);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_is_refused_only_if_the_user_changed_it_since() {
+    let world = with_replaced_folder(|world| {
+        fs::remove_dir_all(world.path("d")).unwrap();
+        symlink("other", world.path("d")).unwrap();
+    });
+    fs::remove_file(world.path("d")).unwrap();
+    symlink("nowhere", world.path("d")).unwrap();
+    let all = ["d", "d/e", "d/e/g", "d/f"];
+    assert_eq!(world.refused(), all.map(|path| format!("{path} changed since")));
+    let undo = world.undo(Turns::Last(1), OnConflict::Overwrite).unwrap();
+    assert_eq!((undo.restored.len(), undo.left.len()), (4, 0));
+    assert_folder_is_back(&world);
+}
+
+#[test]
+fn what_a_forced_undo_cannot_restore_stays_to_be_undone() {
+    let paths = |paths: &[RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let world = with_replaced_folder(|world| {
+        world.write("a", "made");
+        world.write("d/f", "changed");
+    });
+    fs::rename(world.path("d"), world.path("away")).unwrap();
+    symlink("other", world.path("d")).unwrap();
+    for restored in [vec!["a"], vec![]] {
+        let undo = world.undo(Turns::Last(1), OnConflict::Overwrite).unwrap();
+        assert_eq!(
+            (paths(&undo.restored), paths(&undo.left)),
+            (restored.iter().map(ToString::to_string).collect(), vec!["d/f".to_owned()])
+        );
+        assert!(world.records()[0].is_open() && !world.exists("a"));
+    }
+    assert_eq!(world.refused(), ["d/f something else is in its place"]);
+    fs::remove_file(world.path("d")).unwrap();
+    fs::rename(world.path("away"), world.path("d")).unwrap();
+    // What was restored and is the user's since then is left alone.
+    world.write("a", "mine");
+    assert_eq!(world.undone(), ["d/f"]);
+    assert_folder_is_back(&world);
+    assert_eq!(world.read("a"), "mine");
+    let told = untold(&world.store, SESSION);
+    assert_eq!(told[0].undone.as_ref().map(|undone| paths(&undone.restored)).unwrap(), ["a", "d/f"]);
+    assert!(matches!(world.undo(Turns::Last(1), OnConflict::Refuse), Err(UndoError::Nothing)));
+    // `--skip-changed` gives up what is in the way.
+    world.recorder.turn_begins(2, "second");
+    world.program(|| world.write("d/f", "changed"));
+    fs::rename(world.path("d"), world.path("away")).unwrap();
+    symlink("other", world.path("d")).unwrap();
+    world.undo(Turns::Last(1), OnConflict::Overwrite).unwrap();
+    world.undo(Turns::Last(1), OnConflict::Skip).unwrap();
+    assert!(matches!(world.undo(Turns::Last(1), OnConflict::Refuse), Err(UndoError::Nothing)));
+}
+
+#[test]
+fn a_folder_with_a_file_of_the_user_deep_inside_gives_way_to_nothing() {
+    let world = World::new();
+    world.write("x", "file");
+    world.program(|| {
+        fs::remove_file(world.path("x")).unwrap();
+        world.write("x/sub/made", "made");
+    });
+    world.write("x/sub/mine", "mine");
+    assert_eq!(world.refused(), ["x something else is in its place"]);
+    let undo = world.undo(Turns::Last(1), OnConflict::Overwrite).unwrap();
+    assert_eq!(undo.left.len(), 1);
+    assert_eq!(world.read("x/sub/mine"), "mine");
+    fs::remove_dir_all(world.path("x/sub")).unwrap();
+    assert_eq!(world.undone(), ["x"]);
+    assert_eq!(world.read("x"), "file");
+}
+
 #[test]
 fn a_link_in_the_place_of_a_file_is_replaced_and_its_target_is_not() {
     let world = World::new();
@@ -132,7 +256,10 @@ fn a_kill_at_any_moment_leaves_the_old_or_the_new_state_after_the_next_start() {
         for number in 0..FILES {
             world.write(&format!("d{}/f{number}", number % 5), format!("old {number}"));
         }
+        world.write("replaced/deep/f", "old");
         world.program(|| {
+            fs::remove_dir_all(world.path("replaced")).unwrap();
+            symlink("d0", world.path("replaced")).unwrap();
             for number in 0..FILES {
                 let path = format!("d{}/f{number}", number % 5);
                 match number % 3 {
@@ -161,6 +288,7 @@ fn a_kill_at_any_moment_leaves_the_old_or_the_new_state_after_the_next_start() {
         let is_old = files.iter().enumerate().all(|(number, text)| *text == format!("old {number}"));
         let made = (0..FILES).filter(|number| world.exists(&format!("made{number}"))).count();
         assert!(is_old && made == 0, "round {round}: {files:?}, {made} folders");
+        assert_eq!(world.read("replaced/deep/f"), "old", "round {round}");
         for folder in 0..5 {
             let names = fs::read_dir(world.path(&format!("d{folder}"))).unwrap();
             let drafts = names.filter(|name| crate::tree::is_draft(&name.as_ref().unwrap().file_name())).count();
