@@ -130,6 +130,11 @@ impl Reporter for PluginLog {
     fn progress(&self, text: &str) {
         self.feed.publish(EventKind::Progress { text: format!("{}: {text}", self.plugin) });
     }
+
+    fn notice(&self, text: &str) {
+        // What a second command is denied is told, too.
+        self.feed.notice_again(text.to_owned());
+    }
 }
 
 impl PluginLog {
@@ -219,6 +224,23 @@ mod tests {
             }
         }
         panic!("no progress");
+    }
+
+    #[test]
+    fn what_the_host_says_about_a_program_is_a_notice_each_time() {
+        let feed = Feed::new(FeedLimits::SHARED);
+        let mut events = feed.subscribe(None);
+        let log = NoticeSender::new(Path::new("/nowhere"), "s", feed.clone()).for_plugin("mine");
+        let mut seen = 0;
+        for _ in 0..2 {
+            log.notice("sandbox: a write was denied");
+        }
+        while let Some(event) = events.try_next() {
+            seen += usize::from(
+                matches!(&event.kind, EventKind::Notice { text, .. } if text == "sandbox: a write was denied"),
+            );
+        }
+        assert_eq!(seen, 2);
     }
 
     #[test]

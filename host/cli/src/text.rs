@@ -90,6 +90,17 @@ pub(crate) fn call(name: &str, json: &str, failure: Option<&str>, elapsed_ms: u6
     }
 }
 
+/// How the command of a `terminal` call ended, unless it succeeded: the last line of the result says `[exit code 2: …]`.
+pub(crate) fn end_of_command(tool: &str, result: &str) -> Option<String> {
+    const ENDS: [&str; 3] = ["exit code ", "ended by ", "timed out"];
+    let mut lines = result.trim_end().lines().rev();
+    // A command that went on in the background has one more line.
+    let last = lines.find(|line| !line.starts_with("This is program "))?;
+    let end = last.strip_prefix('[')?.strip_suffix(']')?.split(':').next()?;
+    let is_end = tool == "terminal" && end != "exit code 0" && ENDS.iter().any(|known| end.starts_with(known));
+    is_end.then(|| shortened(&line(end), 60))
+}
+
 /// The line of a call that was stopped.
 pub(crate) fn stopped_call(name: &str, json: &str) -> String {
     format!("× {} stopped", called(name, json))
@@ -142,6 +153,23 @@ mod tests {
         }
         let long = call("write_file", &format!(r#"{{"path":"{0}","content":"{0}"}}"#, "long ".repeat(50)), None, 1_234);
         assert!(long.chars().count() < 100 && long.ends_with("… 1.2 s"), "{long}");
+    }
+
+    #[test]
+    fn a_command_that_did_not_succeed_says_how_it_ended() {
+        for (tool, result, expected) in [
+            ("terminal", "make: *** [test] Error 1\n[exit code 2: for make, a rule failed]", Some("exit code 2")),
+            ("terminal", "(no output)\n[exit code 3]", Some("exit code 3")),
+            ("terminal", "[exit code 5]\n[exit code 0]", None),
+            ("terminal", "nope\n[exit code 127: not found]\nThis is program 1.", Some("exit code 127")),
+            ("terminal", "[timed out after 180 s: all was ended]", Some("timed out after 180 s")),
+            ("terminal", "x\n[ended by SIGKILL (signal 9): killed]", Some("ended by SIGKILL (signal 9)")),
+            ("terminal", "(no output)\n[still running]\nThis is program 2: `process` reads it", None),
+            ("read_file", "[exit code 2]", None),
+            ("terminal", "", None),
+        ] {
+            assert_eq!(end_of_command(tool, result).as_deref(), expected, "{result}");
+        }
     }
 
     #[test]

@@ -103,6 +103,10 @@ impl Reporter for RedactingReporter {
     fn progress(&self, text: &str) {
         self.reporter.progress(&self.redaction.text(text));
     }
+
+    fn notice(&self, text: &str) {
+        self.reporter.notice(&self.redaction.text(text));
+    }
 }
 
 #[cfg(test)]

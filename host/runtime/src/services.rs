@@ -56,6 +56,10 @@ pub trait Reporter: Send + Sync {
     fn log(&self, level: Level, text: &str);
     /// Shows the user a line during a long call.
     fn progress(&self, text: &str);
+    /// Tells the user something of the host that stays on the screen.
+    fn notice(&self, text: &str) {
+        self.progress(text);
+    }
 }
 
 /// The clock of the import `clock` and of WASI.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::{Value, json};
 
-use super::chat::{PROMPT, leave};
+use super::chat::{PROMPT, chat, leave};
 
 /// Generous: the machine may be busy.
 const LONG: Duration = Duration::from_secs(60);
@@ -719,6 +719,31 @@ fn a_lingering_child_ends_with_its_command() {
     assert_eq!(results[0], "begun\n[exit code 0]");
     assert!(!home.workspace().join("late").exists());
     assert_eq!(home.programs(), Vec::<String>::new());
+}
+
+/// In a script, in a chat without a terminal, and in a drawn chat.
+#[test]
+fn the_user_reads_what_was_denied_and_renamed_and_how_a_command_ended() {
+    if !is_offered() {
+        return;
+    }
+    let commands = ["echo x > /etc/hermes-was-here", "mkdir .vscode; exit 3"];
+    let server = model_that_runs(&commands);
+    let home = home_for(&server);
+    let lines = ["sandbox: a write was denied (", "Read-only file system", ".vscode was created and is now called"];
+    let script = home.hermes(&["-z", "Go."]).run().success();
+    let plain = home.hermes(&[]).stdin("Go.\n/exit\n").run().success();
+    for line in lines {
+        for shown in [&script.stderr, &plain.stderr] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
+    }
+    assert!(plain.stdout.contains("exit 3 …") && plain.stdout.contains(" · exit code 3\n"), "{plain}");
+    assert!(!plain.stdout.contains('×'), "{plain}");
+    let drawn = leave(chat(&home));
+    for part in ["a write was denied", "is now called", " · exit code 3"] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
 }
 
 /// A kernel that offers less, as in many containers.

@@ -66,7 +66,9 @@ async fn run_to_end(run: Run, time: Duration, show: Option<ShowLine>, mut reply:
     feeding.abort();
     let planned = running.planned();
     let ((output, cut), (errors, cut_too)) = tokio::join!(output.finish(), errors.finish());
-    let mut denied = planned.as_ref().map(|planned| planned.denials(&[&output, &errors])).unwrap_or_default();
+    let succeeded = matches!(end, Ok(End::Exited(0)));
+    let denials = planned.as_ref().map(|planned| planned.denials(&[&output, &errors], succeeded));
+    let mut denied = denials.unwrap_or_default();
     denied.extend(undone(planned).await);
     let exit = end.map(|end| Exit { end, output, errors, truncated: cut || cut_too, denied });
     let _ = reply.send(exit);

@@ -156,7 +156,10 @@ impl<W: Write + Send> Screen<W> {
             return;
         }
         let failure = failed.then(|| reason(content));
-        let line = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
+        let mut line = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
+        if !failed && let Some(end) = text::end_of_command(name, content) {
+            line.push_str(&format!(" · {end}"));
+        }
         self.line(if failed { Tone::Bad } else { Tone::Faint }, &line);
     }
 
@@ -274,6 +277,16 @@ mod tests {
     fn a_chat_has_a_line_for_each_call() {
         let expected = "Looking it up.\n× read_file b.txt … failed after 4 ms: no b.txt\n· read_file a.txt … 3 ms\nIt says\n\nhello.\n";
         assert_eq!(shown(false, Show::Turn { reasoning: false }, turn()), expected);
+    }
+
+    #[test]
+    fn the_line_of_a_command_says_how_it_ended_and_is_no_failure_of_the_tool() {
+        let events = vec![
+            started("1", "terminal", r#"{"command":"make test"}"#),
+            finished("1", "terminal", "no\n[exit code 2: for make, a rule failed]", false, 3_000),
+        ];
+        let expected = "· terminal make test … 3.0 s · exit code 2\n";
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, events), expected);
     }
 
     #[test]

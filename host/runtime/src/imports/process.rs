@@ -21,6 +21,9 @@ use crate::services::Refusal;
 /// The most time it takes to end a program and to read its last output.
 const SHUTDOWN: Duration = GRACE.saturating_mul(2).saturating_add(Duration::from_millis(50));
 
+/// The most bytes of a line that tells the user what the sandbox denied.
+const DENIAL: usize = 2 << 10;
+
 /// The keys of `command.extra` that the contract's README defines.
 const MERGE_ERRORS: &str = "merge-errors";
 const SHOW_OUTPUT: &str = "show-output";
@@ -65,7 +68,7 @@ impl Context {
             && !SAID.swap(true, Ordering::Relaxed)
         {
             let line = format!("programs run without a sandbox: {why}; `hermes doctor` says what is missing");
-            self.services.reporter.progress(beginning(&line, PROGRESS));
+            self.services.reporter.notice(&line);
         }
     }
 
@@ -118,7 +121,7 @@ impl Context {
     /// Tells the user what the sandbox denied, and hands it over for the model.
     fn denials(&self, lines: Vec<String>) -> Vec<(String, String)> {
         for line in &lines {
-            self.services.reporter.progress(beginning(&format!("sandbox: {line}"), PROGRESS));
+            self.services.reporter.notice(beginning(&format!("sandbox: {line}"), DENIAL));
         }
         lines.into_iter().map(|line| (DENIED.to_owned(), line)).collect()
     }

@@ -1,30 +1,33 @@
 //! Finds out what a confined program was probably denied. The kernel tells only the program, which often prints it.
 
-/// What the output of a program says was denied, each with the rule and what the user can do. At most one line for each rule.
-pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool) -> Vec<String> {
-    const NETWORK: &[&str] = &[
-        "Network is unreachable",
-        "ENETUNREACH",
-        "Couldn't connect to server",
-        "Could not resolve host",
-        "could not resolve host",
-        "Couldn't resolve host",
-        "Temporary failure in name resolution",
-        "Temporary failure resolving",
-        "Name or service not known",
-        "failed to lookup address information",
-        "EAI_AGAIN",
-        "getaddrinfo ENOTFOUND",
-        "No address associated with hostname",
-        "bad address",
-        "dial tcp: lookup",
-    ];
-    const WRITE: &[&str] = &["Read-only file system", "EROFS", "read-only file system", "Device or resource busy"];
-    const CALL: &[&str] = &["ptrace", "unshare: ", "Operation not permitted"];
+/// What the output of a program says was denied, each with the rule and what the user can do. At most one line for each rule. A
+/// command that succeeded was denied no system call that mattered: its output may be about something else.
+pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool, succeeded: bool) -> Vec<String> {
+    const NETWORK: Marks = Marks {
+        messages: &[
+            "Network is unreachable",
+            "network is unreachable",
+            "Couldn't connect to server",
+            "Could not resolve host",
+            "could not resolve host",
+            "Couldn't resolve host",
+            "Temporary failure in name resolution",
+            "Temporary failure resolving",
+            "Name or service not known",
+            "failed to lookup address information",
+            "No address associated with hostname",
+        ],
+        parts: &["ENETUNREACH", "EAI_AGAIN", "getaddrinfo ENOTFOUND", ": bad address '", "dial tcp: lookup"],
+    };
+    const WRITE: Marks = Marks {
+        messages: &["Read-only file system", "read-only file system", "Device or resource busy"],
+        parts: &["EROFS"],
+    };
+    const CALL: Marks = Marks { messages: &["Operation not permitted"], parts: &[] };
 
     let mut found = Vec::new();
-    let quoted = |marks: &[&str]| outputs.iter().find_map(|output| line_with(output, marks));
-    if let Some(line) = quoted(WRITE) {
+    let quoted = |marks: &Marks| outputs.iter().find_map(|output| line_with(output, marks));
+    if let Some(line) = quoted(&WRITE) {
         found.push(format!(
             "a write was denied (\"{line}\"): programs write only in the workspace and in temporary folders, and not in \
              `.git/config`, `.git/hooks` and files that start programs or instruct agents. The user can add a folder with \
@@ -32,12 +35,12 @@ pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool) -> Vec<Strin
         ));
     }
     let is_local = |line: &String| ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| line.contains(name));
-    if let Some(line) = quoted(NETWORK).filter(|line| !network && !is_local(line)) {
+    if let Some(line) = quoted(&NETWORK).filter(|line| !network && !is_local(line)) {
         found.push(format!(
             "the network is off (\"{line}\"): the user can turn it on with `sandbox.network: true` in config.yaml"
         ));
     }
-    if let Some(line) = quoted(CALL).filter(|_| found.is_empty()) {
+    if let Some(line) = quoted(&CALL).filter(|_| found.is_empty() && !succeeded) {
         found.push(format!(
             "a system call was denied (\"{line}\"): tracing, mounts, namespaces and other users' files are out of reach. The \
              user can run the command outside of Hermes, or turn the sandbox off with `sandbox.mode: off` in config.yaml"
@@ -46,11 +49,32 @@ pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool) -> Vec<Strin
     found
 }
 
+/// What tells a line about a denial from others.
+struct Marks {
+    /// Messages of the system, with no word beside them: prose about them has some.
+    messages: &'static [&'static str],
+    /// Parts of a line that have no other meaning.
+    parts: &'static [&'static str],
+}
+
+impl Marks {
+    fn are_in(&self, line: &str) -> bool {
+        let is_word = |character: Option<char>| character.is_some_and(char::is_alphanumeric);
+        let is_message = |message: &&str| {
+            line.match_indices(*message).any(|(at, _)| {
+                let (before, after) = (line[..at].trim_end(), line[at + message.len()..].trim_start());
+                !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+            })
+        };
+        self.messages.iter().any(is_message) || self.parts.iter().any(|part| line.contains(part))
+    }
+}
+
 /// The first line with one of the marks, on one line without what a terminal would obey, and shortened.
-fn line_with(output: &[u8], marks: &[&str]) -> Option<String> {
+fn line_with(output: &[u8], marks: &Marks) -> Option<String> {
     const LONGEST: usize = 160;
     let text = String::from_utf8_lossy(output);
-    let line = text.lines().find(|line| marks.iter().any(|mark| line.contains(mark)))?;
+    let line = text.lines().find(|line| marks.are_in(line))?;
     let shown: String = line.trim().chars().filter(|character| !character.is_control()).collect();
     Some(match shown.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &shown[..at]),
@@ -63,7 +87,42 @@ mod tests {
     use super::*;
 
     fn denials_of(output: &str, network: bool) -> Vec<String> {
-        denials(&[output.as_bytes()], network)
+        denials(&[output.as_bytes()], network, false)
+    }
+
+    #[test]
+    fn words_about_a_denial_are_no_denial() {
+        for output in [
+            "chapter 3: ptrace explained",
+            "error: bad address in table",
+            "a test: Read-only file system handling",
+            "The error Operation not permitted means that",
+            "unshare: a program of util-linux",
+        ] {
+            assert_eq!(denials_of(output, false), Vec::<String>::new(), "{output}");
+        }
+        let grep: &[u8] = b"errno.txt:1: Operation not permitted";
+        assert_eq!(denials(&[grep], false, true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn messages_of_usual_programs_are_recognised() {
+        for output in [
+            "OSError: [Errno 30] Read-only file system: '/etc/x'",
+            "Error: EROFS: read-only file system, open '/etc/x'",
+            "cannot create /etc/x: Read-only file system (os error 30)",
+            "mv: cannot move '.git' to 'x': Device or resource busy",
+            "strace: PTRACE_TRACEME: Operation not permitted",
+            "[Errno 1] Operation not permitted: 'x'",
+            "wget: bad address 'example.org'",
+            "fatal: unable to access 'https://example.org/': Could not resolve host: example.org",
+            "npm error request to https://example.org failed, reason: getaddrinfo EAI_AGAIN example.org",
+            "dial tcp 192.0.2.1:443: connect: network is unreachable",
+            "connect failed: Network is unreachable.",
+            "(Caused by X('[Errno -3] Temporary failure in name resolution'))",
+        ] {
+            assert_eq!(denials_of(output, false).len(), 1, "{output}");
+        }
     }
 
     #[test]

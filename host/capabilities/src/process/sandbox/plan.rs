@@ -275,9 +275,9 @@ impl Planned {
         self
     }
 
-    /// What the program was denied, by its outputs.
-    pub(in crate::process) fn denials(&self, outputs: &[&[u8]]) -> Vec<String> {
-        denial::denials(outputs, self.plan.network)
+    /// What the program was denied, by its outputs and whether it succeeded.
+    pub(in crate::process) fn denials(&self, outputs: &[&[u8]], succeeded: bool) -> Vec<String> {
+        denial::denials(outputs, self.plan.network, succeeded)
     }
 
     /// Renames what the program created against the rules, and says so.
