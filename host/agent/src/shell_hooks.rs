@@ -41,7 +41,8 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const LONGEST_SCRIPT: u64 = 64 << 10;
 /// The options of Python that are letters without a value.
 const PYTHON_FLAGS: [char; 15] = ['b', 'B', 'd', 'E', 'i', 'I', 'O', 'P', 'q', 's', 'S', 'u', 'v', 'V', 'x'];
-/// The most characters of a line that tells of a failure.
+/// The most bytes of a command in a line that tells of its failure, and of the cause.
+const SHOWN_COMMAND: usize = 100;
 const SHOWN: usize = 300;
 
 /// A hook of a session.
@@ -131,7 +132,8 @@ impl SessionHook {
     fn failed(&self, why: &str) -> Verdict {
         let ShellHook { written, key, .. } = &self.hook;
         let stops = self.hook.moment == HookMoment::BeforeTool;
-        let what = one_line_within(&format!("the hook `{written}` {why}"), SHOWN);
+        // A long command must not hide the cause.
+        let what = format!("the hook `{}` {}", one_line_within(written, SHOWN_COMMAND), one_line_within(why, SHOWN));
         let so = if stops { "; the call was not run" } else { "" };
         let fix = Fix::words(format!("correct it, or `{key}` in config.yaml"));
         self.notices.notice(Notice::new(format!("{what}{so}"), fix));

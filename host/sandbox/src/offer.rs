@@ -38,6 +38,32 @@ pub fn probe(answer: impl FnOnce(&Offer)) {
     }
 }
 
+/// What a reason says besides the step that failed.
+const CHROOT: &str = "the kernel allows no user namespace in a chroot";
+const OLD: &str = "it needs Linux 5.12 or later";
+/// The step that installs the filter of system calls.
+const SECCOMP: &str = "seccomp";
+
+impl Offer {
+    /// What the user can do if this machine offers nothing.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Confined(_) => "nothing is missing",
+            Self::Nothing(why) if why.contains(CHROOT) => "start Hermes outside of the chroot",
+            Self::Nothing(why) if why.starts_with(SECCOMP) => {
+                "boot a kernel with filters of system calls (CONFIG_SECCOMP_FILTER), or let the container install them"
+            }
+            Self::Nothing(why) if why.ends_with(OLD) => {
+                "boot Linux 5.12 or later, or let the container use its system calls for mounts"
+            }
+            Self::Nothing(why) if why.split(':').next().is_some_and(|step| step.contains("namespace")) => {
+                "allow user namespaces for this program, as docs/sandbox.md says"
+            }
+            Self::Nothing(_) => "docs/sandbox.md says what the sandbox needs of the kernel and of a container",
+        }
+    }
+}
+
 /// The error, and what the system says about its cause.
 #[cfg(target_os = "linux")]
 fn reason(error: &crate::SetupError) -> String {
@@ -54,10 +80,93 @@ fn reason(error: &crate::SetupError) -> String {
     ];
     let is_set =
         |(path, value, _): &&(&str, &str, &str)| std::fs::read_to_string(path).is_ok_and(|is| is.trim() == *value);
-    match SETTINGS.iter().find(is_set) {
-        Some((_, _, why)) => format!("{error}; {why}"),
-        None if error.source.raw_os_error() == Some(libc::ENOSYS) => format!("{error}; it needs Linux 5.12 or later"),
-        None if std::path::Path::new("/.dockerenv").exists() => format!("{error}; this container does not allow it"),
-        None => error.to_string(),
+    let place = Place {
+        setting: SETTINGS.iter().find(is_set).map(|(_, _, why)| *why),
+        chroot: std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| is_chroot(&mounts)),
+        container: std::path::Path::new("/.dockerenv").exists(),
+    };
+    place.explain(error)
+}
+
+/// What is known of the place that a process runs in.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy)]
+struct Place {
+    setting: Option<&'static str>,
+    chroot: bool,
+    container: bool,
+}
+
+#[cfg(target_os = "linux")]
+impl Place {
+    fn explain(self, error: &crate::SetupError) -> String {
+        let (is_of_namespaces, number) = (error.step.contains("namespace"), error.source.raw_os_error());
+        let is_refused = matches!(number, Some(libc::EPERM | libc::EACCES | libc::ENOSPC));
+        match self {
+            Self { chroot: true, .. } if is_of_namespaces && is_refused => format!("{error}; {CHROOT}"),
+            Self { setting: Some(why), .. } if error.step != SECCOMP && number != Some(libc::ENOSYS) => {
+                format!("{error}; {why}")
+            }
+            _ if number == Some(libc::ENOSYS) && !is_of_namespaces && error.step != SECCOMP => {
+                format!("{error}; {OLD}")
+            }
+            Self { container: true, .. } if is_refused => format!("{error}; this container does not allow it"),
+            _ => error.to_string(),
+        }
+    }
+}
+
+/// Whether the root is a folder within a file system: then no mount that the process sees is at `/`.
+#[cfg(target_os = "linux")]
+fn is_chroot(mounts: &str) -> bool {
+    !mounts.is_empty() && mounts.lines().all(|line| line.split(' ').nth(4) != Some("/"))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::SetupError;
+
+    #[test]
+    fn each_step_that_fails_has_its_own_cause_and_remedy() {
+        let nowhere = Place { setting: None, chroot: false, container: false };
+        let (chroot, container) = (Place { chroot: true, ..nowhere }, Place { container: true, ..nowhere });
+        let system = io::Error::from_raw_os_error;
+        for (place, step, source, cause, remedy) in [
+            (container, "user namespace", system(libc::EPERM), "; this container does not allow it", "user namespaces"),
+            (container, "user namespace", system(libc::ENOSYS), "(os error 38)", "user namespaces"),
+            (chroot, "user namespace", system(libc::EPERM), CHROOT, "outside of the chroot"),
+            (container, "bind", system(libc::ENOSYS), OLD, "Linux 5.12"),
+            (
+                container,
+                "private mounts",
+                system(libc::EPERM),
+                "; this container does not allow it",
+                "docs/sandbox.md says what",
+            ),
+            (
+                container,
+                SECCOMP,
+                io::Error::other("Function not implemented"),
+                "seccomp: Function not implemented",
+                "CONFIG_SECCOMP",
+            ),
+        ] {
+            let why = place.explain(&SetupError::new(step, source));
+            assert!(why.ends_with(cause), "{why}");
+            let offered = Offer::Nothing(why).remedy();
+            assert!(offered.contains(remedy), "{cause}: {offered}");
+        }
+        let restricted = Place { setting: Some("`user.max_user_namespaces` is 0"), ..container };
+        let why = restricted.explain(&SetupError::new("user namespace", system(libc::ENOSPC)));
+        assert!(why.ends_with("`user.max_user_namespaces` is 0"), "{why}");
+    }
+
+    #[test]
+    fn a_root_without_a_mount_is_a_chroot() {
+        assert!(is_chroot("22 1 0:20 / /proc rw - proc proc rw\n"));
+        assert!(!is_chroot("21 1 8:1 / / rw - ext4 /dev/a rw\n22 21 0:20 / /proc rw - proc proc rw\n"));
     }
 }

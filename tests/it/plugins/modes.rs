@@ -123,6 +123,7 @@ fn plan_only_reads_and_the_prompt_is_the_same_in_every_mode() {
         run("cat notes.txt"),
         run("cat notes.txt; touch made"),
         ("process", json!({ "action": "list" })),
+        ("terminal", json!({ "command": "cat notes.txt", "background": true })),
     ]);
     let home = Home::with(&server);
     home.write_workspace("notes.txt", "The harbour opens at six.\n");
@@ -131,7 +132,11 @@ fn plan_only_reads_and_the_prompt_is_the_same_in_every_mode() {
     home.hermes(&["-z", "Go.", "--mode", "plan"]).run().success();
     let planned = results(&server);
     assert!(planned[0].contains("harbour") && planned[2].starts_with("The harbour"), "{planned:?}");
-    for at in [1, 3, 4] {
+    assert!(
+        planned[5].starts_with("`terminal` was not run in the background; in the foreground it may run"),
+        "{planned:?}"
+    );
+    for at in [1, 3, 4, 5] {
         assert!(planned[at].contains(PLAN) && !planned[at].starts_with("error"), "{at}: {planned:?}");
     }
     let in_plan = server.last_turn().body;

@@ -114,6 +114,12 @@ fn variables(program: &Right, run: &Run) -> Option<Right> {
     })
 }
 
+/// Whether a call asks for a program that it does not wait for.
+fn is_in_background(call: &ToolCall) -> bool {
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or(serde_json::Value::Null);
+    arguments["background"] == true || arguments["background"] == "true"
+}
+
 /// Whether a variable says only how output looks. Values that could be a path are not harmless.
 fn is_harmless(name: &str, value: &str) -> bool {
     const DISPLAY: &[&str] =
@@ -167,7 +173,9 @@ impl Gate {
         if let Some(refused) = self.forbidden(&itself, &call.name) {
             return Err(refused);
         }
-        let only_reads = || effect == Effect::Reads || self.rules.reads(&itself) || self.reads_command(&own.name, call);
+        let reads_command = self.mode.get() == Mode::Plan && self.reads_command(&own.name, call);
+        let only_reads =
+            || effect == Effect::Reads || self.rules.reads(&itself) || (reads_command && !is_in_background(call));
         if self.mode.get() == Mode::Plan && !only_reads() {
             let undone = match own.version.as_str() {
                 SERVER_VERSION => format!(
@@ -175,6 +183,7 @@ impl Gate {
                      (`approvals.reads: [{}]` in config.yaml says so)",
                     itself.entry()
                 ),
+                _ if reads_command => "was not run in the background; in the foreground it may run".to_owned(),
                 _ => "was not run".to_owned(),
             };
             return Err(planned(&call.name, &undone));
@@ -279,7 +288,10 @@ impl Gate {
             judged.asked.or_else(|| self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`")));
         let mode = if attended { self.mode.get() } else { Mode::Ask };
         let only_reads = || {
-            let reads = |line: &Line| command::is_all_of_it(line, run) && self.rules.reads_line(&plugin.name, line);
+            // In this mode nothing reads the output of a background program, and nothing ends it.
+            let reads = |line: &Line| {
+                !run.background && command::is_all_of_it(line, run) && self.rules.reads_line(&plugin.name, line)
+            };
             self.rules.reads(&right) || line.as_ref().is_ok_and(reads)
         };
         if mode == Mode::Plan && !only_reads() {

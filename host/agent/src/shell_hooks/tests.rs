@@ -90,12 +90,14 @@ async fn a_hook_reads_the_event_in_the_workspace_without_keys_and_decides_about_
 #[tokio::test]
 async fn a_hook_that_fails_stops_the_call_and_tells_the_user() {
     let mut fixture = Fixture::new();
+    let long = format!("sh -c ': {}; echo boom >&2; exit 7'", "x".repeat(600));
     for (command, why) in [
         ("sh -c 'echo boom >&2; exit 1'", "ended with exit code 1: boom"),
         ("no-such-program-anywhere", "was not found"),
         ("sh -c 'head -c 2000000 /dev/zero'", "wrote more than 1024 KiB"),
         ("sh -c 'echo {broken'", "wrote JSON that cannot be read"),
         ("sh -c 'kill -9 $$'", "was ended by signal 9"),
+        (long.as_str(), "ended with exit code 7: boom"),
     ] {
         let verdict = fixture.before(command, 60, "note").await;
         assert!(verdict.starts_with("block: the hook `") && verdict.contains(why), "{verdict}");

@@ -32,19 +32,22 @@ fn of(rules: &SandboxRules, offer: &Offer) -> Check {
                 SandboxMode::Require => format!("no program runs, because this machine offers no sandbox: {why}"),
                 _ => format!("programs run without one, each with your approval: {why}"),
             };
-            Check::warn(SUBJECT, found, "allow user namespaces for this program, as docs/sandbox.md says")
+            Check::warn(SUBJECT, found, offer.remedy())
         }
     }
 }
 
 fn locks(holds: &Holds) -> String {
-    let landlock = match holds.landlock {
-        Some(version) => format!(", with Landlock (version {version})"),
-        None => ", without Landlock, which this kernel lacks or does not enable".to_owned(),
+    const NO_LANDLOCK: &str = "without Landlock, which this kernel lacks or does not enable";
+    const NO_SECCOMP: &str = "without seccomp, which this processor lacks";
+    let locks = match (holds.landlock, holds.seccomp) {
+        (Some(version), true) => format!("with Landlock (version {version}) and seccomp"),
+        (Some(version), false) => format!("with Landlock (version {version}), and {NO_SECCOMP}"),
+        (None, true) => format!("with seccomp, and {NO_LANDLOCK}"),
+        (None, false) => format!("{NO_LANDLOCK}, and {NO_SECCOMP}"),
     };
-    let seccomp = if holds.seccomp { " and seccomp" } else { " and without seccomp, which this processor lacks" };
     let processes = if holds.own_processes { "" } else { "; /proc shows the names of all processes" };
-    format!("{landlock}{seccomp}{processes}")
+    format!(", {locks}{processes}")
 }
 
 #[cfg(test)]
@@ -64,8 +67,12 @@ mod tests {
         let text = "programs run in namespaces of their own, with Landlock (version 7) and seccomp; no network";
         assert_eq!(found(&rules, &Offer::Confined(whole.clone())), (Outcome::Ok, text.to_owned()));
         let (outcome, text) = found(&rules, &Offer::Confined(Holds { landlock: None, ..whole }));
-        assert!(outcome == Outcome::Warn && text.contains("without Landlock"), "{text}");
+        assert!(outcome == Outcome::Warn, "{text}");
+        assert!(text.contains(", with seccomp, and without Landlock, which this kernel lacks"), "{text}");
+        let nothing = Offer::Nothing("seccomp: Function not implemented".to_owned());
+        assert!(of(&rules, &nothing).fix.to_string().contains("CONFIG_SECCOMP_FILTER"));
         let nothing = Offer::Nothing("user namespace: denied".to_owned());
+        assert!(of(&rules, &nothing).fix.to_string().contains("allow user namespaces"));
         let (outcome, text) = found(&rules, &nothing);
         assert!(
             outcome == Outcome::Warn && text.ends_with("each with your approval: user namespace: denied"),

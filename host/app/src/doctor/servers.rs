@@ -45,9 +45,7 @@ fn of_server(server: &ServerDefinition, kept: &KeptListings, is_plugin: bool) ->
         Confined::Unavailable(_) | Confined::Refused(_) => Check::warn(
             SUBJECT,
             found,
-            format!(
-                "allow user namespaces for this program, as docs/sandbox.md says, or set `mcp_servers.{name}.sandbox: off`"
-            ),
+            format!("{}, or set `mcp_servers.{name}.sandbox: off`", hermes_capabilities::process::offer().remedy()),
         ),
     }
 }
