@@ -55,7 +55,7 @@ pub(crate) fn schema() -> ToolSchema {
 pub(crate) async fn call(gate: &Gate, arguments: &str) -> Result<String, String> {
     let clarification = Clarification::read(arguments)?;
     let Clarification { question, choices } = &clarification;
-    let response = gate.clarify(None, question.clone(), choices.clone()).await;
+    let response = gate.clarify(None, question.clone(), choices.clone(), false).await;
     Ok(clarification.answer(response.as_deref()))
 }
 

@@ -442,9 +442,9 @@ impl SessionFront {
 
 #[async_trait]
 impl Front for SessionFront {
-    async fn ask(&self, question: String, choices: Vec<String>) -> Option<String> {
+    async fn ask(&self, question: String, choices: Vec<String>, takes_values: bool) -> Option<String> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        gate?.clarify(Some(&self.server), question, choices).await
+        gate?.clarify(Some(&self.server), question, choices, takes_values).await
     }
 
     fn is_attended(&self) -> bool {

@@ -114,7 +114,7 @@ impl Questions {
 
     /// Asks a text question; `None` if no front end can answer. If it is open, any text is an answer beside the choices.
     pub(crate) async fn text(&self, text: String, choices: Vec<String>, open: bool) -> Option<String> {
-        self.text_of(None, text, choices, open).await
+        self.text_of(None, text, choices, open, false).await
     }
 
     /// The same, of an MCP server.
@@ -124,6 +124,7 @@ impl Questions {
         text: String,
         choices: Vec<String>,
         open: bool,
+        takes_values: bool,
     ) -> Option<String> {
         if !self.is_attended().await {
             return None;
@@ -131,7 +132,7 @@ impl Questions {
         let (answer, answered) = oneshot::channel();
         let valid = if open { Vec::new() } else { choices.clone() };
         let server = server.map(str::to_owned);
-        let _asked = self.ask(Query::Text { text, choices, open, server }, Open::Text { valid, answer });
+        let _asked = self.ask(Query::Text { text, choices, open, server, takes_values }, Open::Text { valid, answer });
         answered.await.ok()
     }
 

@@ -62,6 +62,8 @@ impl Open {
 struct Asked {
     id: QuestionId,
     choices: Vec<String>,
+    /// Whether a typed line is a value of a form.
+    takes_values: bool,
     /// Whether lines were read before the question.
     was_listening: bool,
 }
@@ -308,15 +310,15 @@ impl FrontEnd {
                 }
                 self.ask(person, id, question, running.stop).await;
             }
-            Query::Text { text, choices, server, .. } => {
+            Query::Text { text, choices, server, takes_values, .. } => {
                 // What was typed before the question does not answer it.
                 let (typed, begun) = running.lines.set_aside();
                 self.typed.extend(typed);
                 self.begun.push_str(&begun);
-                running.screen.question(text, choices, server.is_some());
+                running.screen.question(text, choices, server.is_some(), *takes_values);
                 running.lines.shows(true);
                 let (choices, was_listening) = (choices.clone(), running.lines.listen(true));
-                self.asked = Some(Asked { id, choices, was_listening });
+                self.asked = Some(Asked { id, choices, takes_values: *takes_values, was_listening });
             }
         }
     }
@@ -402,8 +404,8 @@ impl FrontEnd {
         while let (Some(live), Some(open)) = (&self.live, self.open.front_mut().filter(|open| open.number.is_none())) {
             let question = match &open.query {
                 Query::Approval { question, agent } => drawn::approval(question, agent.as_deref()),
-                Query::Text { text, choices, open, server } => {
-                    drawn::text_question(text, choices, *open || choices.is_empty(), server.is_some())
+                Query::Text { text, choices, open, server, takes_values } => {
+                    drawn::text_question(text, choices, *open || choices.is_empty(), server.is_some(), *takes_values)
                 }
             };
             open.number = live.ask(question);
@@ -514,10 +516,10 @@ async fn answered(shown: Option<(Live, u64)>) -> Answer {
 }
 
 impl Asked {
-    /// The answer of a line: the choice with this number or these words, or the line itself. `None` for an empty line.
+    /// The answer of a line: the choice with this mark or these words, or the line itself. `None` for an empty line.
     fn answer(&self, line: &str) -> Option<String> {
         let line = line.trim();
-        let answer = named_choice(line, &self.choices).map_or(line, |at| self.choices[at].as_str());
+        let answer = named_choice(line, &self.choices, self.takes_values).map_or(line, |at| self.choices[at].as_str());
         (!answer.is_empty()).then(|| answer.to_owned())
     }
 }
@@ -529,7 +531,7 @@ mod tests {
     #[test]
     fn a_line_answers_with_a_number_a_choice_or_other_words() {
         let choices = vec!["staging".to_owned(), "Production".to_owned()];
-        let asked = Asked { id: QuestionId(1), choices, was_listening: true };
+        let asked = Asked { id: QuestionId(1), choices, takes_values: false, was_listening: true };
         for (line, answer) in [
             ("1", Some("staging")),
             (" 2) ", Some("Production")),
@@ -541,7 +543,13 @@ mod tests {
         ] {
             assert_eq!(asked.answer(line).as_deref(), answer, "{line:?}");
         }
-        let open = Asked { choices: Vec::new(), ..asked };
+        let form = Asked { choices: vec!["5".to_owned(), "decline".to_owned()], takes_values: true, ..asked };
+        for (line, answer) in
+            [("1", "1"), ("2", "2"), ("a)", "5"), ("b)", "decline"), ("b", "b"), ("decline", "decline")]
+        {
+            assert_eq!(form.answer(line).as_deref(), Some(answer), "{line:?}");
+        }
+        let open = Asked { choices: Vec::new(), ..form };
         assert_eq!(open.answer("1").as_deref(), Some("1"));
     }
 }

@@ -139,7 +139,7 @@ struct Alone {
 
 #[async_trait]
 impl Front for Alone {
-    async fn ask(&self, _: String, _: Vec<String>) -> Option<String> {
+    async fn ask(&self, _: String, _: Vec<String>, _: bool) -> Option<String> {
         None
     }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use hermes_agent::{CallId, Status};
 use hermes_conversation::{SessionId, Usage};
+use hermes_terminal::{are_lettered, choice_mark};
 
 use self::lines::quoted;
 pub(crate) use self::lines::task_line;
@@ -261,16 +262,20 @@ impl<W: Write + Send> Screen<W> {
     }
 
     /// Shows a question of the model, or of an MCP server, which its text names. The next typed line answers it.
-    pub(crate) fn question(&mut self, text: &str, choices: &[String], is_of_server: bool) {
+    pub(crate) fn question(&mut self, text: &str, choices: &[String], is_of_server: bool, takes_values: bool) {
         self.end_line();
         if !is_of_server {
             self.line(Tone::Warning, "the model asks:");
         }
         text.lines().for_each(|line| self.line(Tone::Plain, line));
-        for (number, choice) in (1..).zip(choices) {
-            self.line(Tone::Plain, &format!("  {number}) {choice}"));
+        for (at, choice) in choices.iter().enumerate() {
+            self.line(Tone::Plain, &format!("  {} {choice}", choice_mark(at, choices, takes_values)));
         }
-        let how = if choices.is_empty() { "your answer" } else { "a number, or your own answer" };
+        let how = match (choices.is_empty(), are_lettered(choices, takes_values)) {
+            (true, _) => "your answer",
+            (false, true) => "your own answer, or a letter such as a)",
+            (false, false) => "a number, or your own answer",
+        };
         self.line(Tone::Faint, &format!("type {how}, and enter; ctrl-c stops the turn"));
     }
 

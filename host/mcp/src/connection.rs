@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, GetPromptRequestParams, JsonObject, PaginatedRequestParams, ReadResourceRequestParams,
-    ServerCapabilities,
 };
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
 use rmcp::transport::Transport;
@@ -23,6 +22,9 @@ use crate::{limits, program, web};
 
 /// How long the end of a server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long the lists of resources and prompts are waited for.
+const ASIDE: Duration = Duration::from_secs(2);
 
 /// What the model wants of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,13 +112,40 @@ impl Connection {
                 break;
             }
         }
-        let has =
-            |offers: &dyn Fn(&ServerCapabilities) -> bool| info.as_ref().is_some_and(|info| offers(&info.capabilities));
-        Ok(Listing {
-            resources: has(&|capabilities| capabilities.resources.is_some()),
-            prompts: has(&|capabilities| capabilities.prompts.is_some()),
-            ..Listing::new(software, tools, all)
-        })
+        let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
+        Ok(Listing { resources: has_resources, prompts: has_prompts, ..Listing::new(software, tools, all) })
+    }
+
+    /// Whether it has resources, or may have some later. Many servers say that they offer resources and have none.
+    async fn has_resources(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        let Some(offered) = info.as_ref().and_then(|info| info.capabilities.resources.clone()) else { return false };
+        if offered.list_changed == Some(true) {
+            return true;
+        }
+        let peer = self.service.peer();
+        let listed =
+            timeout(ASIDE, async { tokio::join!(peer.list_resources(None), peer.list_resource_templates(None)) });
+        match listed.await {
+            Ok((Ok(page), templates)) => {
+                !page.resources.is_empty() || templates.is_ok_and(|page| !page.resource_templates.is_empty())
+            }
+            // A failure now says nothing about later.
+            _ => true,
+        }
+    }
+
+    /// The same for prompts.
+    async fn has_prompts(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        let Some(offered) = info.as_ref().and_then(|info| info.capabilities.prompts.clone()) else { return false };
+        if offered.list_changed == Some(true) {
+            return true;
+        }
+        match timeout(ASIDE, self.service.peer().list_prompts(None)).await {
+            Ok(Ok(page)) => !page.prompts.is_empty(),
+            _ => true,
+        }
     }
 
     /// Carries out a request. Dropping the future tells the server that it is cancelled. While the server asks the user, the
@@ -215,7 +244,12 @@ async fn greet<T: Transport<RoleClient> + 'static>(
     transport: Guarded<T>,
     handler: Handler,
 ) -> Result<RunningService<RoleClient, Handler>, Cause> {
-    handler.serve(transport).await.map_err(|error| match &error {
+    let greeted = handler.serve(transport).await;
+    if greeted.is_err() && matches!(definition.endpoint, Endpoint::Program(_)) {
+        // The reason of an end is recorded before the connection counts as closed.
+        let _ = timeout(FAREWELL, flow.closed()).await;
+    }
+    greeted.map_err(|error| match &error {
         ClientInitializeError::JsonRpcError(error) => Cause::Refused(line(&error.message)),
         ClientInitializeError::TransportError { error, .. } if matches!(definition.endpoint, Endpoint::Web(_)) => {
             web::cause(definition, error)

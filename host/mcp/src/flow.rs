@@ -8,7 +8,7 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::error::Cause;
@@ -45,12 +45,18 @@ impl Allowance {
 pub(crate) struct Flow {
     state: Arc<Mutex<State>>,
     closed: Arc<watch::Sender<bool>>,
+    /// Notified when a stream that the transport reads by itself has sent too much.
+    flooded: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct State {
     bytes: Allowance,
     messages: Allowance,
+    /// Events of streams over HTTP, whether they are messages or not.
+    events: Allowance,
+    /// Whether a message could not be sent.
+    is_broken: bool,
     ended: Option<Cause>,
 }
 
@@ -59,9 +65,12 @@ impl Flow {
         let state = State {
             bytes: Allowance::new(limits::BYTES, limits::BYTES_PER_SECOND),
             messages: Allowance::new(limits::MESSAGES, limits::MESSAGES_PER_SECOND),
+            events: Allowance::new(limits::MESSAGES, limits::MESSAGES_PER_SECOND),
+            is_broken: false,
             ended: None,
         };
-        Self { state: Arc::new(Mutex::new(state)), closed: Arc::new(watch::Sender::new(false)) }
+        let closed = Arc::new(watch::Sender::new(false));
+        Self { state: Arc::new(Mutex::new(state)), closed, flooded: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,6 +91,19 @@ impl Flow {
         let admitted = self.state().bytes.take(count);
         if !admitted {
             self.record(Cause::Flood(format!("more than {} MiB without a pause", limits::BYTES >> 20)));
+        }
+        admitted
+    }
+
+    /// Counts an event of a stream over HTTP with its bytes. When it is too much, the connection ends.
+    pub(crate) fn admit_event(&self, bytes: usize) -> bool {
+        let is_few = self.state().events.take(1);
+        if !is_few {
+            self.record(Cause::Flood(format!("more than {} events without a pause", limits::MESSAGES)));
+        }
+        let admitted = is_few && self.admit_bytes(bytes as u64);
+        if !admitted {
+            self.flooded.notify_one();
         }
         admitted
     }
@@ -113,6 +135,8 @@ impl Flow {
 pub(crate) struct Counted<R> {
     pub(crate) inner: R,
     pub(crate) flow: Flow,
+    /// The bytes of the line that has begun.
+    pub(crate) line: usize,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
@@ -124,7 +148,21 @@ impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         let read = buffer.filled().len() - before;
-        if !self.flow.admit_bytes(read as u64) {
+        let bytes = &buffer.filled()[before..];
+        let mut line = self.line;
+        let mut longest = 0;
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            line += part.len();
+            longest = longest.max(line);
+            if part.ends_with(b"\n") {
+                line = 0;
+            }
+        }
+        self.line = line;
+        if longest > limits::MESSAGE {
+            self.flow.record(Cause::Flood(format!("a message of more than {} MiB", limits::MESSAGE >> 20)));
+            buffer.set_filled(before);
+        } else if !self.flow.admit_bytes(read as u64) {
             buffer.set_filled(before);
         }
         Poll::Ready(Ok(()))
@@ -146,11 +184,22 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(item)
+        let (sending, flow) = (self.inner.send(item), self.flow.clone());
+        async move {
+            let sent = sending.await;
+            if sent.is_err() {
+                flow.state().is_broken = true;
+            }
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        if let Some(message) = self.inner.receive().await {
+        let message = tokio::select! {
+            message = self.inner.receive() => message,
+            () = self.flow.flooded.notified() => None,
+        };
+        if let Some(message) = message {
             return self.flow.admit_message().then_some(message);
         }
         // Also if this future is dropped here: the next call gets nothing either.
@@ -174,8 +223,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
 
 impl<T> Drop for Guarded<T> {
     fn drop(&mut self) {
-        self.child = None;
-        self.flow.closed.send_replace(true);
+        let (child, flow) = (self.child.take(), self.flow.clone());
+        // A program that ends at once may close its input before its output was read. Then its last words are not known yet.
+        let is_unexplained = flow.state().is_broken && flow.ended().is_none();
+        match (child, tokio::runtime::Handle::try_current()) {
+            (Some(mut child), Ok(runtime)) if is_unexplained => {
+                runtime.spawn(async move {
+                    flow.record(Cause::Ended(child.last_words().await));
+                    drop(child);
+                    flow.closed.send_replace(true);
+                });
+            }
+            _ => drop(flow.closed.send_replace(true)),
+        }
     }
 }
 

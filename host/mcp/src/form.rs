@@ -129,6 +129,11 @@ impl Field {
         choices
     }
 
+    /// Whether a typed answer is the value itself, and no choice.
+    pub(crate) fn takes_values(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Whole | Kind::Number)
+    }
+
     /// How a value is said.
     fn said(&self, value: &Value) -> String {
         match (&self.kind, value) {
@@ -258,6 +263,7 @@ mod tests {
         assert_eq!(hero.choices(), ["Sonic", "Mario", LEAVE_OUT]);
         assert_eq!(tools.choices(), ["Axe, Cup", "Axe", "Bow", "Cup", LEAVE_OUT]);
         assert_eq!(odd.choices(), [LEAVE_OUT]);
+        assert!(line.takes_values() && count.takes_values() && !hero.takes_values() && !tools.takes_values());
         assert!(count.is_left_out(LEAVE_OUT) && !line.is_left_out(""));
         assert_eq!(
             (line.read(""), count.read("42"), hero.read("Mario")),

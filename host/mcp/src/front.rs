@@ -17,7 +17,8 @@ pub trait Front: Send + Sync + 'static {
     /// A line for the log.
     fn log(&self, is_warning: bool, text: &str);
     /// Asks the user during a call; `None` if nobody can answer. The user can also answer in other words than the choices.
-    async fn ask(&self, question: String, choices: Vec<String>) -> Option<String>;
+    /// With `takes_values`, such words are a value, and a number is no place in the list of choices.
+    async fn ask(&self, question: String, choices: Vec<String>, takes_values: bool) -> Option<String>;
     /// Whether somebody can answer questions.
     fn is_attended(&self) -> bool;
     /// Asks a model of the user for the server, or says why not. Only servers that the user allowed it ask.

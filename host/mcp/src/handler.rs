@@ -145,7 +145,7 @@ impl Handler {
         let message = within(message.trim(), limits::QUESTION);
         let intro = format!("the MCP server `{}` asks: {message}", self.server);
         if fields.is_empty() {
-            let answer = self.front.ask(intro, vec!["accept".to_owned(), DECLINE.to_owned()]).await;
+            let answer = self.front.ask(intro, vec!["accept".to_owned(), DECLINE.to_owned()], false).await;
             return ElicitResult::new(match answer.as_deref().map(str::trim) {
                 Some("accept") => ElicitationAction::Accept,
                 Some(_) => ElicitationAction::Decline,
@@ -158,7 +158,7 @@ impl Handler {
             let mut value = None;
             for _ in 0..TRIES {
                 let choices = field.choices().into_iter().chain([DECLINE.to_owned()]).collect();
-                let Some(answer) = self.front.ask(question, choices).await else {
+                let Some(answer) = self.front.ask(question, choices, field.takes_values()).await else {
                     return ElicitResult::new(ElicitationAction::Cancel);
                 };
                 if answer.trim() == DECLINE {

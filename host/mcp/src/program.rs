@@ -12,6 +12,7 @@ use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::task::JoinHandle;
 
 use crate::confinement::Confined;
 use crate::definition::Program;
@@ -27,6 +28,8 @@ const MOMENT: Duration = Duration::from_millis(500);
 pub(crate) struct Child {
     program: OwnProgram,
     errors: Tail,
+    /// Reads its standard error until it is closed.
+    reading: Option<JoinHandle<()>>,
     server: String,
     front: Arc<dyn Front>,
 }
@@ -43,12 +46,20 @@ impl Tail {
         kept.drain(..beyond);
     }
 
-    /// The last line that says something.
+    /// The line that says why the program failed: the last one, or of the report of npm, which ends with advice and with the name
+    /// of a log, the first one behind its code.
     fn last_line(&self) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
-        let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.map(line)
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let of_npm = |line: &str| {
+            let said = line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))?.trim();
+            let is_detail =
+                ["code ", "errno ", "syscall ", "path ", "A complete log"].iter().any(|it| said.starts_with(it));
+            (!is_detail).then(|| said.to_owned())
+        };
+        let reason = lines.clone().find_map(of_npm).map(|said| format!("npm error {said}"));
+        reason.as_deref().or_else(|| lines.clone().next_back()).map(line)
     }
 }
 
@@ -93,11 +104,9 @@ pub(crate) async fn start(
         return Err(not_started("it has no standard streams".to_owned()));
     };
     let errors = Tail::default();
-    if let Some(pipe) = started.errors.take() {
-        tokio::spawn(keep_last(pipe, errors.clone()));
-    }
-    let child = Child { program: started, errors, server: server.to_owned(), front: Arc::clone(front) };
-    let output = Counted { inner: output, flow: flow.clone() };
+    let reading = started.errors.take().map(|pipe| tokio::spawn(keep_last(pipe, errors.clone())));
+    let child = Child { program: started, errors, reading, server: server.to_owned(), front: Arc::clone(front) };
+    let output = Counted { inner: output, flow: flow.clone(), line: 0 };
     let inner = AsyncRwTransport::<RoleClient, _, _>::new(output, input).with_max_line_length(limits::MESSAGE);
     Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })
 }
@@ -137,6 +146,12 @@ impl Child {
             Ok(_) => "it ended".to_owned(),
             Err(_) => "it closed its output".to_owned(),
         };
+        // What it wrote may not be read yet. A program that it started may hold the pipe open.
+        if let Some(reading) = self.reading.as_mut()
+            && tokio::time::timeout(MOMENT, &mut *reading).await.is_ok()
+        {
+            self.reading = None;
+        }
         match self.errors.last_line() {
             Some(line) => format!("{end}: {line}"),
             None => end,
@@ -167,6 +182,15 @@ mod tests {
         assert!(found("tool", &path) && found("bin/tool", OsStr::new("")) && found("tool", OsStr::new("bin")));
         assert!(found(&bin.join("tool").display().to_string(), OsStr::new("")));
         assert!(!found("tool", OsStr::new("/no/such/folder")) && !found("other", &path) && !found("./tool", &path));
+    }
+
+    #[test]
+    fn of_the_report_of_npm_the_reason_is_shown() {
+        let tail = Tail::default();
+        tail.add(b"npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/x - Not found\nnpm error 404\n");
+        tail.add(b"npm error A complete log of this run can be found in: /home/me/.npm/_logs/1.log\n");
+        let reason = "npm error 404 Not Found - GET https://registry.npmjs.org/x - Not found";
+        assert_eq!(tail.last_line().as_deref(), Some(reason));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use hermes_http_client::innermost;
 use reqwest::Client;
@@ -69,7 +70,7 @@ pub(crate) fn transport(
     // The user's own key comes first.
     let has_key = address.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
     let front = (!has_key).then(|| Arc::clone(front));
-    let client = WithLogin { client, url: address.url.clone(), front };
+    let client = WithLogin { client, url: address.url.clone(), front, flow: flow.clone() };
     let inner = StreamableHttpClientTransport::with_client(client, config);
     Ok(Guarded { inner, flow: flow.clone(), child: None })
 }
@@ -81,12 +82,25 @@ struct WithLogin {
     url: Url,
     /// None if the user has set a key.
     front: Option<Arc<dyn Front>>,
+    flow: Flow,
 }
 
 type Posted = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
 impl WithLogin {
+    /// The events of a stream, which ends when they are too many. Also those count that are no messages.
+    fn counted(&self, events: Events) -> Events {
+        let flow = self.flow.clone();
+        let admitted = move |event: &Result<Sse, SseError>| {
+            let data = event.as_ref().ok().and_then(|event| event.data.as_ref());
+            std::future::ready(flow.admit_event(data.map_or(0, String::len)))
+        };
+        events.take_while(admitted).boxed()
+    }
+
     /// The token for the next request; another one than the refused one.
     async fn token(&self, refused: Option<&str>) -> Option<String> {
         let front = self.front.as_ref()?;
@@ -126,7 +140,7 @@ impl StreamableHttpClient for WithLogin {
             let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
             self.client.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
         };
-        match (post(token.clone()).await, token) {
+        let posted = match (post(token.clone()).await, token) {
             // The token may have been revoked before it expired. A refusal has changed nothing, so once more is safe.
             (Err(StreamableHttpError::AuthRequired(error)), Some(refused)) => {
                 match self.token(Some(&refused)).await.filter(|newer| *newer != refused) {
@@ -135,7 +149,13 @@ impl StreamableHttpClient for WithLogin {
                 }
             }
             (posted, _) => posted,
-        }
+        };
+        posted.map(|posted| match posted {
+            StreamableHttpPostResponse::Sse(stream, session) => {
+                StreamableHttpPostResponse::Sse(self.counted(stream), session)
+            }
+            other => other,
+        })
     }
 
     async fn delete_session(
@@ -169,7 +189,8 @@ impl StreamableHttpClient for WithLogin {
         most: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<reqwest::Error>> {
         let token = self.token(None).await;
-        self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most).await
+        let stream = self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most).await;
+        stream.map(|stream| self.counted(stream))
     }
 }
 

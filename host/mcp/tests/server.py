@@ -101,6 +101,8 @@ class Peer:
 
 def call(peer, name, given, token):
     text = lambda text: {"content": [{"type": "text", "text": text}]}
+    if name == "echo" and "huge" in DO:
+        return text("x" * (17 << 20))
     if name == "echo":
         return text(given.get("text", ""))
     if name == "picture":
@@ -201,7 +203,7 @@ def handle(peer, message):
             "protocolVersion": params["protocolVersion"],
             "capabilities": {
                 "tools": {"listChanged": True},
-                **({"resources": {}, "prompts": {}} if "library" in DO else {}),
+                **({"resources": {}, "prompts": {}} if "library" in DO or "bare" in DO else {}),
             },
             "serverInfo": {"name": "fixture", "version": "1"},
         }
@@ -220,6 +222,8 @@ def handle(peer, message):
         result = call(peer, params["name"], params.get("arguments") or {}, token)
         if result is None:
             return {"id": number, "error": {"code": -32602, "message": f"unknown tool {params['name']}"}}
+    elif method in ("resources/list", "prompts/list") and "bare" in DO:
+        result = {method.split("/")[0]: []}
     elif method == "resources/list":
         result = {"resources": [{"uri": "note://1", "name": "first", "mimeType": "text/plain"}]}
     elif method == "resources/read":
@@ -300,6 +304,15 @@ def serve_http():
             if "token" in DO and self.headers.get("Authorization") != "Bearer right":
                 return self.reply(401, headers=[("WWW-Authenticate", "Bearer")])
             message = json.loads(body)
+            if "junk" in DO and message.get("method") == "tools/call":
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                try:
+                    while True:
+                        self.wfile.write(b"data: " + b"x" * 4096 + b"\n\n")
+                except OSError:
+                    return None
             sent = []
             answer = handle(Peer(sent.append), message)
             if answer is None:

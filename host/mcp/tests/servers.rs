@@ -41,7 +41,9 @@ impl Front for Seen {
 
     fn log(&self, _: bool, _: &str) {}
 
-    async fn ask(&self, question: String, _: Vec<String>) -> Option<String> {
+    async fn ask(&self, question: String, _: Vec<String>, takes_values: bool) -> Option<String> {
+        // Both fields of the form take a typed value.
+        assert!(takes_values, "{question}");
         self.questions.lock().unwrap().push(question);
         // Longer than the limit of a call.
         tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -314,6 +316,48 @@ async fn a_server_that_floods_is_ended() {
         let server = fixture.start();
         let Found::Missing(error) = server.find(soon()).await else { panic!("{word}") };
         assert!(matches!(error.cause, Cause::Flood(_)), "{word}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_ends_the_call_with_the_reason() {
+    let fixture = Fixture::new(&["huge"]);
+    let server = fixture.start();
+    live(&server).await;
+    let error = call(&server, "echo", json!({})).await.unwrap_err();
+    assert_eq!(error.cause, Cause::Flood("a message of more than 16 MiB".to_owned()));
+}
+
+#[tokio::test]
+async fn junk_in_a_stream_over_http_ends_the_connection() {
+    let fixture = Fixture::new(&["junk"]);
+    let web = Web::start(&fixture);
+    let definition = fixture.defined(web.at("/mcp", &[]));
+    let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    live(&server).await;
+    let error = call(&server, "echo", json!({})).await.unwrap_err();
+    assert!(matches!(error.cause, Cause::Flood(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_ends_at_once_always_says_why() {
+    let fixture = Fixture::new(&[]);
+    let mut definition = fixture.definition();
+    if let Endpoint::Program(program) = &mut definition.endpoint {
+        program.command = "sh".to_owned();
+        program.arguments = ["-c", "exec <&-; echo boom >&2; exit 3"].map(str::to_owned).to_vec();
+    }
+    for _ in 0..10 {
+        let error = try_once(definition.clone(), Arc::<Seen>::default()).await.unwrap_err();
+        assert_eq!(error.cause, Cause::Ended("it ended with exit code 3: boom".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn empty_lists_of_resources_and_prompts_are_none() {
+    for (word, has) in [("bare", false), ("library", true)] {
+        let listing = live(&Fixture::new(&[word]).start()).await;
+        assert_eq!((listing.resources, listing.prompts), (has, has), "{word}");
     }
 }
 

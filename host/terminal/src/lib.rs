@@ -27,7 +27,7 @@ pub use layout::{broken, cut, printable, width, wrapped};
 pub use markdown::{Stream, rendered};
 pub use parts::{Part, joined};
 pub use picker::Picker;
-pub use question::{Answer, Choices, Keys, Question, Rows, named_choice};
+pub use question::{Answer, Choices, Keys, Question, Rows, are_lettered, choice_mark, named_choice};
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};

@@ -56,6 +56,8 @@ pub struct Choices {
     pub list: Vec<String>,
     /// Whether any other text is an answer.
     pub is_open: bool,
+    /// Whether a typed line is a value, such as a number, so that it names a choice only by its mark or its exact words.
+    pub takes_values: bool,
     /// How to answer, in a few words.
     pub hint: String,
 }
@@ -387,7 +389,7 @@ impl Question {
         if self.line.is_empty() {
             return self.selected;
         }
-        named_choice(&self.line.text(), &choices.list)
+        named_choice(&self.line.text(), &choices.list, choices.takes_values)
     }
 
     /// The rows of the question, at most so many, and the place of the cursor if the question has it. What these rows show counts
@@ -476,11 +478,11 @@ impl Question {
         for (at, choice) in choices.list.iter().enumerate() {
             let is_meant = meant == Some(at);
             let style = if is_meant { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
-            let number = format!("  {}) ", at + 1);
-            let indent = " ".repeat(number.len());
+            let mark = format!("  {} ", choice_mark(at, &choices.list, choices.takes_values));
+            let indent = " ".repeat(mark.len());
             let text = Span::styled(printable(choice).into_owned(), style);
             let begin = rows.len();
-            rows.extend(wrapped(&[text], columns, &[number.into()], &[indent.into()]));
+            rows.extend(wrapped(&[text], columns, &[mark.into()], &[indent.into()]));
             if is_meant {
                 chosen = begin..rows.len();
             }
@@ -511,9 +513,35 @@ fn fitting(rows: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
         .collect()
 }
 
-/// The choice that a line names by its number or its words.
-pub fn named_choice(line: &str, choices: &[String]) -> Option<usize> {
+/// Whether letters mark the choices in place of numbers: where a typed number is a value, or a choice itself begins with a digit.
+pub fn are_lettered(choices: &[String], takes_values: bool) -> bool {
+    takes_values || choices.iter().any(|choice| choice.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// What stands before a choice: `1)`, or `a)` where numbers are answers themselves.
+pub fn choice_mark(at: usize, choices: &[String], takes_values: bool) -> String {
+    if !are_lettered(choices, takes_values) {
+        return format!("{})", at + 1);
+    }
+    let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or(0));
+    match at.checked_sub(26) {
+        Some(beyond) => format!("{}{})", letter(beyond / 26), letter(beyond)),
+        None => format!("{})", letter(at)),
+    }
+}
+
+/// The choice that a line names by its mark or its words. Where a typed line is a value, a mark needs its bracket, and the words
+/// must be exact.
+pub fn named_choice(line: &str, choices: &[String], takes_values: bool) -> Option<usize> {
     let line = line.trim();
+    if are_lettered(choices, takes_values) {
+        let exact = choices.iter().position(|choice| choice.trim() == line);
+        let marked = |at: usize| {
+            let mark = choice_mark(at, choices, takes_values);
+            line.eq_ignore_ascii_case(&mark) || (!takes_values && line.eq_ignore_ascii_case(mark.trim_end_matches(')')))
+        };
+        return exact.or_else(|| (0..choices.len()).find(|at| marked(*at)));
+    }
     let number = line.trim_end_matches([')', '.']).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let named = || choices.iter().position(|choice| choice.to_lowercase() == line.to_lowercase());
     number.filter(|at| *at < choices.len()).or_else(named)

@@ -352,14 +352,20 @@ impl Gate {
     }
 
     /// Asks the user a question of the model, or of an MCP server; `None` if nobody can answer.
-    pub(crate) async fn clarify(&self, server: Option<&str>, question: String, choices: Vec<String>) -> Option<String> {
+    pub(crate) async fn clarify(
+        &self,
+        server: Option<&str>,
+        question: String,
+        choices: Vec<String>,
+        takes_values: bool,
+    ) -> Option<String> {
         if !self.can_ask {
             return None;
         }
         self.running.alone().await;
         let _one_at_a_time = self.questions.turn().await;
         let _asking = self.running.asks();
-        self.questions.text_of(server, question, choices, true).await
+        self.questions.text_of(server, question, choices, true, takes_values).await
     }
 
     /// The calls that run at the moment.

@@ -184,7 +184,13 @@ fn kind(seed: u8) -> EventKind {
         4 => EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default(), unsent: Vec::new() },
         5 => EventKind::Asked {
             question,
-            query: Query::Text { text: "?".to_owned(), choices: Vec::new(), open: false, server: None },
+            query: Query::Text {
+                text: "?".to_owned(),
+                choices: Vec::new(),
+                open: false,
+                server: None,
+                takes_values: false,
+            },
         },
         6 => EventKind::Closed { question, how: QuestionEnd::Answered },
         7 => EventKind::Reasoning { text: seed.to_string() },
@@ -373,7 +379,13 @@ mod attack {
         assert_eq!(feed.snapshot().running.len(), 1);
         let asked = || EventKind::Asked {
             question: QuestionId(7),
-            query: Query::Text { text: "?".into(), choices: Vec::new(), open: false, server: None },
+            query: Query::Text {
+                text: "?".into(),
+                choices: Vec::new(),
+                open: false,
+                server: None,
+                takes_values: false,
+            },
         };
         feed.publish(asked());
         feed.publish(EventKind::Closed { question: QuestionId(8), how: QuestionEnd::Answered });

@@ -2,7 +2,7 @@
 
 use hermes_agent::SERVER_VERSION;
 use hermes_agent::approval::{Decision, Question};
-use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, Rows, wrapped};
+use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, Rows, are_lettered, wrapped};
 
 use super::foreign::Extent;
 use super::{Choice, rows, wording};
@@ -121,7 +121,13 @@ pub(crate) fn decided(question: &Question, agent: Option<&str>, decision: Decisi
 const FORGETS: &str = "`hermes plugins approvals` forgets it";
 
 /// A question of the model, or of a server, whose text names it.
-pub(crate) fn text_question(question: &str, choices: &[String], is_open: bool, is_of_server: bool) -> Asked {
+pub(crate) fn text_question(
+    question: &str,
+    choices: &[String],
+    is_open: bool,
+    is_of_server: bool,
+    takes_values: bool,
+) -> Asked {
     let lines: Vec<String> = text::lines(question.trim_end()).lines().map(str::to_owned).collect();
     let rows = move |columns: usize| {
         let title = (!is_of_server).then(|| Line::styled("the model asks:", Tone::Warning.style()));
@@ -132,11 +138,14 @@ pub(crate) fn text_question(question: &str, choices: &[String], is_open: bool, i
     };
     let hint = match (choices.is_empty(), is_open) {
         (true, _) => "type your answer, and enter; ctrl-c stops the turn",
+        (false, true) if are_lettered(choices, takes_values) => {
+            "your own answer, up and down, or a letter such as a), and enter; ctrl-c stops the turn"
+        }
         (false, true) => "up and down, a number, or your own answer, and enter; ctrl-c stops the turn",
         (false, false) => "up and down, or a number, and enter; ctrl-c stops the turn",
     };
     let choices = choices.iter().map(|choice| text::line(choice)).collect();
-    Asked::with_choices(Box::new(rows), Choices { list: choices, is_open, hint: hint.to_owned() })
+    Asked::with_choices(Box::new(rows), Choices { list: choices, is_open, takes_values, hint: hint.to_owned() })
 }
 
 /// The line that stays of a question of the model.

@@ -37,7 +37,7 @@ impl Asked {
 
     fn with_choices(list: &[&str], is_open: bool) -> Self {
         let list = list.iter().map(|&choice| choice.to_owned()).collect();
-        let choices = Choices { list, is_open, hint: "how".to_owned() };
+        let choices = Choices { list, is_open, takes_values: false, hint: "how".to_owned() };
         Self::new(Question::with_choices(Box::new(|_| vec!["Where?".into()]), choices))
     }
 
@@ -294,6 +294,33 @@ fn a_choice_is_named_by_arrows_its_number_or_its_words_and_anything_else_is_a_li
         assert_eq!(asked.question.meant(), Some(answer));
     }
     assert_eq!(asked.press(KeyCode::Enter), Some(Answer::Choice(1)));
+}
+
+#[test]
+fn a_number_is_never_a_place_in_the_list_where_numbers_are_answers() {
+    // The first choice of a form that takes a number is what the server proposes.
+    let form = ["5", "leave it out", "decline"].map(str::to_owned);
+    let named = |line: &str, choices: &[String], takes_values| named_choice(line, choices, takes_values);
+    for (line, choice) in [
+        ("1", None),
+        ("2", None),
+        ("5", Some(0)),
+        ("a)", Some(0)),
+        ("C)", Some(2)),
+        ("decline", Some(2)),
+        ("Decline", None),
+        ("c", None),
+    ] {
+        assert_eq!(named(line, &form, true), choice, "{line}");
+    }
+    let numbers = ["3", "1", "2"].map(str::to_owned);
+    for (line, choice) in [("1", Some(1)), ("3", Some(0)), ("4", None), ("b", Some(1)), ("c)", Some(2))] {
+        assert_eq!(named(line, &numbers, false), choice, "{line}");
+    }
+    assert_eq!((choice_mark(25, &form, true), choice_mark(26, &form, true)), ("z)".to_owned(), "aa)".to_owned()));
+    let mut asked = Asked::with_choices(&["5", "decline"], true);
+    asked.rest();
+    assert_eq!(asked.rows(), ["Where?", "  a) 5", "  b) decline", ">", "how"]);
 }
 
 #[test]
