@@ -393,6 +393,11 @@ fn remove(setup: &Setup, name: &str, console: Console) -> Result<ExitCode, Failu
     }
     let mut edit = Edit::of(setup.config.file())?;
     edit.remove(&format!("mcp_servers.{name}"))?;
+    let rules = match setup.catalog().get(name) {
+        None => take_rules(setup, &mut edit, name)?,
+        // They are about the plugin.
+        Some(_) => Vec::new(),
+    };
     edit.save()?;
     if is_server_name(name)
         && let Err(error) = KeptListings::in_home(setup.home.path()).forget(name)
@@ -400,9 +405,29 @@ fn remove(setup: &Setup, name: &str, console: Console) -> Result<ExitCode, Failu
         console.warning(&format!("its list of tools cannot be removed: {error}"));
     }
     console.note(&format!("removed `{}`; sessions that run keep it until they end", text::line(name)));
+    if !rules.is_empty() {
+        console
+            .note(&format!("removed its rules too, which named nothing any more: {}", text::line(&rules.join(", "))));
+    }
     let login = login_name(name);
     if setup.logins.examine().is_ok_and(|logins| logins.iter().any(|(other, _)| *other == login)) {
         console.note(&format!("its login stays: `hermes mcp logout {}` ends it", text::line(name)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the rules about a server, in words. Hermes does not start with a rule that names no plugin and no server.
+fn take_rules(setup: &Setup, edit: &mut Edit, name: &str) -> Result<Vec<String>, Failure> {
+    let approvals = &setup.config.settings().approvals;
+    let lists =
+        [("allow", &approvals.allow), ("ask", &approvals.ask), ("deny", &approvals.deny), ("reads", &approvals.reads)];
+    let mut taken = Vec::new();
+    for (list, rules) in lists {
+        let is_about = |rule: &&String| rule.split_once('/').map_or(rule.as_str(), |(owner, _)| owner).trim() == name;
+        for rule in rules.iter().filter(is_about) {
+            edit.take(&format!("approvals.{list}"), rule)?;
+            taken.push(format!("`{rule}` in `approvals.{list}`"));
+        }
+    }
+    Ok(taken)
 }

@@ -70,6 +70,13 @@ impl<'a> Reader<'a> {
         Self { node, schema, path: self.path_of(name), is_value: true, warnings: self.warnings }
     }
 
+    /// Whether this is an argument, a variable or a header of an MCP server. Other agents take numbers and flags as texts there.
+    /// A number with a fraction is no such text, because its spelling is lost: `1.10` would become `1.1`.
+    fn is_text_of_server(&self) -> bool {
+        let of_server = self.path.strip_prefix("mcp_servers.").and_then(|path| path.split_once('.'));
+        of_server.is_some_and(|(_, key)| ["args[", "env.", "headers."].iter().any(|list| key.starts_with(list)))
+    }
+
     fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
@@ -155,6 +162,12 @@ impl<'a> Reader<'a> {
                 keys::most_similar(name, known.iter().map(|known| (*known).to_owned())).map(|near| self.path_of(&near))
             }
         };
+        let is_server = self.path.strip_prefix("mcp_servers.").is_some_and(|server| !server.contains('.'));
+        let near = match name {
+            // So it is called in the configuration of some other agents.
+            "disabled" if is_server => Some(format!("{}: false", self.path_of("enabled"))),
+            _ => near,
+        };
         let near = near.map_or_else(
             || format!("the keys here are {}", known.join(", ")),
             |near| format!("did you mean `{near}`?"),
@@ -200,6 +213,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match &self.node.content {
             Content::Text(text) => visitor.visit_str(if self.is_value { text.trim() } else { text }),
+            Content::Number(number) if self.is_text_of_server() && !number.is_f64() => {
+                visitor.visit_string(number.to_string())
+            }
+            Content::Flag(flag) if self.is_text_of_server() => visitor.visit_string(flag.to_string()),
             _ => Err(self.misfit()),
         }
     }

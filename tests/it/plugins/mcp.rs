@@ -297,7 +297,12 @@ fn servers_are_added_listed_tried_and_removed() {
     assert_eq!(listed[0]["tools"].as_array().map(Vec::len), Some(14));
     let tried = home.hermes(&["mcp", "test", "mine"]).run().success();
     assert!(tried.stdout.contains("fixture 1 answered") && tried.stdout.contains("mcp_mine_echo"), "{}", tried.stdout);
-    home.hermes(&["mcp", "remove", "mine"]).run().success();
+    // Hermes does not start with a rule about nothing.
+    home.set("approvals.allow", json!(["files", "mine", "mine/mcp_mine_echo"]));
+    let removed = home.hermes(&["mcp", "remove", "mine"]).run().success();
+    removed.says(&["`mine` in `approvals.allow`", "`mine/mcp_mine_echo` in `approvals.allow`"]);
+    let config = home.read("config.yaml");
+    assert!(config.contains("files") && !config.contains("mine"), "{config}");
     home.hermes(&["mcp", "test", "mine"]).run().refused().says(&["has no server `mine`"]);
     assert!(!home.path().join("mcp/mine.json").exists());
 }

@@ -230,3 +230,29 @@ fn shown_values_are_in_force_and_redacted() {
     assert_eq!(config.shown_at("model.nope"), None);
     assert!(!config.shown().to_string().contains("0123456789"));
 }
+
+#[test]
+fn numbers_and_flags_are_texts_among_arguments_variables_and_headers_of_servers() {
+    let config = parse(
+        "mcp_servers:\n  a: {command: x, args: [--port, 8080, true], env: {PORT: 8080, DEBUG: false}}\n  \
+         b: {url: 'https://x.test', headers: {X-Version: 3}}\n",
+    )
+    .unwrap();
+    let servers = &config.settings().mcp_servers;
+    let (a, b) = (servers["a"].as_ref().unwrap(), servers["b"].as_ref().unwrap());
+    assert_eq!(a.args, ["--port", "8080", "true"]);
+    assert_eq!(
+        (a.env["PORT"].as_str(), a.env["DEBUG"].as_str(), b.headers["X-Version"].as_str()),
+        ("8080", "false", "3")
+    );
+    let refused = parse("mcp_servers: {a: {command: x, env: {VERSION: 1.10}}}\n").unwrap_err();
+    assert!(refused.fix.to_string().contains("quotes"), "{refused}");
+    assert!(parse("mcp_servers: {a: {command: 7}}\n").is_err());
+}
+
+#[test]
+fn a_server_that_another_agent_calls_disabled_is_told_how_it_is_switched_off() {
+    let config = parse("mcp_servers: {a: {command: x, disabled: true}}\n").unwrap();
+    let warning = &config.warnings()[0];
+    assert!(warning.contains("did you mean `mcp_servers.a.enabled: false`?"), "{warning}");
+}
