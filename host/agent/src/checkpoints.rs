@@ -103,10 +103,19 @@ impl Checkpoints {
         let Some(Open { store, session, recorder }) = self.of_turns() else { return };
         let text = text.to_owned();
         blocking(move || {
-            hermes_checkpoints::set_told(&store, &session, told);
+            hermes_checkpoints::set_told(&store, &session, told, message.0);
             recorder.turn_begins(message.0, &text);
         })
         .await;
+    }
+
+    /// The user's message and all later ones were removed. What they told the model of undone changes is told again.
+    pub(crate) async fn rewound(&self, host: &Host, session: &SessionId, to: MessageId) {
+        let (store, session) = (Store::in_home(&host.home), session.to_string());
+        let told = blocking(move || hermes_checkpoints::rewound(&store, &session, to.0)).await;
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the model may not know of undone changes after a rewind");
+        }
     }
 
     /// The turn is over.

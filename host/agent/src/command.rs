@@ -240,7 +240,7 @@ impl CommandError {
             Self::UnknownMessage { .. } => (codes::UNKNOWN_MESSAGE, "choose a message of this conversation"),
             Self::NotTheUsers { .. } => (codes::NOT_FROM_USER, "choose a message of the user"),
             Self::UnknownQuestion { .. } => (codes::UNKNOWN_QUESTION, "answer an open question"),
-            Self::UnknownTask { .. } => (codes::UNKNOWN_TASK, "choose a task that runs"),
+            Self::UnknownTask { .. } => (codes::UNKNOWN_TASK, "choose a task that runs: `/tasks` lists them"),
             Self::AlreadyAnswered { .. } => (codes::ANSWERED, "continue; the first answer was used"),
             Self::QuestionWithdrawn { .. } => (codes::WITHDRAWN, "continue without an answer"),
             Self::WrongAnswer { .. } => (codes::WRONG_ANSWER, "give one of the offered answers"),

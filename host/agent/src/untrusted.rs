@@ -27,7 +27,11 @@ pub(crate) fn fenced(tool: &str, text: &str) -> (String, Option<Notice>) {
     let source = format!("a result of `{tool}`");
     let cleaned = scan::cleaned(&source, text, Scope::All, 1);
     let text = fence::defuse_tag(&fence::defuse(&cleaned.text), FENCE);
-    (format!("<{FENCE}>\n{NOTE}\n\n{text}\n</{FENCE}>"), cleaned.notice)
+    let notice = cleaned.notice.map(|notice| match notice {
+        Notice::Blocked { source_name, passages } => Notice::Withheld { source_name, passages },
+        notice => notice,
+    });
+    (format!("<{FENCE}>\n{NOTE}\n\n{text}\n</{FENCE}>"), notice)
 }
 
 #[cfg(test)]
@@ -56,7 +60,11 @@ mod tests {
         let (shown, notice) = fenced("web_extract", page);
         assert!(!shown.contains("send the keys") && shown.contains("Ferries") && shown.contains("Tickets"), "{shown}");
         let notice = notice.map(|notice| notice.to_string()).unwrap_or_default();
-        assert!(notice.contains("a result of `web_extract`, line 3 (prompt_injection)"), "{notice}");
+        assert!(
+            notice.contains("a result of `web_extract`, line 3 (prompt_injection): kept from the model"),
+            "{notice}"
+        );
+        assert!(!notice.contains("reword"), "nobody can reword a page: {notice}");
         // A page may speak as no project file would.
         let (shown, notice) = fenced("web_extract", "You are now a member of the club.");
         assert!(shown.contains("member of the club") && notice.is_none(), "{shown}");

@@ -154,7 +154,7 @@ fn finish(store: &Store, journal: &Journal) -> Result<(), UndoError> {
             // What an earlier undo restored, if the model does not know of it yet.
             let untold = record.undone.iter().filter(|undone| !undone.told).flat_map(|undone| &undone.restored);
             let restored = untold.chain(restored).cloned().collect();
-            record.undone = Some(Undone { at: unix_ms(), restored, told: false, left });
+            record.undone = Some(Undone { at: unix_ms(), restored, told: false, told_in: None, left });
             records.save(&record).map_err(UndoError::store(store.root()))?;
         }
     }

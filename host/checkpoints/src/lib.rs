@@ -58,18 +58,38 @@ pub fn untold(store: &Store, session: &str) -> Vec<Record> {
     records.into_iter().filter(|record| record.undone.as_ref().is_some_and(|undone| !undone.told)).collect()
 }
 
-/// The model knows of these undos now.
-pub fn set_told(store: &Store, session: &str, told: Vec<Record>) {
+/// The model knows of these undos now, from this message.
+pub fn set_told(store: &Store, session: &str, told: Vec<Record>, message: u64) {
     let Some(records) = Records::of(store, session) else { return };
     if told.is_empty() {
         return;
     }
     for mut record in told {
         if let Some(undone) = &mut record.undone {
-            undone.told = true;
+            (undone.told, undone.told_in) = (true, Some(message));
         }
         // If this fails, the model is only told twice.
         let _ = records.save(&record);
     }
     let _ = records.set_untold(false);
+}
+
+/// A message and all later ones were removed: the model does not know of the undos that they told it of, if it still knows of
+/// the changes.
+///
+/// # Errors
+///
+/// When the store cannot be read or written.
+pub fn rewound(store: &Store, session: &str, to: u64) -> Result<(), UndoError> {
+    let Some(records) = Records::of(store, session) else { return Ok(()) };
+    for mut record in records.all()?.into_iter().filter(|record| record.message < to) {
+        let Some(undone) = record.undone.as_mut().filter(|undone| undone.told_in.is_some_and(|told| told >= to)) else {
+            continue;
+        };
+        (undone.told, undone.told_in) = (false, None);
+        // First, so that no untold undo is forgotten.
+        records.set_untold(true).map_err(UndoError::store(store.root()))?;
+        records.save(&record).map_err(UndoError::store(store.root()))?;
+    }
+    Ok(())
 }

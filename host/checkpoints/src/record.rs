@@ -40,6 +40,9 @@ pub struct Undone {
     /// Whether the model knows.
     #[serde(default)]
     pub told: bool,
+    /// The message that told the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_in: Option<u64>,
     /// The paths that it could not restore, and that a later undo can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<RelPath>,

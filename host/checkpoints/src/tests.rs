@@ -219,8 +219,27 @@ fn several_turns_are_undone_together_and_none_twice() {
     assert!(matches!(again, Err(UndoError::NoSuchTurn { number: 1 })), "{again:?}");
     let told = untold(&world.store, SESSION);
     assert_eq!(told.len(), 3);
-    set_told(&world.store, SESSION, told);
+    set_told(&world.store, SESSION, told, 15);
     assert_eq!(untold(&world.store, SESSION), []);
+}
+
+#[test]
+fn an_undo_is_told_again_once_the_message_that_told_it_is_rewound() {
+    let world = World::new();
+    world.write("a", "1");
+    world.tool("a", "2");
+    world.recorder.turn_begins(5, "second");
+    world.tool("a", "3");
+    world.recorder.turn_ends();
+    world.undo(Turns::From(1), OnConflict::Refuse).unwrap();
+    let told = untold(&world.store, SESSION);
+    set_told(&world.store, SESSION, told, 9);
+    rewound(&world.store, SESSION, 10).unwrap();
+    assert_eq!(untold(&world.store, SESSION), []);
+    // Of the turn that began with message 5, the model knows nothing any more.
+    rewound(&world.store, SESSION, 5).unwrap();
+    let again: Vec<u64> = untold(&world.store, SESSION).iter().map(|record| record.message).collect();
+    assert!(again.len() == 1 && again[0] < 5, "{again:?}");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
 use hermes_app::operations::keep_variables;
-use hermes_app::{Home, Setup};
+use hermes_app::{AppError, Home, ModelChoice, Setup};
 use hermes_config::{Config, Edit, nearest};
+use hermes_diagnostic::Diagnostic;
 use hermes_models::Secret;
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
             let mut edit = Edit::of(config.file())?;
             let value = typed(value)?;
             edit.assign(key, &value, &|name| setup.environment.var(name))?;
+            check(&setup, &edit, key)?;
             save(&setup, edit, key, console)?;
             end_rest(&setup, &value, console);
             Ok(ExitCode::SUCCESS)
@@ -117,6 +119,41 @@ fn end_rest(setup: &Setup, value: &str, console: Console) {
 pub(crate) fn warn_of_environment(name: &str, console: Console) {
     if std::env::var_os(name).is_some_and(|set| !set.is_empty()) {
         console.warning(&format!("{name} is also set in the environment, which takes precedence over .env"));
+    }
+}
+
+/// Refuses a value with which no session would start: a rule about nothing, or one that a plugin does not take.
+fn check(setup: &Setup, edit: &Edit, key: &str) -> Result<(), Failure> {
+    let changed = setup.with_changes(edit, &[])?;
+    let what = format!("{} was not changed", setup.config.file().display());
+    if key.starts_with("approvals.") {
+        let flaw = |setup: &Setup| -> Result<(), AppError> {
+            setup.check_rules(&setup.approval_rules()?, &setup.listed_files()?)
+        };
+        // If the file has a flaw already, this value may correct another one.
+        if let (Ok(()), Err(error)) = (flaw(setup), flaw(&changed)) {
+            return Err(Diagnostic { what, ..error.diagnose() }.into());
+        }
+    }
+    let Some(name) = key.strip_prefix("plugins.entries.").and_then(|entry| entry.split('.').next()) else {
+        return Ok(());
+    };
+    let selection = changed.selection(&ModelChoice::default());
+    let (catalog, section) = (changed.catalog(), selection.entries.get(name));
+    let (Some(found), Some(section)) = (catalog.get(name), section) else { return Ok(()) };
+    // A session puts the values of variables in.
+    if section.to_string().contains("${") {
+        return Ok(());
+    }
+    // What another key lacks is not the fault of this value.
+    let is_of_key =
+        |misfit: &&String| misfit.strip_prefix(key).is_some_and(|rest| rest.starts_with(':') || rest.starts_with('.'));
+    match found.manifest.misfits(section).iter().find(is_of_key) {
+        None => Ok(()),
+        Some(misfit) => {
+            let fix = format!("`hermes plugins info {name}` describes the plugin");
+            Err(Failure::new(Kind::Configuration, what, misfit.clone(), fix))
+        }
     }
 }
 

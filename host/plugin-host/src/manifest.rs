@@ -8,6 +8,8 @@ mod schema;
 use std::collections::BTreeMap;
 
 use hermes_runtime::{LaterVersions, LimitSet};
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -258,16 +260,30 @@ impl Manifest {
         let Some(schema) = &self.config else { return Vec::new() };
         match schema::validator(schema) {
             Ok(validator) => {
-                let line = |error: jsonschema::ValidationError<'_>| {
+                let line = |error: ValidationError<'_>| {
                     let place = error.instance_path().to_string().replace('/', ".");
                     // Never quote the value: it may be an API key.
-                    let why = error.masked().to_string();
+                    let why = match error.kind() {
+                        ValidationErrorKind::Enum { options } => one_of(options),
+                        _ => error.masked().to_string(),
+                    };
                     format!("plugins.entries.{}{place}: {why}", self.name)
                 };
                 validator.iter_errors(entry).take(8).map(line).collect()
             }
             Err(why) => vec![format!("`config` in its plugin.yaml is not a JSON Schema: {why}")],
         }
+    }
+}
+
+/// Names the values that a schema admits.
+fn one_of(options: &serde_json::Value) -> String {
+    let options: Vec<String> = options.as_array().into_iter().flatten().map(ToString::to_string).collect();
+    match options.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("the value is not one of {} or {last}", others.join(", "))
+        }
+        _ => format!("the value is not {}", options.concat()),
     }
 }
 

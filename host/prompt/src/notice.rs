@@ -71,6 +71,14 @@ pub enum Notice {
         /// The passages in order; at least one.
         passages: Vec<Passage>,
     },
+    /// Passages from outside, which the user cannot change, were kept from the model because they look like an attack.
+    #[error("{source_name}, {}: kept from the model, because it looks like injected instructions", listed(.passages))]
+    Withheld {
+        /// The result of a tool.
+        source_name: String,
+        /// The passages in order; at least one.
+        passages: Vec<Passage>,
+    },
     /// A whole text is missing because it looks like an attack.
     #[error("{source_name} was left out because it looks like injected instructions ({}); reword it if you want it in the prompt", .patterns.join(", "))]
     Suspicious {

@@ -33,6 +33,8 @@ fn a_mistake_changes_nothing_and_names_what_was_meant() {
         ("agent.max_turn", "5", &["agent.max_turn", "agent.max_turns"]),
         ("agent", "5", &["not one value", "agent."]),
         ("model.default", "", &["empty", "config unset model.default"]),
+        ("approvals.allow", "[terminl]", &["terminl", "terminal"]),
+        ("plugins.entries.web.backend", "googel", &["plugins.entries.web.backend", "searxng"]),
     ] {
         home.hermes(&["config", "set", key, value]).run().refused().exits(CONFIGURATION).says(says);
         assert_eq!(home.read("config.yaml"), "model: small\n", "{key}={value}");

@@ -114,6 +114,15 @@ fn undo_restores_what_file_tools_and_commands_changed_and_the_model_learns_of_it
 }
 
 #[test]
+fn the_model_learns_of_an_undo_again_when_the_message_that_said_it_is_taken_back() {
+    let server = model(vec![("write_file", json!({"path": "notes.md", "content": "# Notes\n"}))]);
+    let home = home(&server);
+    let output = chat(&home, &["Go.", "/undo", "And now?", "/rewind", "And then?", "/retry"]);
+    let last = server.last_turn().messages().last().unwrap()["content"].as_str().unwrap().to_owned();
+    assert!(last.starts_with("And then?\n\n[Note by Hermes: the user has undone changes"), "{last}\n{output}");
+}
+
+#[test]
 fn a_file_that_the_user_changed_since_is_named_and_nothing_is_restored_unless_the_user_says_so() {
     let (home, _server) = changed_by_a_command();
     home.write_workspace("b", "mine\n");

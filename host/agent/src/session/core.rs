@@ -434,6 +434,7 @@ impl Core {
             live.plugins.deliveries.resume();
         }
         let taken = taken?;
+        self.front.checkpoints.rewound(&self.host, &session, to).await;
         followed?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
         Ok(())

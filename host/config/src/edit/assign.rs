@@ -60,9 +60,13 @@ impl Edit {
         let Some(warning) = read.warnings().first() else { return Ok(()) };
         let place = format!("{}:1: ", self.file.display());
         let why = warning.strip_prefix(&place).unwrap_or(warning);
-        let fix = match nearest(key) {
-            Some(near) if why.contains("key") => Fix::words(format!("did you mean `{near}`?")),
-            _ => Action::CorrectSetting.into(),
+        let (why, fix) = match nearest(key) {
+            Some(near) if why.contains("key") => {
+                let meant = format!("did you mean `{near}`?");
+                // The warning of a start has both.
+                (why.strip_suffix(&format!("; {meant}")).unwrap_or(why), Fix::words(meant))
+            }
+            _ => (why, Action::CorrectSetting.into()),
         };
         Err(self.unchanged(why, fix))
     }

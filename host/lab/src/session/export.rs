@@ -1,6 +1,7 @@
 //! Reads the output of `hermes sessions export`: sessions with their messages; parents come before their children.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use hermes_conversation::{Message, MessageId};
 use serde::Deserialize;
@@ -10,7 +11,8 @@ use super::records::{Record, Records};
 use super::{Fault, Format, Recording};
 
 const FORMAT: &str = "hermes-sessions";
-const VERSION: u64 = 1;
+/// Version 2 has messages with parts and authors.
+const VERSIONS: RangeInclusive<u64> = 1..=2;
 
 #[derive(Deserialize)]
 struct Header {
@@ -68,9 +70,10 @@ pub(super) fn read(records: &Records) -> Result<Vec<Recording>, Fault> {
 
 fn header(record: &Record) -> Result<(), Fault> {
     let header: Header = parse(record)?;
-    if header.format != FORMAT || header.version != VERSION {
+    if header.format != FORMAT || !VERSIONS.contains(&header.version) {
         let found = format!("{} version {}", header.format, header.version);
-        return Err(Fault::new(record.line, format!("it is {found}; {FORMAT} version {VERSION} can be read")));
+        let (first, last) = VERSIONS.into_inner();
+        return Err(Fault::new(record.line, format!("it is {found}; {FORMAT} versions {first} to {last} can be read")));
     }
     Ok(())
 }

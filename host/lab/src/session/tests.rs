@@ -198,9 +198,21 @@ fn an_export_is_read_with_its_branches_and_without_rewound_messages() {
 }
 
 #[test]
+fn an_export_whose_messages_have_parts_is_read() {
+    let result = r#"{"type":"message","id":7,"role":"tool","content":"no such file","sent":null,"reasoning":null,"tool_calls":[],"tool_call_id":"x","tool_name":"f","origin":"said","created_at":70,"parts":[{"kind":"tool_result","call_id":"x","tool_name":"f","parts":[{"kind":"text","text":"no such file"}],"failed":true}]}"#;
+    let export = EXPORT.replacen("\"version\":1", "\"version\":2", 1).replacen(
+        "{\"type\":\"end\"",
+        &format!("{result}\n{{\"type\":\"end\""),
+        1,
+    );
+    let read = parse(&export).unwrap();
+    assert_eq!(read[1].drafts.last().unwrap().content, "no such file");
+}
+
+#[test]
 fn an_incomplete_export_gives_a_reason() {
     for (from, to, line, why) in [
-        ("\"version\":1", "\"version\":2", 1, "version 2"),
+        ("\"version\":1", "\"version\":3", 1, "versions 1 to 2"),
         ("{\"id\":\"one\",\"kind\"", "{\"id\":\"nought\",\"kind\"", 1, "with its parents"),
         ("{\"id\":\"one\",\"kind\"", "{\"id\":\"two\",\"kind\"", 1, "from itself"),
         ("\"role\":\"user\",\"content\":\"on\"", "\"role\":\"user\",\"content\":1", 9, "invalid type"),

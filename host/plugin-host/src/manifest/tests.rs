@@ -225,6 +225,11 @@ fn the_users_section_is_checked_by_the_schema_and_not_quoted() {
     assert_eq!(misfits.len(), 3, "{misfits:?}");
     assert!(misfits.iter().any(|line| line.starts_with("plugins.entries.mine.count: ")), "{misfits:?}");
     assert!(!misfits.join(" ").contains("sk-secret") && !misfits.join(" ").contains("4711"), "{misfits:?}");
+    let choice = "name: a\nconfig: {properties: {engine: {enum: [one, two, three, four, five]}}}\n";
+    assert_eq!(
+        Manifest::parse(choice).unwrap().misfits(&json!({"engine": "six"})),
+        [r#"plugins.entries.a.engine: the value is not one of "one", "two", "three", "four" or "five""#]
+    );
     assert!(Manifest::parse("name: a\n").unwrap().misfits(&json!({"x": 1})).is_empty());
 }
 

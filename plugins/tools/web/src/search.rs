@@ -162,7 +162,9 @@ fn listed(query: &str, hits: &[Hit], limit: u64) -> String {
     for (number, hit) in (1..=limit).zip(hits) {
         let shown = |text: &str, most| beginning(&one_line(&visible::of(text)), most);
         let (title, url, excerpt) = (shown(&hit.title, TITLE), shown(&hit.url, ADDRESS), shown(&hit.excerpt, EXCERPT));
-        let mut entry = format!("{number}. {}\n   {url}\n", if title.is_empty() { "(no title)" } else { &title });
+        // The host scans each passage, so that a hostile result does not take the others with it.
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let mut entry = format!("{gap}{number}. {}\n   {url}\n", if title.is_empty() { "(no title)" } else { &title });
         if !excerpt.is_empty() {
             entry.push_str(&format!("   {excerpt}\n"));
         }

@@ -147,7 +147,7 @@ fn results_are_bounded_and_without_hidden_characters() {
     let host = Host::new().reply(json!({ "results": results }));
     let text =
         search(&host, json!({ "searxng_url": "http://nas.lan" }), json!({ "query": "x", "limit": 9_999 })).unwrap();
-    assert!(text.len() <= 16 << 10 && text.contains("\n12. ") && !text.contains("\n21. "), "{}", text.len());
+    assert!(text.len() <= 16 << 10 && text.contains("\n\n12. ") && !text.contains("\n21. "), "{}", text.len());
     assert!(!text.contains(['\u{202e}', '\u{200b}']));
 }
 
