@@ -4,9 +4,9 @@ use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
 use hermes_app::operations::keep_variables;
-use hermes_app::{AppError, Home, ModelChoice, Setup};
+use hermes_app::{Home, ModelChoice, Setup};
 use hermes_config::{Config, Edit, nearest};
-use hermes_diagnostic::Diagnostic;
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_models::Secret;
 use serde_json::Value;
 
@@ -122,17 +122,26 @@ pub(crate) fn warn_of_environment(name: &str, console: Console) {
     }
 }
 
+/// Why no session starts with the approval rules, if one does not.
+fn flaw_of_rules(setup: &Setup) -> Option<Diagnostic> {
+    let rules = match setup.approval_rules() {
+        Ok(rules) => rules,
+        Err(error) => return Some(error.diagnose()),
+    };
+    match setup.listed_files() {
+        Ok(listed) => setup.check_rules(&rules, &listed).err().map(|error| error.diagnose()),
+        Err(error) => Some(error.diagnose()),
+    }
+}
+
 /// Refuses a value with which no session would start: a rule about nothing, or one that a plugin does not take.
 fn check(setup: &Setup, edit: &Edit, key: &str) -> Result<(), Failure> {
     let changed = setup.with_changes(edit, &[])?;
     let what = format!("{} was not changed", setup.config.file().display());
     if key.starts_with("approvals.") {
-        let flaw = |setup: &Setup| -> Result<(), AppError> {
-            setup.check_rules(&setup.approval_rules()?, &setup.listed_files()?)
-        };
         // If the file has a flaw already, this value may correct another one.
-        if let (Ok(()), Err(error)) = (flaw(setup), flaw(&changed)) {
-            return Err(Diagnostic { what, ..error.diagnose() }.into());
+        if let (None, Some(error)) = (flaw_of_rules(setup), flaw_of_rules(&changed)) {
+            return Err(Diagnostic { what, ..error }.into());
         }
     }
     let Some(name) = key.strip_prefix("plugins.entries.").and_then(|entry| entry.split('.').next()) else {

@@ -569,7 +569,12 @@ mod tests {
     fn a_question_that_fills_more_than_half_of_the_window_hides_what_runs() {
         let ask = |count: usize| {
             let text = move |_| (0..count).map(|number| Line::from(format!("row {number}"))).collect();
-            let choices = crate::question::Choices { list: Vec::new(), is_open: true, hint: "type".to_owned() };
+            let choices = crate::question::Choices {
+                list: Vec::new(),
+                is_open: true,
+                takes_values: false,
+                hint: "type".to_owned(),
+            };
             Question::with_choices(Box::new(text), choices)
         };
         for (count, is_shown) in [(3, true), (8, true), (12, false), (40, false)] {

@@ -18,6 +18,7 @@ fn a_skill_is_read_by_the_rule() {
             Err(Flaw::NoName) => json!("no name"),
             Err(Flaw::LongName) => json!("long name"),
             Err(Flaw::Name(_)) => json!("name"),
+            Err(Flaw::NoFrontMatter) => json!("no front matter"),
             Err(Flaw::NoDescription) => json!("no description"),
             Err(Flaw::Guess(_)) => json!("broken"),
         };
@@ -25,5 +26,5 @@ fn a_skill_is_read_by_the_rule() {
         let is_valid = vector["agentskills"] == "valid";
         assert!(!is_valid || header.is_ok() || vector["name"] == "nfkc_normalization", "{}", vector["name"]);
     }
-    assert_eq!(Header::parse("text", None), Err(Flaw::NoName));
+    assert_eq!(Header::parse("text", None), Err(Flaw::NoFrontMatter));
 }

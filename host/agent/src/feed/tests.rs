@@ -119,6 +119,7 @@ fn events_and_commands_survive_serialisation() {
                 choices: vec!["this".to_owned()],
                 open: true,
                 server: None,
+                takes_values: false,
             },
         },
         EventKind::Closed { question: QuestionId(1), how: QuestionEnd::Withdrawn },

@@ -210,7 +210,7 @@ fn one_line_names_all_variables_that_are_not_set() {
         unset.contains("config.yaml:2: the variables HERMES_T_ONE, HERMES_T_TWO and HERMES_T_THREE are not"),
         "{unset}"
     );
-    assert_eq!(config.warnings_about_keys(), [key.clone()]);
+    assert_eq!(config.warnings_about_keys(), std::slice::from_ref(key));
 }
 
 #[test]
