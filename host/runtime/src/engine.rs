@@ -32,6 +32,8 @@ pub struct Runtime {
     whole_linker: OnceLock<Linker<Context>>,
     cache: CodeCache,
     compiler: Compiler,
+    /// Whether the clock of the deadlines runs.
+    has_clock: bool,
     /// The plugins in use, shared by the sessions of the process.
     loaded: Mutex<HashMap<(blake3::Hash, LaterVersions), Weak<Loaded>>>,
 }
@@ -48,8 +50,8 @@ impl Runtime {
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).expect("no import is linked twice");
         let cache = CodeCache::new(code, &engine);
-        start_ticker(&engine);
-        Self { engine, linker, whole_linker: OnceLock::new(), cache, compiler, loaded: Mutex::default() }
+        let has_clock = start_ticker(&engine).is_ok();
+        Self { engine, linker, whole_linker: OnceLock::new(), cache, compiler, has_clock, loaded: Mutex::default() }
     }
 
     /// The same runtime with code that was compiled while the binary was built, as [`precompiled::compile`] makes it.
@@ -100,6 +102,9 @@ impl Runtime {
     }
 
     fn load_source(&self, source: Source<'_>, progress: Progress<'_>) -> Result<Arc<Loaded>, LoadError> {
+        if !self.has_clock {
+            return Err(LoadError::NoClock);
+        }
         let key = (source.digest, source.later);
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = known().get(&key).and_then(Weak::upgrade) {
@@ -155,15 +160,15 @@ pub(crate) fn configuration() -> Config {
 }
 
 /// Starts a thread that advances the epoch as long as the engine is alive.
-fn start_ticker(engine: &Engine) {
+fn start_ticker(engine: &Engine) -> std::io::Result<()> {
     let engine = engine.weak();
     let ticker = std::thread::Builder::new().name("hermes-epochs".to_owned());
-    let started = ticker.spawn(move || {
+    ticker.spawn(move || {
         while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
             drop(engine);
             std::thread::sleep(TICK);
         }
-    });
-    started.expect("the system can start a thread");
+    })?;
+    Ok(())
 }

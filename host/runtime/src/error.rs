@@ -45,6 +45,11 @@ pub enum LoadError {
         /// The two versions, as a person reads them.
         versions: String,
     },
+    /// Without a clock, no deadline of the plugin would hold.
+    #[error(
+        "the system started no thread for the clock of its deadlines: end other programs, or raise the limits of threads and memory"
+    )]
+    NoClock,
     /// Neither a stamp nor the names of its imports and exports say which contract it was built for.
     #[error("it neither imports nor exports an interface of the contract, so it is not a plugin")]
     NoContract,

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_line_is_shown_as_text_without_control_sequences() {
         let line = r#"{"time":"2026-11-22T10:00:00.5Z","level":"warn","session":"s","text":"odd \u001b[2J","n":3}"#;
-        assert_eq!(shown(line, false, Console::plain(true)), "2026-11-22 10:00:00 warn  odd n=3\n");
+        assert_eq!(shown(line, false, Console::plain(true)), "2026-11-22 10:00:00 warn  odd \\u{1b}[2J n=3\n");
         assert_eq!(shown("no json", false, Console::plain(true)), "no json\n");
     }
 

@@ -46,9 +46,13 @@ impl Cleaner {
 
     /// Cleans a whole text.
     pub(crate) fn whole(text: &str) -> String {
-        let mut cleaner = Self::default();
-        let mut shown = cleaner.clean(text);
-        if cleaner.has_return {
+        Self::default().last(text)
+    }
+
+    /// Cleans the last piece.
+    fn last(mut self, piece: &str) -> String {
+        let mut shown = self.clean(piece);
+        if self.has_return {
             shown.push_str(RETURN);
         }
         shown
@@ -68,7 +72,7 @@ impl Cleaner {
             }
             rest = &rest[at + sequence.len()..];
         }
-        shown + &Self::whole(rest)
+        shown + &cleaner.last(rest)
     }
 
     /// The last check before a terminal: the colours of Hermes itself stay.

@@ -154,7 +154,7 @@ mod tests {
             ("model..default", "x", "not one value", ""),
             ("model.default", "", "empty", "unset model.default"),
             ("model.default", "${UNSET_ONE}", "UNSET_ONE is not set", ""),
-            ("_config_version", "3", "another program", "HERMES_HOME"),
+            ("_config_version", "3", "Hermes Agent", "HERMES_HOME"),
         ] {
             let refused = assigned("model: old\n", key, typed).unwrap_err();
             let fix_text = refused.fix.worded(|_| "correct the setting".to_owned());

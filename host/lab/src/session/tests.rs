@@ -200,7 +200,9 @@ fn an_export_is_read_with_its_branches_and_without_rewound_messages() {
 #[test]
 fn an_export_whose_messages_have_parts_is_read() {
     let result = r#"{"type":"message","id":7,"role":"tool","content":"no such file","sent":null,"reasoning":null,"tool_calls":[],"tool_call_id":"x","tool_name":"f","origin":"said","created_at":70,"parts":[{"kind":"tool_result","call_id":"x","tool_name":"f","parts":[{"kind":"text","text":"no such file"}],"failed":true}]}"#;
-    let export = EXPORT.replacen("\"version\":1", "\"version\":2", 1).replacen(
+    let call = r#""content":"c","sent":null,"reasoning":null,"tool_calls":[{"id":"x","name":"f","arguments":"{}"}]"#;
+    let export = EXPORT.replacen("\"version\":1", "\"version\":2", 1);
+    let export = export.replacen(r#""content":"c","sent":null,"reasoning":null,"tool_calls":[]"#, call, 1).replacen(
         "{\"type\":\"end\"",
         &format!("{result}\n{{\"type\":\"end\""),
         1,
