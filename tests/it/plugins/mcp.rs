@@ -298,7 +298,8 @@ fn servers_are_added_listed_tried_and_removed() {
     let tried = home.hermes(&["mcp", "test", "mine"]).run().success();
     assert!(tried.stdout.contains("fixture 1 answered") && tried.stdout.contains("mcp_mine_echo"), "{}", tried.stdout);
     // Hermes does not start with a rule about nothing.
-    home.set("approvals.allow", json!(["files", "mine", "mine/mcp_mine_echo"]));
+    let rules = "[files, mine, mine/mcp_mine_echo]";
+    home.hermes(&["config", "set", "approvals.allow", rules]).run().success();
     let removed = home.hermes(&["mcp", "remove", "mine"]).run().success();
     removed.says(&["`mine` in `approvals.allow`", "`mine/mcp_mine_echo` in `approvals.allow`"]);
     let config = home.read("config.yaml");

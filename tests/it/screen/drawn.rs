@@ -494,7 +494,7 @@ fn painted_tables_are_broken_between_words_on_a_narrow_terminal() {
         let text = rows.join("\n");
         // The last column stays free, and no word is in two rows.
         assert!(rows.iter().all(|row| row.chars().count() < usize::from(columns)), "{text}");
-        for word in ["scripted-model", "compacts", "messages", "reserved for reply", "closed"] {
+        for word in ["scripted-model", "compacts", "messages", "reserved for reply", "views"] {
             assert!(text.contains(word), "{word} in\n{text}");
         }
     }

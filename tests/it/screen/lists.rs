@@ -178,6 +178,8 @@ fn a_plain_terminal_completes_files_and_skills_with_the_tab_key() {
     terminal.press("green\r");
     server.wait_for_finished(2);
     assert!(server.last_turn().last_user_text().contains("Use green leaves."));
+    // A key that is typed during a turn is no key of the prompt.
+    terminal.wait_for("— scripted-model", 2);
     // Several completions are listed, as far as they are the same they are typed.
     terminal.press("/mo\t\t");
     terminal.wait_until(|rows| rows.iter().any(|row| row.contains("/model") && row.contains("/mode ")));

@@ -66,7 +66,7 @@ fn searches_in_one_reply_are_all_answered() {
     let home = Home::with(&server);
     home.hermes(&["-z", "Where is the ferry?"]).run().success();
     // A search reads the store while the result of another one is stored.
-    home.hermes(&["-z", "Search for all of them."]).run().success().says(&["Done."]);
+    home.hermes(&["-z", "Search for all of them."]).run().success();
     let last = server.last_turn();
     assert_eq!(last.trailing_results().len(), words.len());
     assert_valid_request(&last.body);
