@@ -285,7 +285,7 @@ mod tests {
             ("zip/notes.md", "notes"),
             ("zip/.git/config", "x"),
             ("zip/node_modules/a/b.js", "x"),
-            ("office/pdf/SKILL.md", "\u{feff}# PDF\n\nReads   PDF files.\n"),
+            ("office/pdf/SKILL.md", "\u{feff}---\nname: pdf\n---\n# PDF\n\nReads   PDF files.\n"),
             ("office/DESCRIPTION.md", "Office work."),
             (
                 "office/docx/SKILL.md",
@@ -367,7 +367,7 @@ mod tests {
         let catalog = Catalog::read(&catalog).unwrap();
         for reason in [
             "in again has the same name, good",
-            "skill in empty: it has no description",
+            "skill in empty: it has no front matter",
             "skill in bare: it has no description",
             "skill in long: its name has more than 64",
             "skill in odd: its name `Bad Name!!` may have only",
