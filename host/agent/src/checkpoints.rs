@@ -109,7 +109,7 @@ impl Checkpoints {
         .await;
     }
 
-    /// The user's message and all later ones were removed. What they told the model of undone changes is told again.
+    /// The user took back this message and all later ones. If one of them told the model of an undo, the next message does so again.
     pub(crate) async fn rewound(&self, host: &Host, session: &SessionId, to: MessageId) {
         let (store, session) = (Store::in_home(&host.home), session.to_string());
         let told = blocking(move || hermes_checkpoints::rewound(&store, &session, to.0)).await;

@@ -132,7 +132,7 @@ impl Reporter for PluginLog {
     }
 
     fn notice(&self, text: &str) {
-        // What a second command is denied is told, too.
+        // The user also reads what a second command was denied.
         self.feed.notice_again(text.to_owned());
     }
 }

@@ -152,7 +152,7 @@ mod unix {
             self.take_all(&String::from_utf8_lossy(&unread));
         }
 
-        /// Splits what was read into lines, of which the last one may have no end.
+        /// Splits what was read into lines. The last one may have no end.
         fn take_all(&mut self, read: &str) {
             let end = read.rfind(['\n', '\r']).map_or(0, |at| at + 1);
             self.take(&read[..end]);

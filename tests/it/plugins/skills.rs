@@ -354,7 +354,7 @@ fn a_flaw_of_a_skill_is_told_once_and_the_doctor_always_tells_it() {
     home.write("skills/worse/SKILL.md", "---\nname: worse\n---\n# Worse\n");
     told(None, &["the skill in dull", "and 1 more", "hermes doctor"]);
     assert_eq!(said(None), [""; 0]);
-    // It is told again if it was mended in between.
+    // If the user mends a skill and breaks it again, Hermes says so again.
     let dull = home.read("skills/dull/SKILL.md");
     home.write("skills/dull/SKILL.md", "---\nname: dull\ndescription: Shines.\n---\nyes\n");
     assert_eq!(said(None), [""; 0]);

@@ -1,5 +1,5 @@
-//! What plugins say about skills that they cannot offer as they are. The user is told of each flaw once, not at every start;
-//! `hermes doctor` tells of all.
+//! What plugins say about skills that they cannot offer as they are. The user reads about each flaw once, not at every start;
+//! `hermes doctor` names all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn note_of(plugin: &str) -> String {
 }
 
 /// A notice for each plugin with flaws that the user was not told of. From now on, these count as told. `all` says whether every
-/// plugin has listed its skills: only then a flaw that is missing was mended, so that the user is told if it comes back.
+/// plugin has listed its skills. Only then does a flaw that is missing now count as mended, and is told if it comes back.
 pub(crate) async fn untold(
     store: &dyn SessionStore,
     found: BTreeMap<String, BTreeSet<String>>,

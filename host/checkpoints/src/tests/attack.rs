@@ -27,7 +27,7 @@ fn a_link_in_the_place_of_a_folder_leads_nowhere() {
     }
 }
 
-/// `d/f` and `d/e/g`, of which a program makes something else.
+/// A folder `d` with the files `d/f` and `d/e/g`. A program replaces it.
 fn with_replaced_folder(replace: impl FnOnce(&World)) -> World {
     let world = World::new();
     world.write("d/f", "inside");

@@ -41,7 +41,7 @@ pub(crate) fn exact_lines(text: &str) -> Vec<String> {
     text.lines().map(|line| shown(&line.replace('\t', "    "), |_| {})).collect()
 }
 
-/// A line of a file, of which every character is shown as [`exact`] does, also a carriage return.
+/// Shows every character of a line of a file as [`exact`] does, a carriage return included.
 pub(crate) fn exact_line(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     for character in line.chars() {
