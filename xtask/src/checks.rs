@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
+use hermes_test_data::{LeftOut, NOTES, REQUIRED};
 
 use crate::cargo::{Profile, Repository, must, succeeds};
 use crate::guests;
@@ -101,8 +102,6 @@ pub(crate) fn bindings(repository: &Repository) -> Result<()> {
     must(test)
 }
 
-/// Makes missing test data a failure: `tests/data` reads it.
-const REQUIRE_DATA: &str = "HERMES_REQUIRE_TEST_DATA";
 /// Tests of plugins in other languages.
 const LANGUAGES: &str = "install::toolchains::";
 
@@ -116,8 +115,39 @@ pub(crate) fn languages(repository: &Repository, languages: &[&str]) -> Result<(
         tests.arg(LANGUAGES);
     }
     tests.args(languages.iter().map(|language| format!("{LANGUAGES}{language}")));
-    tests.env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
-    must(tests)
+    tests.env("HERMES_BIN", binary);
+    let notes = Notes::new()?;
+    notes.take(&mut tests);
+    notes.after(must(tests))
+}
+
+/// Where the tests of one run note which of them lack their data.
+struct Notes {
+    folder: tempfile::TempDir,
+}
+
+impl Notes {
+    fn new() -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir().context("cannot make a temporary folder")? })
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("left-out")
+    }
+
+    /// Makes the tests of a command note what they leave out.
+    fn take(&self, tests: &mut Command) {
+        tests.env(NOTES, self.file());
+    }
+
+    /// Prints in one line what was left out, after everything else.
+    fn after(&self, result: Result<()>) -> Result<()> {
+        let left_out = LeftOut::read(&self.file()).context("cannot read which tests were left out")?;
+        if result.is_ok() || !left_out.is_empty() {
+            println!("{left_out}");
+        }
+        result
+    }
 }
 
 /// Tests that attack Hermes are in a module of this name, in whichever crate.
@@ -135,8 +165,10 @@ pub(crate) fn attack(repository: &Repository, passed_on: &[&str]) -> Result<()> 
     } else {
         tests.args(["test", "--workspace", "--no-fail-fast", ATTACK]);
     }
-    tests.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1").env(ATTACK_ALL, "1");
-    must(tests)
+    tests.args(passed_on).env("HERMES_BIN", binary).env(ATTACK_ALL, "1");
+    let notes = Notes::new()?;
+    notes.take(&mut tests);
+    notes.after(must(tests))
 }
 
 fn has_nextest(repository: &Repository) -> bool {
@@ -174,6 +206,7 @@ fn test_with(
     // The end-to-end tests run the binary; no package may depend on it, so cargo would not build it for them.
     let binary = repository.build_hermes(Profile::Dev)?;
 
+    let notes = Notes::new()?;
     let nextest = has_nextest(repository);
     let mut host = repository.cargo();
     if nextest {
@@ -184,28 +217,34 @@ fn test_with(
     } else {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
-    host.args(passed_on).env("HERMES_BIN", binary).env(REQUIRE_DATA, "1");
-    let sdks = sdks();
-    if let Ok(python) = &sdks {
-        host.env(sdk_check::PYTHON, python);
-    }
-    if !nextest && passed_on.is_empty() {
-        // Nextest leaves them out by its configuration.
-        host.args(["--", "--skip", LANGUAGES]);
-    }
+    host.args(passed_on).env("HERMES_BIN", binary);
     let mut failures = Vec::new();
     let mut step = |name: &str, result: Result<()>| {
         if let Err(error) = result {
             failures.push(format!("{name}: {error:#}"));
         }
     };
-    // Without them, the tests that need them fail, and all others run.
-    step("the official SDKs", sdks.map(drop));
+    // Without them, the tests that need them are left out or fail, and all others run.
+    let sdks = sdks();
+    match &sdks {
+        Ok(python) => {
+            host.env(sdk_check::PYTHON, python);
+        }
+        Err(error) if std::env::var_os(REQUIRED).is_some() => step("the official SDKs", Err(anyhow!("{error:#}"))),
+        Err(_) => {}
+    }
+    if !nextest && passed_on.is_empty() {
+        // Nextest leaves them out by its configuration.
+        host.args(["--", "--skip", LANGUAGES]);
+    }
+    notes.take(&mut host);
     step("host", must(host));
 
     // Arguments select tests of the host, so they exclude the other steps.
     if passed_on.is_empty() {
-        step("a host of the draft", must(draft_host(repository)));
+        let mut draft = draft_host(repository);
+        notes.take(&mut draft);
+        step("a host of the draft", must(draft));
         if nextest {
             let mut examples = repository.cargo();
             examples.args(["test", "--workspace", "--doc", "--quiet"]);
@@ -215,14 +254,19 @@ fn test_with(
         repository.lint(&mut native);
         native.args(["test", "--workspace", "--no-fail-fast", "--quiet", "--manifest-path"]);
         native.arg(repository.guests_manifest()?);
+        notes.take(&mut native);
         step("guests", must(native));
     }
 
-    if !failures.is_empty() {
-        bail!("not all passed\n  {}", failures.join("\n  "));
+    if let Err(error) = &sdks {
+        println!("the official Python SDKs are missing: {error:#}");
     }
-    println!("all tests passed");
-    Ok(())
+    notes.after(if failures.is_empty() {
+        println!("all tests passed");
+        Ok(())
+    } else {
+        Err(anyhow!("not all passed\n  {}", failures.join("\n  ")))
+    })
 }
 
 /// The tests of a host that serves the draft of a later version of the contract. Only the bindings and the runtime are built

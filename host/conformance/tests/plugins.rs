@@ -1,6 +1,6 @@
 //! The bundled plugins pass, and the planted defects of a test plugin are found.
 //!
-//! `cargo xtask plugins` stages these plugins. `cargo xtask test` fails without them, `cargo test` says so.
+//! `cargo xtask plugins` stages these plugins. A plain `cargo test` without them says so.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;

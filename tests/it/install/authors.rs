@@ -107,7 +107,10 @@ fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract(
             if let Err(why) = cargo(&bench.folder, arguments) {
                 // Without a network and without cached crates nothing can be built.
                 if ["download", "registry", "network", "index.crates.io"].iter().any(|part| why.contains(part)) {
-                    return hermes_test_data::missing(&format!("the crates of the SDK cannot be downloaded: {why}"));
+                    return hermes_test_data::missing(
+                        "the crates of the SDK",
+                        &format!("the crates of the SDK cannot be downloaded: {why}"),
+                    );
                 }
                 panic!("{kind}: cargo {arguments:?} failed\n{why}");
             }

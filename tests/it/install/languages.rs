@@ -66,7 +66,7 @@ fn python_reads_every_file_of_a_new_project() {
             let script = "import sys; compile(open(sys.argv[1], encoding='utf-8').read(), sys.argv[1], 'exec')";
             let mut python = Command::new("python3");
             let Ok(output) = python.args(["-c", script, path]).current_dir(&folder).output() else {
-                return eprintln!("skipped: python3 is not installed");
+                return hermes_test_data::not_installed("python3");
             };
             assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -95,7 +95,7 @@ fn node_reads_every_file_of_a_new_project() {
         let folder = project(&home, "javascript", kind);
         for path in paths(&folder).iter().filter(|path| path.ends_with(".js") || path.ends_with(".mjs")) {
             let Ok(output) = Command::new("node").args(["--check", path]).current_dir(&folder).output() else {
-                return eprintln!("skipped: node is not installed");
+                return hermes_test_data::not_installed("node");
             };
             assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -112,7 +112,7 @@ fn the_types_for_javascript_contain_the_whole_contract() {
                   console.log(declarations(fs.readdirSync(at).map((file) => fs.readFileSync(at + file, 'utf8'))));";
     let mut node = Command::new("node");
     let Ok(output) = node.args(["--input-type=module", "-e", script]).current_dir(&folder).output() else {
-        return eprintln!("skipped: node is not installed");
+        return hermes_test_data::not_installed("node");
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let types = String::from_utf8(output.stdout).unwrap();
@@ -148,7 +148,7 @@ fn plugins_dev_runs_the_build_of_the_project() {
         "import os, shutil\nos.makedirs('build', exist_ok=True)\nshutil.copyfile('ready', 'build/my-tools.wasm')\n";
     fs::write(folder.join("build.py"), script).unwrap();
     if Command::new("python3").arg("--version").output().is_err() {
-        return eprintln!("skipped: python3 is not installed");
+        return hermes_test_data::not_installed("python3");
     }
     let developer = home.hermes(&["plugins", "dev", "my-tools"]).spawn();
     developer.wait_for_stdout("built `my-tools`");

@@ -17,10 +17,11 @@ const PYTHON: &str = "HERMES_SDK_PYTHON";
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os(PYTHON).map(PathBuf::from);
     if python.is_none() {
-        hermes_test_data::missing(&format!(
+        let why = format!(
             "{PYTHON} names no Python with the official SDKs; `cargo xtask test` installs them from the Python package \
              index, and says why if it cannot"
-        ));
+        );
+        hermes_test_data::missing("the official Python SDKs", &why);
     }
     python
 }
