@@ -14,6 +14,8 @@ mod lists;
 #[cfg(unix)]
 mod models;
 #[cfg(unix)]
+mod outputs;
+#[cfg(unix)]
 mod questions;
 mod settings;
 mod tables;

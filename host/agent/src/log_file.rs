@@ -56,7 +56,7 @@ impl LogFile {
         let lock = hermes_private_files::open_file(&self.path.with_file_name("rotation.lock"))?;
         lock.lock()?;
         match fs::metadata(&self.path) {
-            Ok(found) if self.is_full(&found, line) => fs::rename(&self.path, older_log(&self.path)),
+            Ok(found) if self.is_full(&found, line) => hermes_private_files::rotate(&self.path, &older_log(&self.path)),
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

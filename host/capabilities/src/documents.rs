@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use hermes_private_files::lock_within;
+use hermes_private_files::{lock_within, target};
 
 pub use self::error::DocumentsError;
 use crate::files::replace::{self, Mode};
@@ -26,8 +26,6 @@ use crate::files::replace::{self, Mode};
 /// The most bytes of a document.
 pub const MAX_DOCUMENT: usize = 1 << 20;
 const MAX_NAME: usize = 64;
-/// Most links that are followed, as many as on Linux.
-const MAX_LINKS: usize = 40;
 /// How long an editor that has emptied a file may take to write it.
 const SAVING: Duration = Duration::from_millis(200);
 
@@ -373,24 +371,4 @@ fn load(name: &str, path: &Path) -> Result<Option<(Document, u32)>, DocumentsErr
 
 fn version_of(content: &str) -> String {
     blake3::hash(content.as_bytes()).to_hex().to_string()
-}
-
-/// The real path of a file, also if the target of a link does not exist yet.
-fn target(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let link = match fs::read_link(&path) {
-            Ok(link) => link,
-            // Not a link, or nothing there.
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
-                return Ok(path);
-            }
-            Err(error) => return Err(error),
-        };
-        path = match path.parent() {
-            Some(folder) => folder.join(link),
-            None => link,
-        };
-    }
-    Err(io::Error::from_raw_os_error(libc::ELOOP))
 }

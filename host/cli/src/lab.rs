@@ -20,6 +20,7 @@ use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
 use hermes_lab::{Contestant, Engine, FaultMode, Prices, Recording, Report, StandIn, Terms, plot, trace};
 use hermes_plugin_host::Plugins;
+use hermes_private_files::{Place, Readers, write_output};
 
 use self::cache::CacheArguments;
 use self::choice::EngineChoice;
@@ -135,12 +136,8 @@ enum Contender {
 fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
     let terms = terms(arguments)?;
-    if let Some(path) = &arguments.plot {
-        can_be_written(path).map_err(|error| unwritten("plot", path, &error))?;
-    }
-    if let Some(path) = &arguments.trace {
-        can_be_written(path).map_err(|error| unwritten("trace", path, &error))?;
-    }
+    check_output("plot", arguments.plot.as_deref())?;
+    check_output("trace", arguments.trace.as_deref())?;
     let fault_mode =
         if arguments.no_model { FaultMode::None } else { FaultMode::parse(&arguments.summariser).unwrap_or_default() };
     let stand_in = StandIn::new(terms.bytes_per_token, fault_mode);
@@ -181,21 +178,24 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     };
     print(&shown)?;
     if let Some(path) = &arguments.plot {
-        let svg = plot::svg(&report.recordings, &report.terms);
-        fs::write(path, svg).map_err(|error| unwritten("plot", path, &error))?;
+        write("plot", path, plot::svg(&report.recordings, &report.terms))?;
     }
     if let Some(path) = &arguments.trace {
-        fs::write(path, lines).map_err(|error| unwritten("trace", path, &error))?;
+        write("trace", path, lines)?;
     }
     let failed = report.recordings.iter().flat_map(|compared| &compared.columns).any(|column| column.error.is_some());
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
 }
 
-/// Checks that a file can be written, before a replay that takes minutes. It creates no file.
-fn can_be_written(path: &Path) -> io::Result<()> {
-    let exists = path.try_exists()?;
-    fs::OpenOptions::new().append(true).create(true).open(path)?;
-    if exists { Ok(()) } else { fs::remove_file(path) }
+/// Checks that an output can be written, before a replay that takes minutes.
+fn check_output(what: &str, path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    Place::of(path).and_then(|place| place.check()).map_err(|error| unwritten(what, path, &error))
+}
+
+/// Writes what a command has measured.
+fn write(what: &str, path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+    write_output(path, content.as_ref(), Readers::Everybody).map_err(|error| unwritten(what, path, &error))
 }
 
 fn unwritten(file: &str, path: &Path, error: &io::Error) -> Failure {
@@ -312,10 +312,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (new, old) = (folder.path().join("new.svg"), folder.path().join("old.svg"));
         fs::write(&old, "kept").unwrap();
-        assert!(can_be_written(&new).is_ok() && !new.exists());
-        assert!(can_be_written(&old).is_ok());
+        let check = |path: &Path| check_output("plot", Some(path));
+        assert!(check(&new).is_ok() && !new.exists());
+        assert!(check(&old).is_ok());
         assert_eq!(fs::read_to_string(&old).unwrap(), "kept");
-        assert!(can_be_written(folder.path()).is_err());
-        assert!(can_be_written(&folder.path().join("nowhere").join("plot.svg")).is_err());
+        assert!(check(folder.path()).is_err());
+        assert!(check(&folder.path().join("nowhere").join("plot.svg")).is_err());
     }
 }

@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::text;
 use hermes_app::Home;
-use hermes_private_files::{append_file, create_folder};
+use hermes_private_files::{append_file, create_folder, rotate};
 
 /// A log larger than this is renamed, and replaces the older one.
 const LARGEST: u64 = 5 << 20;
@@ -75,7 +75,7 @@ fn open(home: &Home) -> io::Result<fs::File> {
     create_folder(&folder)?;
     let path = folder.join("hermes.log");
     if fs::metadata(&path).is_ok_and(|found| found.len() > LARGEST) {
-        fs::rename(&path, folder.join("hermes.log.1"))?;
+        rotate(&path, &folder.join("hermes.log.1"))?;
     }
     append_file(&path)
 }

@@ -31,7 +31,7 @@ impl Edit {
     /// Opens a file. A missing file is empty.
     pub fn of(file: &Path) -> Result<Self, Diagnostic> {
         // A symbolic link stays a link: its target is changed.
-        let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        let file = hermes_private_files::target(file).unwrap_or_else(|_| file.to_owned());
         let text = match hermes_private_files::read_text(&file, crate::config::LARGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::{Entry, Lock, PluginOrigin, digest, is_plugin_name};
-use hermes_private_files::{sync_folder, write_whole};
+use hermes_private_files::{sync_folder, write_among_others};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{At, InstallError};
@@ -70,7 +70,8 @@ fn write_owner(folder: &Path, origin: &PluginOrigin) -> Result<(), InstallError>
     }
     let path = folder.join(OWNER);
     let text = serde_json::to_string_pretty(origin).expect("an origin is JSON") + "\n";
-    write_whole(&path, text.as_bytes()).at(&path)
+    // Programs of the plugin may write in its folder.
+    write_among_others(&path, text.as_bytes()).at(&path)
 }
 
 /// `data/NAME` relative to the home.

@@ -1,7 +1,7 @@
 //! Files and folders that only their owner may read: how Hermes creates, replaces, reads and locks them.
 //!
-//! A file or folder that exists keeps its permissions; a new one is closed to other users. Files of a home or a workspace are
-//! read with [`read_regular`] and [`read_text`], which have a limit and never wait: another program may have put a
+//! A file or folder that exists keeps its permissions; a new one is closed to other users. What is written goes where the path
+//! points, by the rule of [`Place`]: only a plain file is replaced. Files of a home or a workspace are read with [`read_regular`] and [`read_text`], which have a limit and never wait: another program may have put a
 //! pipe, a device or an endless file in their place.
 //!
 //! ```
@@ -14,14 +14,18 @@
 
 #![forbid(unsafe_code)]
 
+mod place;
 mod temporary;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use place::{Place, Readers, target, write_output};
 pub use temporary::TemporaryFolder;
+
+use place::{Durable, Patience};
 
 /// Prefix of the temporary files that [`write_whole`] and [`write_atomically`] rename into place. A process that is
 /// killed may leave one behind.
@@ -155,36 +159,44 @@ fn size(bytes: u64) -> String {
 }
 
 /// Replaces a file as a whole and returns once it is on the disk: readers, also after a loss of power, see the old
-/// content or the new one.
+/// content or the new one. [`Place`] says what happens at a path with something else.
 ///
 /// # Errors
 ///
-/// When the system refuses; the old content is then still in place.
+/// When the system refuses; the old content is then still in place. A pipe that nobody reads is an error.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace(path, content, true)?;
-    sync_folder(folder_of(path))
+    Place::of(path)?.write(content, Readers::Owner, Durable::Yes, Patience::None)
 }
 
 /// As [`write_whole`], without waiting for the disk: for files whose loss costs nothing.
 ///
 /// # Errors
 ///
-/// When the system refuses; the old content is then still in place.
+/// Those of [`write_whole`].
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace(path, content, false)
+    Place::of(path)?.write(content, Readers::Owner, Durable::No, Patience::None)
 }
 
-fn replace(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder_of(path))?;
-    file.write_all(content)?;
-    if let Ok(before) = fs::metadata(path) {
-        file.as_file().set_permissions(before.permissions())?;
+/// As [`write_whole`], in a folder where others write, too: a link that they put there is replaced, because it could lead anywhere.
+///
+/// # Errors
+///
+/// When the system refuses; the old content is then still in place.
+pub fn write_among_others(path: &Path, content: &[u8]) -> io::Result<()> {
+    place::replace(path, content, Readers::Owner, Durable::Yes)
+}
+
+/// Moves a log that is full to `older`, and begins it anew. A link stays a link: the content of its target is moved.
+///
+/// # Errors
+///
+/// When the system refuses.
+pub fn rotate(log: &Path, older: &Path) -> io::Result<()> {
+    if !log.is_symlink() {
+        return fs::rename(log, older);
     }
-    if sync {
-        file.as_file().sync_all()?;
-    }
-    file.persist(path)?;
-    Ok(())
+    fs::copy(log, older)?;
+    OpenOptions::new().write(true).open(log)?.set_len(0)
 }
 
 /// Makes the renames in a folder survive a loss of power.
@@ -223,6 +235,8 @@ pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[cfg(unix)]

@@ -64,7 +64,7 @@ impl Store {
     /// Migrates the schema, and leaves the search index as it is.
     fn up_to_date(home: &Path) -> Result<Self, StoreError> {
         private::create_folder(home).map_err(|source| StoreError::Home { path: home.to_owned(), source })?;
-        let path = home.join(NAME);
+        let path = file(home);
         if header::inspect(&path)? == FileState::Absent {
             create(home, &path)?;
         }
@@ -89,7 +89,7 @@ impl Store {
 
     /// The error if the `state.db` of a home belongs to another program. Writes nothing.
     pub fn foreign(home: &Path) -> Option<StoreError> {
-        header::inspect(&home.join(NAME)).err().filter(|error| matches!(error, StoreError::Foreign { .. }))
+        header::inspect(&file(home)).err().filter(|error| matches!(error, StoreError::Foreign { .. }))
     }
 
     /// Opens a store for reading; `None` if there is no store. Creates nothing.
@@ -98,7 +98,7 @@ impl Store {
     /// another process keeps), the two versions before this one are read as they are. The search may lack messages of an
     /// older store: [`Store::missing_in_search`].
     pub fn open_read_only(home: &Path) -> Result<Option<Self>, StoreError> {
-        let path = home.join(NAME);
+        let path = file(home);
         match header::inspect(&path)? {
             FileState::Absent => return Ok(None),
             FileState::Ours { version } if version < SCHEMA_VERSION => match Self::up_to_date(home) {
@@ -304,6 +304,13 @@ fn set_wal(connection: &Connection) -> rusqlite::Result<String> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
 }
 
+/// The database of a home. A link is followed: the user keeps the database elsewhere.
+pub(crate) fn file(home: &Path) -> PathBuf {
+    let path = home.join(NAME);
+    // What is wrong with a link is reported when the file is opened.
+    private::target(&path).unwrap_or(path)
+}
+
 /// Creates the database under another name and renames it when it is complete, so that no process ever sees half of a
 /// database and a crash leaves none.
 fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
@@ -313,14 +320,15 @@ fn create(home: &Path, path: &Path) -> Result<(), StoreError> {
     if header::inspect(path)? != FileState::Absent {
         return Ok(());
     }
-    let new = home.join(NEW_NAME);
+    let new = path.with_file_name(NEW_NAME);
+    let folder = path.parent().unwrap_or(home);
     for suffix in ["", "-journal", "-wal", "-shm"] {
         // Left by a process that ended here.
         let _ = fs::remove_file(header::beside(&new, suffix));
     }
     private::open_file(&new).map_err(|error| StoreError::file(&new, error))?;
     fill(&new).map_err(|error| StoreError::sqlite(&new, error))?;
-    fs::rename(&new, path).and_then(|()| private::sync_folder(home)).map_err(|error| StoreError::file(path, error))
+    fs::rename(&new, path).and_then(|()| private::sync_folder(folder)).map_err(|error| StoreError::file(path, error))
 }
 
 /// When this returns, the file is complete and on the disk.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
 use crate::blobs::references;
-use crate::database::{CREATION_LOCK, LOCKS, NAME, connect, lock_creation};
+use crate::database::{self, CREATION_LOCK, LOCKS, NAME, connect, lock_creation};
 use crate::header::{self, beside};
 use crate::{Depth, SessionError, Store, StoreError, lease};
 use hermes_private_files as private;
@@ -72,7 +72,7 @@ impl Repair {
 /// No other process may use the store. The damaged files are copied first. At the end they are replaced by a checked
 /// database, or left unchanged.
 pub fn repair(home: &Path) -> Result<Repair, StoreError> {
-    let path = home.join(NAME);
+    let path = database::file(home);
     let failed = |error: io::Error| StoreError::file(&path, error);
     if FILES.iter().all(|suffix| !beside(&path, suffix).exists()) {
         return Ok(Repair::sound());
@@ -86,9 +86,9 @@ pub fn repair(home: &Path) -> Result<Repair, StoreError> {
     require_no_lease(&locks)?;
     require_exclusive_use(&path)?;
     let before = stamps(&path).map_err(failed)?;
-    let older_backups = backups(home).map_err(failed)?;
+    let older_backups = backups(&path).map_err(failed)?;
     let backup = back_up(&path).map_err(failed)?;
-    let work_folder = home.join(WORK_FOLDER);
+    let work_folder = path.with_file_name(WORK_FOLDER);
     let done = work(&backup, &work_folder).and_then(|(mut repair, sound)| {
         match &sound {
             Some(sound) => {
@@ -159,11 +159,12 @@ fn stamps(path: &Path) -> io::Result<[Stamp; 2]> {
     Ok([stamp("")?, stamp("-wal")?])
 }
 
-/// The backups, without the files that belong to each.
-fn backups(home: &Path) -> io::Result<Vec<PathBuf>> {
-    let prefix = format!("{NAME}.backup-");
+/// The backups of a database, without the files that belong to each.
+fn backups(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!("{name}.backup-");
     let mut found = Vec::new();
-    for entry in fs::read_dir(home)? {
+    for entry in fs::read_dir(path.parent().unwrap_or(Path::new(".")))? {
         let entry = entry?;
         let is_copy = entry
             .file_name()

@@ -29,11 +29,7 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
         lines.push_str(&format!("{name}={}\n", quoted(value)));
     }
     let written = match kept {
-        Some(kept) => {
-            // A symbolic link stays a link: its target is changed.
-            let file = std::fs::canonicalize(dotenv).unwrap_or_else(|_| dotenv.to_owned());
-            write_whole(&file, &[kept, lines.into()].concat())
-        }
+        Some(kept) => write_whole(dotenv, &[kept, lines.into()].concat()),
         None => append_file(dotenv).and_then(|mut file| file.write_all(lines.as_bytes())),
     };
     written.map_err(|source| AppError::Dotenv {

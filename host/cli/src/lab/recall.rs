@@ -1,6 +1,5 @@
 //! `hermes lab recall`: compares memories on dialogues with labelled evidence.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,7 +11,7 @@ use hermes_plugin_host::{Catalog, Plugins, PluginsError, Selection};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
-use super::{can_be_written, scratch, unwritten};
+use super::{check_output, scratch, write};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
@@ -148,9 +147,7 @@ fn load(
 }
 
 pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitCode, Failure> {
-    if let Some(path) = &arguments.plot {
-        can_be_written(path).map_err(|error| unwritten("plot", path, &error))?;
-    }
+    check_output("plot", arguments.plot.as_deref())?;
     let choices = arguments.providers.iter().map(|value| Choice::parse(value)).collect::<Result<Vec<_>, _>>()?;
     let columns = [Bm25::NAME, SessionSearch::NAME, RecallTool::NAME];
     report::check_names(columns.into_iter().chain(choices.iter().map(|choice| choice.label.as_str())))?;
@@ -192,7 +189,7 @@ pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitC
     };
     print(&shown)?;
     if let Some(path) = &arguments.plot {
-        fs::write(path, recall::svg(&report)).map_err(|error| unwritten("plot", path, &error))?;
+        write("plot", path, recall::svg(&report))?;
     }
     let failed = report.columns.iter().any(|column| !column.failures.is_empty());
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })

@@ -1,6 +1,5 @@
 //! `hermes lab verify`: tests an engine on generated conversations.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -10,7 +9,7 @@ use hermes_lab::trace;
 use hermes_lab::verify::{self, Proof, Trial};
 
 use super::choice::EngineChoice;
-use super::{NONE, can_be_written, scratch, unwritten};
+use super::{NONE, check_output, scratch, unwritten, write};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
@@ -79,9 +78,7 @@ impl Engines {
 
 pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitCode, Failure> {
     let engines = Engines::of(arguments)?;
-    if let Some(path) = &arguments.trace {
-        can_be_written(path).map_err(|error| unwritten("trace", path, &error))?;
-    }
+    check_output("trace", arguments.trace.as_deref())?;
     let setup = launch::read()?;
     let runtime = setup.runtime();
     let plugins = engines.tested.load(false, &runtime, &setup, console)?;
@@ -110,8 +107,8 @@ pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitC
     print(&if arguments.json { text::json(&proof) } else { render(&proof, &engines) })?;
     if let Some(path) = &arguments.trace {
         let mut lines = Vec::new();
-        let written = trace::write_events(&mut lines, &proof.trace).and_then(|()| fs::write(path, lines));
-        written.map_err(|error| unwritten("trace", path, &error))?;
+        trace::write_events(&mut lines, &proof.trace).map_err(|error| unwritten("trace", path, &error))?;
+        write("trace", path, lines)?;
     }
     Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
 }

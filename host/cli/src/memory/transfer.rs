@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hermes_notes::{Change, Done, Notes, Rules, Target};
+use hermes_private_files::Readers;
 use hermes_prompt::scan::{self, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -38,7 +39,7 @@ pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Re
     let count: usize = notes.values().map(Vec::len).sum();
     let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
     let Some(file) = file else { return printed(&exported) };
-    hermes_private_files::write_whole(file, exported.as_bytes()).map_err(|error| {
+    hermes_private_files::write_output(file, exported.as_bytes(), Readers::Owner).map_err(|error| {
         let why = format!("{} cannot be written: {error}", file.display());
         Failure::new(Kind::General, "nothing was exported", why, "choose another file")
     })?;

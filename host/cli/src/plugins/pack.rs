@@ -1,11 +1,11 @@
 //! `hermes plugins pack`: packs a built project into an archive that `hermes plugins install` accepts.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::{Package, pack};
+use hermes_private_files::{Readers, write_output};
 use serde_json::json;
 
 use crate::console::{Console, print};
@@ -29,7 +29,8 @@ pub(crate) struct PackArguments {
 pub(super) fn run(arguments: &PackArguments, console: Console) -> Result<ExitCode, Failure> {
     let package = pack(&arguments.folder)?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(&package.file_name));
-    write(&out, &package.archive).map_err(|error| {
+    // An archive is made to be published.
+    write_output(&out, &package.archive, Readers::Everybody).map_err(|error| {
         let what = format!("{} cannot be written", out.display());
         Failure::new(Kind::General, what, error.to_string(), "choose another file with --out")
     })?;
@@ -67,18 +68,4 @@ fn has_licence(package: &Package) -> bool {
     let is_licence =
         |name: &str| ["license", "licence", "copying"].iter().any(|start| name.to_lowercase().starts_with(start));
     package.files.iter().any(|(name, _)| is_licence(name))
-}
-
-/// Writes a file as a whole, or not at all.
-pub(super) fn write(out: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = out.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let mut written = tempfile::Builder::new().prefix(".hermes-pack-").tempfile_in(folder)?;
-    written.write_all(bytes)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // A temporary file is private, but an archive is made to be published.
-        written.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    written.persist(out).map(drop).map_err(|error| error.error)
 }

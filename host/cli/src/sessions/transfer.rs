@@ -1,13 +1,13 @@
 //! `hermes sessions export` and `import`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use hermes_conversation::SessionId;
-use hermes_private_files::open_regular;
+use hermes_private_files::{Place, open_regular};
 use hermes_store::{Exported, Imported, Layout, Store, Trust};
 use serde_json::json;
 
@@ -82,7 +82,8 @@ fn exported(done: &Exported) -> String {
     format!("{sessions} with {messages} exported")
 }
 
-/// Exports to a new file. An existing file is not overwritten, and an incomplete file is removed.
+/// Exports to a new file, or into what is no plain file, such as a pipe. An existing file is not overwritten, and an incomplete file is
+/// removed. The file contains whole conversations, so only its owner may read it.
 fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
     let unwritable = |error: io::Error| {
         let fix = "choose another name or another folder";
@@ -92,18 +93,15 @@ fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Pa
         };
         Failure::new(Kind::General, "the export cannot be written", why, fix)
     };
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    // The file contains whole conversations, so only its owner may read it.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(unwritable)?;
+    let place = Place::of(path).map_err(unwritable)?;
+    let file = place.begin().map_err(unwritable)?;
     let mut out = BufWriter::new(&file);
     let written = store.export(which, layout, &mut out).map_err(failed);
-    let written =
-        written.and_then(|done| out.flush().and_then(|()| file.sync_all()).map(|()| done).map_err(unwritable));
+    let written = written.and_then(|done| out.flush().map(|()| done).map_err(unwritable));
+    let Place::New(new) = place else { return written };
+    let written = written.and_then(|done| file.sync_all().map(|()| done).map_err(unwritable));
     if written.is_err() {
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(new);
     }
     written
 }

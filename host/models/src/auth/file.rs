@@ -209,10 +209,7 @@ impl AuthFile {
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         // A link is followed, so that a file kept elsewhere stays there.
-        let path = match fs::canonicalize(&self.path) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => self.path.clone(),
-            path => path?,
-        };
+        let path = hermes_private_files::target(&self.path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         // Only its owner may read a temporary file, and so the new one.
         let mut file = tempfile::Builder::new().prefix(".auth-").tempfile_in(folder)?;
