@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ListedModel, ModelError, Price, Prices, RestId, Route, Source, list_models};
+use hermes_models::{ListedModel, ModelError, Price, Prices, RestId, Route, Source, WindowSource, list_models};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -230,8 +230,13 @@ pub(crate) fn report(route: &Route, before: Option<&str>, removed: &[&str], cons
         before.filter(|before| *before != route.model.name).map_or_else(String::new, |name| format!(" (was {name})"));
     let window = text::grouped(route.model.context_length.into());
     let (name, provider) = (&route.model.name, &route.model.provider);
+    // Nothing names the window: a larger request may be refused, or cut without a word.
+    let guess = match route.window_source {
+        WindowSource::Assumed => " (a guess; `hermes config set model.context_length TOKENS` sets it)",
+        _ => "",
+    };
     console.note(&format!(
-        "model: {name} of {provider}{was}, window of {window} tokens; the change applies to new sessions"
+        "model: {name} of {provider}{was}, window of {window} tokens{guess}; the change applies to new sessions"
     ));
     if route.model_source == Source::Environment || route.source == Source::Environment {
         console.warning(

@@ -3,7 +3,10 @@
 //! Each provider has one client, which is created at the first request and reuses its connections. Redirects are off, because
 //! the key would be sent along. A request is retried only before anything of its reply was shown.
 
+mod events;
 mod persistence;
+#[cfg(test)]
+mod streams;
 
 use std::{
     sync::{
@@ -21,9 +24,9 @@ use reqwest::{
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use serde_json::Value;
-use sse_stream::SseByteStream;
 use url::Url;
 
+pub(crate) use self::events::{Event, events};
 pub(crate) use self::persistence::Persistence;
 
 use crate::{
@@ -32,6 +35,7 @@ use crate::{
     auth::{self, Authentication, Authorized, ReadKey},
     client,
     failure::{self, Stated, silence, wait},
+    json,
     providers::{self, ProviderRow},
 };
 
@@ -45,6 +49,8 @@ const PARSED_AT_ONCE: usize = 64 << 10;
 const EVENTS_IN_A_ROW: usize = 64;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
+/// Why a reply broke off whose stream ended.
+const ENDED: &str = "the connection ended before the reply did";
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
@@ -224,54 +230,64 @@ impl Endpoint {
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin,
         E: std::error::Error + Send + Sync + 'static,
     {
-        // Not all servers end their last event with an empty line.
-        let closing = stream::iter([Ok(Bytes::from_static(b"\n\n"))]);
-        let mut events = SseByteStream::new(bytes.chain(closing));
+        let mut events = events(bytes);
+        // When a reply that is whole has waited long enough for what may follow.
+        let mut deadline = None;
         for number in 1_usize.. {
             if number % EVENTS_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;
             }
-            let event = match assembly.progress() {
-                Progress::Over => break,
-                // Only counts can follow, and not every server closes the connection.
-                Progress::Whole => match tokio::time::timeout(self.patience.rest, events.next()).await {
+            let progress = assembly.progress();
+            if progress == Progress::Over {
+                break;
+            }
+            let whole = (progress == Progress::Whole).then(|| tokio::time::Instant::now() + self.patience.rest);
+            deadline = whole.map(|whole| deadline.unwrap_or(whole));
+            let event = match deadline {
+                // Only counts can follow, and not every server closes the connection. Pings are no reason to wait longer.
+                Some(deadline) => match tokio::time::timeout_at(deadline, events.next()).await {
                     Ok(Some(Ok(event))) => event,
-                    _ => break,
+                    Ok(_) => break,
+                    Err(_) => match events.overdue() {
+                        Some(event) => event,
+                        None => break,
+                    },
                 },
-                Progress::Open => match events.next().await {
+                None => match events.next().await {
                     Some(Ok(event)) => event,
                     Some(Err(sse_stream::Error::Body(error))) => {
+                        assembly.close(on_delta);
                         return Err(self.broken_off(&*error, assembly.into_text()));
                     }
                     Some(Err(error)) => return Err(self.malformed(error.to_string())),
                     None => break,
                 },
             };
-            let Some(data) = event.data.as_deref().map(str::trim).filter(|data| !data.is_empty()) else {
-                continue;
-            };
-            if data == "[DONE]" {
-                assembly.done();
-                break;
-            }
-            match parse(data.as_bytes()).await {
-                Ok(chunk) => {
+            match event {
+                Event::Done => {
+                    assembly.done();
+                    break;
+                }
+                Event::Error(stated) => return Err(self.stated(stated, model, None)),
+                Event::Json(chunk) => {
                     assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
                     if assembly.calls() > MOST_CALLS {
                         return Err(self.too_many_calls());
                     }
                 }
-                Err(error) => {
+                Event::Broken(error) => {
                     // Half an event at the very end means that the connection broke.
                     let last = events.next().await.is_none();
-                    if last {
+                    if last && assembly.progress() != Progress::Whole {
+                        return Err(self.cut(ENDED.to_owned(), assembly.into_text()));
+                    } else if last {
                         break;
                     }
                     return Err(self.malformed(format!("an event is not valid JSON: {error}")));
                 }
             }
         }
-        self.finish(assembly, model)
+        self.finish(assembly, model, on_delta)
     }
 
     /// A reply in one piece, for servers that do not stream; or a stream under another name.
@@ -300,19 +316,18 @@ impl Endpoint {
         if start.starts_with(b"<") {
             return Err(self.malformed("it is a web page".to_owned()));
         }
-        let value = parse(&whole).await.map_err(|error| self.malformed(format!("it is not JSON ({kind}): {error}")))?;
+        let value = parse(whole).await.map_err(|error| self.malformed(format!("it is not JSON ({kind}): {error}")))?;
         assembly.take_whole(&value, on_delta).map_err(|unread| match unread {
             Unread::Stated(stated) => self.stated(stated, model, None),
             Unread::Lacks(key) => self.malformed(format!("it has no `{key}`")),
         })?;
-        self.finish(assembly, model)
+        self.finish(assembly, model, on_delta)
     }
 
-    fn finish(&self, assembly: Box<dyn Assemble>, model: &str) -> Result<Reply, Failed> {
+    fn finish(&self, mut assembly: Box<dyn Assemble>, model: &str, on_delta: OnDelta<'_>) -> Result<Reply, Failed> {
+        assembly.close(on_delta);
         assembly.finish(model, &mut new_call_id).map_err(|broken| match broken {
-            Broken::Cut { partial } => self.cut("the connection ended before the reply did".to_owned(), partial),
-            Broken::NamelessCall => self.malformed("a tool call has no name".to_owned()),
-            Broken::LongName => self.malformed("the name of a tool call is too long".to_owned()),
+            Broken::Cut { partial } => self.cut(ENDED.to_owned(), partial),
             Broken::TooManyCalls => self.too_many_calls(),
         })
     }
@@ -543,13 +558,13 @@ fn is_end(error: &(dyn std::error::Error + 'static)) -> bool {
         .any(|error| error.kind() == std::io::ErrorKind::UnexpectedEof)
 }
 
-/// Parses JSON, on a thread of its own if it is long.
-async fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
+/// Parses JSON as servers write it, on a thread of its own if it is long.
+async fn parse(text: Vec<u8>) -> Result<Value, serde_json::Error> {
+    let text = String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     if text.len() <= PARSED_AT_ONCE {
-        return serde_json::from_slice(text);
+        return json::parse(text.as_bytes());
     }
-    let text = text.to_vec();
-    let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&text)).await;
+    let parsed = tokio::task::spawn_blocking(move || json::parse(text.as_bytes())).await;
     parsed.unwrap_or_else(|ended| Err(serde::de::Error::custom(ended)))
 }
 

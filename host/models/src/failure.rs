@@ -3,6 +3,7 @@
 //! [`class`] sorts a failure; structured codes have priority over prose. [`wait`] says when to send a request again.
 
 pub(crate) mod class;
+pub(crate) mod complaint;
 pub(crate) mod limit;
 pub(crate) mod room;
 pub(crate) mod silence;
@@ -50,7 +51,7 @@ impl Stated {
     /// From the body of a reply with an error status.
     pub(crate) fn from_body(status: u16, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
-        match serde_json::from_str::<Value>(&text) {
+        match crate::json::parse(text.as_bytes()) {
             Ok(value) => Self::from_value(status, &value),
             Err(_) if text.trim_start().starts_with('<') => Self {
                 status,

@@ -45,6 +45,7 @@ mod failure;
 mod family;
 #[doc(hidden)]
 pub mod invariants;
+mod json;
 mod lifetime;
 mod list;
 mod offline;

@@ -52,17 +52,50 @@ pub async fn list_models(route: &Route, logins: &Logins) -> Result<Vec<ListedMod
     Ok(listed)
 }
 
-/// The names that lists give to the window, as they are found in the wild: OpenRouter, vLLM, Anthropic, Groq, Mistral, LM Studio,
-/// Together.
-const WINDOWS: [&str; 7] = [
+/// The names that lists give to the window, as they are found in the wild: LM Studio, llama.cpp, OpenRouter, vLLM, Anthropic, Groq, Mistral,
+/// Gemini, Copilot. What a server has loaded counts more than what the model could do.
+const WINDOWS: [&str; 10] = [
+    "loaded_context_length",
+    "n_ctx",
     "context_length",
     "max_model_len",
     "max_input_tokens",
     "context_window",
     "max_context_length",
-    "loaded_context_length",
     "inputTokenLimit",
+    "max_context_window_tokens",
+    "context_size",
 ];
+/// How deep in a row the window can be: some servers put it into an object such as `meta` or `capabilities`.
+const DEPTH: usize = 4;
+
+/// The window that a row names: of the outermost object that has one.
+fn window(row: &Value) -> Option<u32> {
+    let mut level: Vec<&Value> = vec![row];
+    for _ in 0..DEPTH {
+        let named = WINDOWS.iter().find_map(|key| level.iter().find_map(|object| tokens(object.get(key)?)));
+        if named.is_some() {
+            return named;
+        }
+        let members = level.into_iter().filter_map(Value::as_object).flat_map(|members| members.values());
+        level = members.filter(|value| value.is_object()).collect();
+    }
+    None
+}
+
+/// A number of tokens: as a number, or as a text that is one, such as `40960`, `40960.0`, `40,960` or `128k`.
+fn tokens(value: &Value) -> Option<u32> {
+    let number = value.as_f64().or_else(|| {
+        let text = value.as_str()?.trim().replace([',', '_'], "").to_ascii_lowercase();
+        let (digits, unit) = match text.strip_suffix('k') {
+            Some(digits) => (digits, 1e3),
+            None => text.strip_suffix('m').map_or((&*text, 1.0), |digits| (digits, 1e6)),
+        };
+        Some(digits.trim().parse::<f64>().ok()? * unit)
+    })?;
+    let is_window = number.is_finite() && number >= f64::from(LEAST_WINDOW) && number <= f64::from(u32::MAX);
+    is_window.then_some(number as u32)
+}
 
 fn read(answer: &Value) -> Result<Vec<ListedModel>, Unread> {
     // Together answers with the bare array.
@@ -72,18 +105,14 @@ fn read(answer: &Value) -> Result<Vec<ListedModel>, Unread> {
 }
 
 fn model(row: &Value) -> Option<ListedModel> {
-    let name = ["id", "name"].iter().find_map(|key| row[*key].as_str())?;
+    // Some servers list bare names.
+    let name = row.as_str().or_else(|| ["id", "name", "model"].iter().find_map(|key| row[*key].as_str()))?;
     let name = name.strip_prefix("models/").unwrap_or(name).trim();
     // A name that no line can show is none that a user could type.
     if name.is_empty() || name.chars().any(char::is_control) {
         return None;
     }
-    let window = WINDOWS.iter().find_map(|key| row[*key].as_u64()).and_then(|tokens| u32::try_from(tokens).ok());
-    Some(ListedModel {
-        name: name.to_owned(),
-        window: window.filter(|tokens| *tokens >= LEAST_WINDOW),
-        price: dollars(&row["pricing"]),
-    })
+    Some(ListedModel { name: name.to_owned(), window: window(row), price: dollars(&row["pricing"]) })
 }
 
 /// Prices of OpenRouter's form: dollars per token, as text.
@@ -130,10 +159,43 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_read_in_every_form() {
+        let window = |row: Value| window(&row);
+        for row in [
+            json!({"context_length": "40960"}),
+            json!({"context_length": " 40,960 "}),
+            json!({"max_model_len": 40960.0}),
+            json!({"max_model_len": "40960.0"}),
+            json!({"meta": {"n_ctx_train": 131_072, "n_ctx": 40_960}}),
+            json!({"capabilities": {"limits": {"max_context_window_tokens": 40_960, "max_output_tokens": 4_096}}}),
+            json!({"model_info": {"max_input_tokens": 40_960}}),
+            json!({"max_context_length": 131_072, "loaded_context_length": 40_960}),
+            json!({"context_length": 40_960, "top_provider": {"context_length": 32_000}}),
+            json!({"context_length": "40.96k"}),
+            json!({"context_length": null, "context_window": 40_960}),
+        ] {
+            assert_eq!(window(row.clone()), Some(40_960), "{row}");
+        }
+        for row in [
+            json!({"context_length": 0}),
+            json!({"context_length": -1}),
+            json!({"context_length": 1e300}),
+            json!({"context_length": "long"}),
+            json!({"context_length": "k"}),
+            json!({"context_length": ""}),
+            json!({"meta": {"n_ctx_train": 131_072}}),
+            json!("name"),
+        ] {
+            assert_eq!(window(row.clone()), None, "{row}");
+        }
+    }
+
+    #[test]
     fn lists_in_other_forms_are_read() {
         let names =
             |answer: Value| -> Vec<String> { read(&answer).unwrap().into_iter().map(|each| each.name).collect() };
         assert_eq!(names(json!([{ "id": "a" }])), ["a"]);
+        assert_eq!(names(json!({ "data": ["b", "a"] })), ["b", "a"]);
         assert_eq!(names(json!({ "models": [{ "name": "models/gemini-2.5-flash" }] })), ["gemini-2.5-flash"]);
         assert_eq!(read(&json!({ "hello": 1 })), Err(Unread::Lacks("data")));
     }

@@ -1,18 +1,36 @@
 //! The chunks of chat completions.
 //!
 //! Servers differ in what they leave out and in what they repeat. These rules read all of them correctly.
+//!
+//! When a reply is whole:
+//!
+//! - `[DONE]` ends it.
+//! - A reason to end in a chunk without content ends it, and so do counts behind a reason; what may still follow is waited for a moment.
+//! - Some gateways give a reason with every piece. So a reason together with content ends a reply only where the stream ends, too, and a
+//!   reason followed by more content is no end. From then on silence never ends this reply.
+//! - Counts without a choice at the end of the stream end a reply for servers that give no reason.
+//! - Any other end breaks it off. A reason that no rule knows, such as `abort`, is an error.
 
 mod details;
 
 use std::collections::BTreeMap;
 
-use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
+use hermes_conversation::{Part, ProviderPayload, Usage};
 use serde_json::{Map, Value};
 
-use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, object::ObjectScan, settle};
+use super::inline::{Inline, Piece};
+use super::{
+    Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number,
+    object::ObjectScan,
+    reason::{Ending, ended_badly},
+    settle, without_thinking, word,
+};
 use crate::{
     Delta, Echo, Finish, OnDelta, Reply,
-    failure::Stated,
+    failure::{
+        Stated,
+        complaint::{Place, complaint},
+    },
     reasoning::{CALLS_KEY, CONTENT_KEY, DETAILS_KEY, TEXT_KEY},
     usage,
 };
@@ -26,7 +44,9 @@ pub(crate) struct Assembly {
     /// What the provider wants back.
     echo: Echo,
     text: String,
-    /// The reasoning as it is shown.
+    /// Finds thinking in the text.
+    inline: Inline,
+    /// The reasoning as it is shown, without the thinking in the text.
     reasoning: String,
     /// The value of `reasoning_content`.
     reasoning_content: String,
@@ -42,48 +62,63 @@ pub(crate) struct Assembly {
     extras: Vec<Option<Value>>,
     /// The newest slot of each index on the wire.
     newest: BTreeMap<u64, usize>,
-    finish: Option<String>,
+    /// There was content.
+    begun: bool,
+    /// Why the reply ended, unless content followed.
+    reason: Option<Ending>,
+    /// Whether the reason came together with content.
+    with_content: bool,
+    /// Counts without a choice came last.
+    counted: bool,
+    /// Content followed a reason or counts: this server gives them too early.
+    too_early: bool,
     usage: Option<Usage>,
     model: Option<String>,
     /// The server has said that nothing more follows.
     ended: bool,
 }
 
+/// The index of a call in the older form, of which a reply has one.
+const ONLY_CALL: u64 = u64::MAX;
+
 impl Assemble for Assembly {
     fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
-        if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Stated::from_value(200, chunk));
+        let choice = chunk.pointer("/choices/0");
+        let place = if choice.is_some() { Place::Part } else { Place::Stray };
+        let complained = complaint(chunk, place).or_else(|| complaint(choice?, Place::Part));
+        if let Some(stated) = complained {
+            return Err(stated);
         }
         if self.model.is_none() {
             self.model =
                 chunk.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()).map(str::to_owned);
         }
-        let choice = chunk.pointer("/choices/0");
         let counted = chunk.get("usage").or_else(|| choice?.get("usage")).and_then(usage::read);
         if let Some(counted) = counted {
             self.usage = Some(counted);
             // With `include_usage`, the chunk that has counts and no choice is the last one.
-            self.ended |= choice.is_none() && !self.is_empty();
+            self.counted |= choice.is_none() && self.begun;
         }
         let Some(choice) = choice else { return Ok(()) };
+        let mut grew = false;
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
-            self.take_delta(delta, false, on_delta);
+            grew = self.take_delta(delta, false, on_delta);
         } else if let Some(message) = choice.get("message") {
             self.take_delta(message, true, on_delta);
             self.ended = true;
         }
-        match choice.get("finish_reason") {
-            Some(Value::String(reason)) if !reason.is_empty() => self.finish = Some(reason.clone()),
-            Some(Value::Number(reason)) => self.finish = Some(reason.to_string()),
-            _ => {}
+        if grew {
+            self.begun = true;
+            self.too_early |= self.reason.is_some() || self.counted;
+            (self.reason, self.counted) = (None, false);
         }
-        if self.finish.as_deref() == Some("error") {
-            return Err(Stated {
-                status: 500,
-                code: String::new(),
-                message: "the model failed midway".to_owned(),
-                window: None,
-            });
+        let reason = word(choice, "finish_reason");
+        if let Some(ending) = Ending::of(&reason) {
+            if matches!(ending, Ending::Failed | Ending::Unknown) {
+                return Err(ended_badly(&reason));
+            }
+            self.reason = Some(ending.with(self.reason));
+            self.with_content = grew;
         }
         Ok(())
     }
@@ -99,12 +134,26 @@ impl Assemble for Assembly {
     }
 
     fn progress(&self) -> Progress {
-        // Whatever gave a reason to end: only counts can follow, and `[DONE]`.
-        if self.finish.is_some() || self.ended { Progress::Whole } else { Progress::Open }
+        match self.reason {
+            _ if self.ended => Progress::Whole,
+            Some(_) if !self.too_early && (!self.with_content || self.counted) => Progress::Whole,
+            Some(_) => Progress::Closing,
+            None if self.counted && !self.too_early => Progress::Closing,
+            None => Progress::Open,
+        }
     }
 
     fn calls(&self) -> usize {
         self.calls.len()
+    }
+
+    fn close(&mut self, on_delta: OnDelta<'_>) {
+        let is_whole = self.progress() != Progress::Open;
+        let rest = self.inline.rest(is_whole && self.finish_stated() == Finish::Stop && self.calls.is_empty());
+        if !rest.is_empty() && self.calls.is_empty() {
+            on_delta(Delta::Text(&rest));
+        }
+        self.text.push_str(&rest);
     }
 
     fn into_text(self: Box<Self>) -> String {
@@ -115,17 +164,21 @@ impl Assemble for Assembly {
         if self.progress() == Progress::Open {
             return Err(Broken::Cut { partial: self.text });
         }
-        let mut finish = match self.finish.as_deref() {
-            Some("length" | "max_tokens") => Finish::Length,
-            Some("content_filter" | "refusal") => Finish::Refused,
-            _ => Finish::Stop,
-        };
+        self.close(&mut |_| {});
+        let mut finish = self.finish_stated();
         let declined = !self.refusal.trim().is_empty();
         if declined && self.calls.is_empty() && finish == Finish::Stop {
             finish = Finish::Refused;
         }
-        let (tool_calls, finish) = settle(std::mem::take(&mut self.calls), finish, new_id)?;
-        let payload = self.payload(&tool_calls);
+        let settled = settle(std::mem::take(&mut self.calls), finish, new_id)?;
+        let needs_text = settled.finish == Finish::Stop;
+        let inline = without_thinking(&mut self.text, std::mem::take(&mut self.inline), needs_text);
+        self.reasoning = joined_thoughts(std::mem::take(&mut self.reasoning), inline).unwrap_or_default();
+        let extras = self.extras.iter().zip(&settled.places);
+        let extras = extras.filter_map(|(extra, place)| Some((&settled.calls[(*place)?], extra.as_ref()?)));
+        let extras = extras.map(|(call, extra)| (call.id.clone(), extra.clone())).collect();
+        let (tool_calls, finish) = (settled.calls, settled.finish);
+        let payload = self.payload(extras);
         let mut parts = Vec::new();
         if declined || payload.is_some() {
             if payload.is_some() || !self.reasoning.is_empty() {
@@ -163,6 +216,7 @@ impl Assembly {
         Self {
             echo,
             text: String::new(),
+            inline: Inline::default(),
             reasoning: String::new(),
             reasoning_content: String::new(),
             reasoning_text: String::new(),
@@ -172,27 +226,28 @@ impl Assembly {
             scans: Vec::new(),
             extras: Vec::new(),
             newest: BTreeMap::new(),
-            finish: None,
+            begun: false,
+            reason: None,
+            with_content: false,
+            counted: false,
+            too_early: false,
             usage: None,
             model: None,
             ended: false,
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.text.is_empty()
-            && self.reasoning.is_empty()
-            && self.details.is_empty()
-            && self.refusal.is_empty()
-            && self.calls.is_empty()
+    /// How the reply ended, before its calls are looked at.
+    fn finish_stated(&self) -> Finish {
+        match self.reason {
+            Some(Ending::Length) => Finish::Length,
+            Some(Ending::Refused) => Finish::Refused,
+            _ => Finish::Stop,
+        }
     }
 
     /// What the provider wants back unchanged. Other members are only for people to read.
-    fn payload(&self, calls: &[ToolCall]) -> Option<ProviderPayload> {
-        // A call that was cut off or dropped leaves the others without their places.
-        let extras = self.extras.iter().filter(|_| self.extras.len() == calls.len());
-        let of_calls = calls.iter().zip(extras);
-        let extras: Map<_, _> = of_calls.filter_map(|(call, extra)| Some((call.id.clone(), extra.clone()?))).collect();
+    fn payload(&self, extras: Map<String, Value>) -> Option<ProviderPayload> {
         let mut members = Map::new();
         for key in self.echo.members {
             let value = match *key {
@@ -207,7 +262,9 @@ impl Assembly {
         (!members.is_empty()).then(|| ProviderPayload::untagged(Value::Object(members).to_string()))
     }
 
-    fn take_delta(&mut self, delta: &Value, whole: bool, on_delta: OnDelta<'_>) {
+    /// Takes more of the reply. Whether there was any.
+    fn take_delta(&mut self, delta: &Value, whole: bool, on_delta: OnDelta<'_>) -> bool {
+        let mut grew = false;
         if let Some(more) = delta.get(CONTENT_KEY).and_then(Value::as_str) {
             self.reasoning_content.push_str(more);
         }
@@ -216,20 +273,32 @@ impl Assembly {
         }
         let new_details = delta.get(DETAILS_KEY).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         details::append(&mut self.details, new_details, whole);
+        grew |= !new_details.is_empty();
         // Some servers send the same words under several names.
         let named =
             [TEXT_KEY, CONTENT_KEY].iter().find_map(|key| delta.get(key).map(text_of).filter(|text| !text.is_empty()));
         if let Some(more) = named.or_else(|| details::words(new_details)) {
-            on_delta(Delta::Reasoning(&more));
-            self.reasoning.push_str(&more);
+            self.think(&more, on_delta);
+            grew = true;
         }
-        let more = delta.get("content").map(text_of).unwrap_or_default();
-        if !more.is_empty() {
-            // Behind the first call, text is an aside that would tear the display of calls apart.
-            if self.calls.is_empty() {
-                on_delta(Delta::Text(&more));
+        for (is_thinking, more) in parts_of(delta.get("content")) {
+            grew = true;
+            if is_thinking {
+                self.think(&more, on_delta);
+                continue;
             }
-            self.text.push_str(&more);
+            for piece in self.inline.take(&more) {
+                match piece {
+                    Piece::Reasoning(more) => on_delta(Delta::Reasoning(&more)),
+                    Piece::Text(more) => {
+                        // Behind the first call, text is an aside that would tear the display of calls apart.
+                        if self.calls.is_empty() {
+                            on_delta(Delta::Text(&more));
+                        }
+                        self.text.push_str(&more);
+                    }
+                }
+            }
         }
         if let Some(more) = delta.get("refusal").and_then(Value::as_str).filter(|more| !more.is_empty()) {
             if self.refusal.is_empty() && !self.text.trim().is_empty() {
@@ -237,41 +306,56 @@ impl Assembly {
             }
             on_delta(Delta::Text(more));
             self.refusal.push_str(more);
+            grew = true;
         }
-        let calls = delta.get("tool_calls").and_then(Value::as_array);
-        for (position, call) in calls.into_iter().flatten().enumerate() {
+        for (position, call) in items(delta.get("tool_calls")).iter().enumerate() {
             if self.calls.len() > MOST_CALLS {
-                return;
+                return true;
             }
             // A whole message numbers its calls by their places.
-            let index = if whole { position as u64 } else { call.get("index").and_then(Value::as_u64).unwrap_or(0) };
-            self.take_call(index, call, on_delta);
+            let index = if whole { position as u64 } else { number(call.get("index")).unwrap_or(0) };
+            grew |= self.take_call(index, call, on_delta);
         }
+        // The form before there were several calls.
+        if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
+            grew |= self.take_call(ONLY_CALL, function, on_delta);
+        }
+        grew
     }
 
-    fn take_call(&mut self, index: u64, call: &Value, on_delta: OnDelta<'_>) {
-        let id = match call.get("id") {
-            Some(Value::String(id)) => id.clone(),
-            Some(Value::Number(id)) => id.to_string(),
-            _ => String::new(),
-        };
-        let function = call.get("function").unwrap_or(&Value::Null);
-        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let arguments = match function.get("arguments") {
-            Some(Value::String(arguments)) => arguments.clone(),
-            Some(arguments @ Value::Object(_)) => arguments.to_string(),
-            _ => String::new(),
-        };
+    fn think(&mut self, more: &str, on_delta: OnDelta<'_>) {
+        on_delta(Delta::Reasoning(more));
+        self.reasoning.push_str(more);
+    }
 
-        let open = self.newest.get(&index).copied().filter(|at| {
-            let slot = &self.calls[*at];
-            let other_id = !id.is_empty() && !slot.id.is_empty() && slot.id != id;
+    /// The call that a piece continues; none if it begins another one.
+    fn continued(&self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
+        let at = *self.newest.get(&index)?;
+        let (slot, is_whole) = (&self.calls[at], self.scans[at].is_object());
+        let continues = if !id.is_empty() && !slot.id.is_empty() && slot.id != id {
+            // Some servers make a new id for each piece: it belongs to a call that lacks arguments, unless it begins one of its own.
+            let begins = arguments.trim_start().starts_with('{') && !slot.arguments.is_empty();
+            !is_whole && (name.is_empty() || name == slot.name && !arguments.is_empty() && !begins)
+        } else {
             // Servers without ids may put all calls at one index: a name behind whole arguments begins another.
-            let next = id.is_empty() && !name.is_empty() && !arguments.is_empty() && self.scans[*at].is_object();
-            !other_id && !next
-        });
+            !(is_whole && id.is_empty() && !name.is_empty())
+        };
+        continues.then_some(at)
+    }
+
+    /// Takes a call or a piece of one. Whether it says anything.
+    fn take_call(&mut self, index: u64, call: &Value, on_delta: OnDelta<'_>) -> bool {
+        let id = word(call, "id");
+        let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
+        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+        let arguments = arguments(function.get("arguments"));
+
+        let open = self.continued(index, &id, name, &arguments);
         let at = open.unwrap_or_else(|| {
-            self.calls.push(Slot::default());
+            // Or it is the name of a whole call once more.
+            let before = self.newest.get(&index).map(|at| &self.calls[*at]);
+            let is_echo = id.is_empty() && before.is_some_and(|before| before.name == name);
+            self.calls.push(Slot { is_echo, ..Slot::default() });
             self.scans.push(ObjectScan::default());
             self.extras.push(None);
             self.calls.len() - 1
@@ -281,7 +365,7 @@ impl Assembly {
             self.extras[at] = Some(extra.clone());
         }
         let slot = &mut self.calls[at];
-        if !id.is_empty() {
+        if slot.id.is_empty() {
             slot.id = id;
         }
         if !name.is_empty() {
@@ -293,6 +377,7 @@ impl Assembly {
         }
         slot.arguments.push_str(&arguments);
         self.scans[at].take(&slot.arguments, arguments.len());
+        !name.is_empty() || !arguments.is_empty()
     }
 }
 
@@ -300,9 +385,24 @@ impl Assembly {
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        Value::Array(parts) => parts.iter().map(text_of).collect(),
+        Value::Object(part) => part.get("text").map(text_of).unwrap_or_default(),
         _ => String::new(),
     }
+}
+
+/// The texts of a content, which is a text or a list of parts, and whether each of them is thinking.
+fn parts_of(content: Option<&Value>) -> Vec<(bool, String)> {
+    let parts: Vec<&Value> = match content {
+        Some(Value::Array(parts)) => parts.iter().collect(),
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    let parts = parts.into_iter().map(|part| match part.get("thinking").or_else(|| part.get("reasoning")) {
+        Some(thinking) => (true, text_of(thinking)),
+        None => (part.get("type").and_then(Value::as_str) == Some("reasoning"), text_of(part)),
+    });
+    parts.filter(|(_, text)| !text.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -1,26 +1,66 @@
 //! The events of Anthropic's messages.
 //!
-//! Blocks are numbered, started, filled and closed. `message_stop` ends the reply; a stream without it is incomplete. Servers of
-//! other vendors leave out events, so the first event of a block starts it.
+//! Blocks are numbered, started, filled and closed. Servers of other vendors leave out events and numbers, or give all blocks one number:
+//! the first event of a block starts it, and a block that is started at a number in use is another one.
+//!
+//! When a reply is whole:
+//!
+//! - `message_stop` ends it.
+//! - A reason to stop ends it, and so it needs no `message_stop`; what may still follow is waited for a moment. If more content follows,
+//!   the reply goes on.
+//! - Any other end breaks it off, `[DONE]` too. A reason that names a failure, such as `abort`, is an error; one that no rule knows needs
+//!   `message_stop`.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 
 use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
 
-use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle, settled};
-use crate::{Delta, Echo, Finish, OnDelta, Reply, failure::Stated, usage, wire::messages::REPLY_TOOL};
+use super::inline::{Inline, Piece};
+use super::reason::{Ending, ended_badly};
+use super::{
+    Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number, settle,
+    without_thinking, word,
+};
+use crate::failure::{
+    Stated,
+    complaint::{Place, complaint},
+};
+use crate::{Delta, Echo, Finish, OnDelta, Reply, usage, wire::messages::REPLY_TOOL};
+
+/// Between two texts.
+const BETWEEN_TEXTS: &str = "\n";
+/// Events of the format. Later versions have more.
+const EVENTS: &[&str] = &[
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "ping",
+];
 
 /// What has arrived of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
-    blocks: BTreeMap<u64, Block>,
+    blocks: Vec<Block>,
+    newest: HashMap<(At, Kind), usize>,
+    /// Numbers of blocks of kinds that are neither shown nor kept.
+    ignored: HashSet<Option<u64>>,
+    /// The kind of the block that grew last.
+    grown: Option<Kind>,
+    /// Whether a block began since then that is still empty, and is no text.
+    is_behind_empty: bool,
+    /// Finds thinking in the text.
+    inline: Inline,
     /// What was shown, or would have been before the first call.
     text_begun: bool,
     reasoning_begun: bool,
     /// Calls so far, counted as they begin.
     calls: usize,
-    stop_reason: Option<String>,
+    /// Why the reply ended, unless content followed.
+    reason: Option<Ending>,
     usage: Map<String, Value>,
     model: Option<String>,
     ended: bool,
@@ -32,13 +72,60 @@ pub(crate) struct Assembly {
 
 #[derive(Debug)]
 enum Block {
-    Text(String),
+    Text(Words),
     Thinking(Thought),
     /// Reasoning that only the provider can read: the block as it came.
     Redacted(String),
-    Call(Slot),
-    /// Of a kind that is neither shown nor kept.
-    Other,
+    Call(Called),
+}
+
+/// Kinds of blocks that grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Text,
+    Thinking,
+    Call,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Text, Self::Thinking, Self::Call];
+}
+
+/// Where a block is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum At {
+    Number(u64),
+    /// It began without a number.
+    Unnumbered,
+    /// The newest of all.
+    Anywhere,
+}
+
+/// A block of text.
+#[derive(Debug, Default)]
+struct Words {
+    text: String,
+    /// It goes on where the text before it stopped: gateways put empty blocks amid a text.
+    goes_on: bool,
+    /// Nothing more of it follows.
+    closed: bool,
+}
+
+/// A block of a call.
+#[derive(Debug, Default)]
+struct Called {
+    slot: Slot,
+    /// The input of servers that do not stream it, as the block began.
+    given: String,
+}
+
+impl Called {
+    fn into_slot(mut self) -> Slot {
+        if self.slot.arguments.trim().is_empty() {
+            self.slot.arguments = self.given;
+        }
+        self.slot
+    }
 }
 
 /// A block of reasoning that can be read.
@@ -48,6 +135,8 @@ struct Thought {
     block: Map<String, Value>,
     text: String,
     signature: String,
+    /// Nothing more of it follows.
+    closed: bool,
 }
 
 impl Thought {
@@ -78,87 +167,205 @@ impl Assembly {
         Self { demanded: echo.demanded, ..self }
     }
 
-    fn begin(&mut self, index: u64, block: &Value, on_delta: OnDelta<'_>) {
-        let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
-        match word("type") {
-            "text" => {
-                self.blocks.insert(index, Block::Text(String::new()));
-                self.text(index, word("text"), on_delta);
-            }
-            "thinking" => {
-                let begun = Thought { block: block.as_object().cloned().unwrap_or_default(), ..Thought::default() };
-                self.blocks.insert(index, Block::Thinking(begun));
-                self.thinking(index, word("thinking"), on_delta);
-                self.sign(index, word("signature"));
-            }
-            "redacted_thinking" => {
-                self.blocks.insert(index, Block::Redacted(block.to_string()));
-            }
-            "tool_use" => {
-                // Streams begin with an empty object. Servers that do not stream the input send it here.
-                let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
-                let arguments = input.map(Value::to_string).unwrap_or_default();
-                let slot = Slot { id: word("id").to_owned(), name: word("name").to_owned(), ..Slot::default() };
-                self.calls += 1;
-                if !self.formed && !slot.name.is_empty() {
-                    on_delta(Delta::Call(&slot.name));
+    /// Begins a block, or goes on with one that a gateway begins again before it is closed.
+    fn begin(&mut self, index: Option<u64>, block: &Value, on_delta: OnDelta<'_>) {
+        let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = match text("type") {
+            "text" => Kind::Text,
+            "thinking" => Kind::Thinking,
+            "tool_use" => Kind::Call,
+            other => {
+                self.ignored.insert(index);
+                if other == "redacted_thinking" {
+                    self.blocks.push(Block::Redacted(block.to_string()));
+                    self.grow(Kind::Thinking);
                 }
-                self.blocks.insert(index, Block::Call(slot));
-                self.input(index, &arguments, on_delta);
+                return;
             }
-            _ => {
-                self.blocks.insert(index, Block::Other);
+        };
+        self.ignored.remove(&index);
+        Kind::ALL.into_iter().filter(|other| *other != kind).for_each(|other| self.close_block(index, other));
+        match kind {
+            Kind::Text => {
+                self.open(index, kind).unwrap_or_else(|| self.add(index, kind));
+                self.text(index, text("text"), on_delta);
+            }
+            Kind::Thinking => {
+                let at = self.open(index, kind).unwrap_or_else(|| self.add(index, kind));
+                if let Block::Thinking(thought) = &mut self.blocks[at]
+                    && thought.block.is_empty()
+                {
+                    thought.block = block.as_object().cloned().unwrap_or_default();
+                }
+                self.thinking(index, text("thinking"), on_delta);
+                self.sign(index, text("signature"));
+            }
+            Kind::Call => self.begin_call(index, block, on_delta),
+        }
+    }
+
+    fn begin_call(&mut self, index: Option<u64>, block: &Value, on_delta: OnDelta<'_>) {
+        let (id, name) = (word(block, "id"), word(block, "name"));
+        // Streams begin with an empty object. Servers that do not stream the input send it here.
+        let input = block.get("input").filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
+        let given = arguments(input);
+        // Some gateways begin a call again with each piece of it.
+        let again = self.at(index, Kind::Call).is_some_and(|at| match &self.blocks[at] {
+            Block::Call(called) => {
+                !called.slot.whole && !id.is_empty() && called.slot.id == id && called.slot.name == name
+            }
+            _ => false,
+        });
+        if again {
+            return;
+        }
+        if !self.formed && !name.is_empty() {
+            on_delta(Delta::Call(&name));
+        }
+        if self.formed && !given.is_empty() {
+            on_delta(Delta::Text(&given));
+        }
+        let at = self.add(index, Kind::Call);
+        if let Block::Call(called) = &mut self.blocks[at] {
+            (called.slot.id, called.slot.name, called.given) = (id, name, given);
+        }
+    }
+
+    /// Begins a block.
+    fn add(&mut self, index: Option<u64>, kind: Kind) -> usize {
+        self.reason = None;
+        let at = self.blocks.len();
+        let goes_on = self.grown == Some(Kind::Text) && self.is_behind_empty;
+        self.blocks.push(match kind {
+            Kind::Text => Block::Text(Words { goes_on, ..Words::default() }),
+            Kind::Thinking => Block::Thinking(Thought::default()),
+            Kind::Call => Block::Call(Called::default()),
+        });
+        self.calls += usize::from(kind == Kind::Call);
+        self.is_behind_empty |= kind == Kind::Thinking;
+        if kind == Kind::Call {
+            self.grown = Some(kind);
+        }
+        self.newest.insert((index.map_or(At::Unnumbered, At::Number), kind), at);
+        self.newest.insert((At::Anywhere, kind), at);
+        at
+    }
+
+    /// The newest block with this number. Some servers number the pieces of a block and not its beginning, or the other way round.
+    fn at(&self, index: Option<u64>, kind: Kind) -> Option<usize> {
+        let of = |at: At| self.newest.get(&(at, kind)).copied();
+        match index {
+            Some(index) => of(At::Number(index)).or_else(|| of(At::Unnumbered)),
+            None => of(At::Anywhere),
+        }
+    }
+
+    /// The block with this number that was begun and not closed.
+    fn open(&self, index: Option<u64>, kind: Kind) -> Option<usize> {
+        let at = self.at(index, kind)?;
+        let is_open = match &self.blocks[at] {
+            Block::Text(words) => !words.closed,
+            Block::Thinking(thought) => !thought.closed && thought.signature.is_empty(),
+            Block::Call(_) | Block::Redacted(_) => false,
+        };
+        is_open.then_some(at)
+    }
+
+    /// The block that a piece continues, begun where it is new; none for a block that is not kept.
+    fn block(&mut self, index: Option<u64>, kind: Kind) -> Option<&mut Block> {
+        if self.ignored.contains(&index) {
+            return None;
+        }
+        let at = self.at(index, kind).unwrap_or_else(|| self.add(index, kind));
+        self.blocks.get_mut(at)
+    }
+
+    /// A block of this kind has more in it. What had ended the reply did not.
+    fn grow(&mut self, kind: Kind) {
+        self.reason = None;
+        self.grown = Some(kind);
+        self.is_behind_empty = false;
+    }
+
+    fn text(&mut self, index: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
+        if more.is_empty() {
+            return;
+        }
+        if self.block(index, Kind::Text).is_none() {
+            return;
+        }
+        self.grow(Kind::Text);
+        for piece in self.inline.take(more) {
+            match piece {
+                Piece::Reasoning(more) => {
+                    self.reasoning_begun = true;
+                    on_delta(Delta::Reasoning(&more));
+                }
+                Piece::Text(more) => self.say(index, &more, on_delta),
             }
         }
     }
 
-    fn text(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        let Block::Text(text) = self.blocks.entry(index).or_insert_with(|| Block::Text(String::new())) else { return };
-        if more.is_empty() {
-            return;
-        }
+    fn say(&mut self, index: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
+        let is_shown = self.calls == 0 && !self.formed;
+        let is_behind = self.text_begun;
+        let Some(Block::Text(words)) = self.block(index, Kind::Text) else { return };
         // Behind the first call, text is an aside that would tear the display of calls apart.
-        if self.calls == 0 && !self.formed {
-            if text.is_empty() && self.text_begun {
-                on_delta(Delta::Text("\n"));
+        if is_shown {
+            if words.text.is_empty() && is_behind && !words.goes_on {
+                on_delta(Delta::Text(BETWEEN_TEXTS));
             }
             on_delta(Delta::Text(more));
         }
+        words.text.push_str(more);
         self.text_begun = true;
-        text.push_str(more);
     }
 
-    fn thinking(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        let Block::Thinking(thought) = thought(&mut self.blocks, index) else { return };
+    fn thinking(&mut self, index: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
         if more.is_empty() {
             return;
         }
-        if thought.text.is_empty() && self.reasoning_begun {
+        let is_behind = self.reasoning_begun;
+        let Some(Block::Thinking(thought)) = self.block(index, Kind::Thinking) else { return };
+        if thought.text.is_empty() && is_behind {
             on_delta(Delta::Reasoning("\n\n"));
         }
         on_delta(Delta::Reasoning(more));
-        self.reasoning_begun = true;
         thought.text.push_str(more);
+        self.reasoning_begun = true;
+        self.grow(Kind::Thinking);
     }
 
-    fn sign(&mut self, index: u64, more: &str) {
-        if let Block::Thinking(thought) = thought(&mut self.blocks, index) {
+    fn sign(&mut self, index: Option<u64>, more: &str) {
+        if !more.is_empty()
+            && let Some(Block::Thinking(thought)) = self.block(index, Kind::Thinking)
+        {
             thought.signature.push_str(more);
+            self.grow(Kind::Thinking);
         }
     }
 
-    fn input(&mut self, index: u64, more: &str, on_delta: OnDelta<'_>) {
-        // A call without a start has no name, so that the reply is invalid.
-        let calls = &mut self.calls;
-        let begin = || {
-            *calls += 1;
-            Block::Call(Slot::default())
-        };
-        let Block::Call(slot) = self.blocks.entry(index).or_insert_with(begin) else { return };
-        if self.formed && !more.is_empty() {
+    fn input(&mut self, index: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
+        if more.is_empty() {
+            return;
+        }
+        let formed = self.formed;
+        // A call without a start has no name, and the model is told so.
+        let Some(Block::Call(called)) = self.block(index, Kind::Call) else { return };
+        if formed {
             on_delta(Delta::Text(more));
         }
-        slot.arguments.push_str(more);
+        called.slot.arguments.push_str(more);
+        self.grow(Kind::Call);
+    }
+
+    fn close_block(&mut self, index: Option<u64>, kind: Kind) {
+        match self.at(index, kind).map(|at| &mut self.blocks[at]) {
+            Some(Block::Call(called)) => called.slot.whole = true,
+            Some(Block::Text(words)) => words.closed = true,
+            Some(Block::Thinking(thought)) => thought.closed = true,
+            Some(Block::Redacted(_)) | None => {}
+        }
     }
 
     fn count(&mut self, usage: Option<&Value>) {
@@ -171,9 +378,21 @@ impl Assembly {
         }
     }
 
-    fn stop(&mut self, reason: Option<&Value>) {
-        if let Some(reason) = reason.and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
-            self.stop_reason = Some(reason.to_owned());
+    fn stop(&mut self, reason: &str) -> Result<(), Stated> {
+        match Ending::of(reason) {
+            Some(Ending::Failed) => return Err(ended_badly(reason)),
+            Some(ending) => self.reason = Some(ending.with(self.reason)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// How the reply ended, before its calls are looked at.
+    fn finish_stated(&self) -> Finish {
+        match self.reason {
+            Some(Ending::Length) => Finish::Length,
+            Some(Ending::Refused) => Finish::Refused,
+            _ => Finish::Stop,
         }
     }
 
@@ -184,31 +403,26 @@ impl Assembly {
     }
 
     fn texts(&self) -> String {
-        let texts = self.blocks.values().filter_map(|block| match block {
-            Block::Text(text) if !text.is_empty() => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+        let mut texts = String::new();
+        for block in &self.blocks {
+            let Block::Text(words) = block else { continue };
+            if !texts.is_empty() && !words.text.is_empty() && !words.goes_on {
+                texts.push_str(BETWEEN_TEXTS);
+            }
+            texts.push_str(&words.text);
+        }
+        texts
     }
-}
-
-/// The block of reasoning with this number, begun where it is new.
-fn thought(blocks: &mut BTreeMap<u64, Block>, index: u64) -> &mut Block {
-    blocks.entry(index).or_insert_with(|| Block::Thinking(Thought::default()))
-}
-
-fn is_error(event: &Value) -> bool {
-    event.get("type").and_then(Value::as_str) == Some("error")
-        || event.get("error").is_some_and(|error| !error.is_null())
 }
 
 impl Assemble for Assembly {
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
-        if is_error(event) {
-            return Err(Stated::from_value(200, event));
+        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        if let Some(stated) = complaint(event, place(kind)) {
+            return Err(stated);
         }
-        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
-        match event.get("type").and_then(Value::as_str).unwrap_or_default() {
+        let index = number(event.get("index"));
+        match kind {
             "message_start" => {
                 self.served(event.pointer("/message/model"));
                 self.count(event.pointer("/message/usage"));
@@ -219,22 +433,22 @@ impl Assemble for Assembly {
                 }
             }
             "content_block_delta" => {
-                let word = |key: &str| event.pointer(key).and_then(Value::as_str).unwrap_or_default();
-                match word("/delta/type") {
-                    "text_delta" => self.text(index, word("/delta/text"), on_delta),
-                    "signature_delta" => self.sign(index, word("/delta/signature")),
-                    "thinking_delta" => self.thinking(index, word("/delta/thinking"), on_delta),
-                    "input_json_delta" => self.input(index, word("/delta/partial_json"), on_delta),
+                // Each kind of delta has a member of its own.
+                let Some(delta) = event.get("delta") else { return Ok(()) };
+                let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
+                match text("type") {
+                    "text_delta" => self.text(index, text("text"), on_delta),
+                    "signature_delta" => self.sign(index, text("signature")),
+                    "thinking_delta" => self.thinking(index, text("thinking"), on_delta),
+                    "input_json_delta" => self.input(index, &arguments(delta.get("partial_json")), on_delta),
                     _ => {}
                 }
             }
-            "content_block_stop" => {
-                if let Some(Block::Call(slot)) = self.blocks.get_mut(&index) {
-                    slot.whole = true;
-                }
-            }
+            "content_block_stop" => Kind::ALL.into_iter().for_each(|kind| self.close_block(index, kind)),
             "message_delta" => {
-                self.stop(event.pointer("/delta/stop_reason"));
+                let reason = event.get("delta").map(|delta| word(delta, "stop_reason")).unwrap_or_default();
+                let reason = if reason.is_empty() { word(event, "stop_reason") } else { reason };
+                self.stop(&reason)?;
                 self.count(event.get("usage"));
             }
             "message_stop" => self.ended = true,
@@ -245,58 +459,75 @@ impl Assemble for Assembly {
     }
 
     fn take_whole(&mut self, reply: &Value, on_delta: OnDelta<'_>) -> Result<(), Unread> {
-        if is_error(reply) {
-            return Err(Stated::from_value(200, reply).into());
+        let is_reply = reply.get("content").is_some();
+        if let Some(stated) = complaint(reply, if is_reply { Place::Part } else { Place::Stray }) {
+            return Err(stated.into());
         }
-        let Some(blocks) = reply.get("content").and_then(Value::as_array) else {
+        let text = reply.get("content").and_then(Value::as_str);
+        if text.is_none() && !reply.get("content").is_some_and(|content| content.is_array() || content.is_object()) {
             return Err(Unread::Lacks("content"));
-        };
+        }
         self.served(reply.get("model"));
-        for (index, block) in (0..).zip(blocks) {
+        self.text(Some(0), text.unwrap_or_default(), on_delta);
+        for (index, block) in (0..).zip(items(reply.get("content"))) {
             if self.calls > MOST_CALLS {
                 break;
             }
-            self.begin(index, block, on_delta);
-            if let Some(Block::Call(slot)) = self.blocks.get_mut(&index) {
-                slot.whole = true;
-            }
+            self.begin(Some(index), block, on_delta);
+            Kind::ALL.into_iter().for_each(|kind| self.close_block(Some(index), kind));
         }
-        self.stop(reply.get("stop_reason"));
+        self.stop(&word(reply, "stop_reason"))?;
         self.count(reply.get("usage"));
         self.ended = true;
         Ok(())
     }
 
     fn done(&mut self) {
-        // Other wire formats end with it; this one does not.
+        // Other wire formats end with it; in this one, only a reason makes a reply whole.
+        self.ended |= self.reason.is_some();
     }
 
     fn progress(&self) -> Progress {
-        if self.ended { Progress::Over } else { Progress::Open }
+        match self.reason {
+            _ if self.ended => Progress::Over,
+            Some(Ending::Unknown) | None => Progress::Open,
+            Some(_) => Progress::Whole,
+        }
     }
 
     fn calls(&self) -> usize {
         self.calls
     }
 
+    fn close(&mut self, on_delta: OnDelta<'_>) {
+        let is_whole = self.progress() != Progress::Open;
+        let rest = self.inline.rest(is_whole && self.finish_stated() == Finish::Stop && self.calls == 0);
+        if !rest.is_empty() {
+            self.say(None, &rest, on_delta);
+        }
+    }
+
     fn into_text(self: Box<Self>) -> String {
         self.texts()
     }
 
-    fn finish(self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
-        let mut text = self.texts();
-        if !self.ended {
-            return Err(Broken::Cut { partial: text });
+    fn finish(mut self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
+        if self.progress() == Progress::Open {
+            return Err(Broken::Cut { partial: self.texts() });
         }
-        let finish = match self.stop_reason.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-            Some("refusal") => Finish::Refused,
-            _ => Finish::Stop,
-        };
+        self.close(&mut |_| {});
+        let finish = self.finish_stated();
+        let needs_text = finish == Finish::Stop && self.calls == 0;
+        let mut text = self.texts();
+        let whole_text = text.len();
+        let inline = without_thinking(&mut text, std::mem::take(&mut self.inline), needs_text);
+        // What was before a closing tag is at the beginning of the text.
+        let mut taken = whole_text - text.len();
+        let mut is_behind = false;
         let mut thoughts: Vec<String> = Vec::new();
         let mut slots = Vec::new();
         let mut parts = Vec::new();
-        for block in self.blocks.into_values() {
+        for block in std::mem::take(&mut self.blocks) {
             match block {
                 Block::Thinking(thought) => {
                     let text = thought.text.clone();
@@ -309,21 +540,32 @@ impl Assemble for Assembly {
                     let payload = Some(ProviderPayload::untagged(block));
                     parts.push(Part::Reasoning { text: String::new(), payload });
                 }
-                Block::Text(text) if !text.is_empty() && finish == Finish::Refused => {
-                    parts.push(Part::Refusal { text });
+                Block::Text(mut words) => {
+                    if is_behind && !words.goes_on && !words.text.is_empty() {
+                        taken = taken.saturating_sub(BETWEEN_TEXTS.len());
+                    }
+                    is_behind |= !words.text.is_empty();
+                    let cut = words.text.floor_char_boundary(taken);
+                    words.text.drain(..cut);
+                    taken -= cut;
+                    match words.text {
+                        text if text.is_empty() => {}
+                        text if finish == Finish::Refused => parts.push(Part::Refusal { text }),
+                        text => parts.push(Part::text(text)),
+                    }
                 }
-                Block::Text(text) if !text.is_empty() => parts.push(Part::text(text)),
-                Block::Call(slot) => {
+                Block::Call(called) => {
+                    let slot = called.into_slot();
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
                     parts.push(Part::ToolCall(call));
                     slots.push(slot);
                 }
-                Block::Text(_) | Block::Other => {}
             }
         }
-        let (mut tool_calls, mut finish) = settle(slots, finish, new_id)?;
+        let settled = settle(slots, finish, new_id)?;
         // The calls of a formed reply become its text.
-        let parts = if self.formed { Vec::new() } else { settled(parts, &tool_calls) };
+        let parts = if self.formed { Vec::new() } else { settled.parts(parts) };
+        let (mut tool_calls, mut finish) = (settled.calls, settled.finish);
         if self.formed && tool_calls.first().is_some_and(|call| call.name == REPLY_TOOL) {
             text = tool_calls.swap_remove(0).arguments;
             tool_calls.clear();
@@ -333,13 +575,22 @@ impl Assemble for Assembly {
         }
         Ok(Reply {
             text,
-            reasoning: Some(thoughts.join("\n\n")).filter(|reasoning| !reasoning.is_empty()),
+            reasoning: joined_thoughts(thoughts.join("\n\n"), inline),
             tool_calls,
             finish,
             usage: usage::read_messages(&Value::Object(self.usage)),
             model: self.model.unwrap_or_else(|| asked.to_owned()),
             parts,
         })
+    }
+}
+
+/// What an event with this type is.
+fn place(kind: &str) -> Place {
+    match kind {
+        "" => Place::Stray,
+        kind if EVENTS.contains(&kind) => Place::Part,
+        _ => Place::Named,
     }
 }
 

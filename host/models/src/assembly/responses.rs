@@ -1,19 +1,37 @@
 //! The events of OpenAI's Responses API.
 //!
 //! A reply is a list of items: messages, reasoning and calls. An item is added, grows and is done; what it is when it is done
-//! counts. `response.completed` or `response.incomplete` ends the reply; a stream without either is incomplete. Servers of
-//! other vendors leave out events, numbers and ids.
+//! counts. Servers of other vendors leave out events, numbers and ids, or give all items one number.
+//!
+//! When a reply is whole:
+//!
+//! - `response.completed`, `response.incomplete` or `response.done` ends it. The list of items in this event counts for what was not sent
+//!   before it.
+//! - Any other end breaks it off, `[DONE]` too. A call that was begun and never done is cut, whatever the end says.
+
+use std::collections::VecDeque;
 
 use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
 use serde_json::{Value, json};
 
-use super::{Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, settle, settled};
-use crate::{Delta, Finish, OnDelta, Reply, failure::Stated, usage};
+use super::inline::{Inline, Piece};
+use super::reason::Ending;
+use super::{
+    Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number, settle,
+    without_thinking, word,
+};
+use crate::failure::{
+    Stated,
+    complaint::{Place, complaint},
+};
+use crate::{Delta, Finish, OnDelta, Reply, usage};
 
 /// Between two messages, and between the text of a message and its refusal.
 const BETWEEN_WORDS: &str = "\n\n";
 /// Phases of messages that accompany the work and are not the answer. They are shown like reasoning.
 const ASIDES: &[&str] = &["commentary", "analysis"];
+/// Numbers of items in the list of a whole response, which no event has.
+const LISTED: u64 = 1 << 40;
 /// How many of the newest items an event may continue. Servers interleave a few items at most.
 const REACH: usize = 64;
 
@@ -21,6 +39,8 @@ const REACH: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     items: Vec<Item>,
+    /// Finds thinking in the text.
+    inline: Inline,
     /// Calls so far, counted as they begin.
     calls: usize,
     text_begun: bool,
@@ -39,6 +59,8 @@ struct Item {
     id: String,
     /// Nothing more of it follows.
     done: bool,
+    /// Another item was begun at its number: only its id leads to it.
+    is_passed: bool,
     content: Content,
 }
 
@@ -51,6 +73,9 @@ enum Content {
 
 #[derive(Debug, Default)]
 struct Message {
+    /// The text as it was sent.
+    said: String,
+    /// The text without the thinking in it.
     text: String,
     refusal: String,
     phase: Option<String>,
@@ -111,16 +136,23 @@ impl Message {
     }
 }
 
-fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+/// The word of a member, without a copy.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The texts of a list of parts of one type, joined.
-fn texts(parts: &Value, kind: &str, key: &str, separator: &str) -> String {
-    let parts = parts.as_array().map_or(&[][..], Vec::as_slice).iter();
-    let texts: Vec<&str> = parts.filter(|part| word(part, "type") == kind).map(|part| word(part, key)).collect();
+/// The texts of a list of parts of some types, joined. Servers of other vendors send a text in place of the list.
+fn texts(parts: &Value, kinds: &[&str], key: &str, separator: &str) -> String {
+    if let Some(whole) = parts.as_str().filter(|_| key == "text") {
+        return whole.to_owned();
+    }
+    let parts = items(Some(parts)).iter().filter(|part| kinds.contains(&text(part, "type")));
+    let texts: Vec<&str> = parts.map(|part| text(part, key)).collect();
     texts.join(separator)
 }
+
+/// The types of parts that are text.
+const TEXTS: &[&str] = &["output_text", "text"];
 
 impl Assembly {
     /// The item that an event continues, if it has begun and is not done. Numbers count more than ids, which some gateways
@@ -130,16 +162,20 @@ impl Assembly {
             (Some(own), Some(other)) => own == other,
             _ => item.id.is_empty() || id.is_empty() || item.id == id,
         };
-        let begun = |item: &Item| !item.done && item.content.kind() == kind && same(item);
-        let newest = self.items.iter().rev().take(REACH).position(begun)?;
-        Some(self.items.len() - 1 - newest)
+        let newest = self.items.iter().enumerate().rev().take(REACH);
+        let begun = |(_, item): &(usize, &Item)| !item.done && item.content.kind() == kind && same(item);
+        let mut begun = newest.filter(begun);
+        // Where all items have one number, the id tells them apart.
+        let by_id = begun.clone().find(|(_, item)| !id.is_empty() && item.id == id);
+        let by_number = begun.clone().find(|(_, item)| !item.is_passed && item.index.is_some() && item.index == index);
+        by_id.or(by_number).or_else(|| begun.find(|(_, item)| !item.is_passed)).map(|(at, _)| at)
     }
 
     /// The item of an event, begun where it is new.
     fn item(&mut self, kind: Kind, index: Option<u64>, id: &str) -> &mut Item {
         let at = self.open(kind, index, id).unwrap_or_else(|| {
             self.calls += usize::from(kind == Kind::Call);
-            self.items.push(Item { index, id: id.to_owned(), done: false, content: kind.begin() });
+            self.items.push(Item { index, id: id.to_owned(), done: false, is_passed: false, content: kind.begin() });
             self.items.len() - 1
         });
         &mut self.items[at]
@@ -147,7 +183,22 @@ impl Assembly {
 
     fn added(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
         let Some(kind) = Kind::of(item) else { return };
-        match &mut self.item(kind, index, word(item, "id")).content {
+        let id = word(item, "id");
+        // An item that is added while another one at its number is open is not the same.
+        if let Some(at) = self.open(kind, index, &id) {
+            let open = &mut self.items[at];
+            let is_other = !id.is_empty() && !open.id.is_empty() && open.id != id;
+            open.is_passed |= match &open.content {
+                Content::Message(message) => is_other && message.words().next().is_some(),
+                Content::Reasoning(thought) => is_other && !thought.text.is_empty(),
+                Content::Call(slot) => {
+                    let call = word(item, "call_id");
+                    let is_same = (!id.is_empty() && open.id == id) || (!call.is_empty() && slot.id == call);
+                    !is_same && !slot.name.is_empty()
+                }
+            };
+        }
+        match &mut self.item(kind, index, &id).content {
             Content::Message(message) => message.phase = phase(item),
             Content::Reasoning(_) => {}
             Content::Call(slot) => take_members(slot, item, on_delta),
@@ -157,13 +208,13 @@ impl Assembly {
     /// Takes an item as it is when it is done, and shows what was not shown yet.
     fn done_item(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
         let Some(kind) = Kind::of(item) else { return };
-        let id = word(item, "id");
+        let id = &word(item, "id");
         match kind {
             Kind::Message => self.done_message(index, item, on_delta),
             Kind::Reasoning => {
-                let summary = texts(&item["summary"], "summary_text", "text", BETWEEN_WORDS);
+                let summary = texts(&item["summary"], &["summary_text"], "text", BETWEEN_WORDS);
                 let words = if summary.is_empty() {
-                    texts(&item["content"], "reasoning_text", "text", BETWEEN_WORDS)
+                    texts(&item["content"], &["reasoning_text", "text"], "text", BETWEEN_WORDS)
                 } else {
                     summary
                 };
@@ -176,24 +227,26 @@ impl Assembly {
             Kind::Call => {
                 let Content::Call(slot) = &mut self.item(kind, index, id).content else { return };
                 take_members(slot, item, on_delta);
-                slot.whole = !["in_progress", "incomplete"].contains(&word(item, "status"));
+                slot.whole = !["in_progress", "incomplete"].contains(&text(item, "status"));
             }
         }
         self.item(kind, index, id).done = true;
     }
 
     fn done_message(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
-        let id = word(item, "id");
+        let id = &word(item, "id");
         let content = &item["content"];
-        let (text, refusal) = (texts(content, "output_text", "text", ""), texts(content, "refusal", "refusal", ""));
+        let (text, refusal) = (texts(content, TEXTS, "text", ""), texts(content, &["refusal"], "refusal", ""));
         let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
         message.phase = phase(item).or(message.phase.take());
         let unsaid = |said: &str, whole: &str| whole.strip_prefix(said).unwrap_or_default().to_owned();
-        let (more, more_refusal) = (unsaid(&message.text, &text), unsaid(&message.refusal, &refusal));
+        let (more, more_refusal) = (unsaid(&message.said, &text), unsaid(&message.refusal, &refusal));
+        let is_changed = more.is_empty() && !text.is_empty() && text != message.said;
         self.say(index, id, &more, false, on_delta);
         self.say(index, id, &more_refusal, true, on_delta);
         let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
-        if !text.is_empty() {
+        // What it is when it is done counts.
+        if is_changed {
             message.text = text;
         }
         if !refusal.is_empty() {
@@ -207,10 +260,31 @@ impl Assembly {
         if more.is_empty() {
             return;
         }
+        if !refusing {
+            message.said.push_str(more);
+        }
+        if message.is_aside() || refusing {
+            let is_aside = message.is_aside();
+            self.put(index, id, more, refusing, is_aside, on_delta);
+            return;
+        }
+        for piece in self.inline.take(more) {
+            match piece {
+                Piece::Reasoning(more) => {
+                    self.reasoning_begun = true;
+                    on_delta(Delta::Reasoning(&more));
+                }
+                Piece::Text(more) => self.put(index, id, &more, false, false, on_delta),
+            }
+        }
+    }
+
+    fn put(&mut self, index: Option<u64>, id: &str, more: &str, refusing: bool, aside: bool, on_delta: OnDelta<'_>) {
+        let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
         let target = if refusing { &mut message.refusal } else { &mut message.text };
         let begins = target.is_empty();
         target.push_str(more);
-        if message.is_aside() {
+        if aside {
             self.show_reasoning(begins, more, on_delta);
             return;
         }
@@ -249,7 +323,32 @@ impl Assembly {
 
     fn served(&mut self, response: &Value) {
         if self.model.is_none() {
-            self.model = Some(word(response, "model")).filter(|model| !model.is_empty()).map(str::to_owned);
+            self.model = Some(word(response, "model")).filter(|model| !model.is_empty());
+        }
+    }
+
+    /// Takes the list of items of the whole response, as far as they were not sent before: some servers send everything in their only
+    /// event, others stream texts and only list the calls.
+    fn list(&mut self, response: &Value, on_delta: OnDelta<'_>) {
+        // The items of each kind, in their order: the list has no numbers, and gateways change ids.
+        let mut known: [VecDeque<usize>; 3] = Default::default();
+        for (at, item) in self.items.iter().enumerate() {
+            known[item.content.kind() as usize].push_back(at);
+        }
+        for (number, item) in (LISTED..).zip(items(response.get("output"))) {
+            if self.calls > MOST_CALLS {
+                break;
+            }
+            let Some(kind) = Kind::of(item) else { continue };
+            match known[kind as usize].pop_front() {
+                None => self.done_item(Some(number), item, on_delta),
+                Some(at) if self.items[at].done => {}
+                Some(at) => {
+                    // Only this item has the number.
+                    (self.items[at].index, self.items[at].is_passed) = (Some(number), false);
+                    self.done_item(Some(number), item, on_delta);
+                }
+            }
         }
     }
 
@@ -258,8 +357,8 @@ impl Assembly {
         self.served(response);
         self.usage = response.get("usage").and_then(usage::read);
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
-        self.finish = Some(match (word(response, "status"), reason) {
-            (_, Some("content_filter")) => Finish::Refused,
+        self.finish = Some(match (text(response, "status"), reason) {
+            (_, Some(reason)) if Ending::of(reason) == Some(Ending::Refused) => Finish::Refused,
             ("incomplete" | "in_progress" | "queued", _) | (_, Some(_)) => Finish::Length,
             _ => Finish::Stop,
         });
@@ -275,18 +374,18 @@ impl Assembly {
 }
 
 fn phase(item: &Value) -> Option<String> {
-    Some(word(item, "phase")).filter(|phase| !phase.is_empty()).map(str::to_owned)
+    Some(word(item, "phase")).filter(|phase| !phase.is_empty())
 }
 
 /// Takes name, id and arguments of a call, as far as they are there.
 fn take_members(slot: &mut Slot, item: &Value, on_delta: OnDelta<'_>) {
-    if slot.name.is_empty() && !word(item, "name").is_empty() {
-        on_delta(Delta::Call(word(item, "name")));
+    let (id, name, given) = (word(item, "call_id"), word(item, "name"), arguments(item.get("arguments")));
+    if slot.name.is_empty() && !name.is_empty() {
+        on_delta(Delta::Call(&name));
     }
-    for (target, key) in [(&mut slot.id, "call_id"), (&mut slot.name, "name"), (&mut slot.arguments, "arguments")] {
-        let value = word(item, key);
+    for (target, value) in [(&mut slot.id, id), (&mut slot.name, name), (&mut slot.arguments, given)] {
         if !value.is_empty() {
-            value.clone_into(target);
+            *target = value;
         }
     }
 }
@@ -306,7 +405,7 @@ fn sealed(item: &Value) -> Option<ProviderPayload> {
 fn failure(event: &Value) -> Stated {
     let report = event.get("response").unwrap_or(event);
     let error = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
-    let code = word(error, "code");
+    let code = text(error, "code");
     let blames_request = code.starts_with("invalid_") || code.contains("image") || code == "data_residency_mismatch";
     match code {
         "rate_limit_exceeded" => Stated::from_value(429, report),
@@ -316,26 +415,28 @@ fn failure(event: &Value) -> Stated {
 }
 
 fn is_failed(response: &Value) -> bool {
-    ["failed", "cancelled"].contains(&word(response, "status"))
+    ["failed", "cancelled"].contains(&text(response, "status"))
         || response.get("error").is_some_and(|error| !error.is_null())
 }
 
 impl Assemble for Assembly {
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
-        let index = event.get("output_index").and_then(Value::as_u64);
-        let (id, delta) = (word(event, "item_id"), word(event, "delta"));
-        let number = |key: &str| event.get(key).and_then(Value::as_u64);
+        let index = number(event.get("output_index"));
+        let (id, delta) = (&word(event, "item_id"), text(event, "delta"));
+        let number = |key: &str| number(event.get(key));
         let response = event.get("response").unwrap_or(&Value::Null);
-        match word(event, "type") {
+        let kind = text(event, "type");
+        match kind {
             "response.created" | "response.in_progress" => self.served(response),
             "response.output_item.added" => self.added(index, &event["item"], on_delta),
-            "response.output_text.delta" => self.say(index, id, delta, false, on_delta),
+            "response.output_text.delta" | "response.content_part.delta" => self.say(index, id, delta, false, on_delta),
             "response.refusal.delta" => self.say(index, id, delta, true, on_delta),
             "response.reasoning_summary_text.delta" => self.think(index, id, number("summary_index"), delta, on_delta),
             "response.reasoning_text.delta" => self.think(index, id, number("content_index"), delta, on_delta),
             "response.function_call_arguments.delta" => {
+                let more = arguments(event.get("delta"));
                 if let Content::Call(slot) = &mut self.item(Kind::Call, index, id).content {
-                    slot.arguments.push_str(delta);
+                    slot.arguments.push_str(&more);
                 }
             }
             "response.function_call_arguments.done" => {
@@ -346,40 +447,43 @@ impl Assemble for Assembly {
                 }
             }
             "response.output_item.done" => self.done_item(index, &event["item"], on_delta),
-            "response.completed" | "response.incomplete" if !is_failed(response) => {
-                // Some servers do not stream, and send everything in their only event.
-                let items = response.get("output").and_then(Value::as_array).filter(|_| self.items.is_empty());
-                for (index, item) in (0..).zip(items.into_iter().flatten()).take(MOST_CALLS + 1) {
-                    self.done_item(Some(index), item, on_delta);
-                }
+            "response.completed" | "response.incomplete" | "response.done" if !is_failed(response) => {
+                self.list(response, on_delta);
                 self.end(response);
-                if word(event, "type") == "response.incomplete" && self.finish == Some(Finish::Stop) {
+                if kind == "response.incomplete" && self.finish == Some(Finish::Stop) {
                     self.finish = Some(Finish::Length);
                 }
             }
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "error" => {
-                return Err(failure(event));
-            }
-            _ if event.get("error").is_some_and(|error| !error.is_null()) => return Err(failure(event)),
+            "response.completed"
+            | "response.incomplete"
+            | "response.done"
+            | "response.failed"
+            | "response.cancelled"
+            | "error" => return Err(failure(event)),
             // Events of tools that the provider runs, and of later versions of the API.
-            _ => {}
+            _ => {
+                let place = match kind {
+                    "" => Place::Stray,
+                    kind if kind.starts_with("response.") => Place::Part,
+                    _ => Place::Named,
+                };
+                if complaint(event, place).is_some() {
+                    return Err(failure(event));
+                }
+            }
         }
         Ok(())
     }
 
     fn take_whole(&mut self, reply: &Value, on_delta: OnDelta<'_>) -> Result<(), Unread> {
-        if is_failed(reply) {
+        let place = if reply.get("output").is_some() { Place::Part } else { Place::Stray };
+        if is_failed(reply) || complaint(reply, place).is_some() {
             return Err(failure(reply).into());
         }
-        let Some(items) = reply.get("output").and_then(Value::as_array) else {
+        if !reply.get("output").is_some_and(Value::is_array) {
             return Err(Unread::Lacks("output"));
-        };
-        for (index, item) in (0..).zip(items) {
-            if self.calls > MOST_CALLS {
-                break;
-            }
-            self.done_item(Some(index), item, on_delta);
         }
+        self.list(reply, on_delta);
         self.end(reply);
         Ok(())
     }
@@ -396,15 +500,42 @@ impl Assemble for Assembly {
         self.calls
     }
 
+    fn close(&mut self, on_delta: OnDelta<'_>) {
+        let rest = self.inline.rest(self.finish == Some(Finish::Stop) && self.calls == 0);
+        let last = self
+            .items
+            .iter()
+            .rposition(|item| matches!(&item.content, Content::Message(message) if !message.is_aside()));
+        if let Some(Content::Message(message)) = last.map(|at| &mut self.items[at].content)
+            && !rest.is_empty()
+        {
+            message.text.push_str(&rest);
+            if self.calls == 0 {
+                on_delta(Delta::Text(&rest));
+            }
+        }
+    }
+
     fn into_text(self: Box<Self>) -> String {
         self.said()
     }
 
-    fn finish(self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
-        let text = self.said();
+    fn finish(mut self: Box<Self>, asked: &str, new_id: &mut dyn FnMut() -> String) -> Result<Reply, Broken> {
         let Some(mut finish) = self.finish else {
-            return Err(Broken::Cut { partial: text });
+            return Err(Broken::Cut { partial: self.said() });
         };
+        self.close(&mut |_| {});
+        let needs_text = finish == Finish::Stop && self.calls == 0;
+        let inline = std::mem::take(&mut self.inline);
+        let first = self.items.iter_mut().find_map(|item| match &mut item.content {
+            Content::Message(message) if !message.is_aside() => Some(message),
+            _ => None,
+        });
+        let inline = match first {
+            Some(message) => without_thinking(&mut message.text, inline, needs_text),
+            None => None,
+        };
+        let text = self.said();
         let mut thoughts: Vec<String> = Vec::new();
         let mut slots = Vec::new();
         let mut parts = Vec::new();
@@ -430,13 +561,13 @@ impl Assemble for Assembly {
         if finish == Finish::Stop && slots.iter().any(|slot| !slot.whole && !slot.name.is_empty()) {
             finish = Finish::Length;
         }
-        let (tool_calls, finish) = settle(slots, finish, new_id)?;
-        let parts = settled(parts, &tool_calls);
+        let settled = settle(slots, finish, new_id)?;
+        let parts = settled.parts(parts);
         Ok(Reply {
             text,
-            reasoning: Some(thoughts.join(BETWEEN_WORDS)).filter(|reasoning| !reasoning.is_empty()),
-            tool_calls,
-            finish,
+            reasoning: joined_thoughts(thoughts.join(BETWEEN_WORDS), inline),
+            tool_calls: settled.calls,
+            finish: settled.finish,
             usage: self.usage,
             model: self.model.unwrap_or_else(|| asked.to_owned()),
             parts,

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

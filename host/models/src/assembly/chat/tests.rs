@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::super::NAMELESS;
 use super::*;
 
 /// The reply, and what a viewer saw.
@@ -125,6 +126,52 @@ fn calls_survive_the_habits_of_servers() {
             "one id for two calls",
             vec![call(Some(0), json!("c"), Some("a"), "{}"), call(Some(1), json!("c"), Some("b"), "{}")],
             vec![("c", "a", "{}"), ("c_2", "b", "{}")],
+        ),
+        (
+            "neither ids nor indexes, the name first",
+            vec![
+                call(Some(0), Value::Null, Some("a"), ""),
+                call(Some(0), Value::Null, None, "{\"n\":1}"),
+                call(Some(0), Value::Null, Some("a"), ""),
+                call(Some(0), Value::Null, None, "{\"n\":2}"),
+            ],
+            vec![("made_1", "a", "{\"n\":1}"), ("made_2", "a", "{\"n\":2}")],
+        ),
+        (
+            "the name once more at the end",
+            vec![call(Some(0), json!("c1"), Some("a"), "{\"n\":1}"), call(Some(0), json!(""), Some("a"), "")],
+            vec![("c1", "a", "{\"n\":1}")],
+        ),
+        (
+            "another id with each piece",
+            vec![
+                call(Some(0), json!("r1"), Some("a"), ""),
+                call(Some(0), json!("r2"), None, "{\"n\""),
+                call(Some(0), json!("r3"), None, ":1}"),
+                call(Some(0), json!("r4"), None, ""),
+                call(Some(1), json!("r5"), Some("b"), ""),
+                call(Some(1), json!("r6"), Some("b"), "{\"n\""),
+                call(Some(1), json!("r7"), Some("b"), ":2}"),
+            ],
+            vec![("r1", "a", "{\"n\":1}"), ("r5", "b", "{\"n\":2}")],
+        ),
+        (
+            "calls without arguments at one index",
+            vec![call(Some(0), json!("c1"), Some("a"), ""), call(Some(0), json!("c2"), Some("a"), "")],
+            vec![("c1", "a", "{}"), ("c2", "a", "{}")],
+        ),
+        (
+            "the form of one call",
+            vec![
+                delta(json!({"function_call": {"name": "a", "arguments": "{\"n\""}})),
+                delta(json!({"function_call": {"arguments": ":1}"}})),
+            ],
+            vec![("made_1", "a", "{\"n\":1}")],
+        ),
+        (
+            "no list, no function, an index that is a text",
+            vec![delta(json!({"tool_calls": {"index": "0", "id": 42, "name": "a", "arguments": {"n": 1}}}))],
+            vec![("42", "a", "{\"n\":1}")],
         ),
         ("no arguments", vec![call(Some(0), json!("c"), Some("a"), "")], vec![("c", "a", "{}")]),
         (
@@ -325,9 +372,20 @@ fn an_error_in_a_stream_is_an_error() {
 }
 
 #[test]
-fn a_call_without_a_name_is_no_reply() {
-    let nameless = call(Some(0), json!("c1"), None, "{}");
-    assert_eq!(assemble(&[nameless, finish("tool_calls")], true).0, Err(Broken::NamelessCall));
+fn a_call_that_cannot_be_run_costs_itself() {
+    let text = delta(json!({"content": "Done."}));
+    let good = call(Some(1), json!("c2"), Some("ls"), "{}");
+    // Nothing was called.
+    let empty = delta(json!({"tool_calls": [{"index": 0, "id": "", "type": "function"}]}));
+    let reply = assemble(&[text.clone(), empty.clone(), finish("stop")], true).0.unwrap();
+    assert_eq!((&*reply.text, reply.tool_calls.len(), reply.finish), ("Done.", 0, Finish::Stop));
+    let reply = assemble(&[empty, good.clone(), finish("stop")], true).0.unwrap();
+    assert_eq!(calls(&reply), [("c2", "ls", "{}")]);
+    // The model learns from the name that no tool has which ones there are.
+    let nameless = call(Some(0), json!("c1"), None, "{\"path\":\"a\"}");
+    let reply = assemble(&[text, nameless, good, finish("tool_calls")], true).0.unwrap();
+    assert_eq!(calls(&reply), [("c1", NAMELESS, "{\"path\":\"a\"}"), ("c2", "ls", "{}")]);
+    assert_eq!((&*reply.text, reply.finish), ("Done.", Finish::ToolCalls));
 }
 
 proptest! {

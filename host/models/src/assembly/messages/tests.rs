@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::super::NAMELESS;
 use super::*;
 
 /// The reply, and what a viewer saw.
@@ -122,9 +123,13 @@ fn a_stream_without_its_end_is_cut_and_no_call_in_it_runs() {
     let cut = |partial: &str| Err(Broken::Cut { partial: partial.to_owned() });
     assert_eq!(assemble(&whole_call, false).0, cut("half"));
     assert_eq!(assemble(&[], false).0, cut(""));
-    // A reason to stop is not the end yet.
+    // A reason to stop is an end, unless more follows or no rule knows it.
     let [reason, _] = end("tool_use");
-    assert_eq!(assemble(&[whole_call.to_vec(), vec![reason]].concat(), false).0, cut("half"));
+    let stopped = [whole_call.to_vec(), vec![reason]].concat();
+    assert_eq!(assemble(&stopped, false).0.unwrap().finish, Finish::ToolCalls);
+    assert_eq!(assemble(&[stopped, vec![text(2, "more")]].concat(), false).0, cut("half\nmore"));
+    let [unknown, _] = end("invented_later");
+    assert_eq!(assemble(&[whole_call.to_vec(), vec![unknown]].concat(), false).0, cut("half"));
 }
 
 #[test]
@@ -184,14 +189,15 @@ fn servers_of_other_makers_are_understood() {
 
 #[test]
 fn hostile_events_make_no_call_and_no_panic() {
-    let nameless = [input(0, "{}"), json!({"type": "message_stop"})];
-    assert_eq!(assemble(&nameless, false).0, Err(Broken::NamelessCall));
+    let nameless = [text(1, "said"), input(0, "{}"), json!({"type": "message_stop"})];
+    let reply = assemble(&nameless, false).0.unwrap();
+    assert_eq!((&*reply.text, calls(&reply)), ("said", vec![("made", NAMELESS, "{}")]));
     let odd = [
         json!(null),
         json!([1, 2]),
         json!({"type": 7, "error": null}),
         json!({"type": "content_block_start"}),
-        json!({"type": "content_block_start", "index": -1, "content_block": "x"}),
+        json!({"type": "content_block_start", "index": 0, "content_block": "x"}),
         json!({"type": "content_block_delta", "index": 18446744073709551615u64, "delta": []}),
         input(0, "{}"),
         text(0, "dropped: the block is of another kind"),
@@ -338,4 +344,90 @@ fn reasoning_without_a_signature_is_kept_where_it_is_demanded() {
     assert_eq!(kept(Echo::RETURNED), None);
     let demanded = Echo { demanded: true, ..Echo::RETURNED };
     assert_eq!(kept(demanded).as_deref(), Some(r#"{"type":"thinking","thinking":"hm"}"#));
+}
+
+#[test]
+fn blocks_with_one_number_or_none_are_kept_apart() {
+    let bare = |mut event: Value| {
+        event.as_object_mut().unwrap().remove("index");
+        event
+    };
+    let events = [
+        begin(0, json!({"type": "thinking", "thinking": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+        close(0),
+        begin(0, json!({"type": "text", "text": ""})),
+        text(0, "one"),
+        close(0),
+        begin(0, json!({"type": "text", "text": "two"})),
+        close(0),
+        tool(0, "c1", "write"),
+        input(0, "{\"n\":"),
+        input(0, "1}"),
+        close(0),
+        tool(0, "c2", "write"),
+        input(0, "{\"n\":2}"),
+        close(0),
+    ];
+    let unclosed: Vec<Value> = events.iter().filter(|event| event["type"] != "content_block_stop").cloned().collect();
+    let unnumbered: Vec<Value> = events.iter().cloned().map(bare).collect();
+    let half: Vec<Value> = events
+        .iter()
+        .cloned()
+        .map(|event| if event["type"] == "content_block_delta" { bare(event) } else { event })
+        .collect();
+    for (events, said) in
+        [(events.to_vec(), "one\ntwo"), (unclosed, "onetwo"), (unnumbered, "one\ntwo"), (half, "one\ntwo")]
+    {
+        let reply = assemble(&[events, end("tool_use").to_vec()].concat(), false).0.unwrap();
+        assert_eq!((&*reply.text, reply.reasoning.as_deref()), (said, Some("hm")));
+        assert_eq!(calls(&reply), [("c1", "write", "{\"n\":1}"), ("c2", "write", "{\"n\":2}")]);
+    }
+}
+
+#[test]
+fn a_call_is_read_in_the_forms_of_other_makers() {
+    let whole = json!({"type": "tool_use", "id": 7, "name": "a", "input": {"x": 1}});
+    for (events, expected) in [
+        // The input whole, and in pieces as well.
+        (vec![begin(0, whole.clone()), input(0, "{\"x\":1}")], ("7", "a", "{\"x\":1}")),
+        (
+            vec![begin(0, json!({"type": "tool_use", "id": "c", "name": "a", "input": "{\"x\":1}"}))],
+            ("c", "a", "{\"x\":1}"),
+        ),
+        (
+            vec![tool(0, "c", "a"), delta(0, json!({"type": "input_json_delta", "partial_json": {"x": 1}}))],
+            ("c", "a", "{\"x\":1}"),
+        ),
+        // Begun again with each piece, and text amid it.
+        (
+            vec![tool(0, "c", "a"), input(0, "{\"x\""), text(0, "stray"), tool(0, "c", "a"), input(0, ":1}")],
+            ("c", "a", "{\"x\":1}"),
+        ),
+    ] {
+        let reply = assemble(&[events, end("tool_use").to_vec()].concat(), false).0.unwrap();
+        assert_eq!(calls(&reply), [expected]);
+    }
+    // Blocks of tools that the provider runs are none of ours.
+    let foreign = [
+        begin(0, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),
+        input(0, "{\"query\":\"x\"}"),
+        close(0),
+        text(1, "found"),
+    ];
+    let reply = assemble(&[foreign.to_vec(), end("end_turn").to_vec()].concat(), false).0.unwrap();
+    assert_eq!((&*reply.text, reply.tool_calls.len()), ("found", 0));
+}
+
+#[test]
+fn empty_blocks_amid_a_text_do_not_break_it() {
+    let empty = |at: u64| [begin(at, json!({"type": "thinking", "thinking": "", "signature": ""})), close(at)];
+    let piece = |at: u64, words: &str| [begin(at, json!({"type": "text", "text": ""})), text(at, words), close(at)];
+    let mut events = [&piece(0, "one ")[..], &empty(1), &piece(2, "two "), &empty(3), &piece(4, "three")].concat();
+    events.extend(end("end_turn"));
+    let (reply, shown) = assemble(&events, false);
+    assert_eq!(
+        (reply.unwrap().text.as_str(), shown.concat().as_str()),
+        ("one two three", "text:one text:two text:three")
+    );
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use super::super::NAMELESS;
 use super::*;
 
 /// The reply, and what a viewer saw.
@@ -327,5 +328,58 @@ fn hostile_events_make_no_call_and_no_panic() {
         let reply = assemble(&[event.clone(), completed()]).0.unwrap();
         assert!(reply.tool_calls.is_empty() && reply.text.is_empty(), "{event}");
     }
-    assert_eq!(assemble(&[arguments(0, "{}"), completed()]).0, Err(Broken::NamelessCall));
+    let end = json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": "{}"});
+    let reply = assemble(&[text(1, "said"), arguments(0, "{}"), end, completed()]).0.unwrap();
+    assert_eq!((&*reply.text, calls(&reply)), ("said", vec![("made", NAMELESS, "{}")]));
+}
+
+#[test]
+fn calls_at_one_number_are_kept_apart() {
+    let item = |id: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "a", "arguments": ""});
+    let piece = |id: &str, delta: &str| {
+        let id = format!("fc_{id}");
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": id, "delta": delta})
+    };
+    let events = [
+        added(0, item("c1")),
+        piece("c1", "{\"n\""),
+        added(0, item("c2")),
+        piece("c2", "{\"n\":2}"),
+        piece("c1", ":1}"),
+        done(0, item("c1")),
+        done(0, item("c2")),
+        completed(),
+    ];
+    let reply = assemble(&events).0.unwrap();
+    assert_eq!(calls(&reply), [("c1", "a", "{\"n\":1}"), ("c2", "a", "{\"n\":2}")]);
+    assert_eq!(reply.finish, Finish::ToolCalls);
+}
+
+#[test]
+fn the_list_at_the_end_has_what_was_not_sent_before() {
+    let mut end = completed();
+    end["response"]["output"] = json!([message("Hello"), call("c1", "ls", "{\"p\":1}"), call("c2", "pwd", "{}")]);
+    for events in [
+        vec![end.clone()],
+        vec![text(0, "Hel"), end.clone()],
+        vec![text(0, "Hello"), added(1, call("c1", "ls", "")), arguments(1, "{\"p\""), end.clone()],
+        vec![text(0, "Hello"), done(0, message("Hello")), done(1, call("c1", "ls", "{\"p\":1}")), end.clone()],
+    ] {
+        let (reply, shown) = assemble(&events);
+        let reply = reply.unwrap();
+        assert_eq!((&*reply.text, reply.finish), ("Hello", Finish::ToolCalls), "{events:?}");
+        assert_eq!(calls(&reply), [("c1", "ls", "{\"p\":1}"), ("c2", "pwd", "{}")]);
+        assert_eq!(shown.concat().replace("text:", ""), "Hellocall:lscall:pwd");
+    }
+}
+
+#[test]
+fn items_are_read_in_the_forms_of_other_makers() {
+    let odd = json!({"type": "function_call", "id": 1, "call_id": 2, "name": "a", "arguments": {"n": 1}});
+    let said = json!({"type": "message", "id": 3, "content": "Hello"});
+    let end = json!({"type": "response.done", "response": {"status": "completed"}});
+    let reply = assemble(&[done(0, said), done(1, odd), end]).0.unwrap();
+    assert_eq!((&*reply.text, calls(&reply)), ("Hello", vec![("2", "a", "{\"n\":1}")]));
+    let part = json!({"type": "message", "content": [{"type": "text", "text": "Hello"}]});
+    assert_eq!(assemble(&[done(0, part), completed()]).0.unwrap().text, "Hello");
 }
