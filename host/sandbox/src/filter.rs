@@ -62,7 +62,28 @@ const REFUSED: &[i64] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
+    // Newer forms, which have the same number on every processor. `libc` does not know all of them.
+    QUOTACTL_FD,
+    STATMOUNT,
+    LISTMOUNT,
+    LSM_GET_SELF_ATTR,
+    LSM_SET_SELF_ATTR,
+    LSM_LIST_MODULES,
+    OPEN_TREE_ATTR,
+    FILE_SETATTR,
 ];
+
+const QUOTACTL_FD: i64 = 443;
+const STATMOUNT: i64 = 457;
+const LISTMOUNT: i64 = 458;
+const LSM_GET_SELF_ATTR: i64 = 459;
+const LSM_SET_SELF_ATTR: i64 = 460;
+const LSM_LIST_MODULES: i64 = 461;
+const OPEN_TREE_ATTR: i64 = 467;
+const FILE_SETATTR: i64 = 469;
+/// The newest system call that these lists were written for (Linux 6.18). What a later one does is not known, so it is absent, as on an
+/// older kernel.
+const NEWEST: u32 = 469;
 
 /// Refused with `ENOSYS`: programs have another way then. The flags of `clone3` cannot be checked, and `io_uring` does the work
 /// of other system calls behind the filter.
@@ -87,18 +108,31 @@ const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541C, 0x541D];
 /// large parts of the kernel.
 const FAMILIES: &[i32] = &[libc::AF_UNSPEC, libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Restricts this process. False on processors that the filter does not know.
+/// Restricts this thread and what it starts. False on processors that the filter does not know.
 pub(crate) fn apply() -> Result<bool, SetupError> {
+    apply_up_to(NEWEST)
+}
+
+fn apply_up_to(newest: u32) -> Result<bool, SetupError> {
     let Ok(target) = std::env::consts::ARCH.try_into() else { return Ok(false) };
     let failed = |error: seccompiler::BackendError| SetupError::new("seccomp", std::io::Error::other(error));
-    let installed = |error: seccompiler::Error| SetupError::new("seccomp", std::io::Error::other(error));
+    // The number of the error says whether this machine has no filters, or something ran out.
+    let installed = |error: seccompiler::Error| {
+        SetupError::new(
+            "seccomp",
+            match error {
+                seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
+                other => std::io::Error::other(other),
+            },
+        )
+    };
     let number = |errno: i32| SeccompAction::Errno(errno.unsigned_abs());
     let absent: BTreeMap<i64, Vec<SeccompRule>> = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
     let filters = [(refused().map_err(failed)?, number(libc::EPERM)), (absent, number(libc::ENOSYS))];
     for (rules, action) in filters {
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, target).map_err(failed)?;
         let program: BpfProgram = filter.try_into().map_err(failed)?;
-        seccompiler::apply_filter(&without_second_table(program)).map_err(installed)?;
+        seccompiler::apply_filter(&without_unknown(program, newest)).map_err(installed)?;
     }
     Ok(true)
 }
@@ -129,22 +163,63 @@ fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     Ok(rules)
 }
 
-/// x86-64 has a second table of system calls (x32), with the same calls under other numbers. No program uses it, so all of it is
-/// absent.
-fn without_second_table(program: BpfProgram) -> BpfProgram {
+/// Refuses numbers beyond the newest known one. x86-64 has a second table of system calls (x32), with the same calls under very high
+/// numbers, which no program uses: all of it is absent, too.
+fn without_unknown(program: BpfProgram, newest: u32) -> BpfProgram {
     const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const JUMP_IF_GREATER: u16 = 0x25;
     const RETURN: u16 = 0x06;
-    const SECOND_TABLE: u32 = 0x4000_0000;
-    if !cfg!(target_arch = "x86_64") {
-        return program;
-    }
     let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     let mut whole = vec![
         sock_filter { code: LOAD_NUMBER, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: SECOND_TABLE },
+        sock_filter { code: JUMP_IF_GREATER, jt: 0, jf: 1, k: newest },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: answer },
     ];
     whole.extend(program);
     whole
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::syscalls::error_of;
+
+    /// Asks the kernel in a thread of its own, which stays restricted.
+    fn restricted<T: Send + 'static>(newest: u32, ask: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(move || {
+            assert!(apply_up_to(newest).unwrap(), "the filter does not know this processor");
+            ask()
+        })
+        .join()
+        .unwrap()
+    }
+
+    #[test]
+    fn every_number_beyond_the_newest_known_one_is_absent() {
+        let second_table = [0, 39, 101, 165, 467].map(|number| 0x4000_0000 + number);
+        let numbers: Vec<i64> = (i64::from(NEWEST) + 1..1_100)
+            .chain(second_table)
+            .chain([i64::from(i32::MAX), i64::from(u32::MAX)])
+            .collect();
+        let answers =
+            restricted(NEWEST, move || numbers.iter().map(|number| (*number, error_of(*number))).collect::<Vec<_>>());
+        for (number, error) in answers {
+            assert_eq!(error, libc::ENOSYS, "{number}");
+        }
+        // This kernel knows the number, so only the filter can answer so. A thread needs none that high to end.
+        assert_ne!(error_of(libc::SYS_openat2), libc::ENOSYS);
+        let below = u32::try_from(libc::SYS_openat2 - 1).unwrap();
+        let (high, low) = restricted(below, || (error_of(libc::SYS_openat2), error_of(libc::SYS_getppid)));
+        assert_eq!((high, low), (libc::ENOSYS, 0));
+    }
+
+    #[test]
+    fn every_refused_call_is_refused_whatever_its_arguments() {
+        let answers = restricted(NEWEST, || REFUSED.iter().map(|call| (*call, error_of(*call))).collect::<Vec<_>>());
+        for (call, error) in answers {
+            assert_eq!(error, libc::EPERM, "{call}");
+        }
+        assert!(REFUSED.iter().chain(ABSENT).all(|call| *call <= i64::from(NEWEST)));
+    }
 }
