@@ -260,19 +260,16 @@ impl Programs {
         let Some(sandbox) = self.grant.sandbox.as_ref().filter(|sandbox| sandbox.rules.mode != SandboxMode::Off) else {
             return Ok(Confinement::Off);
         };
-        let confined = match offer() {
-            Offer::Nothing(why) => Err(why.clone()),
-            Offer::Confined(_) => self.background.scratch().map_err(|error| format!("temporary folder: {error}")),
-        };
-        match confined {
-            Ok(scratch) => Ok(Confinement::Confined(Arc::new(Confined {
+        match offer().map_err(|why| not_tried(&why))? {
+            Offer::Nothing(why) if sandbox.rules.mode == SandboxMode::Require => Err(not_confined(why)),
+            Offer::Nothing(why) => Ok(Confinement::Unavailable(why.clone())),
+            // Whatever fails from here on fails this run. It never runs without its sandbox.
+            Offer::Confined(_) => Ok(Confinement::Confined(Arc::new(Confined {
                 sandbox: sandbox.clone(),
                 readable: self.grant.folders.iter().map(|folder| folder.path.clone()).collect(),
                 closed: self.grant.folders.iter().flat_map(|folder| folder.denied.iter().cloned()).collect(),
-                scratch,
+                scratch: self.background.scratch(&sandbox.home).map_err(|error| no_temporary_folder(&error))?,
             }))),
-            Err(why) if sandbox.rules.mode == SandboxMode::Require => Err(not_confined(&why)),
-            Err(why) => Ok(Confinement::Unavailable(why)),
         }
     }
 }
@@ -325,6 +322,23 @@ fn not_confined(why: &str) -> Fault {
     let why = format!(
         "programs run only in a sandbox (`sandbox.mode: require`), and this machine offers none: {why}; `hermes doctor` says \
          more, and `sandbox.mode: auto` in config.yaml runs programs without one"
+    );
+    Fault::new(FaultKind::Unavailable, "not-confined", why)
+}
+
+/// Nothing is known about the machine, so this says nothing about other runs.
+fn not_tried(why: &str) -> Fault {
+    let why = format!(
+        "the program was not run, because Hermes could not find out whether this machine can confine it: {why}; end other programs \
+         if processes, memory or files ran out, and try again"
+    );
+    Fault::new(FaultKind::Unavailable, "not-confined", why)
+}
+
+fn no_temporary_folder(error: &std::io::Error) -> Fault {
+    let why = format!(
+        "the program was not run, because the temporary folder of its sandbox cannot be made: {error}; make room there if the \
+         disk is full, and try again"
     );
     Fault::new(FaultKind::Unavailable, "not-confined", why)
 }

@@ -38,9 +38,9 @@ pub(crate) fn serve(_: &[OsString]) -> Result<ExitCode, Failure> {
 /// `hermes probe-sandbox`: prints what this machine offers to confine programs.
 #[cfg(target_os = "linux")]
 pub(crate) fn probe() -> ExitCode {
-    hermes_sandbox::probe(|offer| {
+    hermes_sandbox::probe(|answer| {
         // A parent that is gone needs no answer.
-        let _ = crate::console::print(&serde_json::to_string(offer).unwrap_or_default());
+        let _ = crate::console::print(&serde_json::to_string(answer).unwrap_or_default());
     });
     ExitCode::SUCCESS
 }

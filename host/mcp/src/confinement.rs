@@ -35,7 +35,7 @@ pub enum Confined {
     Yes,
     /// The program runs without one, because this machine offers none, for this reason.
     Unavailable(String),
-    /// The user wants one, and this machine offers none, for this reason: the program does not run.
+    /// The user wants one, and there is none, for this reason: the program does not run.
     Refused(String),
 }
 
@@ -58,12 +58,16 @@ impl Confinement {
         if self.mode == SandboxMode::Off { Confined::Off } else { self.with(offer()) }
     }
 
-    fn with(&self, offer: &Offer) -> Confined {
+    fn with(&self, offer: Result<&Offer, String>) -> Confined {
         match (self.mode, offer) {
             (SandboxMode::Off, _) => Confined::Off,
-            (_, Offer::Confined(_)) => Confined::Yes,
-            (SandboxMode::Auto, Offer::Nothing(why)) => Confined::Unavailable(why.clone()),
-            (SandboxMode::Require, Offer::Nothing(why)) => Confined::Refused(why.clone()),
+            (_, Ok(Offer::Confined(_))) => Confined::Yes,
+            (SandboxMode::Auto, Ok(Offer::Nothing(why))) => Confined::Unavailable(why.clone()),
+            (SandboxMode::Require, Ok(Offer::Nothing(why))) => {
+                Confined::Refused(format!("this machine offers no sandbox: {why}"))
+            }
+            // Nothing is known about the machine.
+            (_, Err(why)) => Confined::Refused(format!("Hermes could not find out what this machine offers: {why}")),
         }
     }
 
@@ -79,7 +83,7 @@ impl Confinement {
             Confined::Unavailable(why) => {
                 format!("runs with your rights, because this machine offers no sandbox: {why}")
             }
-            Confined::Refused(why) => format!("does not run, because this machine offers no sandbox: {why}"),
+            Confined::Refused(why) => format!("does not run, because {why}"),
             Confined::Yes => {
                 let folders = self.writable.iter().map(|path| format!(", {}", path.display())).collect::<String>();
                 let network = if self.network { "with the network" } else { "without the network" };
@@ -104,7 +108,7 @@ impl Confinement {
         match self.here() {
             Confined::Off | Confined::Unavailable(_) => return Ok(None),
             Confined::Refused(why) => {
-                return Err(format!("its section wants a sandbox, and this machine offers none: {why}"));
+                return Err(format!("it runs in a sandbox only, and {why}"));
             }
             Confined::Yes => {}
         }
@@ -142,9 +146,16 @@ mod tests {
         for (mode, expected) in [
             (SandboxMode::Off, Confined::Off),
             (SandboxMode::Auto, Confined::Unavailable(why())),
-            (SandboxMode::Require, Confined::Refused(why())),
+            (SandboxMode::Require, Confined::Refused(format!("this machine offers no sandbox: {}", why()))),
         ] {
-            assert_eq!(Confinement { mode, ..Confinement::off() }.with(&nothing), expected);
+            assert_eq!(Confinement { mode, ..Confinement::off() }.with(Ok(&nothing)), expected);
+        }
+        // What could not be found out is no reason to run without one.
+        let failed = || Err("no process".to_owned());
+        let with = |mode| Confinement { mode, ..Confinement::off() }.with(failed());
+        assert_eq!(with(SandboxMode::Off), Confined::Off);
+        for mode in [SandboxMode::Auto, SandboxMode::Require] {
+            assert!(matches!(with(mode), Confined::Refused(why) if why.ends_with(": no process")));
         }
     }
 }

@@ -34,7 +34,12 @@ impl TemporaryFolder {
         Self::within(&std::env::temp_dir(), purpose)
     }
 
-    fn within(root: &Path, purpose: &str) -> io::Result<Self> {
+    /// The same in another folder than the system's temporary one.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn within(root: &Path, purpose: &str) -> io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         folder.prefix(purpose);
         #[cfg(unix)]

@@ -49,7 +49,7 @@ impl Outside {
 /// In either process, when a step fails. A child that fails must end: it is confined in part.
 pub fn enter(plan: &Plan) -> Result<Side, SetupError> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let sockets = view::foreign_sockets();
+    let sockets = view::foreign_sockets()?;
     // On old kernels, a descriptor that the user's shell left open is inherited, as by any program.
     let _ = syscalls::close_on_exec();
     syscalls::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)

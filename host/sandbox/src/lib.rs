@@ -27,5 +27,5 @@ pub use enter::{Outside, Side, enter};
 pub use error::SetupError;
 #[cfg(target_os = "linux")]
 pub use offer::probe;
-pub use offer::{Holds, Offer};
+pub use offer::{Answer, Holds, Offer};
 pub use plan::{Plan, Temporary};

@@ -25,17 +25,46 @@ pub enum Offer {
     Nothing(String),
 }
 
+/// What a probe found out; or why it found out nothing, which says nothing about the machine.
+pub type Answer = Result<Offer, String>;
+
 /// Enters a sandbox and finds out what holds in it. Call it in a process of its own with one thread.
 #[cfg(target_os = "linux")]
-pub fn probe(answer: impl FnOnce(&Offer)) {
+pub fn probe(answer: impl FnOnce(&Answer)) {
     use crate::{Side, enter};
 
     let plan = crate::Plan { folder: "/".into(), ..crate::Plan::default() };
     match enter(&plan) {
-        Ok(Side::Inside(holds)) => answer(&Offer::Confined(holds)),
+        Ok(Side::Inside(holds)) => answer(&Ok(Offer::Confined(holds))),
         Ok(Side::Outside(child)) => drop(child.wait()),
-        Err(error) => answer(&Offer::Nothing(reason(&error))),
+        Err(error) => {
+            let (setting, why) = reason(&error);
+            answer(&if is_of_the_machine(&error, setting) { Ok(Offer::Nothing(why)) } else { Err(why) });
+        }
     }
+}
+
+/// Whether a step failed because of what this machine is, and not because something ran out or went wrong at this moment. Errors that
+/// are not known are of the moment: a machine that offers a sandbox must never count as one that does not.
+#[cfg(target_os = "linux")]
+fn is_of_the_machine(error: &crate::SetupError, setting: Option<&str>) -> bool {
+    /// The kernel, its settings or a container do not permit it, or do not know it.
+    const REFUSALS: [i32; 9] = [
+        libc::EPERM,
+        libc::EACCES,
+        libc::ENOSYS,
+        libc::EINVAL,
+        libc::EOPNOTSUPP,
+        libc::ENODEV,
+        libc::ENOENT,
+        libc::ENOTDIR,
+        libc::EROFS,
+    ];
+    error.source.raw_os_error().is_some_and(|number| {
+        REFUSALS.contains(&number)
+            || (number == libc::ENOSPC
+                && setting.is_some_and(|why| error.step.contains("namespace") && why.contains("namespaces` is 0")))
+    })
 }
 
 /// What a reason says besides the step that failed.
@@ -64,9 +93,9 @@ impl Offer {
     }
 }
 
-/// The error, and what the system says about its cause.
+/// The setting of the kernel that forbids it, if there is one, and the error with what the system says about its cause.
 #[cfg(target_os = "linux")]
-fn reason(error: &crate::SetupError) -> String {
+fn reason(error: &crate::SetupError) -> (Option<&'static str>, String) {
     /// Settings of the kernel that forbid user namespaces, with the value that does.
     const SETTINGS: [(&str, &str, &str); 4] = [
         ("/proc/sys/kernel/unprivileged_userns_clone", "0", "`kernel.unprivileged_userns_clone` is 0"),
@@ -85,7 +114,7 @@ fn reason(error: &crate::SetupError) -> String {
         chroot: std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| is_chroot(&mounts)),
         container: std::path::Path::new("/.dockerenv").exists(),
     };
-    place.explain(error)
+    (place.setting, place.explain(error))
 }
 
 /// What is known of the place that a process runs in.
@@ -162,6 +191,27 @@ mod tests {
         let restricted = Place { setting: Some("`user.max_user_namespaces` is 0"), ..container };
         let why = restricted.explain(&SetupError::new("user namespace", system(libc::ENOSPC)));
         assert!(why.ends_with("`user.max_user_namespaces` is 0"), "{why}");
+    }
+
+    #[test]
+    fn what_runs_out_at_a_moment_says_nothing_about_the_machine() {
+        let zero = Some("`user.max_user_namespaces` is 0");
+        for (step, source, setting, is_of_the_machine) in [
+            ("user namespace", io::Error::from_raw_os_error(libc::EPERM), None, true),
+            ("bind", io::Error::from_raw_os_error(libc::ENOSYS), None, true),
+            (SECCOMP, io::Error::from_raw_os_error(libc::EINVAL), None, true),
+            ("user namespace", io::Error::from_raw_os_error(libc::ENOSPC), zero, true),
+            ("user namespace", io::Error::from_raw_os_error(libc::ENOSPC), None, false),
+            ("empty folder", io::Error::from_raw_os_error(libc::ENOSPC), zero, false),
+            ("first process of the namespace", io::Error::from_raw_os_error(libc::EAGAIN), None, false),
+            ("private mounts", io::Error::from_raw_os_error(libc::ENOMEM), None, false),
+            ("devices", io::Error::from_raw_os_error(libc::EMFILE), None, false),
+            ("devices", io::Error::from_raw_os_error(libc::EIO), None, false),
+            ("Landlock", io::Error::other("unknown"), None, false),
+        ] {
+            let error = SetupError::new(step, source);
+            assert_eq!(super::is_of_the_machine(&error, setting), is_of_the_machine, "{error}");
+        }
     }
 
     #[test]

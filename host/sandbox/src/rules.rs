@@ -12,11 +12,23 @@ const KNOWN: ABI = ABI::V9;
 
 /// Restricts this process as far as the kernel can. Returns the version of the kernel's interface; none without Landlock.
 pub(crate) fn restrict(plan: &Plan) -> Result<Option<i32>, SetupError> {
-    let status = restricted(plan).map_err(|error| SetupError::new("Landlock", std::io::Error::other(error)))?;
+    let status = restricted(plan).map_err(|error| SetupError::new("Landlock", of_system(error)))?;
     Ok(match status {
         LandlockStatus::Available { effective_abi, kernel_abi } => Some(kernel_abi.unwrap_or(effective_abi as i32)),
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
     })
+}
+
+/// The system's error below another one.
+fn of_system(error: RulesetError) -> std::io::Error {
+    let mut below: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(cause) = below {
+        if let Some(number) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+            return std::io::Error::from_raw_os_error(number);
+        }
+        below = cause.source();
+    }
+    std::io::Error::other(error)
 }
 
 fn restricted(plan: &Plan) -> Result<LandlockStatus, RulesetError> {

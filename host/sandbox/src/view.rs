@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -48,13 +49,38 @@ enum Layer {
 }
 
 /// The sockets with a path that other programs listen at. Read before the network namespace is left.
-pub(crate) fn foreign_sockets() -> Vec<PathBuf> {
-    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let mut sockets: Vec<PathBuf> =
-        table.lines().filter_map(|line| Some(line.get(line.find(" /")? + 1..)?.into())).collect();
+///
+/// # Errors
+///
+/// When the table of the kernel cannot be read.
+pub(crate) fn foreign_sockets() -> Result<Vec<PathBuf>, SetupError> {
+    const TABLE: &str = "/proc/net/unix";
+    let table = match fs::read(TABLE) {
+        Ok(table) => table,
+        // A kernel without such sockets, or a place without /proc, where the next steps fail.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(SetupError::at("sockets", Path::new(TABLE), error)),
+    };
+    // A path is any bytes. One that is no text must not hide the others.
+    let path = |line: &[u8]| {
+        let at = line.windows(2).position(|pair| pair == b" /")?;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(&line[at + 1..])))
+    };
+    let mut sockets: Vec<PathBuf> = table.split(|byte| *byte == b'\n').filter_map(path).collect();
     sockets.sort();
     sockets.dedup();
-    sockets
+    Ok(sockets)
+}
+
+/// The path with links resolved; none if there is nothing that this user can reach.
+fn reachable(path: &Path) -> Result<Option<PathBuf>, SetupError> {
+    match path.canonicalize() {
+        Ok(real) => Ok(Some(real)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP | libc::ENAMETOOLONG) => Ok(None),
+            _ => Err(SetupError::at("look at", path, error)),
+        },
+    }
 }
 
 /// Builds the view of this process. False if `/proc` shows all processes of the machine, because the system does not allow another
@@ -83,7 +109,7 @@ pub(crate) fn build(plan: &Plan, sockets: &[PathBuf]) -> Result<bool, SetupError
     }
     layers.extend(plan.read_only.iter().map(|path| (path.clone(), Layer::ReadOnly)));
     for path in &plan.hidden {
-        if let Ok(real) = path.canonicalize() {
+        if let Some(real) = reachable(path)? {
             layers.push((real, Layer::Hidden));
         }
     }
@@ -103,7 +129,7 @@ pub(crate) fn build(plan: &Plan, sockets: &[PathBuf]) -> Result<bool, SetupError
     // Without the network, the confined programs of the session have sockets of their own, which are not in this list.
     let may_be_own = |socket: &PathBuf| plan.network && plan.writable.iter().any(|folder| socket.starts_with(folder));
     for socket in sockets.iter().filter(|socket| !may_be_own(socket)) {
-        cover_socket(socket);
+        cover_socket(socket)?;
     }
     for path in empty {
         let folder = open(&path)?;
@@ -249,11 +275,12 @@ fn mount_processes() -> Result<bool, SetupError> {
 }
 
 /// Puts an empty file over a socket, so that nobody can connect to it. One that this user cannot reach needs none.
-fn cover_socket(path: &Path) {
-    let Ok(real) = path.canonicalize() else { return };
-    if real.symlink_metadata().is_ok_and(|data| data.file_type().is_socket()) {
-        let covered = copy(Path::new(EMPTY_FILE), READ_ONLY).and_then(|tree| attach(&tree, &real));
-        // The socket may be gone by now.
-        let _ = covered;
+fn cover_socket(path: &Path) -> Result<(), SetupError> {
+    let is_socket = |real: &PathBuf| real.symlink_metadata().is_ok_and(|data| data.file_type().is_socket());
+    let Some(real) = reachable(path)?.filter(is_socket) else { return Ok(()) };
+    match copy(Path::new(EMPTY_FILE), READ_ONLY).and_then(|tree| attach(&tree, &real)) {
+        // It may be gone by now.
+        Err(error) if is_socket(&real) => Err(error),
+        _ => Ok(()),
     }
 }

@@ -122,8 +122,10 @@ impl SessionMode {
         }
         let why = match (self.sandbox, process::offer()) {
             (SandboxMode::Off, _) => "`sandbox.mode` is off in config.yaml".to_owned(),
-            (_, Offer::Nothing(why)) => format!("this machine offers no sandbox: {why}"),
-            (_, Offer::Confined(_)) => return None,
+            (_, Ok(Offer::Nothing(why))) => format!("this machine offers no sandbox: {why}"),
+            (_, Ok(Offer::Confined(_))) => return None,
+            // Each run tries again, and does not run if it cannot be confined.
+            (_, Err(why)) => format!("Hermes could not find out whether this machine offers a sandbox: {why}"),
         };
         Some(format!("`auto` works as `accept-edits`, and programs need your approval: {why}"))
     }

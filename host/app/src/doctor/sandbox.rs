@@ -9,7 +9,16 @@ const SUBJECT: &str = "sandbox";
 pub(super) fn examine(rules: &SandboxRules) -> Check {
     match rules.mode {
         SandboxMode::Off => Check::ok(SUBJECT, "programs run without one: `sandbox.mode: off`"),
-        SandboxMode::Auto | SandboxMode::Require => of(rules, offer()),
+        SandboxMode::Auto | SandboxMode::Require => match offer() {
+            Ok(offer) => of(rules, offer),
+            Err(why) => Check::warn(
+                SUBJECT,
+                format!(
+                    "no program runs at the moment, because Hermes could not find out what this machine offers: {why}"
+                ),
+                "end other programs if processes, memory or files ran out, and try again",
+            ),
+        },
     }
 }
 

@@ -42,11 +42,11 @@ fn of_server(server: &ServerDefinition, kept: &KeptListings, is_plugin: bool) ->
     let found = format!("{found}; it {}", program.confinement.words());
     match program.confinement.here() {
         Confined::Off | Confined::Yes => Check::ok(SUBJECT, found),
-        Confined::Unavailable(_) | Confined::Refused(_) => Check::warn(
-            SUBJECT,
-            found,
-            format!("{}, or set `mcp_servers.{name}.sandbox: off`", hermes_capabilities::process::offer().remedy()),
-        ),
+        Confined::Unavailable(_) | Confined::Refused(_) => Check::warn(SUBJECT, found, {
+            let remedy =
+                hermes_capabilities::process::offer().map_or("try again", hermes_capabilities::process::Offer::remedy);
+            format!("{remedy}, or set `mcp_servers.{name}.sandbox: off`")
+        }),
     }
 }
 

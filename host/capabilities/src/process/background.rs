@@ -302,11 +302,11 @@ impl Background {
     }
 
     /// The session's folder for temporary files. The last program that uses it, or the table, removes it.
-    pub(super) fn scratch(&self) -> std::io::Result<Arc<TemporaryFolder>> {
+    pub(super) fn scratch(&self, home: &std::path::Path) -> std::io::Result<Arc<TemporaryFolder>> {
         let mut table = self.table();
         let scratch = match table.scratch.take() {
             Some(scratch) => scratch,
-            None => Arc::new(sandbox::scratch()?),
+            None => Arc::new(sandbox::scratch(home)?),
         };
         Ok(Arc::clone(table.scratch.insert(scratch)))
     }

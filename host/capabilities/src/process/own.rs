@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use super::running::{Execution, Input, Output, Running, begin_own, undone};
-use super::sandbox::{self, Planned, Start};
+use super::sandbox::{self, Planned, Start, TMPDIR};
 use super::{Confined, Confinement, End, GRACE, Sandbox};
 
 /// A program of the host that runs. Dropping it ends the program and everything that it started.
@@ -77,7 +77,7 @@ impl OwnProgram {
 
     async fn begin(
         command: &Command,
-        environment: Vec<(OsString, OsString)>,
+        mut environment: Vec<(OsString, OsString)>,
         merged: bool,
         sandbox: Option<Sandbox>,
     ) -> io::Result<Self> {
@@ -93,6 +93,10 @@ impl OwnProgram {
                 Planned::new(confined, start).map(|planned| Arc::new(planned.watching_granted(confined)))
             };
             let planned = confined.as_ref().map(start).transpose()?;
+            if let Some(folder) = planned.as_ref().and_then(|planned| planned.other_temporary.clone()) {
+                environment.retain(|(name, _)| name != TMPDIR);
+                environment.push((TMPDIR.into(), folder.into()));
+            }
             let execution = Execution {
                 program: &program,
                 name: &program,
@@ -137,6 +141,6 @@ impl OwnProgram {
 
 /// A sandbox with a folder for temporary files of its own.
 fn confined(sandbox: Sandbox) -> io::Result<Arc<Confined>> {
-    let scratch = Arc::new(sandbox::scratch()?);
-    Ok(Arc::new(Confined { sandbox, readable: Vec::new(), closed: Vec::new(), scratch }))
+    let scratch = sandbox::scratch(&sandbox.home)?;
+    Ok(Arc::new(Confined::new(sandbox, scratch)))
 }

@@ -15,7 +15,7 @@ use super::child::ended_as;
 use super::copies::Copies;
 use super::group::Group;
 use super::guard::Guard;
-use super::sandbox::{Planned, Start as Confinable};
+use super::sandbox::{Planned, Start as Confinable, TMPDIR};
 use super::{Confinement, End, Run};
 use crate::fault::Fault;
 use hermes_sandbox::Offer;
@@ -39,23 +39,32 @@ pub fn supervise_with(command: SupervisorCommand) {
 }
 
 /// What this machine offers to confine programs. The first call of the process finds out, which takes some milliseconds.
-pub fn offer() -> &'static Offer {
+///
+/// # Errors
+///
+/// Why it could not be found out, for example because no process can be started. That is not remembered: the next call tries again.
+pub fn offer() -> Result<&'static Offer, String> {
     static OFFER: OnceLock<Offer> = OnceLock::new();
-    OFFER.get_or_init(|| probed().unwrap_or_else(Offer::Nothing))
+    if let Some(offer) = OFFER.get() {
+        return Ok(offer);
+    }
+    let found = probed()?;
+    Ok(OFFER.get_or_init(|| found))
 }
 
 #[cfg(target_os = "linux")]
-fn probed() -> Result<Offer, String> {
+fn probed() -> hermes_sandbox::Answer {
     let command = SUPERVISOR.get().ok_or("this process runs programs without a supervisor")?;
     let mut probe = std::process::Command::new(&command.program);
     probe.args(&command.probe).env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
-    let output = probe.output().map_err(|error| error.to_string())?;
-    serde_json::from_slice(&output.stdout).map_err(|_| "the process that tries a sandbox gave no answer".to_owned())
+    let output = probe.output().map_err(|error| format!("the process that tries it: {error}"))?;
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| Err(format!("the process that tries it gave no answer ({})", output.status)))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn probed() -> Result<Offer, String> {
-    Err("only Linux has what the sandbox needs".to_owned())
+fn probed() -> hermes_sandbox::Answer {
+    Ok(Offer::Nothing("only Linux has what the sandbox needs".to_owned()))
 }
 
 /// Renames what a confined program created against the rules, and says so.
@@ -128,6 +137,10 @@ impl Prepared<'_> {
             environment.extend(value.map(|value| (name, value)));
         }
         let planned = self::plan(run, &environment, [&start.program, &run.real], &copies)?;
+        if let Some(folder) = planned.as_ref().and_then(|planned| planned.other_temporary.clone()) {
+            environment.retain(|(name, _)| name != TMPDIR);
+            environment.push((TMPDIR.into(), folder.into()));
+        }
         let mut tries = 1;
         let (started, process) = loop {
             let execution = Execution {
@@ -209,6 +222,9 @@ fn spawn(execution: &Execution<'_>, guarded: bool) -> io::Result<(Streams, Proce
     #[cfg(target_os = "linux")]
     if let Some(command) = SUPERVISOR.get() {
         return supervised::begin(execution, command);
+    }
+    if execution.planned.is_some() {
+        return Err(io::Error::other("it must be confined, and this process has no supervisor that confines programs"));
     }
     let mut command = Command::new(execution.program);
     command.args(execution.arguments).current_dir(execution.folder);

@@ -6,24 +6,34 @@ mod denial;
 mod git_folder;
 mod index;
 mod leads;
+mod named;
 mod plan;
 mod repository;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod watched;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_private_files::TemporaryFolder;
 
 use crate::files::Listed;
 
-pub(super) use plan::{Planned, Start};
+pub(super) use plan::{Planned, Start, TMPDIR};
 
-/// Makes the folder that confined programs of a session have for temporary files, in the place of `/tmp`.
-pub(super) fn scratch() -> std::io::Result<TemporaryFolder> {
-    TemporaryFolder::new("hermes-scratch-")
+/// Makes the folder that confined programs of a session have for temporary files, in the place of `/tmp`. It is in the home of
+/// Hermes: in the system's temporary folder, which may be small, programs could leave no room for those of other sessions and of
+/// Hermes itself, and the user may have set `TMPDIR` to anything.
+pub(super) fn scratch(home: &Path) -> io::Result<TemporaryFolder> {
+    let root = home.join("cache").join("scratch");
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
+    let mut folders = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+    folders.recursive(true).create(&root).map_err(named)?;
+    TemporaryFolder::within(&root, "hermes-scratch-").map_err(named)
 }
 
 /// Whether programs are confined.
@@ -100,6 +110,11 @@ impl PartialEq for Confined {
 impl Eq for Confined {}
 
 impl Confined {
+    /// A sandbox with this folder for temporary files.
+    pub fn new(sandbox: Sandbox, scratch: TemporaryFolder) -> Self {
+        Self { sandbox, readable: Vec::new(), closed: Vec::new(), scratch: Arc::new(scratch) }
+    }
+
     /// Whether the program can use the network.
     pub fn has_network(&self) -> bool {
         self.sandbox.rules.network

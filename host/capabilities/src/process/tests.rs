@@ -348,3 +348,50 @@ async fn the_last_line_is_shown_while_a_program_runs() {
     assert_eq!(exit.output, b"one\ntwo\nthree\n");
     assert_eq!(lines.lock().unwrap()[0], "two");
 }
+
+/// This process has no supervisor that could try a sandbox, so nothing is known about the machine.
+#[test]
+fn a_sandbox_that_could_not_be_tried_is_no_reason_to_run_without_one() {
+    let fixture = Fixture::new();
+    let sandbox = |mode| Sandbox {
+        rules: SandboxRules { mode, ..SandboxRules::default() },
+        home: fixture.at("work/home"),
+        writable: vec![fixture.at("work")],
+        readable: Vec::new(),
+        guarded: Vec::new(),
+        listed: Arc::default(),
+    };
+    let found = |mode| {
+        let grant = ProgramGrant { sandbox: Some(sandbox(mode)), ..fixture.grant(&["sh"]) };
+        fixture.find(grant, order("sh", &["-c", ":"]))
+    };
+    for mode in [SandboxMode::Auto, SandboxMode::Require] {
+        let refused = found(mode).unwrap_err();
+        assert_eq!(refused.code, "not-confined", "{mode:?}");
+        assert!(
+            refused.message.contains("was not run") && refused.message.contains("try again"),
+            "{}",
+            refused.message
+        );
+    }
+    assert_eq!(found(SandboxMode::Off).unwrap().confinement, Confinement::Off);
+}
+
+#[tokio::test]
+async fn a_run_that_must_be_confined_never_starts_without_a_supervisor() {
+    let fixture = Fixture::new();
+    let scratch = hermes_private_files::TemporaryFolder::new("hermes-test-").unwrap();
+    let sandbox = Sandbox {
+        rules: SandboxRules::default(),
+        home: fixture.at("work/home"),
+        writable: vec![fixture.at("work")],
+        readable: Vec::new(),
+        guarded: Vec::new(),
+        listed: Arc::default(),
+    };
+    let mut found = fixture.find(fixture.grant(&["sh"]), order("sh", &["-c", "echo > ran"])).unwrap();
+    found.confinement = Confinement::Confined(Arc::new(Confined::new(sandbox, scratch)));
+    let refused = run(found, LONG, None).await.unwrap_err();
+    assert!(refused.message.contains("must be confined"), "{}", refused.message);
+    assert!(!fixture.at("work/ran").exists());
+}

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::named::NAMED;
 use super::repository::{self, Repository, State};
 use super::watched::Search;
 use crate::files::Listed;
@@ -56,10 +57,15 @@ impl Lead {
     }
 }
 
-/// The protected links, and the protected files that have a second name.
+fn is_in_git(path: &Path, repositories: &[Repository]) -> bool {
+    repositories.iter().any(|repository| path.starts_with(&repository.folder))
+}
+
+/// The protected links, the protected files that have a second name, and the paths that the configuration of git names.
 pub(super) fn leads(
     before: &Search,
     repositories: &[Repository],
+    named: &[PathBuf],
     listed: &Listed,
     inside: &dyn Fn(&Path) -> bool,
 ) -> Vec<Lead> {
@@ -73,6 +79,22 @@ pub(super) fn leads(
     }
     for path in before.git.iter().filter(|path| path.is_symlink()) {
         all.push(Lead::new(path.clone(), CHOOSES.to_owned(), true, inside));
+    }
+    let is_around = |path: &Path| repositories.iter().any(|repository| repository.folder.starts_with(path));
+    for path in named {
+        let lead = Lead::new(path.clone(), NAMED.to_owned(), false, inside);
+        // What is in a folder of git is protected as far as git allows it, and elsewhere no program writes.
+        let is_meant = match &lead.target {
+            Some(target) => inside(target) && !is_around(target) && !is_in_git(target, repositories),
+            None => path
+                .ancestors()
+                .skip(1)
+                .find_map(|folder| folder.canonicalize().ok())
+                .is_some_and(|folder| inside(&folder) && !is_in_git(&folder, repositories)),
+        };
+        if is_meant {
+            all.push(lead);
+        }
     }
     for path in repositories.iter().flat_map(|repository| &repository.decisive) {
         let hooks = fs::read_dir(path).into_iter().flatten().flatten().take(MOST_HOOKS).map(|hook| hook.path());

@@ -8,10 +8,20 @@ use hermes_sandbox::{Plan, Temporary};
 
 use super::git_folder::GitFolders;
 use super::leads::leads;
+use super::named::named;
 use super::repository::{Repository, has_parts, is_repository};
 use super::watched::{Search, Watched, changed_at, identity};
 use super::{Confined, denial};
 
+/// The variable that names the folder for temporary files.
+pub(in crate::process) const TMPDIR: &str = "TMPDIR";
+/// The system, which programs cannot do without: no folder for temporary files takes its place, whatever `TMPDIR` says.
+const SYSTEM: [&str; 11] =
+    ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/nix", "/proc", "/sbin", "/sys", "/usr"];
+/// Folders that contain those of users and of the system, and other people's.
+const PARENTS: [&str; 6] = ["/home", "/mnt", "/opt", "/root", "/srv", "/var"];
+/// Each sandbox has its own.
+const SHARED_MEMORY: &str = "/dev/shm";
 /// Where programs expect to write temporary files.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Sockets of the system are in here, and appear empty.
@@ -142,6 +152,8 @@ const OF_SYSTEM: [&str; 5] = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/e
 #[derive(Debug)]
 pub(in crate::process) struct Planned {
     pub(in crate::process) plan: Plan,
+    /// The value that `TMPDIR` must have instead of its own, which is no folder for temporary files.
+    pub(in crate::process) other_temporary: Option<PathBuf>,
     watched: Watched,
 }
 
@@ -177,6 +189,7 @@ impl Planned {
             ));
         }
         let temporary = temporary_places(&start, &writable);
+        let other_temporary = other_temporary(&start, &temporary, &writable);
         let mut hidden: Vec<PathBuf> = std::env::home_dir()
             .into_iter()
             .flat_map(|home| SECRETS.iter().map(move |name| home.join(name)))
@@ -193,6 +206,9 @@ impl Planned {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let before = Search::of(&writable, &unseen, &sandbox.listed);
+        if let Some(why) = &before.failed {
+            return Err(io::Error::other(format!("what it must not change cannot be found: {why}; try again")));
+        }
         let mut repositories = repositories(&granted, &guarded, &before);
         repositories.retain(|repository| is_seen(&repository.folder, &unseen, &writable));
         if let Some(folder) = repositories.iter().find_map(Repository::unlistable) {
@@ -208,7 +224,8 @@ impl Planned {
         read_only.extend(links);
         read_only.extend(decisive.filter(|path| !path.is_symlink()).cloned());
         read_only.extend(git.iter().filter_map(real).filter(inside));
-        let leads = leads(&before, &repositories, &sandbox.listed, &|path| inside(&path.to_owned()));
+        let named = named(&repositories, &granted);
+        let leads = leads(&before, &repositories, &named, &sandbox.listed, &|path| inside(&path.to_owned()));
         let targets = leads.iter().filter(|lead| !lead.is_git).filter_map(|lead| lead.target.clone());
         read_only.extend(targets.filter(inside).filter(|path| !writable.contains(path)));
         // What a hidden folder contains is not there.
@@ -264,7 +281,7 @@ impl Planned {
             repositories,
             listed: std::sync::Arc::clone(&sandbox.listed),
         };
-        Ok(Self { plan, watched })
+        Ok(Self { plan, other_temporary, watched })
     }
 
     /// The same, but what appears outside of the granted folders, such as in caches, is not looked at afterwards.
@@ -330,16 +347,41 @@ fn expanded(path: &Path) -> PathBuf {
 
 /// The paths where programs expect to write temporary files, unless they are writable themselves.
 fn temporary_places(start: &Start<'_>, writable: &[PathBuf]) -> Vec<PathBuf> {
-    let own = start.environment.iter().filter(|(name, _)| name == "TMPDIR").map(|(_, path)| PathBuf::from(path));
-    let own = own.filter(|path| path.is_absolute() && path.parent().is_some());
-    let all = TEMPORARY.iter().map(PathBuf::from).chain(own);
-    let mut places: Vec<PathBuf> = all
-        .filter_map(|path| path.canonicalize().ok())
-        .filter(|path| path.is_dir() && !writable.iter().any(|folder| path.starts_with(folder)))
-        .collect();
+    let own = named_temporary(start).filter(|path| !is_of_system(path));
+    let all = TEMPORARY.iter().filter_map(|path| Path::new(path).canonicalize().ok()).chain(own);
+    let mut places: Vec<PathBuf> =
+        all.filter(|path| path.is_dir() && !writable.iter().any(|folder| path.starts_with(folder))).collect();
     places.sort();
     places.dedup();
     places
+}
+
+/// What `TMPDIR` leads to, if that is anything.
+fn named_temporary(start: &Start<'_>) -> Option<PathBuf> {
+    let named = start.environment.iter().find(|(name, _)| name == TMPDIR).map(|(_, path)| PathBuf::from(path));
+    named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok())
+}
+
+/// Whether programs would miss what is in a folder.
+fn is_of_system(folder: &Path) -> bool {
+    SYSTEM.iter().any(|known| folder.starts_with(known))
+        || PARENTS.iter().any(|known| folder == Path::new(known))
+        || std::env::home_dir().is_some_and(|home| home.canonicalize().unwrap_or(home).starts_with(folder))
+        || folder.parent().is_none()
+}
+
+/// The folder to name in the place of one that is missing, or no folder for temporary files.
+fn other_temporary(start: &Start<'_>, places: &[PathBuf], writable: &[PathBuf]) -> Option<PathBuf> {
+    start.environment.iter().find(|(name, _)| name == TMPDIR)?;
+    let is_usable = |path: &PathBuf| {
+        places.contains(path)
+            || path.starts_with(SHARED_MEMORY)
+            || writable.iter().any(|folder| path.starts_with(folder))
+    };
+    if named_temporary(start).is_some_and(|path| is_usable(&path)) {
+        return None;
+    }
+    Some(TEMPORARY.iter().map(PathBuf::from).find(|path| path.is_dir()).unwrap_or_else(|| SHARED_MEMORY.into()))
 }
 
 /// The folders of git in the guarded folders, that of a project around the granted ones, and those behind files called `.git`.

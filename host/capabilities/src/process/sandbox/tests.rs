@@ -27,8 +27,8 @@ impl Fixture {
             guarded: Vec::new(),
             listed: Arc::new(Listed::default()),
         };
-        let scratch = Arc::new(scratch().unwrap());
-        Self { confined: Confined { sandbox, readable: Vec::new(), closed: Vec::new(), scratch }, top }
+        let scratch = scratch(&sandbox.home).unwrap();
+        Self { confined: Confined::new(sandbox, scratch), top }
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -82,6 +82,66 @@ fn what_starts_programs_is_read_only_and_repositories_cannot_move() {
         !plan.read_only.iter().any(|path| path.ends_with("HEAD") || path.to_string_lossy().contains("node_modules"))
     );
     assert!(has(&plan.hidden, &fixture.at("home")) && !plan.network);
+}
+
+#[test]
+fn a_folder_for_temporary_files_takes_the_place_of_no_other_folder() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.at("other/own")).unwrap();
+    std::os::unix::fs::symlink("/etc", fixture.at("other/link")).unwrap();
+    let (own, link) = (fixture.at("other/own"), fixture.at("other/link"));
+    let scratch = fixture.confined.scratch.path().canonicalize().unwrap();
+    assert!(scratch.starts_with(fixture.at("home/cache")), "{}", scratch.display());
+    for (value, is_covered, is_kept) in [
+        (own.to_str().unwrap(), true, true),
+        (fixture.at("work").to_str().unwrap(), false, true),
+        ("/dev/shm", false, true),
+        ("/tmp", true, true),
+        ("/", false, false),
+        ("/etc", false, false),
+        ("/usr/lib", false, false),
+        ("/home", false, false),
+        (link.to_str().unwrap(), false, false),
+        (fixture.at("missing").to_str().unwrap(), false, false),
+        ("a\nb", false, false),
+        ("", false, false),
+    ] {
+        let folder = fixture.at("work");
+        let environment = [(TMPDIR.into(), value.into())];
+        let start = Start { folder: &folder, environment: &environment, background: false, files: Vec::new() };
+        let planned = Planned::new(&fixture.confined, start).unwrap();
+        let places = planned.plan.temporary.unwrap().at;
+        assert_eq!(has(&places, Path::new(value)), is_covered, "{value:?}: {places:?}");
+        assert!(!places.iter().any(|place| place.starts_with("/etc") || place.parent().is_none()), "{places:?}");
+        assert_eq!(planned.other_temporary.is_none(), is_kept, "{value:?}: {:?}", planned.other_temporary);
+    }
+}
+
+#[test]
+fn what_the_configuration_of_git_names_is_read_only_and_stays_in_its_place() {
+    let fixture = Fixture::new();
+    fixture.repository("work/.git");
+    for name in ["ci/hooks/pre-commit", "ci/watch", "ci/more", "free", "clean.sh", "origin"] {
+        fixture.write(&format!("work/{name}"), "");
+    }
+    fixture.write(
+        "work/.git/config",
+        "[core]\n\thooksPath = ci/hooks\n\tfsmonitor = ci/watch\n\tworktree = ..\n[include]\n\tpath = ../ci/more\n[filter \"x\"]\n\tclean = sh \
+         clean.sh\n[remote \"origin\"]\n\turl = ./free\n\tuploadpack = .\n[branch \"main\"]\n\tremote = origin\n[alias]\n\tx = !.git/run\n",
+    );
+    let plan = fixture.plan().plan;
+    for kept in ["ci/hooks", "ci/watch", "ci/more", "clean.sh"] {
+        assert!(has(&plan.read_only, &fixture.at("work").join(kept)), "{kept}: {:?}", plan.read_only);
+    }
+    assert!(has(&plan.pinned, &fixture.at("work/ci")), "{:?}", plan.pinned);
+    for free in ["", ".git", "free", "origin", "ci"] {
+        assert!(!has(&plan.read_only, &fixture.at("work").join(free)), "{free}: {:?}", plan.read_only);
+    }
+    // One that is not there yet.
+    fixture.write("work/.git/config", "[core]\n\thooksPath = new/hooks\n");
+    let said = after(&fixture, || fixture.write("work/new/hooks/pre-commit", ""));
+    assert!(said.iter().any(|line| line.contains("new/hooks.denied")), "{said:?}");
+    assert!(!fixture.at("work/new/hooks").exists());
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub(super) struct Search {
     unlistable: BTreeSet<PathBuf>,
     /// There were too many entries to search them all.
     is_partial: bool,
+    /// The first folder that could not be searched although this user may, and why: something ran out.
+    pub(super) failed: Option<String>,
 }
 
 impl Search {
@@ -86,6 +88,16 @@ impl Search {
                 self.git.insert(git);
             }
             let entries = fs::read_dir(&folder);
+            if let Err(error) = &entries
+                && !matches!(
+                    error.kind(),
+                    std::io::ErrorKind::PermissionDenied
+                        | std::io::ErrorKind::NotFound
+                        | std::io::ErrorKind::NotADirectory
+                )
+            {
+                self.failed.get_or_insert_with(|| format!("{}: {error}", folder.display()));
+            }
             // Programs find a file in it by its name.
             if entries.is_err() && folder.join(".").metadata().is_ok() {
                 self.unlistable.insert(folder.clone());
@@ -180,6 +192,11 @@ impl Watched {
         let is_new = |path: &&PathBuf| !self.roots.contains(path) && !self.was_there(path);
         for path in after.unlistable.iter().filter(is_new) {
             said.extend(self.deny(path, "it cannot be listed, so nothing can be said about what is in it"));
+        }
+        if let Some(why) = &after.failed {
+            said.push(format!(
+                "not everything could be looked at after the program ({why}): files that start programs may be among what it left"
+            ));
         }
         if after.is_partial && !self.before.is_partial {
             said.push(format!(
