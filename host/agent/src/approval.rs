@@ -17,6 +17,7 @@ mod right;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod variable;
 
 pub(crate) use code::is_known as is_interpreter;
 pub use gate::Approvals;

@@ -410,7 +410,7 @@ impl Setup {
                     Some(UnknownRule::new(&rule, entries))
                 }
                 (Some(what), _) => match what.split_once(':') {
-                    Some((kind @ ("process" | "variables"), program)) => {
+                    Some((kind @ ("process" | "variables" | "unconfined"), program)) => {
                         let known = programs();
                         let exists = known.iter().any(|known| known == program);
                         let known = known.into_iter().map(|known| of(format!("{kind}:{known}")));

@@ -67,6 +67,31 @@ pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.iter().any(|known| name.eq_ignore_ascii_case(known) || family.eq_ignore_ascii_case(known))
 }
 
+/// Interpreters whose language is not that of shells.
+const OTHER_LANGUAGES: &[&str] = &[
+    "awk",
+    "bun",
+    "deno",
+    "gawk",
+    "lua",
+    "mawk",
+    "node",
+    "nodejs",
+    "osascript",
+    "perl",
+    "php",
+    "python",
+    "ruby",
+    "Rscript",
+    "tclsh",
+];
+
+/// Whether a program of this name takes code in another language than that of shells.
+pub(super) fn is_other_language(name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    is_known(name) && OTHER_LANGUAGES.iter().any(|known| name.to_lowercase().starts_with(&known.to_lowercase()))
+}
+
 /// The command, exactly: what an approval of it compares. People read it in the list of approvals.
 pub(super) fn exactly(run: &Run) -> String {
     let arguments: Vec<String> = run.arguments.iter().map(|argument| format!("{argument:?}")).collect();

@@ -9,8 +9,14 @@ use super::line::{Line, Unreadable};
 /// Shells whose language the reader of lines knows.
 const SHELLS: &[&str] = &["sh", "bash", "dash"];
 
-/// The commands of a run: those in the line of a shell, or the program with its arguments.
+/// The commands of a run: those in the line of a shell, or the program with its arguments; with its input, and the variables that
+/// the plugin sets.
 pub(super) fn of(run: &Run) -> Result<Line, Unreadable> {
+    let variables = run.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(written(run)?.with_input(&run.input).with_variables(variables))
+}
+
+fn written(run: &Run) -> Result<Line, Unreadable> {
     let name = Path::new(&run.program).file_name().unwrap_or_default().to_string_lossy();
     match run.arguments.as_slice() {
         [option, line] if option == "-c" && SHELLS.contains(&&*name) => Line::read(line),

@@ -22,7 +22,8 @@ use super::mode::{Mode, SessionMode};
 use super::pattern::{self, Pattern};
 use super::question::{Decision, FileChange, Objection, ProgramRun, Question, SamplingRequest, Subject};
 use super::right::Right;
-use super::rules::ApprovalRules;
+use super::rules::{ApprovalRules, Commands, UNCONFINED, Verdict};
+use super::variable::is_about_output;
 use crate::mcp::{SAMPLING, SERVER_VERSION};
 use crate::offer::Consent;
 use crate::questions::Questions;
@@ -100,7 +101,7 @@ fn planned(name: &str, undone: &str) -> Refused {
 fn variables(program: &Right, run: &Run) -> Option<Right> {
     // The last value of a name counts.
     let mut decisive: BTreeMap<_, _> = run.variables.iter().map(|(name, value)| (name, value)).collect();
-    decisive.retain(|name, value| !is_harmless(name, value));
+    decisive.retain(|name, value| !is_about_output(name, value));
     let mut hasher = blake3::Hasher::new();
     for (name, value) in &decisive {
         // Neither a name nor a value contains NUL.
@@ -114,18 +115,21 @@ fn variables(program: &Right, run: &Run) -> Option<Right> {
     })
 }
 
+/// The right to run a program without a sandbox, where this machine offers none and the user has not turned it off. Rules and
+/// answers about the program are about confined runs.
+fn unconfined(program: &Right, run: &Run) -> Option<Right> {
+    let is_unavailable = matches!(run.confinement, Confinement::Unavailable(_));
+    is_unavailable.then(|| Right { what: format!("{UNCONFINED}{}", run.program), ..program.clone() })
+}
+
+fn is_denied(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Denied(_))
+}
+
 /// Whether a call asks for a program that it does not wait for.
 fn is_in_background(call: &ToolCall) -> bool {
     let arguments = serde_json::from_str(&call.arguments).unwrap_or(serde_json::Value::Null);
     arguments["background"] == true || arguments["background"] == "true"
-}
-
-/// Whether a variable says only how output looks. Values that could be a path are not harmless.
-fn is_harmless(name: &str, value: &str) -> bool {
-    const DISPLAY: &[&str] =
-        &["LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "LINES", "CI"];
-    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte));
-    is_plain && !value.contains("..") && (DISPLAY.contains(&name) || name.starts_with("LC_"))
 }
 
 fn by_name(identities: impl IntoIterator<Item = Identity>) -> HashMap<String, Identity> {
@@ -170,8 +174,9 @@ impl Gate {
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());
         // `approvals.deny` also applies to tools that need no approval.
-        if let Some(refused) = self.forbidden(&itself, &call.name) {
-            return Err(refused);
+        let verdict = self.rules.verdict(&itself, None);
+        if let Verdict::Denied(entry) = &verdict {
+            return Err(Self::refused(entry, &call.name, "was not run"));
         }
         let reads_command = self.mode.get() == Mode::Plan && self.reads_command(&own.name, call);
         let only_reads =
@@ -188,17 +193,17 @@ impl Gate {
             };
             return Err(planned(&call.name, &undone));
         }
-        let mut rights: Vec<Right> = objections
+        let mut rights: Vec<(Right, Verdict)> = objections
             .iter()
             .map(|objection| {
                 // An approval is valid only for the reason that the user saw.
                 let reason = blake3::hash(objection.why.as_bytes()).to_hex();
-                right(self.identity(&objection.plugin), format!("reason {reason}"))
+                self.judged(right(self.identity(&objection.plugin), format!("reason {reason}")))
             })
             .collect();
-        let rule = self.rules.asks(&itself).map(|entry| format!("`approvals.ask` has `{entry}`"));
+        let rule = verdict.must_ask().map(str::to_owned);
         if dangerous || rule.is_some() {
-            rights.push(itself);
+            rights.push((itself, verdict));
         }
         let question = Question {
             plugin: own.name,
@@ -217,7 +222,8 @@ impl Gate {
     /// What happens when the model calls a tool now, apart from what hooks object to.
     pub(crate) fn consent(&self, plugin: Option<&str>, name: &str, effect: Effect) -> Consent {
         let right = Right { plugin: self.identity(plugin.unwrap_or(HOST)), what: name.to_owned(), of: String::new() };
-        if let Some(entry) = self.rules.denies(&right) {
+        let verdict = self.rules.verdict(&right, None);
+        if let Verdict::Denied(entry) = &verdict {
             return Consent::Refused { why: format!("`approvals.deny` has `{entry}`") };
         }
         let only_reads = effect == Effect::Reads || self.rules.reads(&right);
@@ -225,9 +231,9 @@ impl Gate {
             return Consent::Refused { why: "the mode is plan".to_owned() };
         }
         let dangerous = effect == Effect::Dangerous && !self.is_covered(&right.plugin);
-        let asks = dangerous || self.rules.asks(&right).is_some();
+        let asks = dangerous || verdict.must_ask().is_some();
         match only_reads {
-            _ if asks && !self.has(&right) => Consent::Asks,
+            _ if asks && !self.has(&right, &verdict) => Consent::Asks,
             true => Consent::Reads,
             false => Consent::Changes,
         }
@@ -237,9 +243,11 @@ impl Gate {
     pub(crate) fn consent_to_skills(&self, name: &str) -> Consent {
         let consent = self.consent(None, name, Effect::Writes);
         let right = Right { plugin: self.identity(HOST), what: format!("files:{SKILLS}"), of: String::new() };
-        match (consent, self.rules.denies(&right)) {
-            (Consent::Changes, Some(entry)) => Consent::Refused { why: format!("`approvals.deny` has `{entry}`") },
-            (Consent::Changes, None) if !self.has(&right) => Consent::Asks,
+        match (consent, self.rules.verdict(&right, None)) {
+            (Consent::Changes, Verdict::Denied(entry)) => {
+                Consent::Refused { why: format!("`approvals.deny` has `{entry}`") }
+            }
+            (Consent::Changes, verdict) if !self.has(&right, &verdict) => Consent::Asks,
             (consent, _) => consent,
         }
     }
@@ -253,29 +261,24 @@ impl Gate {
 
     /// Checks whether a plugin may run a program.
     pub(super) async fn program(&self, plugin: &Identity, run: &Run, attended: bool) -> Result<(), Refused> {
-        let right = Right {
-            plugin: plugin.clone(),
-            what: format!("process:{}", run.program),
-            // The same name may resolve to another file later.
-            of: {
-                let file = match &run.pin {
-                    // Plugins may change this file.
-                    Some(hash) => format!("{} with the hash {hash}", run.real.display()),
-                    None => run.real.display().to_string(),
-                };
-                match code::runs_its_arguments(run) {
-                    true => format!("{file} {}", code::exactly(run)),
-                    false => file,
-                }
-            },
+        let (line, patterns) = (command::of(run), self.patterns(plugin));
+        let is_whole = line.as_ref().is_ok_and(|line| command::is_all_of_it(line, run));
+        let right = |of: String| Right { plugin: plugin.clone(), what: format!("process:{}", run.program), of };
+        let commands = Commands { line: &line, is_whole, approved: &patterns };
+        let verdict = self.rules.verdict(&right(String::new()), Some(&commands));
+        // A rule about commands asks about this one, so the answer is about no other.
+        let is_exact = code::runs_its_arguments(run) || matches!(verdict, Verdict::MustAsk { of_command: true, .. });
+        let file = match &run.pin {
+            // Plugins may change this file.
+            Some(hash) => format!("{} with the hash {hash}", run.real.display()),
+            None => run.real.display().to_string(),
         };
-        if let Some(refused) = self.forbidden(&right, &run.program) {
-            return Err(refused);
-        }
-        let line = command::of(run);
-        let judged = self.rules.judge(&plugin.name, &line, &self.patterns(plugin));
-        if let Some(entry) = judged.denied {
-            let mut refused = Self::refused(&entry, &run.program, "was not run");
+        let right = right(if is_exact { format!("{file} {}", code::exactly(run)) } else { file });
+        let further = [variables(&right, run), unconfined(&right, run)];
+        let rights: Vec<(Right, Verdict)> =
+            further.into_iter().flatten().map(|right| self.judged(right)).chain([(right, verdict)]).rev().collect();
+        if let Some((_, Verdict::Denied(entry))) = rights.iter().find(|(_, verdict)| is_denied(verdict)) {
+            let mut refused = Self::refused(entry, &run.program, "was not run");
             if line.is_ok_and(|line| !line.is_plain) {
                 refused.text.push_str(
                     " If the command means something else, write the names of programs out: without variables, and each \
@@ -284,15 +287,12 @@ impl Gate {
             }
             return Err(refused);
         }
-        let asked =
-            judged.asked.or_else(|| self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`")));
+        let asked = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(str::to_owned);
         let mode = if attended { self.mode.get() } else { Mode::Ask };
         let only_reads = || {
             // In this mode nothing reads the output of a background program, and nothing ends it.
-            let reads = |line: &Line| {
-                !run.background && command::is_all_of_it(line, run) && self.rules.reads_line(&plugin.name, line)
-            };
-            self.rules.reads(&right) || line.as_ref().is_ok_and(reads)
+            let reads = |line: &Line| !run.background && is_whole && self.rules.reads_line(&plugin.name, line);
+            self.rules.reads(&rights[0].0) || line.as_ref().is_ok_and(reads)
         };
         if mode == Mode::Plan && !only_reads() {
             return Err(planned(&run.program, "was not run"));
@@ -302,23 +302,26 @@ impl Gate {
         if mode == Mode::Auto && is_covered && asked.is_none() {
             return Ok(());
         }
-        let (is_allowed, pattern) = match &line {
-            Ok(line) if command::is_all_of_it(line, run) => (judged.is_allowed && asked.is_none(), pattern::safe(line)),
-            _ => (false, None),
-        };
-        let variables = variables(&right, run);
-        let pattern = pattern.filter(|_| asked.is_none() && variables.is_none() && !plugin.digest.is_empty());
-        let program = if is_allowed { None } else { Some(right) };
+        // A pattern allows neither variables nor a run without a sandbox.
+        let may_be_pattern = is_whole && asked.is_none() && rights.len() == 1 && !plugin.digest.is_empty();
+        let pattern = line.as_ref().ok().filter(|_| may_be_pattern).and_then(pattern::safe);
         let question = Question {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
             subject: Subject::Program(Box::new(ProgramRun {
                 pattern: pattern.map(|pattern| pattern.to_string()),
                 rule: asked,
+                exact: is_exact,
                 ..ProgramRun::from(run)
             })),
         };
-        self.pass(question, program.into_iter().chain(variables).collect(), attended).await
+        self.pass(question, rights, attended).await
+    }
+
+    /// A right with what the rules say about it.
+    fn judged(&self, right: Right) -> (Right, Verdict) {
+        let verdict = self.rules.verdict(&right, None);
+        (right, verdict)
     }
 
     /// The patterns of commands that the user approved for a plugin.
@@ -340,15 +343,16 @@ impl Gate {
     pub(crate) async fn sampling(&self, server: &str, request: SamplingRequest) -> Result<(), Refused> {
         let own = self.identity(server);
         let right = Right { plugin: own.clone(), what: SAMPLING.to_owned(), of: String::new() };
-        if let Some(refused) = self.denied(&right, SAMPLING, "was not carried out") {
-            return Err(refused);
+        let verdict = self.rules.verdict(&right, None);
+        if let Verdict::Denied(entry) = &verdict {
+            return Err(Self::refused(entry, SAMPLING, "was not carried out"));
         }
-        let rule = self.rules.asks(&right).map(|entry| format!("`approvals.ask` has `{entry}`"));
+        let rule = verdict.must_ask().map(str::to_owned);
         if rule.is_none() && (self.mode.get() != Mode::Ask || !self.can_ask) {
             return Ok(());
         }
         let subject = Subject::Sampling(Box::new(SamplingRequest { rule, ..request }));
-        self.pass(Question { plugin: own.name, version: own.version, subject }, vec![right], true).await
+        self.pass(Question { plugin: own.name, version: own.version, subject }, vec![(right, verdict)], true).await
     }
 
     /// Asks the user a question of the model, or of an MCP server; `None` if nobody can answer.
@@ -388,17 +392,16 @@ impl Gate {
             };
             Right { plugin: plugin.clone(), what: format!("files:{pattern}"), of }
         };
-        let rights: Vec<Right> = change.concerns.iter().map(right).collect();
+        let rights: Vec<(Right, Verdict)> = change.concerns.iter().map(|concern| self.judged(right(concern))).collect();
         let name = change.path.display().to_string();
-        if let Some(refused) = rights.iter().find_map(|right| self.denied(right, &name, "was not changed")) {
-            return Err(refused);
+        if let Some((_, Verdict::Denied(entry))) = rights.iter().find(|(_, verdict)| is_denied(verdict)) {
+            return Err(Self::refused(entry, &name, "was not changed"));
         }
         let mode = if attended { self.mode.get() } else { Mode::AcceptEdits };
         if mode == Mode::Plan {
             return Err(planned(&name, "was not changed"));
         }
-        let rule = rights.iter().find_map(|right| self.rules.asks(right));
-        let rule = rule.map(|entry| format!("`approvals.ask` has `{entry}`"));
+        let rule = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(str::to_owned);
         let is_ordinary = change.concerns.iter().all(|concern| matches!(concern, Concern::Edit { .. }));
         // Without a user to ask, `ask` lets ordinary changes pass: nothing could be changed otherwise.
         let asks = rule.is_some() || (mode == Mode::Ask && self.can_ask);
@@ -452,15 +455,18 @@ impl Gate {
         };
         let question =
             Question { plugin: plugin.name, version: plugin.version, subject: Subject::File(Box::new(shown)) };
-        self.pass(question, vec![right], true).await
+        self.pass(question, vec![self.judged(right)], true).await
     }
 
-    async fn pass(&self, question: Question, rights: Vec<Right>, attended: bool) -> Result<(), Refused> {
-        if let Some(refused) = rights.iter().find_map(|right| self.forbidden_as(right, &question.subject)) {
-            return Err(refused);
+    /// Lets an action pass if every right is there, or the user gives the missing ones. `rights` have the verdict of the rules, which
+    /// nothing here overrides.
+    async fn pass(&self, question: Question, rights: Vec<(Right, Verdict)>, attended: bool) -> Result<(), Refused> {
+        if let Some((_, Verdict::Denied(entry))) = rights.iter().find(|(_, verdict)| is_denied(verdict)) {
+            return Err(Self::refused(entry, question.subject.name(), question.subject.undone()));
         }
-        let missing =
-            |rights: Vec<Right>| -> Vec<Right> { rights.into_iter().filter(|right| !self.has(right)).collect() };
+        let missing = |rights: Vec<(Right, Verdict)>| -> Vec<(Right, Verdict)> {
+            rights.into_iter().filter(|(right, verdict)| !self.has(right, verdict)).collect()
+        };
         let rights = missing(rights);
         if rights.is_empty() {
             return Ok(());
@@ -479,8 +485,11 @@ impl Gate {
         let asking = self.running.asks();
         let answer = self.questions.approval(question.clone()).await;
         drop(asking);
+        if answer.is_none() {
+            return Err(self.unattended(&question, &rights));
+        }
+        let rights: Vec<Right> = rights.into_iter().map(|(right, _)| right).collect();
         let lasting = match answer {
-            None => return Err(self.unattended(&question, &rights)),
             Some((Decision::Deny, instead)) => {
                 let (name, undone) = (question.subject.name(), question.subject.undone());
                 let text = match instead {
@@ -489,7 +498,7 @@ impl Gate {
                 };
                 return Err(Refused { by: Refusal::User, text });
             }
-            Some((Decision::Once, _)) => return Ok(()),
+            None | Some((Decision::Once, _)) => return Ok(()),
             Some((Decision::Session, _)) => {
                 self.remember(rights);
                 return Ok(());
@@ -543,8 +552,14 @@ impl Gate {
         })
     }
 
-    fn has(&self, right: &Right) -> bool {
-        if self.rules.allows(right) || self.for_session.lock().unwrap_or_else(PoisonError::into_inner).contains(right) {
+    /// Whether a right is there: by a rule, unless the rules demand a question, or by an answer to the same question.
+    fn has(&self, right: &Right, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Denied(_) => return false,
+            Verdict::Allowed => return true,
+            Verdict::MustAsk { .. } | Verdict::Open => {}
+        }
+        if self.for_session.lock().unwrap_or_else(PoisonError::into_inner).contains(right) {
             return true;
         }
         self.kept.has(right).unwrap_or_else(|error| {
@@ -558,46 +573,54 @@ impl Gate {
         self.for_session.lock().unwrap_or_else(PoisonError::into_inner).extend(rights);
     }
 
-    fn forbidden(&self, right: &Right, name: &str) -> Option<Refused> {
-        self.denied(right, name, "was not run")
-    }
-
-    fn forbidden_as(&self, right: &Right, subject: &Subject) -> Option<Refused> {
-        self.denied(right, subject.name(), subject.undone())
-    }
-
-    fn denied(&self, right: &Right, name: &str, undone: &str) -> Option<Refused> {
-        self.rules.denies(right).map(|entry| Self::refused(&entry, name, undone))
-    }
-
     fn refused(entry: &str, name: &str, undone: &str) -> Refused {
         let text = format!("`{name}` {undone}: `approvals.deny` has `{entry}`. {NO_OTHER_WAY}");
         Refused { by: Refusal::Configuration, text }
     }
 
-    fn unattended(&self, question: &Question, rights: &[Right]) -> Refused {
-        let name = question.subject.name();
-        // The entry covers more than this command.
-        let allowed = match &question.subject {
-            Subject::Program(run) if run.exact => "every command of it",
-            _ => "it",
-        };
-        let entries: Vec<String> = rights.iter().map(Right::entry).collect();
-        let entries = entries.join(", ");
+    fn unattended(&self, question: &Question, rights: &[(Right, Verdict)]) -> Refused {
+        let (name, undone) = (question.subject.name(), question.subject.undone());
         let deed = match question.subject {
             Subject::File(_) => "change",
             Subject::Tool { .. } | Subject::Program(_) => "run",
             Subject::Sampling(_) => "ask a model, which rules call",
         };
+        if let Some(why) = rights.iter().find_map(|(_, verdict)| verdict.must_ask()) {
+            self.notices.notice(format!(
+                "{} was not allowed to {deed} `{name}`: {why}, so it needs your answer whatever else allows it, and this session \
+                 cannot ask; start a chat on a terminal to be asked, or change the rule in config.yaml",
+                question.owner()
+            ));
+            let text = format!(
+                "`{name}` {undone}: {why}, so the user is asked, and this session cannot ask. A command that only does what is \
+                 allowed can be written without variables, aliases and input for a shell, each program by its name. {NO_OTHER_WAY}"
+            );
+            return Refused { by: Refusal::Unattended, text };
+        }
+        // The entry covers more than this command.
+        let allowed = match &question.subject {
+            Subject::Program(run) if run.exact => "every command of it",
+            _ => "it",
+        };
+        let entries: Vec<String> = rights.iter().map(|(right, _)| right.entry()).collect();
+        let entries = entries.join(", ");
+        let unconfined = match &question.subject {
+            Subject::Program(run) => run.unconfined.as_ref(),
+            _ => None,
+        };
+        let further = unconfined.map_or_else(String::new, |why| {
+            format!(
+                " (`unconfined`, because this machine offers no sandbox: {why}; with `sandbox.mode: off`, rules count without it)"
+            )
+        });
         self.notices.notice(format!(
             "{} was not allowed to {deed} `{name}`: it needs approval, and this session cannot ask for approval; \
-             `approvals.allow: [{entries}]` in config.yaml allows {allowed}",
+             `approvals.allow: [{entries}]` in config.yaml allows {allowed}{further}",
             question.owner()
         ));
-        let undone = question.subject.undone();
         let text = format!(
             "`{name}` {undone}: it needs the user's approval, and this session cannot ask for approval. The user can \
-             allow {allowed} with `approvals.allow: [{entries}]` in config.yaml, or in a chat on a terminal. {NO_OTHER_WAY}"
+             allow {allowed} with `approvals.allow: [{entries}]` in config.yaml{further}, or in a chat on a terminal. {NO_OTHER_WAY}"
         );
         Refused { by: Refusal::Unattended, text }
     }

@@ -12,7 +12,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use super::code;
+use super::{code, variable};
 
 /// The commands in a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +30,8 @@ pub(super) struct Line {
     evaluates: bool,
     /// Whether a command gets what another one writes, or a text of the line.
     is_fed: bool,
+    /// Whether a variable is set that may make programs start others.
+    sets_unknown: bool,
 }
 
 /// A line that cannot be read, such as one with an open quote.
@@ -191,6 +193,23 @@ impl Line {
         Self { commands: vec![words.into_iter().map(Word::literal).collect()], is_plain: true, ..Self::default() }
     }
 
+    /// The same line with this input, which a shell may read as commands.
+    #[must_use]
+    pub(super) fn with_input(mut self, input: &[u8]) -> Self {
+        if !input.is_empty() {
+            self.texts.push(Word::literal(&String::from_utf8_lossy(input)));
+            self.is_fed = true;
+        }
+        self
+    }
+
+    /// The same line with variables that it gets from elsewhere.
+    #[must_use]
+    pub(super) fn with_variables<'a>(mut self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.sets_unknown |= variables.into_iter().any(|(name, value)| !variable::starts_nothing(name, Some(value)));
+        self
+    }
+
     /// Whether a test is true of a command that may run, also of one that others start with their arguments: `sudo git push`,
     /// `sh -c "git push"`.
     ///
@@ -203,6 +222,7 @@ impl Line {
             while let Some((line, depth)) = hidden.lines.get(at).cloned() {
                 at += 1;
                 hidden.evaluates |= line.evaluates;
+                hidden.is_unread |= line.sets_unknown;
                 for words in &line.commands {
                     is_any |= hidden.take(words, depth, &mut test);
                 }
@@ -260,9 +280,14 @@ impl Hidden {
         }
     }
 
-    fn read(&mut self, text: &str, depth: usize) {
+    /// Reads a text that `by` may run. In other languages than that of shells, nothing is set for a program in this way.
+    fn read(&mut self, text: &str, by: &Word, depth: usize) {
+        let is_of_shell = !by.exact().is_some_and(|name| code::is_other_language(&name));
         match Line::read(text) {
-            Ok(line) => self.push(line, depth),
+            Ok(line) => {
+                let sets_unknown = line.sets_unknown && is_of_shell;
+                self.push(Line { sets_unknown, ..line }, depth);
+            }
             Err(Unreadable) => self.is_unread = true,
         }
     }
@@ -294,7 +319,7 @@ impl Hidden {
             }
             let command = &full[from..];
             is_any |= test(command) || command_of_git(command).is_some_and(|command| test(&command));
-            self.is_unread |= builtin::changes_meanings(command);
+            self.is_unread |= builtin::changes_meanings(command) || builtin::sets_unknown(command);
             self.evaluates |= builtin::evaluates(command);
             self.has_shell |= command[0].is_named(SHELLS);
             if reads_input(command) {
@@ -304,7 +329,7 @@ impl Hidden {
         for (at, own) in words.iter().enumerate().skip(1).filter(|_| runs_others) {
             let word = if is_argument(at) { own } else { &full[at] };
             if word.may_be_a_line() {
-                self.read(&word.written(), depth);
+                self.read(&word.written(), &words[0], depth);
             }
             // `--split-string=…`, `-S…`, `-qc…`
             for text in word.values() {
@@ -468,6 +493,16 @@ impl Word {
         let name: Vec<Atom> = self.0.iter().copied().take_while(|atom| *atom != Atom::Char('=')).collect();
         let name = Self(name).exact();
         name.is_none_or(|name| ["PS0", "PS1", "PS4", "PROMPT_COMMAND", "BASH_ENV", "ENV"].contains(&name.as_str()))
+    }
+
+    /// The name of the variable that `NAME=VALUE` sets, and its value if that is known.
+    fn assignment(&self) -> Option<(String, Option<String>)> {
+        let at = self.0.iter().position(|atom| *atom == Atom::Char('='))?;
+        let name = self.0[..at].iter().map_while(|atom| match atom {
+            Atom::Char(c) if !"[+".contains(*c) => Some(*c),
+            _ => None,
+        });
+        Some((name.collect(), Self(self.0[at + 1..].to_vec()).exact()))
     }
 
     /// What may be a line in an option: the text behind `=`, or behind its letters.

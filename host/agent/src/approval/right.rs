@@ -6,7 +6,7 @@ use hermes_plugin_host::Identity;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Right {
     pub(crate) plugin: Identity,
-    /// The tool, `process:` and the program, `variables:` and the program for which a plugin sets them, `command:` and a pattern of commands, `sampling` for requests of an MCP server to a model, or `files:` and the pattern of the list (`files:unread` for other files).
+    /// The tool, `process:` and the program, `variables:` and the program for which a plugin sets them, `unconfined:` and the program that runs without a sandbox, `command:` and a pattern of commands, `sampling` for requests of an MCP server to a model, or `files:` and the pattern of the list (`files:unread` for other files).
     pub(crate) what: String,
     /// What else must match: the file behind the program's name, the changed file, or the reason of a hook.
     pub(crate) of: String,

@@ -83,7 +83,7 @@ impl<'a> Rule<'a> {
         &self.entry.plugin
     }
 
-    /// The tool, `process:PROGRAM`, `variables:PROGRAM` or `files:PATTERN`, if it names one.
+    /// The tool, `process:PROGRAM`, `variables:PROGRAM`, `unconfined:PROGRAM` or `files:PATTERN`, if it names one.
     pub fn what(&self) -> Option<&'a str> {
         if let About::Exactly(what) = &self.entry.about { Some(what) } else { None }
     }
@@ -116,16 +116,43 @@ enum About {
     Commands(Pattern),
 }
 
-/// What the rules say about a command of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Judged {
-    /// The entry of `deny` that it may fall under.
-    pub(super) denied: Option<String>,
-    /// Why the user is asked, whatever allows it.
-    pub(super) asked: Option<String>,
-    /// Whether `allow` and the approved patterns cover all of it.
-    pub(super) is_allowed: bool,
+/// What the rules say about an action: the only answer that decides about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// This entry of `deny` may cover it.
+    Denied(String),
+    /// The user is asked, for this reason, whatever else allows it. Only an answer to the same question counts.
+    MustAsk {
+        /// The reason.
+        why: String,
+        /// Whether it is about the commands of a line, so that an answer for the whole program does not count.
+        of_command: bool,
+    },
+    /// An entry of `allow` or `reads` covers all of it.
+    Allowed,
+    /// The mode, an earlier answer or the user decides.
+    Open,
 }
+
+impl Verdict {
+    /// Why the user is asked, whatever else allows it.
+    pub(super) fn must_ask(&self) -> Option<&str> {
+        if let Self::MustAsk { why, .. } = self { Some(why) } else { None }
+    }
+}
+
+/// The commands of a run of a program.
+pub(super) struct Commands<'a> {
+    pub(super) line: &'a Result<Line, Unreadable>,
+    /// Whether the line is all that decides what they do, so that a rule may allow them.
+    pub(super) is_whole: bool,
+    /// The patterns that the user approved.
+    pub(super) approved: &'a [Pattern],
+}
+
+/// What the kind of a right begins with that only an entry with this very word allows: without a sandbox, a program has all rights
+/// of the user.
+pub(super) const UNCONFINED: &str = "unconfined:";
 
 impl ApprovalRules {
     /// Parses the entries of the configuration.
@@ -190,15 +217,37 @@ impl ApprovalRules {
         Some(UnknownRule::new(&rule, known))
     }
 
-    pub(super) fn allows(&self, right: &Right) -> bool {
-        (first(&self.allow, &right.plugin.name, &right.what).is_some() || self.reads(right))
-            && self.denies(right).is_none()
-            && self.asks(right).is_none()
+    /// Decides about a right, for a program together with its commands.
+    pub(super) fn verdict(&self, right: &Right, commands: Option<&Commands<'_>>) -> Verdict {
+        let judged = commands.map(|commands| self.judge(&right.plugin.name, commands)).unwrap_or_default();
+        if let Some(entry) = self.denies(right).or(judged.denied) {
+            return Verdict::Denied(entry);
+        }
+        if let Some(why) = judged.asked {
+            return Verdict::MustAsk { why, of_command: true };
+        }
+        if let Some(entry) = self.asks(right) {
+            return Verdict::MustAsk { why: format!("`approvals.ask` has `{entry}`"), of_command: false };
+        }
+        match judged.is_allowed || self.permits(&self.allow, right) || self.reads(right) {
+            true => Verdict::Allowed,
+            false => Verdict::Open,
+        }
+    }
+
+    /// Whether an entry of a list that permits covers a right.
+    fn permits(&self, list: &[Entry], right: &Right) -> bool {
+        let is_about = |entry: &Entry| match &entry.about {
+            About::All => !right.what.starts_with(UNCONFINED),
+            About::Exactly(own) => *own == right.what,
+            About::Commands(_) => false,
+        };
+        list.iter().any(|entry| entry.plugin == right.plugin.name && is_about(entry))
     }
 
     /// Whether the user says that an action changes nothing.
     pub(super) fn reads(&self, right: &Right) -> bool {
-        first(&self.reads, &right.plugin.name, &right.what).is_some()
+        self.permits(&self.reads, right)
     }
 
     /// The same for the commands of a line.
@@ -216,11 +265,11 @@ impl ApprovalRules {
         first(&self.ask, &right.plugin.name, &right.what)
     }
 
-    /// What the patterns of commands say about a line of a plugin. `approved` are patterns that the user approved.
-    pub(super) fn judge(&self, plugin: &str, line: &Result<Line, Unreadable>, approved: &[Pattern]) -> Judged {
+    /// What the patterns of commands say about a line of a plugin.
+    fn judge(&self, plugin: &str, commands: &Commands<'_>) -> Judged {
         let of = |entries| commands_of(entries, plugin);
         let limits = of(&self.deny).chain(of(&self.ask)).next();
-        let Ok(line) = line else {
+        let Ok(line) = commands.line else {
             let asked = limits.map(|(entry, _)| format!("`{entry}` may cover it, and the command cannot be read"));
             return Judged { asked, ..Judged::default() };
         };
@@ -234,11 +283,24 @@ impl ApprovalRules {
             (hit, read.is_err())
         };
         let ((denied, unread), (asked, _)) = (may_mean(&self.deny), may_mean(&self.ask));
-        let unread = limits.filter(|_| unread).map(|(entry, _)| format!("`{entry}` may cover a command in it"));
+        let unread = limits.filter(|_| unread).map(|(entry, _)| {
+            format!("`{entry}` may cover a command in it: a part of it cannot be read, or sets a variable that may start programs")
+        });
         let asked = asked.map(|entry| format!("`approvals.ask` has `{entry}`")).or(unread);
-        let allowed = of(&self.allow).chain(of(&self.reads)).map(|(_, pattern)| pattern).chain(approved);
-        Judged { denied, asked, is_allowed: pattern::cover(allowed, line) }
+        let allowed = of(&self.allow).chain(of(&self.reads)).map(|(_, pattern)| pattern).chain(commands.approved);
+        Judged { denied, asked, is_allowed: commands.is_whole && pattern::cover(allowed, line) }
     }
+}
+
+/// What the patterns of commands say about a line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Judged {
+    /// The entry of `deny` that it may fall under.
+    denied: Option<String>,
+    /// Why the user is asked, whatever allows it.
+    asked: Option<String>,
+    /// Whether `allow` and the approved patterns cover all of it.
+    is_allowed: bool,
 }
 
 fn commands_of<'a>(entries: &'a [Entry], plugin: &'a str) -> impl Iterator<Item = (&'a str, &'a Pattern)> + Clone {
@@ -271,7 +333,8 @@ impl FromStr for Entry {
         let (plugin, about) = if let Some((plugin, command)) = text.split_once('(') {
             (plugin, About::Commands(command.strip_suffix(')').ok_or(())?.parse()?))
         } else if let Some((plugin, what)) = text.split_once('/') {
-            let named = ["process:", "variables:", "files:"].iter().find_map(|kind| what.strip_prefix(kind));
+            let named =
+                ["process:", "variables:", UNCONFINED, "files:"].iter().find_map(|kind| what.strip_prefix(kind));
             let is_valid = named.map_or_else(|| plain(what), |named| !named.is_empty());
             (plugin, About::Exactly(is_valid.then(|| what.to_owned()).ok_or(())?))
         } else {
@@ -314,7 +377,7 @@ mod tests {
                 right("runner", "wipe"),
                 right("other", "wipe"),
             ];
-            assert_eq!(rights.map(|right| rules.allows(&right)), covered, "{entry}");
+            assert_eq!(rights.map(|right| rules.verdict(&right, None) == Verdict::Allowed), covered, "{entry}");
         }
     }
 
@@ -322,10 +385,28 @@ mod tests {
     fn deny_wins_over_a_more_specific_allow() {
         for (allow, deny) in [("runner", "runner/wipe"), ("runner/wipe", "runner"), ("runner/wipe", "runner/wipe")] {
             let rules = rules(&[allow], &[deny]);
-            assert!(!rules.allows(&right("runner", "wipe")));
-            assert_eq!(rules.denies(&right("runner", "wipe")).as_deref(), Some(deny));
+            assert_eq!(rules.verdict(&right("runner", "wipe"), None), Verdict::Denied(deny.to_owned()));
         }
-        assert!(rules(&["runner"], &["runner/wipe"]).allows(&right("runner", "process:git")));
+        let verdict = rules(&["runner"], &["runner/wipe"]).verdict(&right("runner", "process:git"), None);
+        assert_eq!(verdict, Verdict::Allowed);
+    }
+
+    #[test]
+    fn a_run_without_a_sandbox_is_allowed_by_its_own_word_only() {
+        let unconfined = right("runner", "unconfined:git");
+        for (entry, expected) in [
+            ("runner", Verdict::Open),
+            ("runner/process:git", Verdict::Open),
+            ("runner(git status*)", Verdict::Open),
+            ("runner/unconfined:ls", Verdict::Open),
+            ("runner/unconfined:git", Verdict::Allowed),
+        ] {
+            assert_eq!(rules(&[entry], &[]).verdict(&unconfined, None), expected, "{entry}");
+            let reads = [entry.to_owned()];
+            let reads = ApprovalRules::parse(RuleLists { reads: &reads, ..RuleLists::default() }).unwrap();
+            assert_eq!(reads.verdict(&unconfined, None), expected, "reads: {entry}");
+        }
+        assert_eq!(rules(&[], &["runner"]).verdict(&unconfined, None), Verdict::Denied("runner".to_owned()));
     }
 
     #[test]
@@ -339,6 +420,7 @@ mod tests {
             "process:git",
             "runner/process:",
             "runner/variables:",
+            "runner/unconfined:",
             "a b",
             "runner/a/b",
             "runner(",
@@ -387,11 +469,13 @@ mod tests {
             ("ls 'x", false, true, false),
             ("rm x", false, false, false),
         ] {
-            let judged = rules.judge("runner", &Line::read(line), std::slice::from_ref(&cat));
+            let commands = Commands { line: &Line::read(line), is_whole: true, approved: std::slice::from_ref(&cat) };
+            let judged = rules.judge("runner", &commands);
             let outcome = (judged.is_allowed, judged.asked.is_some(), judged.denied.is_some());
             assert_eq!(outcome, (allowed, asked, denied), "{line}");
         }
         // Without a rule that limits commands, nothing is asked because of one.
-        assert_eq!(rules.judge("other", &Line::read("ls 'x"), &[]), Judged::default());
+        let commands = Commands { line: &Line::read("ls 'x"), is_whole: true, approved: &[] };
+        assert_eq!(rules.judge("other", &commands), Judged::default());
     }
 }

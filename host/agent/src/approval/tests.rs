@@ -25,6 +25,7 @@ use super::right::Right;
 use super::*;
 
 mod attack;
+mod verdicts;
 
 /// A right of version 1.0.0 of a plugin.
 pub(super) fn right(plugin: &str, what: &str) -> Right {
@@ -61,8 +62,11 @@ impl Fixture {
 
     fn with(answers: &[Decision], allow: &[&str], deny: &[&str], home: tempfile::TempDir) -> Self {
         let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
-        let rules =
-            ApprovalRules::parse(RuleLists { allow: &list(allow), deny: &list(deny), ..RuleLists::default() }).unwrap();
+        Self::ruled(answers, RuleLists { allow: &list(allow), deny: &list(deny), ..RuleLists::default() }, home)
+    }
+
+    fn ruled(answers: &[Decision], lists: RuleLists<'_>, home: tempfile::TempDir) -> Self {
+        let rules = ApprovalRules::parse(lists).unwrap();
         let approvals = Approvals { rules, can_ask: true, ..Approvals::default() };
         let feed = Feed::new(FeedLimits::SHARED);
         let events = feed.subscribe(None);

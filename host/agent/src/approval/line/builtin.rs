@@ -1,5 +1,6 @@
 //! What the builtins of a shell do with their arguments: some evaluate them as text, and some change what later commands mean.
 
+use super::super::variable;
 use super::{Atom, Word};
 
 /// Builtins of bash, dash and ksh whose arguments are data. Other builtins evaluate some arguments, set variables such as `PATH`, or
@@ -87,8 +88,17 @@ const EVALUATORS: &[&str] = &[
     "unset",
     "wait",
 ];
-/// Options of a shell that change how the next line is read.
-const READING: &[&str] = &["expand_aliases", "extglob"];
+/// Options of a shell that change how the next line is read, or which variables programs get.
+const READING: &[&str] =
+    &["expand_aliases", "extglob", "posix", "allexport", "keyword", "history", "histexpand", "aliases"];
+/// The same as letters.
+const READING_LETTERS: &[char] = &['a', 'k', 'H'];
+/// Options of a shell that name a file with commands.
+const START_FILES: &[&str] = &["--rcfile", "--init-file"];
+/// Settings of git that start nothing, whatever their value, and the begin of the names of others.
+const GIT_SETTINGS: &[&str] =
+    &["user.name", "user.email", "core.quotepath", "core.autocrlf", "core.safecrlf", "commit.gpgsign", "gc.auto"];
+const GIT_SECTIONS: &[&str] = &["advice.", "color.", "init.", "safe."];
 
 /// Whether a line with these commands means what its words say: no command evaluates text or changes what another one means.
 pub(super) fn are_inert(commands: &[Vec<Word>]) -> bool {
@@ -169,10 +179,99 @@ pub(super) fn changes_meanings(words: &[Word]) -> bool {
         "hash" => has(&|text| text.starts_with('-') && text.contains('p')),
         "enable" => has(&|text| text.starts_with('-') && text.contains('f')),
         "shopt" => has(&|text| READING.contains(&text)),
-        _ => {
-            words[0].is_named(super::SHELLS)
-                && words[1..].iter().any(|word| word.exact().is_some_and(|text| READING.contains(&text.as_str())))
+        "set" => has(&|text| READING.contains(&text) || has_letter(text)),
+        "setopt" | "emulate" => true,
+        "git" => {
+            let exact = words[1..].iter().map(Word::exact).collect::<Option<Vec<_>>>();
+            exact.is_some_and(|arguments| !is_plain_git(&arguments))
         }
+        _ => words[0].is_named(super::SHELLS) && starts_otherwise(&words[1..]),
+    }
+}
+
+/// Whether the options of a shell change how it reads commands, or name a file with commands that it reads first.
+fn starts_otherwise(arguments: &[Word]) -> bool {
+    let mut arguments = arguments.iter().map(|word| word.exact().unwrap_or_default());
+    while let Some(option) = arguments.next().filter(|text| text.starts_with(['-', '+'])) {
+        let option = option.as_str();
+        let named = if ["-o", "+o", "-O", "+O"].contains(&option) { arguments.next() } else { None };
+        if START_FILES.contains(&option) || has_letter(option) || named.is_some_and(|name| READING.contains(&&*name)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a word of options has a letter that changes how lines are read.
+fn has_letter(text: &str) -> bool {
+    text.starts_with(['-', '+']) && !text.starts_with("--") && text.contains(READING_LETTERS)
+}
+
+/// Whether git is given no setting, in these arguments, that could make it run a program.
+fn is_plain_git(arguments: &[String]) -> bool {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next().filter(|argument| argument.starts_with('-')) {
+        match argument.as_str() {
+            "-c" => {
+                let setting = arguments.next().map(|setting| setting.to_lowercase()).unwrap_or_default();
+                let (name, value) = setting.split_once('=').unwrap_or((&setting, ""));
+                let is_known = GIT_SETTINGS.contains(&name)
+                    || GIT_SECTIONS.iter().any(|section| name.starts_with(section))
+                    || (name == "core.pager" && value == "cat");
+                if !is_known {
+                    return false;
+                }
+            }
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" => drop(arguments.next()),
+            option if option.starts_with("--config-env") || option.starts_with("--exec-path=") => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether a variable that is set before this command reaches no program: it is a builtin that starts none.
+pub(super) fn keeps_variables(words: &[Word]) -> bool {
+    const OTHERS: &[&str] =
+        &["read", "printf", "test", "[", "mapfile", "readarray", "getopts", "local", "set", "shift"];
+    words[0].exact().is_some_and(|name| INERT.contains(&name.as_str()) || OTHERS.contains(&name.as_str()))
+}
+
+/// Whether a command sets a variable, for the shell or for a program, that may make a program start another one.
+pub(super) fn sets_unknown(words: &[Word]) -> bool {
+    let Some(name) = words.first().and_then(Word::exact) else { return false };
+    let arguments = &words[1..];
+    let is_given = |word: &Word| match word.assignment() {
+        Some((name, value)) => variable::starts_nothing(&name, value.as_deref()),
+        None => word.exact().is_some_and(|name| variable::starts_nothing(&name, None)),
+    };
+    let is_own = |word: &Word| match word.assignment() {
+        Some((name, _)) => variable::stays_in_the_shell(&name),
+        None => {
+            word.exact().is_some_and(|text| variable::stays_in_the_shell(text.split('[').next().unwrap_or_default()))
+        }
+    };
+    let operands = || arguments.iter().filter(|word| !word.is_option());
+    let has_option = |letter: char| {
+        let options = arguments.iter().take_while(|word| word.is_option());
+        options.filter_map(Word::exact).any(|text| !text.starts_with("--") && text.contains(letter))
+    };
+    match name.rsplit('/').next().unwrap_or_default() {
+        "export" if has_option('n') || has_option('p') => false,
+        "export" | "setenv" => !operands().all(is_given),
+        "declare" | "typeset" if has_option('x') => !operands().all(is_given),
+        "declare" | "typeset" | "local" | "readonly" => !operands().all(is_own),
+        "read" | "mapfile" | "readarray" | "getopts" => !operands().all(is_own),
+        "printf" => arguments.iter().enumerate().any(|(at, word)| {
+            let is_option = at == 0 && word.exact().is_some_and(|text| text == "-v");
+            is_option && !arguments.get(1).is_some_and(is_own)
+        }),
+        // Those that start a program with variables of their arguments.
+        "env" | "sudo" | "doas" | "run0" | "systemd-run" | "pkexec" => arguments
+            .iter()
+            .filter_map(|word| word.assignment().filter(|(name, _)| !name.starts_with('-') || name.contains("env")))
+            .any(|(name, value)| !variable::starts_nothing(&name, value.as_deref())),
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads a line of the shell, character by character.
 
-use super::{Atom, Line, Unreadable, Word};
+use super::super::variable;
+use super::{Atom, Line, Unreadable, Word, builtin};
 
 /// A longer line is not read.
 const LONGEST: usize = 64 << 10;
@@ -18,14 +19,16 @@ pub(super) fn read(text: &str) -> Result<Line, Unreadable> {
         return Err(Unreadable);
     }
     let mut found = Line { commands: Vec::new(), is_plain: true, ..Line::default() };
-    Reader { text: text.chars().collect(), at: 0, depth: 0, found: &mut found, awaited: Vec::new() }.list(false)?;
+    Reader { text: text.chars().collect(), at: 0, depth: 0, found: &mut found, awaited: Vec::new(), set: Vec::new() }
+        .list(false)?;
     Ok(found)
 }
 
 /// The commands in the substitutions of a text.
 pub(super) fn read_expansions(text: &str) -> Result<Line, Unreadable> {
     let mut found = Line::default();
-    Reader { text: Vec::new(), at: 0, depth: 0, found: &mut found, awaited: Vec::new() }.expansions(text)?;
+    Reader { text: Vec::new(), at: 0, depth: 0, found: &mut found, awaited: Vec::new(), set: Vec::new() }
+        .expansions(text)?;
     Ok(found)
 }
 
@@ -42,6 +45,8 @@ struct Reader<'f> {
     depth: usize,
     found: &'f mut Line,
     awaited: Vec<Awaited>,
+    /// The assignments so far of the command that is read.
+    set: Vec<Word>,
 }
 
 impl Reader<'_> {
@@ -65,6 +70,17 @@ impl Reader<'_> {
     }
 
     fn end(&mut self, words: &mut Vec<Word>) {
+        // Without a program behind them, and before most builtins, assignments stay in the shell.
+        let is_given = !words.is_empty() && !builtin::keeps_variables(words);
+        for word in std::mem::take(&mut self.set) {
+            let (name, value) = word.assignment().unwrap_or_default();
+            let is_known = if is_given {
+                variable::starts_nothing(&name, value.as_deref())
+            } else {
+                variable::stays_in_the_shell(&name)
+            };
+            self.found.sets_unknown |= !is_known;
+        }
         if !words.is_empty() {
             self.found.commands.push(std::mem::take(words));
         }
@@ -178,6 +194,9 @@ impl Reader<'_> {
         }
         let is_keyword = words.is_empty() && KEYWORDS.contains(&text.as_str());
         let is_assignment = words.is_empty() && !is_keyword && begins_with_assignment(&word);
+        if words.is_empty() && !is_keyword && ["for", "select"].contains(&lead.as_str()) {
+            self.found.sets_unknown |= !variable::stays_in_the_shell(&text);
+        }
         if is_keyword {
             self.found.evaluates |= text == "[[";
             self.found.is_fed |= text == "coproc";
@@ -185,6 +204,7 @@ impl Reader<'_> {
         }
         if is_assignment {
             self.found.evaluates |= word.is_evaluated_later();
+            self.set.push(word.clone());
         }
         if is_keyword || is_assignment {
             self.odd();
@@ -202,7 +222,9 @@ impl Reader<'_> {
     /// Commands in parentheses, after the first one.
     fn nested(&mut self) -> Result<(), Unreadable> {
         self.depth += 1;
+        let set = std::mem::take(&mut self.set);
         let read = self.list(true);
+        self.set = set;
         self.depth -= 1;
         read
     }
@@ -316,6 +338,7 @@ impl Reader<'_> {
             depth: self.depth + 1,
             found: &mut *self.found,
             awaited: Vec::new(),
+            set: Vec::new(),
         };
         if inner.depth > DEEPEST {
             return Err(Unreadable);
@@ -510,6 +533,12 @@ impl Reader<'_> {
                 let is_substring =
                     inner.split_once(':').is_some_and(|(_, rest)| !rest.starts_with(['-', '=', '+', '?']));
                 self.found.evaluates |= inner.contains(['[', '@']) || inner.starts_with('!') || is_substring;
+                // `${NAME=VALUE}` and `${NAME:=VALUE}`.
+                let (name, rest) =
+                    inner.split_at(inner.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(inner.len()));
+                if rest.trim_start_matches(':').starts_with('=') {
+                    self.found.sets_unknown |= !variable::stays_in_the_shell(name);
+                }
                 self.expansions(&inner)?;
             }
             Some('\'') => {
@@ -572,7 +601,15 @@ impl Reader<'_> {
     /// Commands in a text of their own.
     fn script(&mut self, text: &str) -> Result<(), Unreadable> {
         let depth = self.depth + 1;
-        Reader { text: text.chars().collect(), at: 0, depth, found: &mut *self.found, awaited: Vec::new() }.list(false)
+        Reader {
+            text: text.chars().collect(),
+            at: 0,
+            depth,
+            found: &mut *self.found,
+            awaited: Vec::new(),
+            set: Vec::new(),
+        }
+        .list(false)
     }
 }
 

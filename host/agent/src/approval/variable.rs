@@ -1,0 +1,150 @@
+//! Variables that a command line or a plugin sets: which of them can make a program start another one.
+//!
+//! No list of the dangerous ones is complete, so variables count as harmless only if they are known. Two questions are asked: about
+//! a variable that a program gets, and about one that stays in the shell.
+
+/// Variables that say how output looks.
+const DISPLAY: &[&str] = &["LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "LINES", "CI"];
+
+/// Further variables that name no program, file or option of a program, whatever their value.
+const QUIET: &[&str] = &[
+    "CARGO_TERM_COLOR",
+    "DEBIAN_FRONTEND",
+    "GIT_AUTHOR_DATE",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_DATE",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GOARCH",
+    "GOOS",
+    "IFS",
+    "NODE_ENV",
+    "OPTARG",
+    "OPTIND",
+    // A pattern names a program in whatever folder.
+    "PATH",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUNBUFFERED",
+    "RAILS_ENV",
+    "REPLY",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "SOURCE_DATE_EPOCH",
+    "TERM",
+    "TZ",
+];
+
+/// Programs that show or edit a text, and start nothing, as the value of such a variable.
+const SHOWS: &[&str] = &["PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
+const SHOWN_BY: &[&str] = &["", "cat", "true", ":"];
+
+/// Variables that shells, loaders and git obey: the begin of their names, or the whole name.
+const OBEYED: &[&str] = &["BASH_", "DYLD_", "GIT_", "LD_"];
+const OBEYED_WHOLE: &[&str] = &[
+    "BASHOPTS",
+    "ENV",
+    "FPATH",
+    "HOME",
+    "POSIXLY_CORRECT",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "SHELL",
+    "SHELLOPTS",
+    "XDG_CONFIG_HOME",
+    "ZDOTDIR",
+    // Of zsh.
+    "aliases",
+    "commands",
+    "fpath",
+    "functions",
+    "galiases",
+    "options",
+    "saliases",
+];
+
+/// Whether a variable says only how output looks. Values that could be a path are not harmless.
+pub(super) fn is_about_output(name: &str, value: &str) -> bool {
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte));
+    is_plain && !value.contains("..") && (DISPLAY.contains(&name) || name.starts_with("LC_"))
+}
+
+/// Whether no program that gets this variable starts another one because of it. The value is none if it is not known.
+pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
+    let is_switch = |value: &str| {
+        const WORDS: &[&str] = &["true", "false", "yes", "no", "on", "off"];
+        let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+        is_number || WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
+    };
+    DISPLAY.contains(&name)
+        || QUIET.contains(&name)
+        || name.starts_with("LC_")
+        || value.is_some_and(|value| {
+            (SHOWS.contains(&name) && SHOWN_BY.contains(&value)) || (is_switch(value) && stays_in_the_shell(name))
+        })
+}
+
+/// Whether a variable that no program gets changes nothing but what the line itself does with it.
+pub(super) fn stays_in_the_shell(name: &str) -> bool {
+    !OBEYED_WHOLE.contains(&name) && !OBEYED.iter().any(|begin| name.starts_with(begin))
+        || QUIET.contains(&name)
+        || ["BASH_REMATCH", "BASH_SOURCE"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_variables_reach_a_program_unseen() {
+        for (name, value) in [
+            ("RUST_BACKTRACE", Some("full")),
+            ("LC_ALL", None),
+            ("GIT_PAGER", Some("cat")),
+            ("GIT_AUTHOR_NAME", Some("a b")),
+            ("DEBUG", Some("1")),
+            ("MY_SWITCH", Some("TRUE")),
+            ("PATH", None),
+        ] {
+            assert!(starts_nothing(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("BASH_ENV", Some("1")),
+            ("ENV", Some("true")),
+            ("LD_PRELOAD", Some("1")),
+            ("GIT_EDITOR", Some("vi")),
+            ("GIT_EDITOR", None),
+            ("GIT_CONFIG_COUNT", Some("1")),
+            ("GIT_SSH_COMMAND", Some("git push")),
+            ("NODE_OPTIONS", Some("--require=x")),
+            ("ANY_NAME", Some("x")),
+            ("ANY_NAME", None),
+            ("lower", Some("")),
+        ] {
+            assert!(!starts_nothing(name, value), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_shells_obey_does_not_stay_in_them() {
+        for (name, stays) in [
+            ("version", true),
+            ("FILES", true),
+            ("IFS", true),
+            ("PROMPT_COMMAND", false),
+            ("BASH_ENV", false),
+            ("BASH_ALIASES", false),
+            ("LD_PRELOAD", false),
+            ("GIT_DIR", false),
+            ("HOME", false),
+            ("aliases", false),
+        ] {
+            assert_eq!(stays_in_the_shell(name), stays, "{name}");
+        }
+    }
+}
