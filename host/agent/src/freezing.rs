@@ -14,6 +14,7 @@ use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
+use crate::project_files::Moment;
 use crate::skills::flaws;
 
 /// An opening built from the current inputs.
@@ -24,7 +25,13 @@ pub(crate) struct Fresh {
 }
 
 /// Builds the opening from its current inputs. Parts that cannot be read now are copied from `before`.
-pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugins, before: Option<&Opening>) -> Fresh {
+pub(crate) async fn build(
+    host: &Host,
+    workspace: &Path,
+    plugins: &RunningPlugins,
+    before: Option<&Opening>,
+    moment: Moment,
+) -> Fresh {
     let settings = &host.settings.prompt;
     let (mut blocks, mut notices, mut failures, mut unread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut shares = Shares::default();
@@ -52,10 +59,12 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
         failures.extend(failed.iter().map(|error| format!("{error}; the index of skills {}", fallback(before))));
         unread.push("skills".to_owned());
     }
-    let limit = shape::limit(settings.context_file_max_chars, Some(host.model.context_length));
+    let limit = characters(host);
     let soul = files::soul(&host.home, limit);
-    let project = settings.context_files.then(|| files::project(workspace, limit));
-    let (context_files, unusable) = project.map(|project| (project.files, project.notices)).unwrap_or_default();
+    let project = settings.context_files.then(|| plugins.project.follow(host, workspace, limit, moment));
+    let (project, changed) = project.unwrap_or_default();
+    failures.extend(changed);
+    let (context_files, unusable) = (project.files, project.notices);
     notices.extend(soul.notices.into_iter().chain(unusable));
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugins.toolbox.schemas();
@@ -116,6 +125,11 @@ pub(crate) async fn build(host: &Host, workspace: &Path, plugins: &RunningPlugin
     Fresh { opening, notices: failures }
 }
 
+/// How many characters of a project file are part of the prompt.
+pub(crate) fn characters(host: &Host) -> usize {
+    shape::limit(host.settings.prompt.context_file_max_chars, Some(host.model.context_length))
+}
+
 fn fallback(before: Option<&Opening>) -> &'static str {
     if before.is_some() { "stays unchanged" } else { "is left out" }
 }
@@ -143,7 +157,7 @@ pub(crate) async fn restore_or_build(
     plugins: &RunningPlugins,
 ) -> Result<(Frozen, Option<Notice>), AgentError> {
     let before = session.frozen.as_ref().map(Opening::restore);
-    let fresh = build(host, &session.workspace, plugins, before.as_ref()).await;
+    let fresh = build(host, &session.workspace, plugins, before.as_ref(), Moment::Opening).await;
     let (Some(before), Some(mut frozen)) = (before, session.frozen.clone()) else {
         fresh.notices.into_iter().for_each(|notice| plugins.notices.notice(notice));
         return Ok((store(host, &session.id, fresh.opening.freeze("a new session")).await?, None));

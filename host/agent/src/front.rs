@@ -8,6 +8,7 @@ use crate::approval::{SessionMode, SessionRights};
 use crate::checkpoints::Checkpoints;
 use crate::delegation::{Tasks, ToolLimits};
 use crate::feed::{Feed, FeedLimits};
+use crate::project_files::ProjectFiles;
 use crate::questions::Questions;
 use crate::steering::Steering;
 
@@ -25,6 +26,8 @@ pub(crate) struct Front {
     pub(crate) tasks: Arc<Tasks>,
     /// The tools that the session may have.
     pub(crate) limits: ToolLimits,
+    /// What the project's files said before programs of others were started.
+    pub(crate) project: ProjectFiles,
 }
 
 impl Front {
@@ -40,6 +43,7 @@ impl Front {
             mode,
             tasks: Arc::default(),
             limits: ToolLimits::default(),
+            project: ProjectFiles::default(),
         }
     }
 
@@ -58,6 +62,8 @@ impl Front {
             questions: self.questions.on_behalf_of(name),
             rights: self.rights.clone(),
             checkpoints: self.checkpoints.for_delegate(),
+            // The programs of this session's servers run already.
+            project: self.project.clone(),
             limits,
             ..front
         }

@@ -51,6 +51,7 @@ mod openings;
 mod outgoing;
 mod plugin_set;
 mod problem;
+mod project_files;
 mod query;
 mod questions;
 mod rebuild;

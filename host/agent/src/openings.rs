@@ -16,6 +16,7 @@ use crate::journal::Journal;
 use crate::live::plugins::RunningPlugins;
 use crate::mcp::McpServers;
 use crate::opening::Opening;
+use crate::project_files::Moment;
 
 /// A stored opening and a current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     let servers = McpServers::unconnected(host);
     let plugins = RunningPlugins::start(host, &session, is_new, history, &front, &servers).await?;
     let stored = session.frozen.as_ref().map(Opening::restore);
-    let fresh = freezing::build(host, &session.workspace, &plugins, stored.as_ref()).await;
+    let fresh = freezing::build(host, &session.workspace, &plugins, stored.as_ref(), Moment::Opening).await;
     let notices = events.notices().into_iter().chain(fresh.notices.into_iter().map(Notice::from)).collect();
     Ok(Openings { stored, now: fresh.opening, notices })
 }

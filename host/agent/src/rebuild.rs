@@ -8,6 +8,7 @@ use crate::freezing::{build, store};
 use crate::host::Host;
 use crate::live::Live;
 use crate::opening::{Opening, fixed_tokens};
+use crate::project_files::Moment;
 
 /// Rebuilds a prompt with changed inputs after a compaction. The provider's cache is lost then in any case.
 pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(), AgentError> {
@@ -17,7 +18,7 @@ pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(),
     let before = Opening::restore(&live.prefix.frozen);
     // A provider answers `system-prompt` only after a recall that still runs.
     live.plugins.recalls.forget();
-    let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before)).await;
+    let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before), Moment::Compaction).await;
     let Some(changed) = before.drift(&fresh.opening) else { return Ok(()) };
     fresh.notices.into_iter().for_each(|notice| live.plugins.notices.notice(notice));
     let frozen = fresh.opening.freeze(&format!("{changed} (at a compaction)"));
@@ -39,7 +40,7 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
     let before = Opening::restore(&live.prefix.frozen);
     // A provider answers `system-prompt` only after a recall that still runs.
     live.plugins.recalls.forget();
-    let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before)).await;
+    let fresh = build(host, &live.log.workspace, &live.plugins, Some(&before), Moment::Asked).await;
     // The rebuild resolves the reported changes.
     live.prefix.drift = None;
     if let Some(notice) = live.engine_change.take() {

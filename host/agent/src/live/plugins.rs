@@ -24,6 +24,7 @@ use crate::host::Host;
 use crate::mcp::{self, McpServers};
 use crate::memory;
 use crate::memory_extras::{Mirrors, Prefetches};
+use crate::project_files::ProjectFiles;
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::session_search::{Assistant, SessionSearch};
@@ -56,6 +57,8 @@ pub(crate) struct RunningPlugins {
     pub(crate) mirrors: Arc<Mirrors>,
     /// The providers that care for their stores while the session is idle.
     pub(crate) upkeep: Vec<Arc<dyn MemoryUpkeep>>,
+    /// The project's files, as they were before programs of others were started.
+    pub(crate) project: ProjectFiles,
 }
 
 impl RunningPlugins {
@@ -205,6 +208,7 @@ impl RunningPlugins {
             deliveries,
             mirrors,
             upkeep,
+            project: front.project.clone(),
         })
     }
 }

@@ -30,7 +30,7 @@ use crate::problem::Problem;
 use crate::session::Begin;
 use crate::skills::SkillCommands;
 use crate::turn::Said;
-use crate::{delegation, delivery, kept_results, rebuild, reload, room, thinking, turn};
+use crate::{delegation, delivery, freezing, kept_results, rebuild, reload, room, thinking, turn};
 
 /// The outcome of a compaction before the first message.
 const NOTHING_SAID: Compression = Compression::TooFew { messages: 0, least: LEAST_MESSAGES };
@@ -184,6 +184,7 @@ impl Core {
     fn connect(&mut self) {
         let workspace = self.log().map_or(&self.workspace, |log| &log.workspace);
         if self.servers.is_none() {
+            self.front.project.read(&self.host, workspace, freezing::characters(&self.host));
             self.servers = Some(McpServers::start(&self.host, workspace, &self.front.feed));
         }
     }
@@ -193,6 +194,8 @@ impl Core {
         let State::Idle(log) = &self.state else { return Ok(()) };
         let session = self.as_accepted(self.host.store.session(&log.session).await?);
         self.connect();
+        // Hooks and programs of plugins start from here on.
+        self.front.project.read(&self.host, &session.workspace, freezing::characters(&self.host));
         let Some(servers) = &self.servers else { return Ok(()) };
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
         match Live::wake(&self.host, session, *log, fresh, &self.front, servers).await {
