@@ -47,6 +47,22 @@ impl Hermes {
         self
     }
 
+    /// Runs it below another program, whose last arguments become the command.
+    pub fn below(self, around: &[&str]) -> Self {
+        let Some((program, arguments)) = around.split_first() else { return self };
+        let mut command = Command::new(program);
+        command.args(arguments).arg(self.command.get_program()).args(self.command.get_args()).env_clear();
+        for (name, value) in self.command.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        Self { command, ..self }
+    }
+
     /// Sets the clock, such as to `2026-11-21T23:50:00Z`; it runs on from there.
     pub fn at(self, moment: &str) -> Self {
         self.env("HERMES_CLOCK", moment)
