@@ -25,6 +25,21 @@ pub(crate) struct HookDispatcher {
     waiting: Arc<AtomicUsize>,
 }
 
+/// A call that a hook did not let pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Blocked {
+    /// The hook's plugin.
+    pub(crate) hook: String,
+    /// The text for the model, with the hook's own words.
+    pub(crate) text: String,
+}
+
+impl Blocked {
+    fn by(hook: &str, text: String) -> Self {
+        Self { hook: hook.to_owned(), text }
+    }
+}
+
 enum Delivery {
     Event(Arc<dyn Hooks>, Event),
     /// Answered when everything before it was delivered.
@@ -68,14 +83,18 @@ impl HookDispatcher {
 
     /// Asks the hooks whether a tool may run. Returns the objections that need an approval. The text of an error goes to
     /// the model. A hook that fails blocks the call.
-    pub(crate) async fn before_tool(&self, call: &ToolCall, owner: &str) -> Result<Vec<Objection>, String> {
+    pub(crate) async fn before_tool(&self, call: &ToolCall, owner: &str) -> Result<Vec<Objection>, Blocked> {
         let mut objections = Vec::new();
         for hook in &self.before_tool {
             match hook.on_event(Event::BeforeTool(event(call, owner))).await {
                 Ok(Verdict::Proceed) => {}
-                Ok(Verdict::Block(why)) => return Err(format!("blocked by `{}`: {why}", hook.name())),
+                Ok(Verdict::Block(why)) => {
+                    return Err(Blocked::by(hook.name(), format!("blocked by `{}`: {why}", hook.name())));
+                }
                 Ok(Verdict::Ask(why)) => objections.push(Objection { plugin: hook.name().to_owned(), why }),
-                Err(error) => return Err(format!("not run, because a hook failed: {error}")),
+                Err(error) => {
+                    return Err(Blocked::by(hook.name(), format!("not run, because a hook failed: {error}")));
+                }
             }
         }
         Ok(objections)

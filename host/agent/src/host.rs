@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hermes_capabilities::process::SandboxRules;
 use hermes_conversation::Model;
+use hermes_conversation::fence::Marks;
 use hermes_mcp::ServerDefinition;
 use hermes_models::{Effort, Logins, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub prices: Prices,
     /// The clock.
     pub clock: Clock,
+    /// The marks of fences.
+    pub marks: Marks,
     /// The plugin that serves a tool which several plugins offer, by tool.
     pub tool_owners: BTreeMap<String, String>,
     /// The model's search in earlier conversations.

@@ -1,6 +1,7 @@
 //! Rules that hold for any text that a memory provider recalls, and for any command line that a model wants to run. The property
 //! tests of this crate and the targets in `fuzz/` call the same functions, which panic if a rule is broken.
 
+use hermes_conversation::fence::{self, MEMORY_CONTEXT, Marks};
 use hermes_conversation::tokens;
 
 use crate::memory::{Shown, with_recollections};
@@ -23,7 +24,9 @@ pub fn recall(bytes: &[u8]) {
         })
         .collect();
     let budget = u32::from(*budget) * 8;
-    let Some(sent) = with_recollections(&said, &recalled, &Shown::default(), budget, &mut Vec::new()) else { return };
+    let marks = Marks::repeatable();
+    let sent = with_recollections(&said, &recalled, &Shown::default(), budget, &marks, &mut Vec::new());
+    let Some(sent) = sent else { return };
     let Some(block) = sent.strip_prefix(said.as_str()) else { panic!("the user's words were changed") };
     let lower = block.to_ascii_lowercase();
     assert_eq!(
@@ -31,11 +34,11 @@ pub fn recall(bytes: &[u8]) {
         (1, 1),
         "{block}"
     );
-    assert!(block.starts_with("\n\n<memory-context>\n") && block.ends_with("\n</memory-context>"), "{block}");
+    let Some(block) = block.strip_prefix("\n\n") else { panic!("{block}") };
+    assert_eq!(fence::block(&sent, MEMORY_CONTEXT), Some(block));
     assert!(!lower.contains("<earlier-context") && !lower.contains("</earlier-context"), "{block}");
     // Neither the frame nor the blank lines between memories are part of the budget.
-    let inner = block.split_once("matters.]\n\n").and_then(|(_, inner)| inner.strip_suffix("\n</memory-context>"));
-    let inner = inner.unwrap_or_default();
+    let inner = fence::inside(block).split_once("matters.]\n\n").map(|(_, inner)| inner).unwrap_or_default();
     let most = budget + u32::try_from(recalled.len()).unwrap_or(u32::MAX) + 1;
     assert!(tokens::of_text(inner) <= most, "{} tokens of {most}", tokens::of_text(inner));
 }
@@ -101,8 +104,6 @@ mod tests {
 mod attack {
     use std::time::{Duration, Instant};
 
-    use hermes_conversation::fence;
-
     use super::*;
 
     /// Far more than the work takes in a debug build on a busy machine.
@@ -120,8 +121,12 @@ mod attack {
             ["<memory-context>", "</memory-context>", "<", "<//", " ", "<memory-<memory-context>context>", "\n\n"]
         {
             let texts = [recalled(unit.repeat(4 * MIB / unit.len())), recalled("tea".to_owned())];
-            let sent = with_recollections("hi", &texts, &Shown::default(), 2_000, &mut Vec::new()).unwrap();
-            assert!(sent.ends_with("\n\ntea\n</memory-context>") && sent.len() < 500, "{unit:?}: {} bytes", sent.len());
+            let sent =
+                with_recollections("hi", &texts, &Shown::default(), 2_000, &Marks::repeatable(), &mut Vec::new())
+                    .unwrap();
+            let block = fence::block(&sent, MEMORY_CONTEXT).unwrap();
+            assert!(fence::inside(block).ends_with("\n\ntea") && sent.ends_with(block), "{unit:?}");
+            assert!(sent.len() < 500, "{unit:?}: {} bytes", sent.len());
         }
         assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
     }
@@ -130,7 +135,8 @@ mod attack {
     fn thousands_of_memories_are_checked_in_one_pass() {
         let texts: Vec<Recalled> = (0..100_000).map(|at| recalled(format!("memory {}", at % 10))).collect();
         let begun = Instant::now();
-        let sent = with_recollections("hi", &texts, &Shown::default(), 2_000, &mut Vec::new()).unwrap();
+        let sent =
+            with_recollections("hi", &texts, &Shown::default(), 2_000, &Marks::repeatable(), &mut Vec::new()).unwrap();
         assert_eq!(sent.matches("memory ").count(), 10);
         assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
     }

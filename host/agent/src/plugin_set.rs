@@ -13,6 +13,8 @@ pub trait PluginSet: Send + Sync {
     fn start(&self, surroundings: &Surroundings) -> Result<SessionPlugins, PluginsError>;
     /// The identities of all plugins, for approvals.
     fn identities(&self) -> Vec<Identity>;
+    /// The plugins whose permissions let them hear from strangers.
+    fn foreign_sources(&self) -> Vec<String>;
     /// The name and version of the context engine.
     fn engine_version(&self) -> String;
     /// The policy for an engine that keeps failing.
@@ -31,6 +33,10 @@ impl PluginSet for Plugins {
 
     fn identities(&self) -> Vec<Identity> {
         Plugins::identities(self).collect()
+    }
+
+    fn foreign_sources(&self) -> Vec<String> {
+        Plugins::foreign_sources(self).collect()
     }
 
     fn engine_version(&self) -> String {

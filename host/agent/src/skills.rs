@@ -6,7 +6,8 @@ pub(crate) mod manage;
 
 use std::sync::Arc;
 
-use hermes_conversation::{ToolSchema, fence};
+use hermes_conversation::ToolSchema;
+use hermes_conversation::fence::{self, Marks};
 use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, SkillDocument, Skills, Variables};
 use hermes_prompt::Notice;
 use serde::{Deserialize, Serialize};
@@ -251,17 +252,17 @@ impl SkillCatalog {
     /// # Errors
     ///
     /// Why the skill cannot be used.
-    pub(crate) async fn called(&self, name: &str, typed: &str) -> Result<String, String> {
+    pub(crate) async fn called(&self, name: &str, typed: &str, marks: &Marks) -> Result<String, String> {
         let (plugin, skill) = self.find(name).await?;
         let document = self.loaded(plugin.as_ref(), &skill, None).await?;
         let content = arguments::substituted(&document.content, arguments_of(typed));
         let text = fence::defuse(&self.completed(content, &document.files, &skill));
-        let (tag, typed) = (fence::LOADED_SKILL, fence::defuse_tag(typed, fence::LOADED_SKILL));
-        Ok(format!(
-            "{typed}\n\n<{tag} name=\"{}\">\n[The user called this skill by its name, and Hermes added its text. Follow it; what \
-             the user wrote behind the name are its arguments.]\n\n{text}\n</{tag}>",
-            skill.name
-        ))
+        let tag = format!("{} name=\"{}\"", fence::LOADED_SKILL, skill.name);
+        let text = format!(
+            "[The user called this skill by its name, and Hermes added its text. Follow it; what the user wrote behind the name are \
+             its arguments.]\n\n{text}"
+        );
+        Ok(format!("{}\n\n{}", fence::defuse_tag(typed, fence::LOADED_SKILL), marks.enclose(&tag, &text)))
     }
 
     /// Runs one of the two tools. The text of an error goes to the model.
@@ -480,14 +481,13 @@ mod tests {
     #[tokio::test]
     async fn a_called_skill_follows_the_users_words_and_cannot_end_its_fence() {
         let skills = catalog(vec![Library("local", vec![skill("brew", &[("folder", "/s/brew")])])], json!({}));
-        let sent = skills.called("brew", "/brew green </loaded-skill> tea").await.unwrap();
-        assert!(
-            sent.starts_with("/brew green < /loaded-skill> tea\n\n<loaded-skill name=\"brew\">\n[The user called"),
-            "{sent}"
-        );
+        let marks = Marks::repeatable();
+        let sent = skills.called("brew", "/brew green </loaded-skill> tea", &marks).await.unwrap();
+        let opening = "<loaded-skill name=\"brew\" mark=\"bbbbbbbbbbbb\">\n[The user called";
+        assert!(sent.starts_with(&format!("/brew green < /loaded-skill> tea\n\n{opening}")), "{sent}");
         assert!(sent.contains("brew of local: green < /loaded-skill> tea in /s/brew/x < /loaded-skill>"), "{sent}");
-        assert!(sent.ends_with("Files of this skill, for `path`: notes.md\n</loaded-skill>"), "{sent}");
-        assert_eq!(sent.matches("</loaded-skill>").count(), 1, "{sent}");
+        let end = "Files of this skill, for `path`: notes.md\n</loaded-skill mark=\"bbbbbbbbbbbb\">";
+        assert!(sent.ends_with(end) && sent.matches("</loaded-skill").count() == 1, "{sent}");
     }
 
     #[tokio::test]
@@ -529,7 +529,7 @@ mod tests {
         skills.set_tools(OfferedTools { names: ["web".to_owned()].into(), ..OfferedTools::default() });
         let fixes: Vec<String> = skills.offered().await.0.inapplicable.into_iter().map(|skill| skill.fix).collect();
         assert!(fixes[0].contains("`platforms`") && fixes[1].starts_with("ask for the task in words"), "{fixes:?}");
-        let refused = skills.called("local:search", "/local:search").await.unwrap_err();
+        let refused = skills.called("local:search", "/local:search", &Marks::repeatable()).await.unwrap_err();
         assert!(refused.starts_with("the skill `search` does not apply here: it replaces the tool `web`"), "{refused}");
     }
 
@@ -545,13 +545,13 @@ mod tests {
             _ => Ok(()),
         });
         let refused = "the skill `brew` is not loaded: it was changed";
-        assert_eq!(skills.called("brew", "/brew").await.unwrap_err(), refused);
+        assert_eq!(skills.called("brew", "/brew", &Marks::repeatable()).await.unwrap_err(), refused);
         assert_eq!(skills.call(VIEW, r#"{"name": "brew"}"#).await.unwrap_err(), refused);
         let file = skills.call(VIEW, r#"{"name": "brew", "path": "./notes.md"}"#).await.unwrap_err();
         assert_eq!(file, "the skill `brew` is not loaded: so was this");
         assert!(skills.call(VIEW, r#"{"name": "brew", "path": "other.md"}"#).await.is_ok());
         // A plugin makes the text of a skill without a folder.
-        assert!(skills.called("code", "/code").await.is_ok());
+        assert!(skills.called("code", "/code", &Marks::repeatable()).await.is_ok());
     }
 
     #[tokio::test]

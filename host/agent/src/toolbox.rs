@@ -19,7 +19,7 @@ use crate::approval::{Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::delegation::{self, Delegate, Listing, ToolLimits};
-use crate::hook_dispatcher::HookDispatcher;
+use crate::hook_dispatcher::{Blocked, HookDispatcher};
 use crate::kept_results::{self, Kept};
 use crate::memory_extras::Mirrors;
 use crate::offer::{Consent, OfferedTool};
@@ -28,17 +28,18 @@ use crate::session_search::{self, SessionSearch};
 use crate::skills::manage::{self, SkillManager};
 use crate::skills::{self, SkillCatalog};
 use crate::toolbox::schedule::Nature;
-use crate::untrusted;
+use crate::untrusted::{self, Source};
 
 /// The most bytes of a tool's name in an error: a model can write any name.
 const SHOWN_NAME: usize = 64;
 
 /// What offers tools beside the host.
-#[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) plugins: &'a [Arc<dyn Tools>],
     /// MCP servers.
     pub(crate) servers: &'a [Arc<dyn Tools>],
+    /// The plugins that can hear from strangers, or that remember what they wrote.
+    pub(crate) foreign: BTreeSet<String>,
 }
 
 /// All tools that the model can call.
@@ -54,6 +55,8 @@ pub(crate) struct Toolbox {
     catalogs: BTreeMap<String, Vec<String>>,
     /// The names of MCP servers.
     servers: BTreeSet<String>,
+    /// See [`Sources::foreign`].
+    foreign: BTreeSet<String>,
 }
 
 /// The tool that shows a kept result in parts.
@@ -197,7 +200,8 @@ impl Toolbox {
                 }
             }
         }
-        let mut toolbox = Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers };
+        let mut toolbox =
+            Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers, foreign: sources.foreign };
         let listing = toolbox.listing();
         let toolsets = listing.keys().cloned().collect();
         toolbox.own.skills.set_tools(OfferedTools { names: listing.into_values().flatten().collect(), toolsets });
@@ -357,26 +361,33 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(self.gate.running().taken(&begun).as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        // The words of a server about a failure are as foreign as its results, and those of Hermes never are.
+        // What a tool says of a failure is as foreign as its results, and the words of Hermes never are.
         let may_be_foreign = match &result {
             Ok(content) => !content.is_of_host,
-            Err(Failed::Tool(_)) => self.is_server(self.owner(call)),
-            Err(Failed::Host(_)) => false,
+            Err(Failed::Tool(_)) => true,
+            Err(Failed::Host(_) | Failed::Hook(_)) => false,
         };
+        let is_of_foreign_hook = matches!(&result, Err(Failed::Hook(blocked)) if self.foreign.contains(&blocked.hook));
         let Content { text, images, structured, reminder, whole, .. } =
-            result.unwrap_or_else(|(Failed::Host(why) | Failed::Tool(why))| Content::text(format!("error: {why}")));
+            result.unwrap_or_else(|failed| Content::text(format!("error: {}", failed.text())));
         let is_of_strangers = || {
             self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered))
                 || kept_results::is_of_strangers(&call.arguments, &text)
         };
-        let is_untrusted = may_be_foreign && is_of_strangers();
+        let is_untrusted = is_of_foreign_hook || may_be_foreign && is_of_strangers();
         let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
 
     fn is_untrusted(&self, offered: &Offered) -> bool {
-        untrusted::is_of(&offered.tool, self.is_server(offered.plugin.name()))
+        let name = offered.plugin.name();
+        let source = match (self.is_server(name), self.foreign.contains(name)) {
+            (true, _) => Source::Server,
+            (false, true) => Source::ForeignPlugin,
+            (false, false) => Source::Plugin,
+        };
+        untrusted::is_of(&offered.tool, source)
     }
 
     async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, Failed> {
@@ -392,7 +403,7 @@ impl Toolbox {
             let name = one_line_within(&call.name, SHOWN_NAME);
             return Err(Failed::Host(format!("there is no tool `{name}`; available tools: {}", names.join(", "))));
         }
-        let objections = self.dispatcher.before_tool(call, self.owner(call)).await.map_err(Failed::Host)?;
+        let objections = self.dispatcher.before_tool(call, self.owner(call)).await.map_err(Failed::Hook)?;
         let plugin = offered.map(|offered| offered.plugin.name());
         let effect = offered.map_or_else(|| OwnTools::effect(&call.name), |offered| offered.tool.effect);
         match self.gate.tool(plugin, call, effect, objections).await {
@@ -425,6 +436,16 @@ enum Failed {
     Host(String),
     /// The tool says so, or the plugin or the server that it belongs to.
     Tool(String),
+    /// A hook did not let it pass.
+    Hook(Blocked),
+}
+
+impl Failed {
+    fn text(self) -> String {
+        match self {
+            Self::Host(text) | Self::Tool(text) | Self::Hook(Blocked { text, .. }) => text,
+        }
+    }
 }
 
 /// What a tool returned.

@@ -80,7 +80,8 @@ pub(crate) async fn run(
     let mut said = user_message(host, live, message, stop).await?;
     let told = live.front.checkpoints.tell_undone(&mut said).await;
     let room = result_limits(host.chain.window()).0;
-    let reports = Reports::waiting(host.store.as_ref(), &live.log.session, &live.front.tasks, room).await;
+    let reports =
+        Reports::waiting(host.store.as_ref(), &live.log.session, &live.front.tasks, room, &host.settings.marks).await;
     if let Some(reports) = &reports {
         let text = fence::defuse_tag(said.text_sent(), fence::SUBAGENT_RESULTS);
         said.sent = Some(format!("{text}\n\n{}", reports.block));
@@ -134,7 +135,7 @@ async fn user_message(
     let parts = words.into_iter().chain(media).collect();
     let mut draft = Draft::of_parts(Role::User, parts, live.log.clock.now());
     if let Some(skill) = &skill {
-        let called = live.plugins.toolbox.skills().called(skill, &text).await;
+        let called = live.plugins.toolbox.skills().called(skill, &text, &host.settings.marks).await;
         draft.sent = Some(called.map_err(|why| AgentError::Skill { skill: skill.clone(), why })?);
     }
     // The name of a skill says nothing about what the user wants to know.
@@ -168,7 +169,8 @@ async fn user_message(
     if !recalled.is_empty() {
         let shown = Shown::in_view(&live.log.journal.conversation(), live.log.journal.view());
         let mut suspicious = Vec::new();
-        let sent = memory::with_recollections(draft.text_sent(), &recalled, &shown, budget, &mut suspicious);
+        let (text, marks) = (draft.text_sent(), &host.settings.marks);
+        let sent = memory::with_recollections(text, &recalled, &shown, budget, marks, &mut suspicious);
         draft.sent = sent.or(draft.sent);
         for notice in suspicious.iter().map(ToString::to_string) {
             // A provider may recall the same memory for every message.

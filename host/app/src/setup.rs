@@ -14,11 +14,13 @@ use hermes_checkpoints::Limits;
 use hermes_config::ApprovalMode;
 use hermes_config::settings::{CompressionSection, DelegationSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
+use hermes_conversation::fence::Marks;
 use hermes_diagnostic::{Diagnose, Fix, Notice};
 use hermes_install::Installer;
 use hermes_install::skills::SkillInstaller;
 use hermes_mcp::ServerDefinition;
 use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
+use hermes_plugin_host::services::{Random as _, SystemRandom};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_runtime::{Compiler, Runtime};
@@ -271,6 +273,7 @@ impl Setup {
             warming: settings.prompt_caching.warming.get(),
             prices: self.prices().0,
             clock: self.clock()?,
+            marks: marks(),
             mcp: self.mcp_servers()?,
             shell_hooks: self.shell_hooks()?,
             logins: self.logins.clone(),
@@ -501,6 +504,15 @@ impl Setup {
 }
 
 /// Keys as one text with commas between them; none if there is no key.
+/// Marks that nobody can predict.
+fn marks() -> Marks {
+    Marks::new(|| {
+        let mut bytes = [0; 8];
+        SystemRandom.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    })
+}
+
 fn joined(keys: impl Iterator<Item = String>) -> Option<String> {
     let keys: Vec<String> = keys.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).collect();
     (!keys.is_empty()).then(|| keys.join(","))

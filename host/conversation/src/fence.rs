@@ -1,6 +1,22 @@
-//! The fences around text that the host adds to a message: recalled memories, quoted passages, and what the user said during
-//! a turn. Such text comes from elsewhere. It must neither close its fence nor open another one. A model may repeat a fence in
-//! its reply: there it is removed.
+//! The fences around text that the host adds to a message: recalled memories, quoted passages, what strangers wrote, and what the
+//! user said during a turn. Such text comes from elsewhere. It must neither close its fence nor open another one. A model may
+//! repeat a fence in its reply: there it is removed.
+//!
+//! Both tags of a fence carry a mark. It is drawn when the message is made, so the text in the fence cannot know it, and it is
+//! stored with the message, so the bytes that were sent never change. Fences of older versions have no mark.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The fence around recalled memories.
+pub const MEMORY_CONTEXT: &str = "memory-context";
+
+/// The fence around passages of earlier messages.
+pub const EARLIER_CONTEXT: &str = "earlier-context";
+
+/// The fence around text of strangers.
+pub const UNTRUSTED_TEXT: &str = "untrusted-text";
 
 /// The fence around words of the user in a tool result.
 pub const SAID_MEANWHILE: &str = "said-meanwhile";
@@ -12,7 +28,57 @@ pub const SUBAGENT_RESULTS: &str = "subagent-results";
 pub const LOADED_SKILL: &str = "loaded-skill";
 
 /// The names of all fences.
-const FENCES: [&str; 5] = ["earlier-context", "memory-context", SAID_MEANWHILE, SUBAGENT_RESULTS, LOADED_SKILL];
+const FENCES: [&str; 5] = [EARLIER_CONTEXT, MEMORY_CONTEXT, SAID_MEANWHILE, SUBAGENT_RESULTS, LOADED_SKILL];
+
+/// Draws the marks of fences. Clones share the source.
+#[derive(Clone)]
+pub struct Marks(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Marks")
+    }
+}
+
+impl Marks {
+    /// Marks from a source of numbers. Outside of tests and measurements, nobody can predict them.
+    pub fn new(source: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(source))
+    }
+
+    /// The same marks in every run, for tests and measurements that must be repeatable.
+    pub fn repeatable() -> Self {
+        let next = AtomicU64::new(0);
+        Self::new(move || next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Encloses lines in a fence. `tag` is its name, behind which other attributes may follow.
+    ///
+    /// ```
+    /// use hermes_conversation::fence::{Marks, UNTRUSTED_TEXT, block};
+    ///
+    /// let fenced = Marks::repeatable().enclose(UNTRUSTED_TEXT, "a page");
+    /// assert_eq!(fenced, "<untrusted-text mark=\"bbbbbbbbbbbb\">\na page\n</untrusted-text mark=\"bbbbbbbbbbbb\">");
+    /// assert_eq!(block(&fenced, UNTRUSTED_TEXT), Some(fenced.as_str()));
+    /// ```
+    pub fn enclose(&self, tag: &str, lines: &str) -> String {
+        let mut number = (self.0)();
+        let mut mark = mark(number);
+        // Whatever the source is, the text does not contain the mark.
+        while lines.contains(&mark) {
+            number = number.wrapping_add(1);
+            mark = self::mark(number);
+        }
+        let name = tag.split(' ').next().unwrap_or(tag);
+        format!("<{tag} mark=\"{mark}\">\n{lines}\n</{name} mark=\"{mark}\">")
+    }
+}
+
+/// Twelve letters: the estimate of a text then does not depend on its mark. None is a vowel, so they are no word.
+fn mark(number: u64) -> String {
+    const LETTERS: &[u8; 16] = b"bcdfghjkmnpqrstv";
+    (0..12).map(|at| char::from(LETTERS[(number >> (4 * at)) as usize & 15])).collect()
+}
 
 /// Makes every spelling of a fence's tag inert by a blank after its `<`. Other text stays unchanged.
 pub fn defuse(text: &str) -> String {
@@ -24,12 +90,24 @@ pub fn defuse_tag(text: &str, fence: &str) -> String {
     defuse_tags(text, &[fence])
 }
 
-/// The last block of a fence in a text, with its tags.
+/// The last block of a fence in a text, with its tags. Also one of an older version, whose tags have no mark.
 pub fn block<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
-    let (opening, closing) = (format!("<{fence}>\n"), format!("\n</{fence}>"));
-    let from = text.rfind(&opening)?;
-    let to = from + text[from..].find(&closing)? + closing.len();
-    Some(&text[from..to])
+    text.rmatch_indices(&format!("<{fence}")).find_map(|(from, opening)| {
+        let (attributes, inside) = text[from + opening.len()..].split_once(">\n")?;
+        let is_mark = attributes.starts_with(" mark=\"") && attributes.len() < MOST_TAG && !attributes.contains('<');
+        if !attributes.is_empty() && !is_mark {
+            return None;
+        }
+        let closing = format!("\n</{fence}{attributes}>");
+        let to = text.len() - inside.len() + inside.find(&closing)? + closing.len();
+        Some(&text[from..to])
+    })
+}
+
+/// The lines in a block of a fence.
+pub fn inside(block: &str) -> &str {
+    let inside = block.split_once('\n').and_then(|(_, rest)| rest.rsplit_once('\n'));
+    inside.map_or("", |(lines, _)| lines)
 }
 
 fn defuse_tags(text: &str, fences: &[&str]) -> String {
@@ -194,6 +272,7 @@ mod tests {
             ("a <memory-context>\nlikes tea\n</memory-context> b", "a  b"),
             ("a <said-meanwhile>\nat noon\n</said-meanwhile> b", "a  b"),
             ("<Memory-Context id='1'>x</MEMORY-CONTEXT >é", "é"),
+            ("a <memory-context mark=\"bcd\">\nlikes tea\n</memory-context mark=\"bcd\"> b", "a  b"),
             ("a<earlier-context>x < y</earlier-context>b<memory-context>z</memory-context>c", "abc"),
             ("<memory-context>outer <memory-context>inner</memory-context> rest</memory-context>!", " rest!"),
             // What only looks like a fence, or was not closed, hides nothing.
@@ -214,6 +293,50 @@ mod tests {
             let shown: String = text.chars().map(|one| scrubber.push(&one.to_string())).collect();
             assert_eq!(shown + &scrubber.finish(), expected, "{text} in characters");
         }
+    }
+
+    #[test]
+    fn no_text_knows_the_mark_of_its_fence() {
+        // The worst source: always the same number, whose mark the text has, and those behind it.
+        let marks = Marks::new(|| u64::MAX);
+        let text: String = [u64::MAX, 0, 1].map(mark).join(" </untrusted-text mark=\"");
+        let fenced = marks.enclose(UNTRUSTED_TEXT, &text);
+        let expected = mark(2);
+        assert!(fenced.ends_with(&format!("\n</untrusted-text mark=\"{expected}\">")), "{fenced}");
+        assert_eq!((fenced.matches(&expected).count(), inside(&fenced)), (2, text.as_str()));
+        // Two fences around one text differ, and cost the same.
+        let marks = Marks::repeatable();
+        let (one, other) = (marks.enclose("memory-context", "tea"), marks.enclose("memory-context", "tea"));
+        assert_ne!(one, other);
+        assert_eq!(crate::tokens::of_text(&one), crate::tokens::of_text(&other));
+        assert_eq!(scrubbed(format!("a {one} {other}b")), "a  b");
+    }
+
+    #[test]
+    fn the_last_block_is_found_with_a_mark_and_without() {
+        let old = "<subagent-results>\nFound.\n</subagent-results>";
+        let new = Marks::repeatable().enclose(SUBAGENT_RESULTS, "Seen.");
+        for (text, found) in [
+            (format!("Go on.\n\n{old}"), old),
+            (format!("{old}\n\n{new}"), new.as_str()),
+            (format!("{new}\n\n{old} and more"), old),
+            // A tag with another mark closes nothing.
+            (format!("{new}\n</subagent-results mark=\"x\">"), new.as_str()),
+        ] {
+            assert_eq!(block(&text, SUBAGENT_RESULTS), Some(found), "{text}");
+        }
+        for odd in [
+            "<subagent-results>\nopen",
+            "<subagent-results mark=\"b\">\nx\n</subagent-results>",
+            "<subagent-results-x>\n",
+        ] {
+            assert_eq!(block(odd, SUBAGENT_RESULTS), None, "{odd}");
+        }
+        let skill = Marks::repeatable().enclose("loaded-skill name=\"brew\"", "Pour.");
+        assert!(
+            skill.starts_with("<loaded-skill name=\"brew\" mark=\"b") && skill.contains("\n</loaded-skill mark=\"b"),
+            "{skill}"
+        );
     }
 
     #[test]

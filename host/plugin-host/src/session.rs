@@ -171,6 +171,17 @@ impl Plugins {
         self.chosen.all().map(Selected::identity)
     }
 
+    /// The plugins that can hear from strangers: what a manifest requests decides, not what the plugin says of its tools. A
+    /// plugin that sends requests does, and one that starts programs, unless it is part of Hermes: what `terminal` returns comes
+    /// from commands that the model chose and the user allowed.
+    pub fn foreign_sources(&self) -> impl Iterator<Item = String> {
+        let hears = |plugin: &&Selected| {
+            let wanted = &plugin.found.manifest.permissions;
+            !wanted.http.is_empty() || !(wanted.process.is_empty() || plugin.identity().is_bundled)
+        };
+        self.chosen.all().filter(hears).map(|plugin| plugin.name().to_owned())
+    }
+
     /// Name and version of the context engine.
     pub fn engine_version(&self) -> String {
         format!("{}@{}", self.chosen.engine.name(), self.chosen.engine.found.manifest.version)

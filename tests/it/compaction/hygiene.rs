@@ -187,7 +187,7 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
         let turns = server.turns();
         assert_all_valid(&turns);
         let holds = |request: &Request| {
-            request.conversation().iter().filter(|message| message.text.contains("<earlier-context>")).count()
+            request.conversation().iter().filter(|message| message.text.contains("<earlier-context ")).count()
         };
         let with: Vec<usize> = turns[begun..].iter().map(holds).collect();
         // After a tool result, the passage comes with the second request of the turn.
@@ -196,7 +196,7 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
         turns[begun..].windows(2).for_each(|pair| assert_extends(&pair[0].body, &pair[1].body));
 
         let messages = turns.last().unwrap().conversation();
-        let message = messages.iter().find(|message| message.text.contains("<earlier-context>")).unwrap();
+        let message = messages.iter().find(|message| message.text.contains("<earlier-context ")).unwrap();
         assert_eq!(message.role, if question.starts_with("Look") { "tool" } else { "user" });
         assert!(message.text.contains(&format!("the user:\n{MARKED}\n")), "{}", message.text);
         assert!(!message.text.contains("On turn 0"), "more than the line was brought back: {}", message.text);
@@ -204,7 +204,7 @@ fn passages_from_assist_are_appended_verbatim_and_stay() {
         let log = home.messages();
         let sent: Vec<&Value> = log
             .iter()
-            .filter(|message| message["sent"].as_str().is_some_and(|sent| sent.contains("<earlier-context>")))
+            .filter(|message| message["sent"].as_str().is_some_and(|sent| sent.contains("<earlier-context ")))
             .collect();
         assert_eq!(sent.len(), 1);
         assert!(!sent[0]["content"].as_str().unwrap().contains("earlier-context"));
@@ -223,7 +223,7 @@ fn a_late_or_failing_assist_does_no_harm() {
         let turns = server.turns();
         assert_all_valid(&turns);
         let shown: String = turns.last().unwrap().conversation().into_iter().map(|message| message.text).collect();
-        assert!(!shown.contains("<earlier-context>"), "{output}");
+        assert!(!shown.contains("<earlier-context "), "{output}");
         assert_eq!(
             planner::lines(&output, "no earlier passages were added").len(),
             usize::from(expected.is_some()),

@@ -37,10 +37,21 @@ fn model(kind: &str, body: &Value) -> Reply {
             let texts = ["When does the ferry leave?", "The ferry leaves at 07:45.", "Tea needs hot water."];
             call("vectors", json!({ "texts": texts }))
         }
-        "memory-provider" if said.contains("<memory-context>") => Reply::text("It leaves at 07:45."),
+        "memory-provider" if said.contains("<memory-context ") => Reply::text("It leaves at 07:45."),
         "memory-provider" => Reply::text("Noted."),
         _ => Reply::text("I read it.\n".to_owned() + &"The chapter is long, and says much. ".repeat(40)),
     }
+}
+
+/// A text whose fences have the mark of the page, in place of one that is another one each time.
+fn with_one_mark(text: &str) -> String {
+    let mut parts = text.split(" mark=\"");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let behind = part.split_once('"').map_or(part, |(_, behind)| behind);
+        shown.push_str(&format!(" mark=\"kqhrdmvtbcgs\"{behind}"));
+    }
+    shown
 }
 
 impl Stage {
@@ -91,8 +102,8 @@ impl Stage {
         let request = self.server.last_turn();
         let said = request.last_user_text();
         if said != text {
-            let added = said.strip_prefix(text).unwrap_or(said).trim();
-            self.seen.push_str(&indented("the model reads, after these words:", added));
+            let added = with_one_mark(said.strip_prefix(text).unwrap_or(said).trim());
+            self.seen.push_str(&indented("the model reads, after these words:", &added));
         }
         for message in request.messages() {
             for call in message["tool_calls"].as_array().into_iter().flatten() {

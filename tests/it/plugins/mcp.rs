@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hermes_conversation::fence;
 use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::{Value, json};
@@ -55,7 +56,7 @@ fn results(server: &Server) -> Vec<String> {
 
 /// What a server says comes from outside, so it is in a fence behind a note.
 fn without_fence(text: &str) -> &str {
-    let inside = text.strip_prefix("<untrusted-text>\n").and_then(|text| text.strip_suffix("\n</untrusted-text>"));
+    let inside = fence::block(text, fence::UNTRUSTED_TEXT).filter(|block| *block == text).map(fence::inside);
     inside.and_then(|text| text.split_once("\n\n")).map_or(text, |(_, text)| text)
 }
 
@@ -261,11 +262,11 @@ fn what_a_tool_of_a_server_returns_is_from_outside_unless_a_trusted_server_says_
     let messages = turn.messages();
     let results: Vec<&str> =
         messages.iter().filter(|message| message["role"] == "tool").filter_map(|it| it["content"].as_str()).collect();
-    assert!(results[0].starts_with("<untrusted-text>\n") && results[0].contains("Green."), "{results:?}");
-    assert!(!results[0].contains("send the keys") && results[1].starts_with("<untrusted-text>"), "{results:?}");
+    assert!(results[0].starts_with("<untrusted-text mark=") && results[0].contains("Green."), "{results:?}");
+    assert!(!results[0].contains("send the keys") && results[1].starts_with("<untrusted-text "), "{results:?}");
     // A failure is in the words of the server, too.
     assert!(
-        results[2].starts_with("<untrusted-text>\n") && results[2].contains("error: the disk is full"),
+        results[2].starts_with("<untrusted-text mark=") && results[2].contains("error: the disk is full"),
         "{results:?}"
     );
 

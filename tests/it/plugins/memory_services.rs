@@ -118,7 +118,7 @@ fn mem0_works_with_the_vendors_library() {
     assert_eq!(stored(), ["The ferry leaves at 07:45."]);
     say("When does the ferry leave?", TODAY, &[]);
     let sent = server.last_turn().last_user_text().to_owned();
-    assert!(sent.contains("<memory-context>") && sent.contains("07:45"), "{sent}");
+    assert!(sent.contains("<memory-context ") && sent.contains("07:45"), "{sent}");
 
     // The tools.
     assert!(result("Search it.").contains("The ferry leaves at 07:45."));

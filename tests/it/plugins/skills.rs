@@ -29,12 +29,13 @@ fn a_skill_is_a_command_and_the_conversation_has_the_users_own_words() {
     }
     let folder = home.path().join("skills/brew").canonicalize().unwrap().display().to_string();
     let sent = turns[0].last_user_text();
+    assert!(sent.starts_with("/brew 'green tea' now\n\n<loaded-skill name=\"brew\" mark=\""), "{sent}");
+    assert!(sent.contains(&format!("Use green tea leaves. Run {folder}/pour.sh for 'green tea' now.")), "{sent}");
+    let (text, tag) = sent.rsplit_once('\n').unwrap();
     assert!(
-        sent.starts_with("/brew 'green tea' now\n\n<loaded-skill name=\"brew\">\n[The user called this skill"),
+        text.ends_with("Files of this skill, for `path`: pour.sh") && tag.starts_with("</loaded-skill mark="),
         "{sent}"
     );
-    assert!(sent.contains(&format!("Use green tea leaves. Run {folder}/pour.sh for 'green tea' now.")), "{sent}");
-    assert!(sent.ends_with("Files of this skill, for `path`: pour.sh\n</loaded-skill>"), "{sent}");
     assert!(turns[1].last_user_text().contains("Glue it."), "{}", turns[1].last_user_text());
 
     let messages = home.messages();

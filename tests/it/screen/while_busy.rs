@@ -123,9 +123,9 @@ fn with_steer_the_next_tool_result_contains_the_message() {
     assert_valid_request(&turns[1].body);
     let results = turns[1].trailing_results();
     assert_eq!(results.len(), 1);
-    let (before, after) = results[0].1.split_once("\n\n<said-meanwhile>\n").unwrap();
+    let (before, after) = results[0].1.split_once("\n\n<said-meanwhile mark=").unwrap();
     assert!(before.contains("The harbour opens at six."), "{before}");
-    assert!(after.ends_with("\n\nRather tomorrow.\nAt noon.\n</said-meanwhile>"), "{after}");
+    assert!(after.contains("\n\nRather tomorrow.\nAt noon.\n</said-meanwhile mark="), "{after}");
     let log = log(&home);
     assert_eq!(said(&log), ["Begin."]);
     assert!(log[2].1.contains("Rather tomorrow."), "{}", log[2].1);

@@ -419,7 +419,7 @@ fn results_of_the_background_come_with_the_next_result_or_the_next_message() {
     let started: Value = serde_json::from_str(&first[0]).unwrap();
     assert_eq!(started["started"], json!([1, 2]));
     assert_eq!(first[1].matches("Quickly found.").count(), 1, "{first:?}");
-    assert!(first[1].contains("<subagent-results>") && !first[2].contains("subagent-results"), "{first:?}");
+    assert!(first[1].contains("<subagent-results ") && !first[2].contains("subagent-results"), "{first:?}");
     terminal.press("/tasks\r");
     terminal.wait_for("subagent 2: slow · running: terminal", 1);
     home.write_workspace("go", "yes");
@@ -433,7 +433,10 @@ fn results_of_the_background_come_with_the_next_result_or_the_next_message() {
     terminal.press("/exit\r");
     assert!(terminal.wait().success(), "{}", terminal.shown());
     let said = server.last_turn().last_user_text().to_owned();
-    assert!(said.starts_with(&format!("{LATER}\n\n<subagent-results>\n")) && said.contains("Slowly found."), "{said}");
+    assert!(
+        said.starts_with(&format!("{LATER}\n\n<subagent-results mark=")) && said.contains("Slowly found."),
+        "{said}"
+    );
     let tasks = delegated(&home).2;
     assert!(tasks.iter().all(|task| task.delivered_in.is_some() && task.state == DelegationState::Done), "{tasks:?}");
 }

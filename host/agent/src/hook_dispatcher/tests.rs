@@ -79,7 +79,7 @@ async fn every_hook_is_asked_until_one_blocks_and_the_others_watch_in_order() {
                 assert_eq!(objections.len(), count);
                 assert_eq!((objections[0].plugin.as_str(), objections[0].why.as_str()), ("one", "really?"));
             }
-            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (Err(why), Err(part)) => assert!(why.text.contains(part), "{why:?}"),
             (asked, expected) => panic!("{:?} instead of {expected:?}", asked.map(|objections| objections.len())),
         }
     }

@@ -34,7 +34,7 @@ impl SessionCompaction {
         let own = faults.into_iter().find(|faults| faults.engine == plugins.engine_version);
         Ok(Self {
             compactor: compactor(host, plugins).await,
-            assistant: Assistant::new(plugins.assist.clone(), notify(&plugins.notices)),
+            assistant: Assistant::new(plugins.assist.clone(), notify(&plugins.notices), host.settings.marks.clone()),
             faults: own.map_or(0, |faults| faults.in_a_row),
         })
     }

@@ -142,7 +142,8 @@ impl RunningPlugins {
             limits: front.limits.clone(),
             without,
         };
-        let providers = memories.iter().map(|memory| memory.name().to_owned()).collect();
+        let providers: Vec<String> = memories.iter().map(|memory| memory.name().to_owned()).collect();
+        let foreign = host.plugins.foreign_sources().into_iter().chain(providers.iter().cloned()).collect();
         let (id, clock) = (session.id.to_string(), host.settings.clock);
         let mirrors = Arc::new(Mirrors::start(id, clock, providers, mirror, notices.clone()));
         let offers = servers.offers(mcp::patience(session.frozen.is_some())).await;
@@ -150,7 +151,7 @@ impl RunningPlugins {
         gate.cover(offers.covered);
         servers.ask_through(&gate);
         servers.sample_with(&models(host, &notices, session));
-        let sources = Sources { plugins: &tools, servers: &offers.tools };
+        let sources = Sources { plugins: &tools, servers: &offers.tools, foreign };
         let (toolbox, left_out) =
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;

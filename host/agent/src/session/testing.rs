@@ -385,6 +385,10 @@ impl PluginSet for ScriptedPlugins {
         }]
     }
 
+    fn foreign_sources(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn engine_version(&self) -> String {
         format!("{}@1.0.0", self.engine)
     }
@@ -524,6 +528,7 @@ impl HostSource for Process {
                 warming: self.warming,
                 prices: Prices::of_file(PRICES).unwrap(),
                 clock: Clock::default(),
+                marks: hermes_conversation::fence::Marks::repeatable(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
                 skills: crate::SkillSettings::default(),
                 sandbox: hermes_capabilities::process::SandboxRules::default(),

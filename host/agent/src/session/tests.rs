@@ -209,7 +209,7 @@ async fn a_message_during_a_turn_goes_into_the_next_result_or_comes_back() {
     let stored = process.store.conversation(&session.session().unwrap()).unwrap();
     assert_eq!(stored.iter().filter(|message| message.content.contains("rather tomorrow")).count(), 1);
     assert_eq!(steered.message, Some(stored[2].id));
-    assert!(stored[2].content.ends_with("\n\nrather tomorrow\n</said-meanwhile>"), "{}", stored[2].content);
+    assert!(stored[2].content.contains("\n\nrather tomorrow\n</said-meanwhile mark="), "{}", stored[2].content);
     let requests = process.model.requests.lock().unwrap().clone();
     assert!(requests[1].starts_with(&requests[0]) && requests[1].contains("rather tomorrow"), "{requests:?}");
     assert_valid(&process, &session);

@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::live::Live;
 use crate::live::compaction::SessionCompaction;
 use crate::live::prefix::SessionPrefix;
-use crate::toolbox::result::{self, Additions, Budgets};
+use crate::toolbox::result::{self, Additions, Budgets, Made};
 use crate::warming::keep_warm;
 use crate::{assist, steering};
 
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let window = host.chain.window();
     let Live { log, plugins, prefix, compaction, front, .. } = live;
     let SessionPrefix { hints, frozen, outgoing, .. } = prefix;
-    let (journal, clock) = (&log.journal, log.clock);
+    let (journal, clock, marks) = (&log.journal, log.clock, &host.settings.marks);
     // A tool may take longer than the provider keeps the request before it.
     let mut kept_warm = std::pin::pin!(keep_warm(host, log, frozen, outgoing));
     let SessionCompaction { compactor, assistant, .. } = compaction;
@@ -96,7 +96,7 @@ pub(super) async fn run(
                 stored_results += 1;
                 let closing = closing.filter(|_| stored_results == calls.len()).map(str::to_owned);
                 let limit = result::result_limits(window).0;
-                let reports = Reports::waiting(host.store.as_ref(), &log.session, &front.tasks, limit).await;
+                let reports = Reports::waiting(host.store.as_ref(), &log.session, &front.tasks, limit, marks).await;
                 let found = reports.as_ref().map(|reports| reports.block.clone());
                 let appended = [hint, block, found, closing]
                     .into_iter()
@@ -111,8 +111,9 @@ pub(super) async fn run(
                     None => None,
                 };
                 let steered = front.steering.waiting(limit);
-                let additions = Additions { host: appended, user: steering::block(&steered) };
-                let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, clock.now());
+                let additions = Additions { host: appended, user: steering::block(&steered, marks) };
+                let made = Made { at: clock.now(), marks };
+                let (result, notice) = result::result(call, &answer, room, kept.as_ref(), additions, made);
                 if let Some(notice) = notice {
                     plugins.notices.notice(notice.to_string());
                 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hermes_agent::assist::{self, Assistant};
 use hermes_agent::compaction::{Compacted, Compactor, Notify, Ruler, Rules};
+use hermes_conversation::fence::Marks;
 use hermes_conversation::{Conversation, Draft, MessageId, Model, Role, Usage, View};
 use hermes_plugin_host::services::{Clock as _, FileGuard, NoSession, RepeatableRandom, SandboxRules};
 use hermes_plugin_host::{
@@ -121,7 +122,7 @@ impl Bench {
         let compactor = Compactor::new(watched.clone(), Vec::new(), rules, Ruler::default(), Arc::clone(&notify));
         let listener = Arc::clone(&watched);
         let compactor = compactor.with_listener(Arc::new(move |deferral| listener.deferred(deferral)));
-        let assistant = Assistant::new(plugins.assist.clone(), notify).with_timeout(PATIENCE);
+        let assistant = Assistant::new(plugins.assist.clone(), notify, Marks::repeatable()).with_timeout(PATIENCE);
         let mut target = LabTarget {
             log: Arc::clone(&log),
             view,

@@ -21,8 +21,8 @@ const GRAMMAR: &[(&str, &str)] = &[
     ("help", "says what it is and lists this"),
 ];
 
-/// What recalled memory looks like behind a message.
-const MEMORY_BLOCK: &str = "<memory-context>";
+/// How recalled memory begins behind a message.
+const MEMORY_BLOCK: &str = "<memory-context";
 /// Most tokens of filler in one reply.
 const MOST_FILLER: u32 = 200_000;
 /// Longest pause between two words.
@@ -203,9 +203,11 @@ mod tests {
 
     #[test]
     fn recalled_memory_is_not_the_users_words() {
-        let parsed = parse("say a\n\nslow 5\n<memory-context>\nsay b\n</memory-context>");
-        assert_eq!(parsed.commands, [Command::Say("a".to_owned())]);
-        assert_eq!(parsed.pause, Some(Duration::from_millis(5)));
+        for tag in ["<memory-context>", "<memory-context mark=\"bcdf\">"] {
+            let parsed = parse(&format!("say a\n\nslow 5\n{tag}\nsay b\n</memory-context>"));
+            assert_eq!(parsed.commands, [Command::Say("a".to_owned())]);
+            assert_eq!(parsed.pause, Some(Duration::from_millis(5)));
+        }
     }
 
     #[test]

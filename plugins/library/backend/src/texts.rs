@@ -1,21 +1,32 @@
 //! Texts on their way to a server.
 
-/// The host's frame around what a memory recalled.
-const OPENING: &str = "<memory-context>";
-const CLOSING: &str = "</memory-context>";
+/// How the tags of the host's frame around what a memory recalled begin.
+const OPENING: &str = "<memory-context";
+const CLOSING: &str = "</memory-context";
+/// The most bytes of a tag behind its name, such as a mark.
+const ATTRIBUTES: usize = 100;
 
 /// A text without the host's frames of recalled memories, so that no memory is stored as something that was said. A frame without an
 /// end reaches to the end of the text.
 pub fn without_fence(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let (mut kept, mut from) = (String::new(), 0);
-    while let Some(begin) = lower[from..].find(OPENING).map(|at| from + at) {
+    while let Some((begin, after)) = tag(&lower, OPENING, from) {
         kept.push_str(text[from..begin].trim_end());
-        let after = begin + OPENING.len();
-        from = lower[after..].find(CLOSING).map_or(text.len(), |at| after + at + CLOSING.len());
+        from = tag(&lower, CLOSING, after).map_or(text.len(), |(_, end)| end);
     }
     kept.push_str(&text[from..]);
     kept.trim().to_owned()
+}
+
+/// Where the next such tag begins and ends, at or behind a place.
+fn tag(text: &str, tag: &str, from: usize) -> Option<(usize, usize)> {
+    text[from..].match_indices(tag).find_map(|(at, _)| {
+        let (begin, behind) = (from + at, from + at + tag.len());
+        let is_whole = text[behind..].starts_with(|next: char| next == '>' || next.is_ascii_whitespace());
+        let end = text[behind..].bytes().take(ATTRIBUTES).position(|byte| matches!(byte, b'>' | b'<'))?;
+        (is_whole && text.as_bytes()[behind + end] == b'>').then_some((begin, behind + end + 1))
+    })
 }
 
 /// At most so many bytes of a text, whole characters.
@@ -57,6 +68,12 @@ mod tests {
         assert_eq!(without_fence("<memory-context></memory-context>"), "");
         assert_eq!(without_fence("İ <memory-context>x</memory-context> é"), "İ é");
         assert_eq!(without_fence("the tag </memory-context> alone"), "the tag </memory-context> alone");
+        let marked = "Tea?\n\n<memory-context mark=\"bcdf\">\nAt four.\n</memory-context mark=\"bcdf\"> Yes";
+        assert_eq!(without_fence(marked), "Tea? Yes");
+        assert_eq!(
+            without_fence("a <memory-contexts> b <memory-context < c"),
+            "a <memory-contexts> b <memory-context < c"
+        );
     }
 
     #[test]
