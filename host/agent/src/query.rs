@@ -28,6 +28,9 @@ pub enum Query {
         /// The MCP server that asks, which the text names; none if the model or a front end asks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
+        /// The subagent whose call it is about; `None` for the session itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// Whether any other text is a value of a form, so that a typed number is no place in the list of choices.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         takes_values: bool,

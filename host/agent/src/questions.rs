@@ -131,8 +131,9 @@ impl Questions {
         }
         let (answer, answered) = oneshot::channel();
         let valid = if open { Vec::new() } else { choices.clone() };
-        let server = server.map(str::to_owned);
-        let _asked = self.ask(Query::Text { text, choices, open, server, takes_values }, Open::Text { valid, answer });
+        let (server, agent) = (server.map(str::to_owned), self.agent.as_deref().map(str::to_owned));
+        let query = Query::Text { text, choices, open, server, agent, takes_values };
+        let _asked = self.ask(query, Open::Text { valid, answer });
         answered.await.ok()
     }
 
@@ -278,6 +279,17 @@ mod tests {
         let question = feed.snapshot().questions[0].question;
         assert_eq!(questions.answer(question, "another".into()), Ok(()));
         assert_eq!(asking.await.as_deref(), Some("another"));
+    }
+
+    #[tokio::test]
+    async fn a_question_of_a_subagent_names_it() {
+        let (feed, questions) = questions();
+        let _attending = questions.attend();
+        let of_subagent = questions.on_behalf_of("subagent 2");
+        let mut asking = Box::pin(of_subagent.text_of(Some("notes"), "which?".into(), Vec::new(), true, false));
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        let Query::Text { server, agent, .. } = feed.snapshot().questions[0].query.clone() else { panic!("a text") };
+        assert_eq!((server.as_deref(), agent.as_deref()), (Some("notes"), Some("subagent 2")));
     }
 
     #[tokio::test]

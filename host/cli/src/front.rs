@@ -310,12 +310,13 @@ impl FrontEnd {
                 }
                 self.ask(person, id, question, running.stop).await;
             }
-            Query::Text { text, choices, server, takes_values, .. } => {
+            Query::Text { text, choices, server, agent, takes_values, .. } => {
                 // What was typed before the question does not answer it.
                 let (typed, begun) = running.lines.set_aside();
                 self.typed.extend(typed);
                 self.begun.push_str(&begun);
-                running.screen.question(text, choices, server.is_some(), *takes_values);
+                let asked = drawn::AskedText::of(text, server.as_deref(), agent.as_deref());
+                running.screen.question(&asked, choices, *takes_values);
                 running.lines.shows(true);
                 let (choices, was_listening) = (choices.clone(), running.lines.listen(true));
                 self.asked = Some(Asked { id, choices, takes_values: *takes_values, was_listening });
@@ -404,8 +405,9 @@ impl FrontEnd {
         while let (Some(live), Some(open)) = (&self.live, self.open.front_mut().filter(|open| open.number.is_none())) {
             let question = match &open.query {
                 Query::Approval { question, agent } => drawn::approval(question, agent.as_deref()),
-                Query::Text { text, choices, open, server, takes_values } => {
-                    drawn::text_question(text, choices, *open || choices.is_empty(), server.is_some(), *takes_values)
+                Query::Text { text, choices, open, server, agent, takes_values } => {
+                    let asked = drawn::AskedText::of(text, server.as_deref(), agent.as_deref());
+                    drawn::text_question(asked, choices, *open || choices.is_empty(), *takes_values)
                 }
             };
             open.number = live.ask(question);

@@ -11,10 +11,14 @@ use hermes_terminal::{are_lettered, choice_mark};
 
 use self::lines::quoted;
 pub(crate) use self::lines::task_line;
+use crate::approval::drawn::{AskedText, FOREIGN};
 use crate::console::{self, Console, Tone};
 use crate::live::{CostOf, Drawn, Live};
 use crate::signals::StopSwitch;
 use crate::text::{self, Cleaner, counted};
+
+/// Where the further rows of a line of others begin.
+const HANGING: usize = 4;
 
 /// The most lines of a message that is shown again, or that the user has written.
 const MOST_LINES: usize = 12;
@@ -261,17 +265,20 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    /// Shows a question of the model, or of an MCP server, which its text names. The next typed line answers it.
-    pub(crate) fn question(&mut self, text: &str, choices: &[String], is_of_server: bool, takes_values: bool) {
+    /// Shows a question of the model, or of an MCP server. The next typed line answers it.
+    pub(crate) fn question(&mut self, asked: &AskedText, choices: &[String], takes_values: bool) {
         self.end_line();
-        if !is_of_server {
-            self.line(Tone::Warning, "the model asks:");
+        self.line(Tone::Warning, &asked.title);
+        // Each row is indented, also where the terminal would break a line, so that none looks like a line of Hermes.
+        let columns = self.console.columns();
+        let choices: Vec<String> = choices.iter().map(|choice| text::exact(choice)).collect();
+        let marked = choices.iter().enumerate();
+        let marked = marked.map(|(at, choice)| format!("  {} {choice}", choice_mark(at, &choices, takes_values)));
+        let lines = asked.lines.iter().map(|line| format!("{FOREIGN}{line}"));
+        for line in lines.chain(marked).flat_map(|line| text::hanging(&line, HANGING, columns)) {
+            self.line(Tone::Plain, &line);
         }
-        text.lines().for_each(|line| self.line(Tone::Plain, line));
-        for (at, choice) in choices.iter().enumerate() {
-            self.line(Tone::Plain, &format!("  {} {choice}", choice_mark(at, choices, takes_values)));
-        }
-        let how = match (choices.is_empty(), are_lettered(choices, takes_values)) {
+        let how = match (choices.is_empty(), are_lettered(&choices, takes_values)) {
             (true, _) => "your answer",
             (false, true) => "your own answer, or a letter such as a)",
             (false, false) => "a number, or your own answer",

@@ -119,6 +119,7 @@ fn events_and_commands_survive_serialisation() {
                 choices: vec!["this".to_owned()],
                 open: true,
                 server: None,
+                agent: None,
                 takes_values: false,
             },
         },
@@ -190,6 +191,7 @@ fn kind(seed: u8) -> EventKind {
                 choices: Vec::new(),
                 open: false,
                 server: None,
+                agent: None,
                 takes_values: false,
             },
         },
@@ -385,6 +387,7 @@ mod attack {
                 choices: Vec::new(),
                 open: false,
                 server: None,
+                agent: None,
                 takes_values: false,
             },
         };

@@ -120,21 +120,32 @@ pub(crate) fn decided(question: &Question, agent: Option<&str>, decision: Decisi
 /// How a permanent approval ends.
 const FORGETS: &str = "`hermes plugins approvals` forgets it";
 
-/// A question of the model, or of a server, whose text names it.
-pub(crate) fn text_question(
-    question: &str,
-    choices: &[String],
-    is_open: bool,
-    is_of_server: bool,
-    takes_values: bool,
-) -> Asked {
-    let lines: Vec<String> = text::lines(question.trim_end()).lines().map(str::to_owned).collect();
+/// In front of every row that others wrote, so that none looks like a row of Hermes.
+pub(crate) const FOREIGN: &str = "  ";
+
+/// A question of the model or of a server: who asks, in the words of Hermes, and what, with every character made visible.
+pub(crate) struct AskedText {
+    pub(crate) title: String,
+    pub(crate) lines: Vec<String>,
+}
+
+impl AskedText {
+    pub(crate) fn of(question: &str, server: Option<&str>, agent: Option<&str>) -> Self {
+        let asker = server.map_or("the model asks:".to_owned(), |server| format!("the MCP server `{server}` asks:"));
+        // Its text names the server for other front ends.
+        let question = question.strip_prefix(&asker).unwrap_or(question);
+        let agent = agent.map(|agent| format!("{}: ", text::exact(agent))).unwrap_or_default();
+        Self { title: text::exact(&format!("{agent}{asker}")), lines: text::exact_lines(question.trim()) }
+    }
+}
+
+/// A question of the model or of a server.
+pub(crate) fn text_question(asked: AskedText, choices: &[String], is_open: bool, takes_values: bool) -> Asked {
     let rows = move |columns: usize| {
-        let title = (!is_of_server).then(|| Line::styled("the model asks:", Tone::Warning.style()));
-        let rows = lines
-            .iter()
-            .flat_map(|line| wrapped(&[hermes_terminal::printable(line).into_owned().into()], columns, &[], &[]));
-        title.into_iter().chain(rows).collect()
+        let indent = [FOREIGN.into()];
+        let title = Line::styled(asked.title.clone(), Tone::Warning.style());
+        let rows = asked.lines.iter().flat_map(|line| wrapped(&[line.clone().into()], columns, &indent, &indent));
+        std::iter::once(title).chain(rows).collect()
     };
     let hint = match (choices.is_empty(), is_open) {
         (true, _) => "type your answer, and enter; ctrl-c stops the turn",
@@ -144,7 +155,7 @@ pub(crate) fn text_question(
         (false, true) => "up and down, a number, or your own answer, and enter; ctrl-c stops the turn",
         (false, false) => "up and down, or a number, and enter; ctrl-c stops the turn",
     };
-    let choices = choices.iter().map(|choice| text::line(choice)).collect();
+    let choices = choices.iter().map(|choice| text::exact(choice)).collect();
     Asked::with_choices(Box::new(rows), Choices { list: choices, is_open, takes_values, hint: hint.to_owned() })
 }
 
@@ -152,6 +163,52 @@ pub(crate) fn text_question(
 pub(crate) fn record_of_text(question: &str, end: &str) -> String {
     /// Most characters of the question and of its answer.
     const MOST: usize = 200;
-    let short = |text: &str| text::shortened(&text::line(text), MOST);
+    let short = |text: &str| text::shortened(&text::exact(text), MOST);
     format!("asked: {} · {}", short(question), short(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_others_are_indented_and_name_the_asker() {
+        let forged =
+            "Which?\r\napproval: plugin `terminal` 0.1.0 wants to run a program\n\n  [o]nce  [s]ession\u{2028}x";
+        for (server, agent, text, title) in [
+            (None, None, forged.to_owned(), "the model asks:"),
+            (Some("notes"), None, format!("the MCP server `notes` asks: {forged}"), "the MCP server `notes` asks:"),
+            (Some("notes"), Some("subagent 2"), forged.to_owned(), "subagent 2: the MCP server `notes` asks:"),
+        ] {
+            let asked = AskedText::of(&text, server, agent);
+            assert_eq!((asked.title.as_str(), asked.lines[0].as_str()), (title, "Which?"));
+            for columns in [10, 40, 200] {
+                let indent = [FOREIGN.into()];
+                let rows =
+                    asked.lines.iter().flat_map(|line| wrapped(&[line.clone().into()], columns, &indent, &indent));
+                assert!(rows.map(|row| row.to_string()).all(|row| row.starts_with(FOREIGN)), "{columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_question_looks_blank_or_hides() {
+        for odd in [
+            "\u{2800}",
+            "\u{3164}",
+            "\u{115f}",
+            "\u{fe0f}",
+            "\u{e0041}",
+            "\u{202e}",
+            "\u{200b}",
+            "\u{a0}",
+            "\u{85}",
+            "\u{1b}",
+        ] {
+            let shown: String = odd.chars().flat_map(char::escape_unicode).collect();
+            let lines = AskedText::of(&format!("a{odd}b"), None, None).lines;
+            assert_eq!(lines, [format!("a{shown}b")]);
+            assert!(record_of_text(&format!("a{odd}b"), "x").contains(&format!("a{shown}b")));
+        }
+    }
 }
