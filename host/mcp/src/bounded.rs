@@ -65,9 +65,9 @@ async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream, too_long:
     }
 }
 
-/// Finds the id of a request in a JSON text without keeping the text.
+/// Finds the id of a request or an answer in a JSON text without keeping the text.
 #[derive(Debug, Default)]
-struct Scan {
+pub(crate) struct Scan {
     depth: u32,
     in_text: bool,
     escaped: bool,
@@ -78,10 +78,11 @@ struct Scan {
     part: Vec<u8>,
     id: Option<Value>,
     is_request: bool,
+    is_answer: bool,
 }
 
 impl Scan {
-    fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.step(byte);
         }
@@ -134,8 +135,14 @@ impl Scan {
                 self.id = value.filter(|id: &Value| id.is_string() || id.is_number());
             }
             b"\"method\"" => self.is_request = true,
+            b"\"result\"" | b"\"error\"" => self.is_answer = true,
             _ => {}
         }
+    }
+
+    /// The id, if the text is an answer.
+    pub(crate) fn answered(self) -> Option<Value> {
+        self.id.filter(|_| self.is_answer && !self.is_request)
     }
 
     /// The id, if the text is a request.

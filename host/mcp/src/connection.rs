@@ -1,14 +1,17 @@
 //! One connection to a server: the handshake, its lists, and calls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, GetPromptRequestParams, JsonObject, PaginatedRequestParams, ReadResourceRequestParams,
+    CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    JsonObject, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, RequestId,
 };
-use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
+use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::Transport;
-use rmcp::{RoleClient, ServiceExt as _};
+use rmcp::{Peer, RoleClient, ServiceExt as _};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -18,6 +21,7 @@ use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
 use crate::handler::{Calls, Handler};
 use crate::listing::Listing;
+use crate::mended::{carried, of_call, words};
 use crate::{limits, program, web};
 
 /// How long the end of a server may take.
@@ -61,12 +65,74 @@ pub(crate) struct Connection {
     calls: Arc<Calls>,
 }
 
-fn listed(what: &str, mut entries: Vec<Value>) -> Answer {
-    let all = entries.len();
+/// A list of a server.
+#[derive(Debug, Clone, Copy)]
+enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl List {
+    /// The member of a page that has the entries.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    fn request(self, page: PaginatedRequestParams) -> ClientRequest {
+        match self {
+            Self::Tools => ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page)),
+            Self::Resources => ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page)),
+            Self::Templates => {
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page))
+            }
+            Self::Prompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page)),
+        }
+    }
+}
+
+/// What was read of a list.
+#[derive(Debug, Default)]
+struct Pages {
+    entries: Vec<Value>,
+    /// How many there were, also beyond those that are kept.
+    all: usize,
+    /// Why it was not read to its end.
+    oddity: Option<String>,
+}
+
+/// Tells the server that nobody waits for a request any more, unless it was answered.
+struct Abandoned<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) {
+            let (peer, why) = (self.peer.clone(), Some("request abandoned by the caller".to_owned()));
+            // A connection that has ended needs no word about it.
+            runtime.spawn(async move { peer.notify_cancelled(CancelledNotificationParam::new(Some(id), why)).await });
+        }
+    }
+}
+
+fn no_answer() -> Cause {
+    Cause::Protocol("it answered a request as if it were another one".to_owned())
+}
+
+fn listed(what: &str, mut entries: Vec<Value>, all: usize) -> Answer {
     entries.truncate(limits::ENTRIES);
+    let left_out = all.saturating_sub(entries.len());
     let mut list = json!({ what: entries });
-    if all > limits::ENTRIES {
-        list["left_out"] = (all - limits::ENTRIES).into();
+    if left_out > 0 {
+        list["left_out"] = left_out.into();
     }
     Answer::of_text(list.to_string())
 }
@@ -97,23 +163,57 @@ impl Connection {
         let software = info.as_ref().and_then(|info| info.server_info.as_ref());
         let software = software.map(|it| line(&format!("{} {}", it.name, it.version))).unwrap_or_default();
         let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
-        let (mut tools, mut all, mut cursor) = (Vec::new(), 0, None);
-        for _ in 0..limits::PAGES {
-            if !has_tools {
-                break;
-            }
-            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let page = self.service.peer().list_tools(Some(page)).await.map_err(|error| self.cause(&error))?;
-            all += page.tools.len();
-            // What is beyond is only counted, so that a server cannot fill the memory.
-            tools.extend(page.tools.into_iter().take((4 * limits::TOOLS).saturating_sub(tools.len())));
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() {
-                break;
-            }
-        }
+        // What is beyond is only counted, so that a server cannot fill the memory.
+        let tools = match has_tools {
+            true => self.pages(List::Tools, 4 * limits::TOOLS).await?,
+            false => Pages::default(),
+        };
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
-        Ok(Listing { resources: has_resources, prompts: has_prompts, ..Listing::new(software, tools, all) })
+        let mut listing = Listing::new(software, tools.entries, tools.all);
+        listing.left_out.extend(tools.oddity);
+        Ok(Listing { resources: has_resources, prompts: has_prompts, ..listing })
+    }
+
+    /// The entries of a list, page by page, and no more than so many. A list ends when a cursor comes again.
+    async fn pages(&self, list: List, most: usize) -> Result<Pages, Cause> {
+        let mut pages = Pages::default();
+        let mut cursors = HashSet::new();
+        let mut cursor = None;
+        for _ in 0..limits::PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let mut page = self.ask(list.request(page)).await?;
+            let entries = match page.get_mut(list.member()).map(Value::take) {
+                Some(Value::Array(entries)) => entries,
+                // How some languages write an empty list.
+                Some(Value::Null) => Vec::new(),
+                // A list of one, without the list.
+                Some(entry) => vec![entry],
+                None => return Err(Cause::Protocol(format!("its answer has no list of {}", list.member()))),
+            };
+            pages.all += entries.len();
+            let room = most.saturating_sub(pages.entries.len());
+            pages.entries.extend(entries.into_iter().take(room));
+            let next = page.get("nextCursor").filter(|cursor| cursor.is_string() || cursor.is_number()).map(words);
+            let Some(next) = next.filter(|next| !next.is_empty()) else { break };
+            if !cursors.insert(next.clone()) {
+                pages.oddity =
+                    Some(format!("its list of {} names a page twice and is read up to there", list.member()));
+                break;
+            }
+            cursor = Some(next);
+        }
+        Ok(pages)
+    }
+
+    /// Asks for something, and returns what the result says, whatever its form.
+    async fn ask(&self, request: ClientRequest) -> Result<Value, Cause> {
+        let failed = |error: ServiceError| self.cause(&error);
+        let asked = self.service.peer().send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let asked = asked.map_err(failed)?;
+        let mut abandoned = Abandoned { peer: self.service.peer(), id: Some(asked.id.clone()) };
+        let answered = asked.await_response().await;
+        abandoned.id = None;
+        carried(answered.map_err(failed)?).ok_or_else(no_answer)
     }
 
     /// Whether it has resources, or may have some later. Many servers say that they offer resources and have none.
@@ -123,13 +223,10 @@ impl Connection {
         if offered.list_changed == Some(true) {
             return true;
         }
-        let peer = self.service.peer();
         let listed =
-            timeout(ASIDE, async { tokio::join!(peer.list_resources(None), peer.list_resource_templates(None)) });
+            timeout(ASIDE, async { tokio::join!(self.pages(List::Resources, 1), self.pages(List::Templates, 1)) });
         match listed.await {
-            Ok((Ok(page), templates)) => {
-                !page.resources.is_empty() || templates.is_ok_and(|page| !page.resource_templates.is_empty())
-            }
+            Ok((Ok(resources), templates)) => resources.all > 0 || templates.is_ok_and(|templates| templates.all > 0),
             // A failure now says nothing about later.
             _ => true,
         }
@@ -142,8 +239,8 @@ impl Connection {
         if offered.list_changed == Some(true) {
             return true;
         }
-        match timeout(ASIDE, self.service.peer().list_prompts(None)).await {
-            Ok(Ok(page)) => !page.prompts.is_empty(),
+        match timeout(ASIDE, self.pages(List::Prompts, 1)).await {
+            Ok(Ok(prompts)) => prompts.all > 0,
             _ => true,
         }
     }
@@ -158,51 +255,45 @@ impl Connection {
     }
 
     async fn answer(&self, request: &Request) -> Result<Answer, Cause> {
-        let failed = |error: ServiceError| self.cause(&error);
         match request {
             Request::Tool(tool, arguments) => {
                 let parameters = CallToolRequestParams::new(tool.clone()).with_arguments(arguments.clone());
-                let result = self.service.call_tool(parameters).await.map_err(failed)?;
-                Answer::of(result).map_err(Cause::Refused)
+                let result = self.service.call_tool(parameters).await.map_err(|error| self.cause(&error))?;
+                Answer::of(of_call(result).ok_or_else(no_answer)?).map_err(Cause::Refused)
             }
             Request::ReadResource(uri) => {
-                let result = self.service.read_resource(ReadResourceRequestParams::new(uri.clone())).await;
-                Ok(Answer::of_resource(result.map_err(failed)?.contents))
+                let parameters = ReadResourceRequestParams::new(uri.clone());
+                let result = self.ask(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(parameters))).await;
+                Ok(Answer::of_resource(result?))
             }
             Request::GetPrompt(name, arguments) => {
                 let parameters = GetPromptRequestParams::new(name.clone()).with_arguments(arguments.clone());
-                Ok(Answer::of_prompt(self.service.get_prompt(parameters).await.map_err(failed)?))
+                let prompt = self.ask(ClientRequest::GetPromptRequest(GetPromptRequest::new(parameters))).await;
+                Ok(Answer::of_prompt(prompt?))
             }
             Request::ListResources => {
-                let mut entries = Vec::new();
-                let mut cursor = None;
-                for _ in 0..limits::PAGES {
-                    let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-                    let page = self.service.peer().list_resources(Some(page)).await.map_err(failed)?;
-                    entries.extend(page.resources.into_iter().map(|it| {
-                        json!({ "uri": it.uri, "name": it.name, "description": it.description, "type": it.mime_type })
-                    }));
-                    cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-                    if cursor.is_none() || entries.len() >= limits::ENTRIES {
-                        break;
-                    }
-                }
-                // Servers without templates need not know the request.
-                let templates = self.service.peer().list_resource_templates(None).await;
-                entries.extend(templates.map(|page| page.resource_templates).unwrap_or_default().into_iter().map(|it| {
+                let mut resources = self.pages(List::Resources, limits::ENTRIES).await?;
+                let of = |it: &Value, address: &str, own: &str| {
+                    let member = |name: &str| it.get(name).cloned().unwrap_or_default();
                     json!({
-                        "uri_template": it.uri_template, "name": it.name, "description": it.description, "type": it.mime_type,
+                        own: member(address), "name": member("name"), "description": member("description"),
+                        "type": member("mimeType"),
                     })
-                }));
-                Ok(listed("resources", entries))
+                };
+                let mut entries: Vec<Value> = resources.entries.iter().map(|it| of(it, "uri", "uri")).collect();
+                // Servers without templates need not know the request.
+                let templates = self.pages(List::Templates, limits::ENTRIES).await.unwrap_or_default();
+                entries.extend(templates.entries.iter().map(|it| of(it, "uriTemplate", "uri_template")));
+                resources.all += templates.all;
+                Ok(listed("resources", entries, resources.all))
             }
             Request::ListPrompts => {
-                let page = self.service.peer().list_prompts(None).await.map_err(failed)?;
-                let entries = page
-                    .prompts
-                    .into_iter()
-                    .map(|it| json!({ "name": it.name, "description": it.description, "arguments": it.arguments }));
-                Ok(listed("prompts", entries.collect()))
+                let prompts = self.pages(List::Prompts, limits::ENTRIES).await?;
+                let of = |it: &Value| {
+                    let member = |name: &str| it.get(name).cloned().unwrap_or_default();
+                    json!({ "name": member("name"), "description": member("description"), "arguments": member("arguments") })
+                };
+                Ok(listed("prompts", prompts.entries.iter().map(of).collect(), prompts.all))
             }
         }
     }
@@ -227,6 +318,7 @@ impl Connection {
     fn cause(&self, error: &ServiceError) -> Cause {
         match error {
             ServiceError::McpError(error) => Cause::Refused(line(&error.message)),
+            ServiceError::UnexpectedResponse => no_answer(),
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
                 self.flow.ended().unwrap_or_else(|| match (&self.definition.endpoint, error) {
                     (Endpoint::Web(_), ServiceError::TransportSend(error)) => web::cause(&self.definition, error),
@@ -257,6 +349,9 @@ async fn greet<T: Transport<RoleClient> + 'static>(
         other => flow.ended().unwrap_or_else(|| match other {
             ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
                 Cause::Ended("it closed the connection before it answered".to_owned())
+            }
+            ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_) => {
+                Cause::Protocol("its first answer is none to `initialize`".to_owned())
             }
             other => Cause::Protocol(line(&other.to_string())),
         }),

@@ -3,12 +3,15 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hermes_conversation::one_line_within;
-use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role};
+use serde_json::Value;
 
 use crate::limits;
+use crate::mended::words;
 
 /// The most bytes of a name or an address in a line about something that is no text.
 const SHOWN: usize = 200;
+/// In place of a type that is missing.
+const UNKNOWN: &str = "unknown type";
 
 /// A result of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,18 +25,32 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer of a tool, or its error as a text.
-    pub(crate) fn of(result: CallToolResult) -> Result<Self, String> {
+    /// The answer of a tool, or its error as a text. A part that cannot be read is left out and named.
+    pub(crate) fn of(result: Value) -> Result<Self, String> {
         let mut answer = Self::default();
-        result.content.into_iter().for_each(|block| answer.add(block));
-        let structured = result.structured_content.map(|value| value.to_string());
+        let Value::Object(mut result) = result else {
+            return match result {
+                Value::Null => Err("the tool answered with nothing".to_owned()),
+                other => Ok(Self::of_text(words(&other))),
+            };
+        };
+        let has_failed = result.get("isError").is_some_and(is_true);
+        let is_of_protocol = ["content", "structuredContent", "isError"].iter().any(|name| result.contains_key(*name));
+        let structured = result.remove("structuredContent");
+        if is_of_protocol {
+            answer.add_all(result.remove("content").unwrap_or_default(), Self::add);
+        } else if result.keys().any(|name| name != "_meta") {
+            // Another form than that of a result, such as one of an early version.
+            answer.text = Value::Object(result).to_string();
+        }
+        let structured = structured.filter(|value| !value.is_null()).map(|value| value.to_string());
         let structured = structured.filter(|json| json.len() <= limits::TEXT);
         match structured {
             Some(json) if answer.text.is_empty() => answer.text = json,
             structured => answer.structured = structured,
         }
         answer.bound();
-        if result.is_error.unwrap_or_default() {
+        if has_failed {
             let said =
                 if answer.text.trim().is_empty() { "the tool failed without a reason".to_owned() } else { answer.text };
             return Err(said);
@@ -49,70 +66,91 @@ impl Answer {
     }
 
     /// The contents of a resource.
-    pub(crate) fn of_resource(contents: Vec<ResourceContents>) -> Self {
+    pub(crate) fn of_resource(mut result: Value) -> Self {
         let mut answer = Self::default();
-        contents.into_iter().for_each(|contents| answer.add_contents(contents));
+        answer.add_all(taken(&mut result, "contents"), |answer, contents| answer.add_contents(&contents));
         answer.bound();
         answer
     }
 
     /// The messages of a prompt.
-    pub(crate) fn of_prompt(prompt: GetPromptResult) -> Self {
+    pub(crate) fn of_prompt(mut prompt: Value) -> Self {
         let mut answer = Self::default();
-        for message in prompt.messages {
-            let author = if matches!(message.role, Role::Assistant) { "assistant" } else { "user" };
+        answer.add_all(taken(&mut prompt, "messages"), |answer, mut message| {
+            let author = if text(&message, "role") == Some("assistant") { "assistant" } else { "user" };
             answer.line(&format!("[{author}]"));
-            answer.add(message.content);
-        }
+            answer.add_all(taken(&mut message, "content"), Self::add);
+        });
         answer.bound();
         answer
     }
 
-    fn add(&mut self, block: ContentBlock) {
-        match block {
-            ContentBlock::Text(text) => self.line(&text.text),
-            ContentBlock::Image(image) => self.image(&image.data, &image.mime_type),
-            ContentBlock::Audio(audio) => {
-                let (kind, size) = (shown(&audio.mime_type), audio.data.len() / 4 * 3);
+    /// The parts of a list. A server may give one part without a list around it.
+    fn add_all(&mut self, parts: Value, add: impl Fn(&mut Self, Value)) {
+        match parts {
+            Value::Null => {}
+            Value::Array(parts) => parts.into_iter().for_each(|part| add(self, part)),
+            part => add(self, part),
+        }
+    }
+
+    fn add(&mut self, block: Value) {
+        let kind = match &block {
+            Value::String(text) => return self.line(text),
+            Value::Object(members) => members.get("type").and_then(Value::as_str),
+            _ => None,
+        };
+        match (kind, text(&block, "text"), text(&block, "data")) {
+            (Some("text"), Some(text), _) => self.line(text),
+            // What it wants to say is there, whatever its form is.
+            (Some("text"), None, _) if block.get("text").is_some_and(|text| !text.is_null()) => {
+                self.line(&words(&block["text"]));
+            }
+            (Some("image"), _, Some(data)) => self.image(data, text(&block, "mimeType").unwrap_or(UNKNOWN)),
+            (Some("audio"), _, Some(data)) => {
+                let (kind, size) = (shown(text(&block, "mimeType").unwrap_or(UNKNOWN)), data.len() / 4 * 3);
                 self.line(&format!("[audio ({kind}, about {size} bytes) is left out]"));
             }
-            ContentBlock::Resource(resource) => self.add_contents(resource.resource),
-            ContentBlock::ResourceLink(link) => {
-                let mut line = format!("[resource {}: {}", shown(&link.name), shown(&link.uri));
-                if let Some(kind) = &link.mime_type {
+            (Some("resource"), ..) if block["resource"].is_object() => self.add_contents(&block["resource"]),
+            (Some("resource_link"), ..) if text(&block, "uri").is_some() => {
+                let (name, uri) =
+                    (text(&block, "name").unwrap_or("without a name"), text(&block, "uri").unwrap_or_default());
+                let mut line = format!("[resource {}: {}", shown(name), shown(uri));
+                if let Some(kind) = text(&block, "mimeType") {
                     line.push_str(&format!(" ({})", shown(kind)));
                 }
-                if let Some(description) = &link.description {
+                if let Some(description) = text(&block, "description") {
                     line.push_str(&format!(": {}", shown(description)));
                 }
                 line.push(']');
                 self.line(&line);
             }
-            _ => self.line("[content of an unknown kind is left out]"),
+            (Some(kind @ ("text" | "image" | "audio" | "resource" | "resource_link")), ..) => {
+                self.line(&format!("[content of the type `{kind}` is left out: it is incomplete]"));
+            }
+            (Some(kind), ..) => self.line(&format!("[content of the unknown type `{}` is left out]", shown(kind))),
+            (None, Some(text), _) => self.line(text),
+            (None, ..) => self.line("[content without a type is left out]"),
         }
     }
 
-    fn add_contents(&mut self, contents: ResourceContents) {
-        match contents {
-            ResourceContents::TextResourceContents { uri, text, .. } => {
-                self.line(&format!("[resource {}]", shown(&uri)));
-                self.line(&text);
+    fn add_contents(&mut self, contents: &Value) {
+        let uri = shown(text(contents, "uri").unwrap_or("without an address"));
+        if let Some(text) = text(contents, "text") {
+            self.line(&format!("[resource {uri}]"));
+            return self.line(text);
+        }
+        let kind = text(contents, "mimeType").unwrap_or(UNKNOWN);
+        match text(contents, "blob") {
+            Some(blob) if kind.starts_with("image/") => {
+                self.line(&format!("[resource {uri}]"));
+                self.image(blob, kind);
             }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                let kind = mime_type.unwrap_or_else(|| "unknown type".to_owned());
-                if kind.starts_with("image/") {
-                    self.line(&format!("[resource {}]", shown(&uri)));
-                    self.image(&blob, &kind);
-                } else {
-                    let size = blob.len() / 4 * 3;
-                    self.line(&format!(
-                        "[resource {} ({}, about {size} bytes) is left out]",
-                        shown(&uri),
-                        shown(&kind)
-                    ));
-                }
+            Some(blob) => {
+                let size = blob.len() / 4 * 3;
+                self.line(&format!("[resource {uri} ({}, about {size} bytes) is left out]", shown(kind)));
             }
-            _ => self.line("[a resource of an unknown kind is left out]"),
+            None => self.line(&format!("[resource {uri} is left out: it has neither text nor bytes]")),
         }
     }
 
@@ -147,18 +185,77 @@ impl Answer {
     }
 }
 
+/// Some servers write flags as words.
+pub(crate) fn is_true(flag: &Value) -> bool {
+    flag.as_bool().unwrap_or_else(|| flag.as_str().is_some_and(|word| word.eq_ignore_ascii_case("true")))
+}
+
+/// A member that is a text.
+pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+/// A member, taken out.
+fn taken(value: &mut Value, name: &str) -> Value {
+    value.get_mut(name).map(Value::take).unwrap_or_default()
+}
+
 fn shown(text: &str) -> String {
     one_line_within(text, SHOWN)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
     fn answer(result: Value) -> Result<Answer, String> {
-        Answer::of(serde_json::from_value(result).expect("it is a result"))
+        Answer::of(result)
+    }
+
+    #[test]
+    fn one_odd_part_costs_itself() {
+        let text = json!({"type": "text", "text": "beside"});
+        for (odd, line) in [
+            (json!({"type": "video", "url": "x"}), "[content of the unknown type `video` is left out]"),
+            (json!({"type": "image", "url": "x"}), "[content of the type `image` is left out: it is incomplete]"),
+            (json!({"type": "text", "text": null}), "[content of the type `text` is left out: it is incomplete]"),
+            (json!({"type": "text", "text": {"a": 1}}), r#"{"a":1}"#),
+            (json!({"text": "no type"}), "no type"),
+            (json!("bare"), "bare"),
+            (json!(7), "[content without a type is left out]"),
+            (
+                json!({"type": "resource", "resource": {"uri": 1}}),
+                "[resource without an address is left out: it has neither text nor bytes]",
+            ),
+            (json!({"type": "resource_link", "uri": "a://b", "size": "big"}), "[resource without a name: a://b]"),
+        ] {
+            let both = answer(json!({"content": [odd.clone(), text]})).map(|answer| answer.text);
+            assert_eq!(both, Ok(format!("{line}\nbeside")), "{odd}");
+            let alone = answer(json!({"content": odd})).map(|answer| answer.text);
+            assert_eq!(alone, Ok(line.to_owned()), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_result_in_another_form_is_shown_as_it_is() {
+        for (odd, read) in [
+            (json!("bare"), Ok("bare")),
+            (json!({"toolResult": {"answer": 4242}}), Ok(r#"{"toolResult":{"answer":4242}}"#)),
+            (json!([1, 2]), Ok("[1,2]")),
+            (json!({"structuredContent": null, "content": null}), Ok("")),
+            (json!({"_meta": {}}), Ok("")),
+            (json!({"content": "it failed", "isError": "true"}), Err("it failed")),
+            (json!({"content": "fine", "isError": "no"}), Ok("fine")),
+            (json!(null), Err("the tool answered with nothing")),
+        ] {
+            let answered = answer(odd.clone()).map(|answer| answer.text);
+            assert_eq!(answered, read.map(str::to_owned).map_err(str::to_owned), "{odd}");
+        }
+        assert_eq!(Answer::of_resource(json!({"contents": {"uri": "a", "text": "b"}})).text, "[resource a]\nb");
+        let prompt = json!({"messages": [{"role": "assistant", "content": "hi"}, {"content": [{"type": "text", "text": "ho"}]}]});
+        assert_eq!(Answer::of_prompt(prompt).text, "[assistant]\nhi\n[user]\nho");
     }
 
     #[test]

@@ -40,6 +40,10 @@ impl Allowance {
     }
 }
 
+fn too_large() -> String {
+    format!("a message of more than {} MiB", limits::MESSAGE >> 20)
+}
+
 /// The state of one connection. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Flow {
@@ -53,8 +57,8 @@ pub(crate) struct Flow {
 struct State {
     bytes: Allowance,
     messages: Allowance,
-    /// Events of streams over HTTP, whether they are messages or not.
-    events: Allowance,
+    /// Lines of streams over HTTP that carry nothing, such as comments and those that end an event.
+    idle_lines: Allowance,
     /// Whether a message could not be sent.
     is_broken: bool,
     ended: Option<Cause>,
@@ -65,7 +69,7 @@ impl Flow {
         let state = State {
             bytes: Allowance::new(limits::BYTES, limits::BYTES_PER_SECOND),
             messages: Allowance::new(limits::MESSAGES, limits::MESSAGES_PER_SECOND),
-            events: Allowance::new(limits::MESSAGES, limits::MESSAGES_PER_SECOND),
+            idle_lines: Allowance::new(limits::IDLE_LINES, limits::IDLE_LINES_PER_SECOND),
             is_broken: false,
             ended: None,
         };
@@ -95,17 +99,26 @@ impl Flow {
         admitted
     }
 
-    /// Counts an event of a stream over HTTP with its bytes. When it is too much, the connection ends.
-    pub(crate) fn admit_event(&self, bytes: usize) -> bool {
-        let is_few = self.state().events.take(1);
+    /// Counts bytes of a stream over HTTP, and its lines that carry nothing. When it is too much, the connection ends.
+    pub(crate) fn admit_stream(&self, bytes: usize, idle_lines: u64) -> bool {
+        let is_few = self.state().idle_lines.take(idle_lines);
         if !is_few {
-            self.record(Cause::Flood(format!("more than {} events without a pause", limits::MESSAGES)));
+            let most = limits::IDLE_LINES;
+            self.record(Cause::Flood(format!(
+                "more than {most} lines of a stream without content and without a pause"
+            )));
         }
         let admitted = is_few && self.admit_bytes(bytes as u64);
         if !admitted {
             self.flooded.notify_one();
         }
         admitted
+    }
+
+    /// An event of a stream over HTTP is too large: the connection ends.
+    pub(crate) fn end_of_large_event(&self) {
+        self.record(Cause::Flood(too_large()));
+        self.flooded.notify_one();
     }
 
     fn admit_message(&self) -> bool {
@@ -160,7 +173,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
         }
         self.line = line;
         if longest > limits::MESSAGE {
-            self.flow.record(Cause::Flood(format!("a message of more than {} MiB", limits::MESSAGE >> 20)));
+            self.flow.record(Cause::Flood(too_large()));
             buffer.set_filled(before);
         } else if !self.flow.admit_bytes(read as u64) {
             buffer.set_filled(before);

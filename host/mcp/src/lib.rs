@@ -19,14 +19,17 @@ mod flow;
 mod form;
 mod front;
 mod handler;
+mod http;
 mod kept;
 pub mod limits;
 mod listing;
+mod mended;
 mod name;
 mod program;
 mod sampling;
 mod serve;
 mod server;
+mod stream;
 mod web;
 
 pub use confinement::{Confined, Confinement};

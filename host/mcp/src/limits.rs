@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The most bytes of one message.
 pub const MESSAGE: usize = 16 << 20;
-/// The most bytes that a program may write at once, and how many it may write each second on average.
+/// The most bytes that a server may write at once, and how many it may write each second on average.
 pub const BYTES: u64 = 64 << 20;
 /// See [`BYTES`].
 pub const BYTES_PER_SECOND: u64 = 8 << 20;
@@ -13,6 +13,17 @@ pub const BYTES_PER_SECOND: u64 = 8 << 20;
 pub const MESSAGES: u64 = 2_000;
 /// See [`MESSAGES`].
 pub const MESSAGES_PER_SECOND: u64 = 200;
+/// The most lines of streams over HTTP that carry nothing, such as comments, at once, and how many each second on average. A
+/// message has up to four of them.
+pub const IDLE_LINES: u64 = 4 * MESSAGES;
+/// See [`IDLE_LINES`].
+pub const IDLE_LINES_PER_SECOND: u64 = 4 * MESSAGES_PER_SECOND;
+/// The time between two connections of one server for its stream of events: at least this, and twice as much each time.
+pub const RECONNECT: Duration = Duration::from_secs(1);
+/// The longest time between them.
+pub const LONGEST_RECONNECT: Duration = Duration::from_secs(8);
+/// A stream that lived this long is no reason to wait longer for the next one.
+pub const LASTING: Duration = Duration::from_secs(30);
 /// The most tools of a server.
 pub const TOOLS: usize = 128;
 /// The most pages of a list.

@@ -5,9 +5,14 @@ use std::fmt;
 
 use hermes_conversation::one_line_within;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::content::text;
 use crate::limits;
+use crate::mended::words;
+
+/// The most lines about what is left out.
+const LINES: usize = 20;
 
 /// What a server offers, within the limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,46 +50,62 @@ pub struct ListedTool {
 }
 
 impl Listing {
-    /// A listing from the tools as the server sent them.
-    pub(crate) fn new(software: String, offered: Vec<rmcp::model::Tool>, all: usize) -> Self {
-        let (mut tools, mut left_out): (Vec<ListedTool>, Vec<String>) = (Vec::new(), Vec::new());
-        for tool in offered {
-            let shown = one_line_within(&tool.name, 64);
-            let parameters = parameters(&tool);
-            if parameters.len() > limits::PARAMETERS {
-                let most = limits::PARAMETERS >> 10;
-                left_out
-                    .push(format!("its tool `{shown}` is left out: the schema of its arguments exceeds {most} KiB"));
+    /// A listing from the tools as the server sent them. Each is judged alone: one that cannot be used is left out with a line.
+    pub(crate) fn new(software: String, offered: Vec<Value>, all: usize) -> Self {
+        let mut listing = Self { software, ..Self::default() };
+        let (mut size, mut beyond, mut of_widgets) = (0, 0, 0);
+        let mut unread = all.saturating_sub(offered.len());
+        for (tool, number) in offered.into_iter().zip(1..) {
+            if is_of_a_widget(&tool) {
+                of_widgets += 1;
                 continue;
             }
-            let mut description = tool.description.as_deref().unwrap_or_default().to_owned();
-            if description.len() > limits::DESCRIPTION {
-                description.truncate(description.floor_char_boundary(limits::DESCRIPTION));
-                description.push('…');
+            let tool = match ListedTool::of(&tool, number) {
+                Ok(tool) => tool,
+                Err(why) => {
+                    listing.left_out.push(why);
+                    continue;
+                }
+            };
+            match listing.tools.iter().find(|known| known.name == tool.name) {
+                Some(known) if *known == tool => continue,
+                Some(_) => {
+                    let name = one_line_within(&tool.name, 64);
+                    listing.left_out.push(format!("it lists two different tools `{name}`: only the first is used"));
+                    continue;
+                }
+                None => {}
             }
-            let hints = tool.annotations.as_ref();
-            let claims_to_read = hints.and_then(|hints| hints.read_only_hint).unwrap_or_default();
-            let claims_to_be_closed = hints.and_then(|hints| hints.open_world_hint) == Some(false);
-            let name = tool.name.into_owned();
-            tools.push(ListedTool { name, description, parameters, claims_to_read, claims_to_be_closed });
+            let own = tool.name.len() + tool.description.len() + tool.parameters.len();
+            // A smaller one behind it may still fit.
+            if listing.tools.len() >= limits::TOOLS || size + own > limits::DEFINITIONS {
+                beyond += 1;
+                continue;
+            }
+            size += own;
+            listing.tools.push(tool);
         }
-        // A server may list its tools in another order each time.
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut size = 0;
-        let fitting = tools.iter().take(limits::TOOLS).take_while(|tool| {
-            size += tool.name.len() + tool.description.len() + tool.parameters.len();
-            size <= limits::DEFINITIONS
-        });
-        let fitting = fitting.count();
-        if fitting < all.saturating_sub(left_out.len()) {
-            left_out.push(format!(
-                "it offers {all} tools, more than {} or more than {} KiB of definitions: only {fitting} are used",
+        unread += beyond;
+        if of_widgets > 0 {
+            listing.left_out.push(format!("{of_widgets} of its tools are for its own user interface and are left out"));
+        }
+        if unread > 0 {
+            listing.left_out.push(format!(
+                "it offers {} tools, more than {} or more than {} KiB of definitions: only {} are used",
+                listing.tools.len() + unread,
                 limits::TOOLS,
-                limits::DEFINITIONS >> 10
+                limits::DEFINITIONS >> 10,
+                listing.tools.len(),
             ));
         }
-        tools.truncate(fitting);
-        Self { software, tools, left_out, ..Self::default() }
+        if listing.left_out.len() > LINES {
+            let more = listing.left_out.len() - LINES;
+            listing.left_out.truncate(LINES);
+            listing.left_out.push(format!("and {more} more lines about tools that are left out"));
+        }
+        // A server may list its tools in another order each time.
+        listing.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        listing
     }
 
     /// What is different in a newer listing; `None` if nothing is.
@@ -112,11 +133,60 @@ impl Listing {
     }
 }
 
-/// The schema of a tool's arguments. Providers want it to say that arguments are an object.
-fn parameters(tool: &rmcp::model::Tool) -> String {
-    let mut schema = tool.input_schema.as_ref().clone();
+impl ListedTool {
+    /// Reads a tool, the one at this place of the list. `Err` says why it is left out.
+    fn of(tool: &Value, number: usize) -> Result<Self, String> {
+        let Some(name) = text(tool, "name").filter(|name| !name.trim().is_empty()) else {
+            return Err(format!("its tool number {number} is left out: it has no name"));
+        };
+        let left_out = |why: &str| format!("its tool `{}` is left out: {why}", one_line_within(name, 64));
+        if tool.get("execution").and_then(|how| text(how, "taskSupport")) == Some("required") {
+            return Err(left_out("it can be called as a task of the protocol only"));
+        }
+        let parameters = parameters(tool.get("inputSchema")).map_err(left_out)?;
+        if parameters.len() > limits::PARAMETERS {
+            let most = limits::PARAMETERS >> 10;
+            return Err(left_out(&format!("the schema of its arguments exceeds {most} KiB")));
+        }
+        let mut description = tool.get("description").filter(|it| !it.is_null()).map(words).unwrap_or_default();
+        if description.len() > limits::DESCRIPTION {
+            description.truncate(description.floor_char_boundary(limits::DESCRIPTION));
+            description.push('…');
+        }
+        // A hint that is no flag says nothing.
+        let hint = |name| tool.get("annotations").and_then(|hints| hints.get(name)).and_then(Value::as_bool);
+        Ok(Self {
+            name: name.to_owned(),
+            description,
+            parameters,
+            claims_to_read: hint("readOnlyHint") == Some(true),
+            claims_to_be_closed: hint("openWorldHint") == Some(false),
+        })
+    }
+}
+
+/// Whether a tool is for the server's own user interface and not for a model (MCP Apps).
+fn is_of_a_widget(tool: &Value) -> bool {
+    let seen_by = tool.get("_meta").and_then(|meta| meta.get("ui")).and_then(|ui| ui.get("visibility"));
+    let seen_by = seen_by.and_then(Value::as_array);
+    seen_by.is_some_and(|by| !by.is_empty() && !by.iter().any(|who| who == "model"))
+}
+
+/// The schema of a tool's arguments. Providers want it to say that arguments are an object. Without a schema, and with one that
+/// allows everything, any object will do.
+fn parameters(schema: Option<&Value>) -> Result<String, &'static str> {
+    let mut schema = match schema {
+        None | Some(Value::Null | Value::Bool(true)) => Map::new(),
+        Some(Value::Object(schema)) => schema.clone(),
+        // Some servers encode it twice.
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Object(schema)) => schema,
+            _ => return Err("the schema of its arguments is a text"),
+        },
+        Some(_) => return Err("the schema of its arguments is not an object"),
+    };
     schema.entry("type").or_insert_with(|| Value::from("object"));
-    Value::Object(schema).to_string()
+    Ok(Value::Object(schema).to_string())
 }
 
 /// The differences between two listings, by the server's names of tools.
@@ -152,21 +222,83 @@ impl fmt::Display for Change {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use rmcp::model::Tool;
     use serde_json::json;
 
     use super::*;
 
-    fn tool(name: &str, description: &str, schema: Value) -> Tool {
-        let Value::Object(schema) = schema else { panic!("a schema is an object") };
-        Tool::new(name.to_owned(), description.to_owned(), Arc::new(schema))
+    fn tool(name: &str, description: &str, schema: Value) -> Value {
+        json!({ "name": name, "description": description, "inputSchema": schema })
     }
 
-    fn listing(tools: Vec<Tool>) -> Listing {
+    fn listing(tools: Vec<Value>) -> Listing {
         let all = tools.len();
         Listing::new("fixture 1".to_owned(), tools, all)
+    }
+
+    #[test]
+    fn one_odd_tool_costs_itself() {
+        let other = || tool("other", "", json!({}));
+        for (odd, is_kept, line) in [
+            (json!({"name": "odd"}), true, None),
+            (json!({"name": "odd", "description": null, "inputSchema": null, "annotations": null}), true, None),
+            (json!({"name": "odd", "inputSchema": true, "annotations": {"readOnlyHint": "yes"}}), true, None),
+            (json!({"name": "odd", "inputSchema": "{\"type\":\"object\"}", "title": 7, "icons": {}}), true, None),
+            (json!({"name": "odd", "annotations": [], "outputSchema": false, "_meta": "x"}), true, None),
+            (
+                json!({"name": "odd", "inputSchema": false}),
+                false,
+                Some("its tool `odd` is left out: the schema of its arguments is not an object"),
+            ),
+            (
+                json!({"name": "odd", "inputSchema": "any"}),
+                false,
+                Some("its tool `odd` is left out: the schema of its arguments is a text"),
+            ),
+            (
+                json!({"name": "odd", "execution": {"taskSupport": "required"}}),
+                false,
+                Some("its tool `odd` is left out: it can be called as a task of the protocol only"),
+            ),
+            (
+                json!({"name": "odd", "_meta": {"ui": {"visibility": ["app"]}}}),
+                false,
+                Some("1 of its tools are for its own user interface and are left out"),
+            ),
+            (json!({"name": 7}), false, Some("its tool number 1 is left out: it has no name")),
+            (json!("odd"), false, Some("its tool number 1 is left out: it has no name")),
+            (json!(null), false, Some("its tool number 1 is left out: it has no name")),
+        ] {
+            let listed = listing(vec![odd.clone(), other()]);
+            let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(names, if is_kept { vec!["odd", "other"] } else { vec!["other"] }, "{odd}");
+            assert_eq!(listed.left_out.first().map(String::as_str), line, "{odd}");
+            assert!(listed.tools.iter().all(|tool| !tool.claims_to_read && !tool.claims_to_be_closed), "{odd}");
+        }
+    }
+
+    #[test]
+    fn equal_tools_count_once_and_of_different_ones_the_first_is_kept() {
+        let same = || tool("a", "A.", json!({}));
+        let listed = listing(vec![same(), tool("b", "B.", json!({})), same(), tool("a", "Other.", json!({})), same()]);
+        let seen: Vec<_> = listed.tools.iter().map(|tool| (tool.name.as_str(), tool.description.as_str())).collect();
+        assert_eq!(seen, [("a", "A."), ("b", "B.")]);
+        assert_eq!(listed.left_out, ["it lists two different tools `a`: only the first is used"]);
+        let many = listing((0..100).map(|_| json!({})).collect());
+        assert_eq!(
+            (many.left_out.len(), many.left_out[20].as_str()),
+            (21, "and 80 more lines about tools that are left out")
+        );
+    }
+
+    #[test]
+    fn the_servers_order_decides_which_tools_are_beyond_the_limits() {
+        let wide = |name: &str| tool(name, "", json!({"description": "x".repeat(limits::PARAMETERS - 100)}));
+        let mut offered: Vec<Value> = ["z1", "z2", "z3", "a1", "a2"].map(wide).into();
+        offered.push(tool("small", "", json!({})));
+        let listed = listing(offered);
+        let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["a1", "small", "z1", "z2", "z3"]);
+        assert!(listed.left_out[0].starts_with("it offers 6 tools") && listed.left_out[0].ends_with("only 5 are used"));
     }
 
     #[test]

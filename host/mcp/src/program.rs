@@ -19,7 +19,7 @@ use crate::definition::Program;
 use crate::error::{Cause, line};
 use crate::flow::{Counted, Flow, Guarded};
 use crate::front::Front;
-use crate::limits;
+use crate::{limits, mended};
 
 /// How long the end of a program is waited for after it has closed its output.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -107,7 +107,9 @@ pub(crate) async fn start(
     let reading = started.errors.take().map(|pipe| tokio::spawn(keep_last(pipe, errors.clone())));
     let child = Child { program: started, errors, reading, server: server.to_owned(), front: Arc::clone(front) };
     let output = Counted { inner: output, flow: flow.clone(), line: 0 };
-    let inner = AsyncRwTransport::<RoleClient, _, _>::new(output, input).with_max_line_length(limits::MESSAGE);
+    // Mended lines may be longer: a byte that is no text becomes three.
+    let inner = AsyncRwTransport::<RoleClient, _, _>::new(mended::lines(output), input)
+        .with_max_line_length(4 * limits::MESSAGE);
     Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })
 }
 

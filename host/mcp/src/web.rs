@@ -5,8 +5,6 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
 use hermes_http_client::innermost;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -14,25 +12,25 @@ use reqwest::redirect::Policy;
 use rmcp::RoleClient;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
-    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClient,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
 };
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
-use rmcp_sse::Sse;
 use url::Url;
 
 use crate::definition::{Endpoint, ServerDefinition, WebAddress};
 use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
 use crate::front::Front;
-use crate::limits;
+use crate::http::{self, Asker, HttpError};
+use crate::stream::{Events, Reopening};
 
 /// How long a connection may take to be established.
 const CONNECT: Duration = Duration::from_secs(15);
 /// The most redirects of a request.
 const REDIRECTS: usize = 5;
 /// The most bytes of a page that comes with an error.
-const ERROR_PAGE: usize = 16 << 10;
+pub(crate) const ERROR_PAGE: usize = 16 << 10;
 
 /// Prepares the transport. Nothing is sent yet.
 pub(crate) fn transport(
@@ -62,15 +60,12 @@ pub(crate) fn transport(
         text.set_sensitive(true);
         headers.insert(key, text);
     }
-    let config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
-        .custom_headers(headers)
-        .max_sse_event_size(limits::MESSAGE)
-        .max_json_response_size(limits::MESSAGE)
-        .max_error_response_size(ERROR_PAGE);
+    let config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str()).custom_headers(headers);
     // The user's own key comes first.
     let has_key = address.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
     let front = (!has_key).then(|| Arc::clone(front));
-    let client = WithLogin { client, url: address.url.clone(), front, flow: flow.clone() };
+    let client =
+        WithLogin { client, url: address.url.clone(), front, flow: flow.clone(), reopening: Reopening::default() };
     let inner = StreamableHttpClientTransport::with_client(client, config);
     Ok(Guarded { inner, flow: flow.clone(), child: None })
 }
@@ -83,24 +78,13 @@ struct WithLogin {
     /// None if the user has set a key.
     front: Option<Arc<dyn Front>>,
     flow: Flow,
+    reopening: Reopening,
 }
 
-type Posted = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
+type Posted = Result<StreamableHttpPostResponse, HttpError>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-type Events = BoxStream<'static, Result<Sse, SseError>>;
-
 impl WithLogin {
-    /// The events of a stream, which ends when they are too many. Also those count that are no messages.
-    fn counted(&self, events: Events) -> Events {
-        let flow = self.flow.clone();
-        let admitted = move |event: &Result<Sse, SseError>| {
-            let data = event.as_ref().ok().and_then(|event| event.data.as_ref());
-            std::future::ready(flow.admit_event(data.map_or(0, String::len)))
-        };
-        events.take_while(admitted).boxed()
-    }
-
     /// The token for the next request; another one than the refused one.
     async fn token(&self, refused: Option<&str>) -> Option<String> {
         let front = self.front.as_ref()?;
@@ -123,39 +107,21 @@ impl StreamableHttpClient for WithLogin {
         _: Option<String>,
         headers: Headers,
     ) -> Posted {
-        self.client.post_message(uri, message, session, self.token(None).await, headers).await
-    }
-
-    async fn post_message_with_response_limits(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        _: Option<String>,
-        headers: Headers,
-        limits: StreamableHttpResponseLimits,
-    ) -> Posted {
         let token = self.token(None).await;
-        let post = |token: Option<String>| {
-            let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
-            self.client.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
-        };
-        let posted = match (post(token.clone()).await, token) {
+        let asker = Asker { session: session.as_deref(), token: token.as_deref(), headers: &headers };
+        match (http::post(&self.client, &uri, &message, asker, &self.flow).await, &token) {
             // The token may have been revoked before it expired. A refusal has changed nothing, so once more is safe.
             (Err(StreamableHttpError::AuthRequired(error)), Some(refused)) => {
-                match self.token(Some(&refused)).await.filter(|newer| *newer != refused) {
-                    Some(newer) => post(Some(newer)).await,
+                match self.token(Some(refused)).await.filter(|newer| newer != refused) {
+                    Some(newer) => {
+                        let asker = Asker { token: Some(&newer), ..asker };
+                        http::post(&self.client, &uri, &message, asker, &self.flow).await
+                    }
                     None => Err(StreamableHttpError::AuthRequired(error)),
                 }
             }
             (posted, _) => posted,
-        };
-        posted.map(|posted| match posted {
-            StreamableHttpPostResponse::Sse(stream, session) => {
-                StreamableHttpPostResponse::Sse(self.counted(stream), session)
-            }
-            other => other,
-        })
+        }
     }
 
     async fn delete_session(
@@ -164,7 +130,7 @@ impl StreamableHttpClient for WithLogin {
         session: Arc<str>,
         _: Option<String>,
         headers: Headers,
-    ) -> Result<(), StreamableHttpError<reqwest::Error>> {
+    ) -> Result<(), HttpError> {
         self.client.delete_session(uri, session, self.token(None).await, headers).await
     }
 
@@ -175,22 +141,11 @@ impl StreamableHttpClient for WithLogin {
         last: Option<String>,
         _: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<reqwest::Error>> {
-        self.client.get_stream(uri, session, last, self.token(None).await, headers).await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last: Option<String>,
-        _: Option<String>,
-        headers: Headers,
-        most: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, StreamableHttpError<reqwest::Error>> {
+    ) -> Result<Events, HttpError> {
+        self.reopening.turn().await;
         let token = self.token(None).await;
-        let stream = self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most).await;
-        stream.map(|stream| self.counted(stream))
+        let asker = Asker { session: session.as_deref(), token: token.as_deref(), headers: &headers };
+        http::get_stream(&self.client, &uri, last.as_deref(), asker, &self.flow).await
     }
 }
 

@@ -339,6 +339,122 @@ async fn junk_in_a_stream_over_http_ends_the_connection() {
     assert!(matches!(error.cause, Cause::Flood(_)), "{error:?}");
 }
 
+/// Answers that servers have given, and the text or the error that a call ends with.
+const ODD_ANSWERS: [(&str, Result<&str, &str>); 14] = [
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":"a text"}}"#, Ok("a text")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":{"type":"text","text":"an object"}}}"#, Ok("an object")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":"bare"}"#, Ok("bare")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"toolResult":{"a":1}}}"#, Ok(r#"{"toolResult":{"a":1}}"#)),
+    (
+        r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"video"},{"type":"text","text":"beside"}]}}"#,
+        Ok("[content of the unknown type `video` is left out]\nbeside"),
+    ),
+    (r#"{"id":"ID","result":{"content":[{"type":"text","text":"x"}],"structuredContent":{"v":NaN}}}"#, Ok("x")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":"half \ud83d"}}"#, Ok("half \u{fffd}")),
+    (r#"[{"jsonrpc":"2.0","id":ID,"result":{"content":"in a batch"}}]"#, Ok("in a batch")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":"x" "y"}}"#, Err("its answer cannot be read: ")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":null}"#, Err("the tool answered with nothing")),
+    (r#"{"jsonrpc":"2.0","id":ID,"error":{"code":"E1","message":"who is required"}}"#, Err("who is required (E1)")),
+    (r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":null}}"#, Err("the error -32000 and no message")),
+    (r#"{"jsonrpc":"2.0","id":ID,"error":"full"}"#, Err("full")),
+    (r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"x","serverInfo":{}}}"#, Err("as if it were another one")),
+];
+
+/// Not one of them waits for its time limit, and none costs more than itself.
+#[tokio::test]
+async fn an_odd_answer_ends_its_call_at_once_over_both_transports() {
+    let fixture = Fixture::new(&["raw"]);
+    let web = Web::start(&fixture);
+    let over_http = Server::start(
+        fixture.defined(web.at("/mcp", &[])),
+        Arc::clone(&fixture.seen) as Arc<dyn Front>,
+        fixture.kept(),
+    );
+    let program = Fixture::new(&["raw"]);
+    let over_streams = program.start();
+    for (server, as_json) in [(&over_streams, false), (&over_http, false), (&over_http, true)] {
+        live(server).await;
+        for (raw, expected) in ODD_ANSWERS {
+            let answer = call(server, "raw", json!({ "raw": raw, "as_json": as_json })).await;
+            match (answer, expected) {
+                (Ok(answer), Ok(text)) => assert_eq!(answer.text, text, "{raw}"),
+                (Err(error), Err(why)) => assert!(error.cause.to_string().contains(why), "{raw}: {error:?}"),
+                (answer, _) => panic!("{raw}: {answer:?}"),
+            }
+        }
+        // Bytes that are no text.
+        let latin =
+            json!({ "raw": r#"{"id":ID,"result":{"content":"café"}}"#, "encoding": "latin-1", "as_json": as_json });
+        assert_eq!(call(server, "raw", latin).await.unwrap().text, "caf\u{fffd}");
+        assert_eq!(call(server, "echo", json!({ "text": "still here" })).await.unwrap().text, "still here");
+    }
+}
+
+#[tokio::test]
+async fn an_odd_tool_costs_itself_and_is_named() {
+    let fixture = Fixture::new(&["odd_tools"]);
+    let server = fixture.start();
+    let listing = live(&server).await;
+    let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(["bare", "null_schema", "bad_hint", "echo", "flood"].iter().all(|name| names.contains(name)), "{names:?}");
+    assert_eq!(listing.tools.len(), 17);
+    assert_eq!(
+        listing.left_out,
+        [
+            "its tool `text_schema` is left out: the schema of its arguments is a text",
+            "its tool number 19 is left out: it has no name",
+            "its tool number 20 is left out: it has no name",
+            "it lists two different tools `echo`: only the first is used",
+        ]
+    );
+    assert_eq!(call(&server, "echo", json!({ "text": "hé" })).await.unwrap().text, "hé");
+}
+
+#[tokio::test]
+async fn a_cursor_that_comes_again_ends_a_list() {
+    for (word, tools) in [("endless", 14), ("two_cursors", 14)] {
+        let fixture = Fixture::new(&[word]);
+        let server = fixture.start();
+        let listing = live(&server).await;
+        assert_eq!(listing.tools.len(), tools, "{word}: {:?}", listing.left_out);
+        assert_eq!(listing.left_out, ["its list of tools names a page twice and is read up to there"], "{word}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_nothing_ends_the_connection_and_says_why() {
+    for word in ["idle_blank", "idle_comment"] {
+        let fixture = Fixture::new(&[word]);
+        let web = Web::start(&fixture);
+        let definition = fixture.defined(web.at("/mcp", &[]));
+        let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+        let _ = server.find(soon()).await;
+        let flooded = || match server.condition() {
+            hermes_mcp::Condition::Failed(error) => {
+                error.cause.to_string().contains("lines of a stream without content")
+            }
+            _ => false,
+        };
+        fixture.until(flooded).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_its_stream_opened_again_at_once_waits() {
+    let fixture = Fixture::new(&["idle_retry"]);
+    let web = Web::start(&fixture);
+    let definition = fixture.defined(web.at("/mcp", &[]));
+    let begun = Instant::now();
+    let server = Server::start(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    live(&server).await;
+    let opened = || fixture.log().iter().filter(|line| *line == "stream").count();
+    fixture.until(|| opened() >= 4).await;
+    // Two at once, and then one after one second, two, four, and eight.
+    let most = 2 + usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
+    assert!(opened() <= most, "{} in {:?}", opened(), begun.elapsed());
+    assert_eq!(call(&server, "echo", json!({ "text": "works" })).await.unwrap().text, "works");
+}
+
 #[tokio::test]
 async fn a_program_that_ends_at_once_always_says_why() {
     let fixture = Fixture::new(&[]);
@@ -367,8 +483,6 @@ async fn lists_without_end_are_bounded() {
     let listing = live(&fixture.start()).await;
     assert_eq!(listing.tools.len(), limits::TOOLS);
     assert!(listing.left_out[0].starts_with("it offers 1014 tools"), "{:?}", listing.left_out);
-    let fixture = Fixture::new(&["endless"]);
-    assert_eq!(live(&fixture.start()).await.tools.len(), limits::TOOLS);
 }
 
 #[tokio::test]

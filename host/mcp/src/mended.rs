@@ -1,0 +1,429 @@
+//! The messages of a server, as JSON and before they get types: one odd part costs itself.
+//!
+//! The protocol's types are read whole, so that one odd field would lose a message, and a line that is no JSON would leave its call
+//! waiting. Here a line becomes JSON if that can be done without a guess about its meaning. A result is handed on as it is, for
+//! those who know what was asked ([`carried`]).
+
+use rmcp::model::{CallToolResult, ServerCapabilities, ServerResult};
+use serde_json::{Map, Number, Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
+
+use crate::bounded::Scan;
+use crate::error::line;
+
+/// The most bytes that wait between the server and the protocol.
+const PIPE: usize = 64 << 10;
+/// The code of an error that says nothing of its own.
+const INTERNAL: i64 = -32_603;
+/// The version of the protocol of a server that names none: the first one.
+const FIRST_VERSION: &str = "2024-11-05";
+
+/// Mends a server's output line by line. Lines that are no messages are left out.
+pub(crate) fn lines(input: impl AsyncRead + Send + Unpin + 'static) -> DuplexStream {
+    let (passed, output) = tokio::io::duplex(PIPE);
+    tokio::spawn(pass(input, passed));
+    output
+}
+
+/// Ends with the input, or when nobody reads the lines any more. The input bounds the length of a line.
+async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream) {
+    let mut input = BufReader::with_capacity(PIPE, input);
+    let mut read = Vec::new();
+    loop {
+        read.clear();
+        match input.read_until(b'\n', &mut read).await {
+            // A last line without its end is one.
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+        for message in messages(&read) {
+            let mut text = message.to_string().into_bytes();
+            text.push(b'\n');
+            if output.write_all(&text).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The messages in a line or a body: none if it is no message, and several if it is a batch. An answer that cannot be read becomes
+/// an error with its id, so that its call ends at once.
+pub(crate) fn messages(bytes: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if !text.starts_with(['{', '[']) {
+        return Vec::new();
+    }
+    let parsed = serde_json::from_str(text).or_else(|_| serde_json::from_str(&as_json(text)));
+    match parsed {
+        Ok(Value::Array(batch)) => batch.into_iter().filter_map(message).collect(),
+        Ok(value) => message(value).into_iter().collect(),
+        Err(error) => {
+            let mut scan = Scan::default();
+            scan.feed(text.as_bytes());
+            scan.answered().map(|id| unreadable(&own_id(id), &error.to_string())).into_iter().collect()
+        }
+    }
+}
+
+/// An error in place of an answer that cannot be read.
+pub(crate) fn unreadable(id: &Value, why: &str) -> Value {
+    let message = line(&format!("its answer cannot be read: {why}"));
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": INTERNAL, "message": message } })
+}
+
+/// What a result says that went through [`messages`].
+pub(crate) fn carried(result: ServerResult) -> Option<Value> {
+    match result {
+        ServerResult::CallToolResult(result) => of_call(result),
+        _ => None,
+    }
+}
+
+/// The same for the result of a call.
+pub(crate) fn of_call(result: CallToolResult) -> Option<Value> {
+    result.structured_content
+}
+
+/// A result in a form that the protocol's types take, whatever it is.
+fn carrying(result: Value) -> Value {
+    json!({ "content": [], "structuredContent": result })
+}
+
+/// A message with parts that can be read; `None` if it is none.
+fn message(value: Value) -> Option<Value> {
+    let Value::Object(mut message) = value else { return None };
+    message.insert("jsonrpc".to_owned(), "2.0".into());
+    if message.get("method").is_some_and(Value::is_string) {
+        return Some(Value::Object(message));
+    }
+    let id = own_id(message.remove("id")?);
+    let error = message.remove("error").filter(|error| !error.is_null());
+    Some(match (error, message.remove("result")) {
+        (Some(error), _) => json!({ "jsonrpc": "2.0", "id": id, "error": mended_error(error) }),
+        (None, Some(result)) => {
+            let result = if is_greeting(&result) { greeting(result) } else { carrying(result) };
+            json!({ "jsonrpc": "2.0", "id": id, "result": result })
+        }
+        (None, None) => return None,
+    })
+}
+
+/// The id of an answer. Those of Hermes are whole numbers, and some servers answer with a text or a fraction.
+fn own_id(id: Value) -> Value {
+    let number = match &id {
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Number(number) => number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < 1e15).map(|it| it as i64),
+        _ => None,
+    };
+    number.map_or(id, Value::from)
+}
+
+fn mended_error(error: Value) -> Value {
+    let Value::Object(mut error) = error else {
+        return json!({ "code": INTERNAL, "message": words(&error) });
+    };
+    let code = error.remove("code").unwrap_or_default();
+    let number = code.as_i64().or_else(|| code.as_str()?.trim().parse().ok());
+    let number = number.filter(|code| i32::try_from(*code).is_ok());
+    let data = error.remove("data").filter(|data| !data.is_null());
+    let said = match error.remove("message") {
+        Some(Value::String(message)) if !message.trim().is_empty() => message,
+        None | Some(Value::Null | Value::String(_)) => match &data {
+            Some(data) => words(data),
+            None => format!("the server answered with the error {} and no message", words(&code)),
+        },
+        Some(other) => words(&other),
+    };
+    // A code that is a text may be all that says what is wrong.
+    let message = if number.is_none() && code.is_string() { format!("{said} ({})", words(&code)) } else { said };
+    let mut mended = json!({ "code": number.unwrap_or(INTERNAL), "message": message });
+    if let Some(data) = data {
+        mended["data"] = data;
+    }
+    mended
+}
+
+/// A value in words: a text as it is, and anything else as JSON.
+pub(crate) fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether a result is the answer to `initialize`, the only one whose type the SDK needs.
+fn is_greeting(result: &Value) -> bool {
+    let has = |name| result.get(name).is_some();
+    has("protocolVersion") && (has("capabilities") || has("serverInfo")) || has("serverInfo") && has("capabilities")
+}
+
+fn greeting(result: Value) -> Value {
+    let text = |value: Option<&Value>| value.filter(|value| value.is_string() || value.is_number()).map(words);
+    let about = |name: &str| result.get("serverInfo").and_then(|info| info.get(name));
+    let mut software = Map::new();
+    software.insert("name".to_owned(), text(about("name")).unwrap_or_default().into());
+    software.insert("version".to_owned(), text(about("version")).unwrap_or_default().into());
+    json!({
+        "protocolVersion": text(result.get("protocolVersion")).unwrap_or_else(|| FIRST_VERSION.to_owned()),
+        "capabilities": capabilities(result.get("capabilities")),
+        "serverInfo": software,
+    })
+}
+
+/// The capabilities that can be read. One that is neither an object nor `true` is none.
+fn capabilities(offered: Option<&Value>) -> Value {
+    let mut read = Map::new();
+    for (name, value) in offered.and_then(Value::as_object).into_iter().flatten() {
+        let whole = Map::from_iter([(name.clone(), value.clone())]);
+        let is_readable = serde_json::from_value::<ServerCapabilities>(Value::Object(whole)).is_ok();
+        match value {
+            Value::Object(_) if is_readable => _ = read.insert(name.clone(), value.clone()),
+            // What it says beside that it exists cannot be read.
+            Value::Object(_) | Value::Bool(true) => _ = read.insert(name.clone(), json!({})),
+            _ => {}
+        }
+    }
+    Value::Object(read)
+}
+
+/// A text that is nearly JSON, as JSON: words that JSON does not know are `null`, such as the `NaN` of Python; numbers have its form;
+/// halves of surrogate pairs become U+FFFD; control characters in texts are escaped; a comma before an end is left out.
+fn as_json(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => push_text(rest, &mut json),
+            _ if first.is_ascii_alphanumeric() || "+-._".contains(first) => {
+                let is_part = |c: char| c.is_alphanumeric() || "+-._".contains(c);
+                let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                push_word(&rest[..length], &mut json);
+                length
+            }
+            '}' | ']' => {
+                let kept = json.trim_end();
+                if kept.ends_with(',') {
+                    json.truncate(kept.len() - 1);
+                }
+                json.push(first);
+                1
+            }
+            _ => {
+                json.push(first);
+                first.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    json
+}
+
+/// A word or a number outside of texts.
+fn push_word(word: &str, json: &mut String) {
+    let number = || word.parse::<f64>().ok().and_then(Number::from_f64).map(|number| number.to_string());
+    let is_json = serde_json::from_str::<Value>(word).is_ok();
+    json.push_str(&if is_json { word.to_owned() } else { number().unwrap_or_else(|| "null".to_owned()) });
+}
+
+/// A text with its quotes. Returns how many bytes were read.
+fn push_text(text: &str, json: &mut String) -> usize {
+    json.push('"');
+    let mut at = 1;
+    while let Some(character) = text[at..].chars().next() {
+        at += character.len_utf8();
+        match character {
+            '"' => {
+                json.push('"');
+                return at;
+            }
+            '\\' => at += push_escape(&text[at..], json),
+            control if control.is_control() => json.push_str(&format!("\\u{:04x}", u32::from(control))),
+            plain => json.push(plain),
+        }
+    }
+    at
+}
+
+/// What follows a backslash. Returns how many bytes were read.
+fn push_escape(text: &str, json: &mut String) -> usize {
+    let unit = |text: &str| text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+    match text.chars().next() {
+        Some(plain @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => {
+            json.extend(['\\', plain]);
+            1
+        }
+        Some('u') => {
+            let Some(first) = unit(&text[1..]) else {
+                json.push('u');
+                return 1;
+            };
+            let second = text[5..].strip_prefix("\\u").and_then(unit);
+            match (first, second) {
+                (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => {
+                    json.push('\\');
+                    json.push_str(&text[..11]);
+                    11
+                }
+                (0xd800..=0xdfff, _) => {
+                    json.push('\u{fffd}');
+                    5
+                }
+                _ => {
+                    json.push('\\');
+                    json.push_str(&text[..5]);
+                    5
+                }
+            }
+        }
+        // An escape that JSON does not know means its character.
+        Some(_) | None => 0,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rmcp::model::ServerJsonRpcMessage;
+
+    use super::*;
+
+    /// What the protocol's types read of a line.
+    fn read(text: &str) -> Vec<ServerJsonRpcMessage> {
+        messages(text.as_bytes()).into_iter().map(|message| serde_json::from_value(message).unwrap()).collect()
+    }
+
+    /// The result of an answer to the call 7.
+    fn result(text: &str) -> Value {
+        let [ServerJsonRpcMessage::Response(response)] = &read(text)[..] else { panic!("{text}: {:?}", read(text)) };
+        assert_eq!(response.id, rmcp::model::RequestId::Number(7), "{text}");
+        carried(response.result.clone()).unwrap_or_else(|| panic!("{text}: {:?}", response.result))
+    }
+
+    fn error(text: &str) -> (i32, String) {
+        let [ServerJsonRpcMessage::Error(error)] = &read(text)[..] else { panic!("{text}: {:?}", read(text)) };
+        assert_eq!(error.id, Some(rmcp::model::RequestId::Number(7)), "{text}");
+        (error.error.code.0, error.error.message.to_string())
+    }
+
+    #[test]
+    fn a_result_of_any_form_reaches_those_who_asked() {
+        for odd in [
+            r#"{"tools":[{"name":1}]}"#,
+            r#"{"content":"a text"}"#,
+            r#"{"content":[{"type":"video"}],"isError":"yes"}"#,
+            r#"{"messages":[],"contents":[],"resources":[]}"#,
+            r#"{"resultType":"task","taskId":"1"}"#,
+            r#"{"action":"accept"}"#,
+            r#""bare""#,
+            "null",
+            "[1,{}]",
+            "{}",
+            "false",
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{odd}}}"#);
+            assert_eq!(result(&text), serde_json::from_str::<Value>(odd).unwrap(), "{odd}");
+        }
+        // A server that forgets the version, or writes the id in another way.
+        for id in ["7", "7.0", "\"7\""] {
+            assert_eq!(result(&format!(r#"{{"id":{id},"result":1,"error":null}}"#)), json!(1), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_nearly_json_is_read_without_a_guess() {
+        for (odd, expected) in [
+            (r#"{"v":NaN,"w":-Infinity,"x":[undefined]}"#, json!({"v": null, "w": null, "x": [null]})),
+            (r#"{"v":.5,"w":+1,"x":01,"y":1e999,"z":-2}"#, json!({"v": 0.5, "w": 1.0, "x": 1.0, "y": null, "z": -2})),
+            (r#""half \ud83d and \ude80 of \ud83d\ude80""#, json!("half \u{fffd} and \u{fffd} of \u{1f680}")),
+            (r#""\ud83dx \ud83d\n \u00e9 \ud83d\ud83d\ude80""#, json!("\u{fffd}x \u{fffd}\n é \u{fffd}\u{1f680}")),
+            ("\"a\ttab \u{1b}[31m NaN\"", json!("a\ttab \u{1b}[31m NaN")),
+            (r#""it\'s \x \u12 é""#, json!("it's x u12 é")),
+            (r#"[1, {"a": 2,}, ]"#, json!([1, {"a": 2}])),
+        ] {
+            assert_eq!(result(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{odd}}}"#)), expected, "{odd}");
+        }
+        let latin = messages(b"\xef\xbb\xbf{\"id\":7,\"result\":\"caf\xe9\"}\r\n");
+        assert_eq!(latin[0]["result"]["structuredContent"], "caf\u{fffd}");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_an_error_of_its_call() {
+        let deep = format!(r#"{{"id":7,"result":{}{}}}"#, "[".repeat(500), "]".repeat(500));
+        for text in [deep.as_str(), r#"{"id":7,"result":{"a" "b"}}"#, r#"{"result":{'a':1},"id":"7"}"#] {
+            let (code, message) = error(text);
+            assert!(code == -32_603 && message.starts_with("its answer cannot be read: "), "{text}: {message}");
+        }
+        // Neither a request nor something else is an answer.
+        for text in
+            ["{\"id\":7,\"method\":\"x\",\"params\":{'a'}}", "{oops", "[7, \"x\"]", "{\"level\":\"info\",\"id\":7}"]
+        {
+            assert_eq!(messages(text.as_bytes()), Vec::<Value>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_in_any_form_keeps_its_words() {
+        for (odd, code, message) in [
+            (r#"{"code":-32602,"message":"who is required"}"#, -32_602, "who is required"),
+            (r#"{"code":"E1","message":"who is required"}"#, -32_603, "who is required (E1)"),
+            (r#"{"code":"-32001","message":"slow"}"#, -32_001, "slow"),
+            (r#"{"code":-32000,"message":null}"#, -32_000, "the server answered with the error -32000 and no message"),
+            (r#"{"code":-32000,"data":{"why":"full"}}"#, -32_000, r#"{"why":"full"}"#),
+            (r#"{"code":1e40,"message":{"text":"odd"}}"#, -32_603, r#"{"text":"odd"}"#),
+            (r#""just a text""#, -32_603, "just a text"),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{odd},"result":null}}"#);
+            assert_eq!(error(&text), (code, message.to_owned()), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_greeting_is_read_by_its_parts() {
+        for (odd, name, version) in [
+            (r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"a"}}"#, "a", ""),
+            (
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":true,"logging":"x"},"serverInfo":{"name":"a","version":2}}"#,
+                "a",
+                "2",
+            ),
+            (
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":"yes"}},"instructions":{}}"#,
+                "",
+                "",
+            ),
+            (r#"{"capabilities":{"tools":{}},"serverInfo":null}"#, "", ""),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{odd}}}"#);
+            let [ServerJsonRpcMessage::Response(response)] = &read(&text)[..] else { panic!("{odd}") };
+            let ServerResult::InitializeResult(greeting) = &response.result else { panic!("{odd}: {response:?}") };
+            assert_eq!((greeting.server_info.name.as_str(), greeting.server_info.version.as_str()), (name, version));
+            assert!(greeting.capabilities.tools.is_some() && greeting.capabilities.logging.is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_left_out_and_a_batch_is_several() {
+        for noise in
+            ["", "Server v1.0 starting...", "\u{1b}[32mINFO\u{1b}[0m ready", r#"{"level":"info","msg":"x"}"#, "[]"]
+        {
+            assert_eq!(messages(noise.as_bytes()), Vec::<Value>::new(), "{noise}");
+        }
+        let batch = r#"[{"jsonrpc":"2.0","method":"notifications/tools/list_changed"},{"id":7,"result":1},"x"]"#;
+        assert!(matches!(&read(batch)[..], [ServerJsonRpcMessage::Notification(_), ServerJsonRpcMessage::Response(_)]));
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_an_end_is_one() {
+        let mut output = BufReader::new(lines(&b"noise\n{\"id\":7,\"result\":1}\r\n\n{\"id\":8,\"error\":\"x\"}"[..]));
+        let mut read = Vec::new();
+        loop {
+            let mut line = String::new();
+            if output.read_line(&mut line).await.unwrap() == 0 {
+                break;
+            }
+            read.push(serde_json::from_str::<Value>(&line).unwrap()["id"].clone());
+        }
+        assert_eq!(read, [json!(7), json!(8)]);
+    }
+}
