@@ -1,5 +1,7 @@
 //! `hermes import peer`: moving in from Hermes Agent.
 
+mod agents;
 mod everything;
 mod hostile;
+mod rights;
 mod sessions;

@@ -6,6 +6,7 @@ mod loaded;
 mod review;
 mod sources;
 
+pub use hermes_install::skills::{SkillFile, SkillHeader};
 pub(crate) use loaded::guard;
 pub use review::{Review, Suspicion, review};
 pub use sources::{Hit, SearchReport, search};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use hermes_app::Home;
-use hermes_peer::{Import, Mode, PartReport, PeerHome, Report};
+use hermes_peer::{Agent, Import, Mode, PartReport, PeerError, PeerHome, Report};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -48,17 +48,18 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     let peer = PeerHome::find(arguments.path.as_deref(), home.path())?;
     let setup = launch::setup(console)?;
     let asks = !arguments.yes && !arguments.dry_run;
-    if asks && !io::stdin().is_terminal() {
-        let why = "cannot ask for confirmation: standard input is not a terminal";
-        let fix = "add --yes, or --dry-run to see what would be imported";
-        return Err(Failure::new(Kind::Usage, "nothing was imported", why, fix));
-    }
     let import = Import::of(&peer, arguments.with_keys)?;
     if asks || arguments.dry_run {
         let report = import.run(&peer, &setup, Mode::DryRun)?;
         show(&report, true, arguments.json, console)?;
         if arguments.dry_run || !report.has_news() {
             return Ok(ExitCode::SUCCESS);
+        }
+        // Only now is there something to ask about.
+        if !io::stdin().is_terminal() {
+            let why = "cannot ask for confirmation: standard input is not a terminal";
+            let fix = "add --yes to agree to what is shown above";
+            return Err(Failure::new(Kind::Usage, "nothing was imported", why, fix));
         }
         if !question::agreed(&format!("import this into {}?", home.path().display()))? {
             console.note("nothing was imported");
@@ -69,6 +70,13 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     let report = import.run(&peer, &setup, Mode::Write { now })?;
     show(&report, false, arguments.json, console)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What can be taken of an agent that the user names as in `hermes import claude`: the reason and the remedy.
+pub(crate) fn of_other_agent(word: &str) -> Option<(String, String)> {
+    let agent = Agent::by_word(word)?;
+    let failure = Failure::from(PeerError::OtherAgent(agent.usable(None)));
+    Some((failure.why, failure.fix))
 }
 
 fn show(report: &Report, dry_run: bool, json: bool, console: Console) -> Result<(), Failure> {
@@ -89,12 +97,13 @@ fn shown(report: &Report, dry_run: bool, columns: Option<usize>, paint: impl Fn(
     const MARGIN: usize = 12;
     let mut out = String::new();
     for part in &report.parts {
-        let PartReport { name, taken, known, changed, left } = part;
+        let PartReport { name, taken, known, rights, changed, left } = part;
         out.push_str(&paint(Tone::Plain, name));
         out.push('\n');
         let kinds = [
             (if dry_run { "would take" } else { "taken" }, Tone::Good, taken),
             ("here", Tone::Faint, known),
+            ("effects", Tone::Warning, rights),
             ("changed", Tone::Warning, changed),
             ("left", Tone::Warning, left),
         ];
@@ -123,6 +132,7 @@ mod tests {
                     "2 new messages of session peer_a, which continued".into(),
                 ],
                 known: vec!["3 sessions imported before, without news".into()],
+                rights: Vec::new(),
                 changed: Vec::new(),
                 left: vec!["session x\u{1b}[2J: \nits id is too long".into()],
             }],

@@ -8,6 +8,7 @@ use hermes_config::most_similar;
 
 use crate::arguments::Arguments;
 use crate::failure::{Failure, Kind};
+use crate::import;
 
 /// Help and version are printed as the parser has them, and end the program. Everything else is a failure.
 pub(crate) fn failure(error: &Error) -> Failure {
@@ -49,6 +50,9 @@ fn explained(error: &Error, command: &str) -> (String, String) {
         ErrorKind::UnknownArgument => (format!("the argument `{argument}` is not expected here"), near(&argument)),
         ErrorKind::InvalidSubcommand => {
             let wrong = given(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            if let Some(explained) = import::of_other_agent(&wrong).filter(|_| command.ends_with(" import")) {
+                return explained;
+            }
             let fix = nearest(error, &wrong).map_or_else(
                 || format!("`{command} --help` lists the commands"),
                 |near| format!("did you mean `{near}`? {help}"),

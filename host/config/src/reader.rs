@@ -26,6 +26,9 @@ pub(crate) struct Misfit {
     pub(crate) fix: Fix,
 }
 
+/// The moments at which hooks run.
+const MOMENTS: [&str; 4] = ["before-tool", "after-tool", "before-model", "after-model"];
+
 /// What the user should know about a line.
 pub(crate) type Warning = (Place, String);
 
@@ -152,7 +155,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether this is an entry of `hooks` that is refused anyway: at an unknown moment, or without a command. So are hooks that
+    /// were written for another agent, and one error says more than that and a warning.
+    fn is_refused_hook(&self) -> bool {
+        let Some((moment, _)) = self.path.strip_prefix("hooks.").and_then(|path| path.split_once('[')) else {
+            return false;
+        };
+        let Content::Section(entries) = &self.node.content else { return false };
+        !MOMENTS.contains(&moment) || !entries.iter().any(|(name, _, _)| name == "command")
+    }
+
     fn warn_of_unknown(&self, name: &str, place: Place) {
+        if self.is_refused_hook() {
+            return;
+        }
         let path = self.path_of(name);
         let known = schema::names(self.schema);
         let in_table = self.path.is_empty() || KEYS.is_section(&self.path);

@@ -17,16 +17,24 @@ hermes_diagnostic::codes! {
     }
 }
 
+/// What can be replayed.
+const KNOWN: &str = "give an exported session, bodies of requests as JSON lines, or a session of pi, Claude Code, Codex, \
+                     opencode, Gemini CLI, Qwen Code, Continue or Cline";
+
 impl Diagnose for LabError {
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
             Self::Read { .. } => (codes::READ, Fix::words("check that the file exists and can be read")),
-            Self::TooLarge { .. } => (codes::RECORDING, Fix::words("split it by session")),
-            Self::Line { .. } => (
-                codes::RECORDING,
-                Fix::words("correct the line")
-                    .or("give an exported session, OpenAI-style JSON lines, or a session of the pi coding agent"),
+            Self::Folder { session, .. } => (
+                codes::READ,
+                match session {
+                    Some(session) => Fix::words(format!("give one of its files, such as {}", session.display())),
+                    None => Fix::words("give a file"),
+                },
             ),
+            Self::Foreign { .. } => (codes::RECORDING, Fix::words(KNOWN)),
+            Self::TooLarge { .. } => (codes::RECORDING, Fix::words("split it by session")),
+            Self::Line { .. } => (codes::RECORDING, Fix::words("correct the line").or(KNOWN)),
             Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
             Self::Dialogues { .. } => (
                 codes::DIALOGUES,
@@ -57,6 +65,8 @@ mod tests {
         let path = || "recording.jsonl".into();
         let errors = [
             LabError::Read { path: path(), source: io::Error::other("refused") },
+            LabError::Folder { path: path(), session: Some(path()) },
+            LabError::Foreign { path: path(), why: "it is a session of Copilot CLI".into() },
             LabError::TooLarge { path: path(), bytes: 2, most: 1 },
             LabError::Line { path: path(), line: 1, why: "it is not JSON".into() },
             LabError::Empty { path: path() },

@@ -14,6 +14,22 @@ pub enum LabError {
         /// The system's error.
         source: io::Error,
     },
+    /// A folder in place of a file.
+    #[error("{} is a folder", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// A recording in it.
+        session: Option<PathBuf>,
+    },
+    /// A file of another program that has no recording in a known format.
+    #[error("{}: {why}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        why: String,
+    },
     /// A file is larger than a recording may be.
     #[error("{}: {bytes} bytes are more than the {most} that a recording may have", path.display())]
     TooLarge {

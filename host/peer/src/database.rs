@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermes_private_files::{TemporaryFolder, open_regular};
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
@@ -27,6 +28,10 @@ const MOST_SESSIONS: usize = 100_000;
 /// The most characters of an id, and of other short texts.
 const MOST_OF_ID: usize = 200;
 const MOST_OF_TEXT: usize = 4_096;
+/// The most bytes of a text that is shortened. To shorten a larger one, SQLite would read it first.
+const MOST_TO_SHORTEN: usize = 1 << 20;
+/// The most bytes of a message: what an import accepts.
+const MOST_OF_MESSAGE: i64 = 60 << 20;
 
 /// A private copy of the peer's database.
 #[derive(Debug)]
@@ -104,6 +109,9 @@ impl Database {
         let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection
             .execute_batch("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cell_size_check = ON;")?;
+        // Whatever a query asks for, no larger value is ever read.
+        let most = i32::try_from(MOST_OF_MESSAGE).unwrap_or(i32::MAX);
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, most)?;
         let sessions = columns(&connection, "sessions", &["id", "source", "started_at"])?;
         let messages = columns(&connection, "messages", &["id", "session_id", "role", "content", "timestamp"])?;
         let version = connection.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0));
@@ -159,15 +167,19 @@ impl Database {
         /// The most bytes of a conversation, which is in memory as a whole.
         const MOST_BYTES: i64 = 512 << 20;
         let column = |name: &str| or_null(&self.messages, name);
-        let size = |name: &str| format!("coalesce(length(CAST({} AS BLOB)), 0)", column(name));
+        // The size is in the header of a row: the text itself is not read.
+        let size = |name: &str| format!("coalesce(octet_length({}), 0)", column(name));
         let texts = ["content", "tool_calls", "reasoning", "reasoning_content"];
         let sum = texts.map(size).join(" + ");
         let read = || -> Result<Vec<MessageRow>, Fault> {
-            let bytes: Option<i64> = self.connection.query_row(
-                &format!("SELECT sum({sum}) FROM messages WHERE session_id = ?1"),
+            let (bytes, largest): (Option<i64>, Option<i64>) = self.connection.query_row(
+                &format!("SELECT sum({sum}), max({sum}) FROM messages WHERE session_id = ?1"),
                 [session],
-                |row| row.get(0),
+                |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
+            if largest.unwrap_or(0) > MOST_OF_MESSAGE {
+                return Err(Fault::Words(format!("a message is larger than {} MiB", MOST_OF_MESSAGE >> 20)));
+            }
             if bytes.unwrap_or(0) > MOST_BYTES {
                 return Err(Fault::Words(format!("it is larger than {} MiB", MOST_BYTES >> 20)));
             }
@@ -294,8 +306,13 @@ fn or_null(columns: &BTreeSet<String>, name: &str) -> String {
     if columns.contains(name) { name.to_owned() } else { "NULL".to_owned() }
 }
 
+/// The beginning of a column. Of a text that is too long even to be shortened nothing is read; an id becomes one that is too long.
 fn shortened(columns: &BTreeSet<String>, name: &str, most: usize) -> String {
-    if columns.contains(name) { format!("substr({name}, 1, {most})") } else { "NULL".to_owned() }
+    if !columns.contains(name) {
+        return "NULL".to_owned();
+    }
+    let instead = if most > MOST_OF_ID + 1 { "NULL".to_owned() } else { format!("'{}'", "?".repeat(most)) };
+    format!("iif(octet_length({name}) > {MOST_TO_SHORTEN}, {instead}, substr({name}, 1, {most}))")
 }
 
 /// Why the database or a part of it cannot be read.
@@ -313,6 +330,7 @@ fn described(fault: &Fault) -> String {
         Fault::Sqlite(error) => {
             let what = match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::NotADatabase) => "state.db is not a database of SQLite".to_owned(),
+                Some(rusqlite::ErrorCode::TooBig) => return "a text in it is too large to be read".to_owned(),
                 Some(rusqlite::ErrorCode::DatabaseCorrupt) => "state.db is damaged there".to_owned(),
                 _ => format!("state.db cannot be read: {error}"),
             };
@@ -371,4 +389,54 @@ fn states(original: &Path) -> Vec<Option<(u64, Option<std::time::SystemTime>)>> 
     let state = |metadata: Metadata| (metadata.len(), metadata.modified().ok());
     let files = BESIDE.iter().map(|suffix| beside(original, suffix)).chain([original.to_owned()]);
     files.map(|file| fs::symlink_metadata(file).ok().map(state)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The database of a home with these rows, read as an import reads it.
+    fn read(rows: &str) -> (tempfile::TempDir, Database) {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Connection::open(folder.path().join(NAME)).unwrap();
+        let schema = "CREATE TABLE sessions (id TEXT, source TEXT, title TEXT, cwd TEXT, started_at REAL); \
+                      CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, timestamp REAL);";
+        database.execute_batch(schema).and_then(|()| database.execute_batch(rows)).unwrap();
+        drop(database);
+        let peer = PeerHome::find(Some(folder.path()), Path::new("/nowhere")).unwrap();
+        let database = Database::copied(&peer).unwrap().unwrap().unwrap();
+        (folder, database)
+    }
+
+    #[test]
+    fn a_message_is_measured_before_it_is_read() {
+        let (_folder, database) = read(
+            "INSERT INTO sessions VALUES ('big', 'cli', 't', '/', 1), ('small', 'cli', 't', '/', 2); \
+             INSERT INTO messages VALUES (1, 'small', 'user', 'hello', 1); \
+             INSERT INTO messages SELECT 2, 'big', 'user', printf('%.*c', 62 << 20, 'x'), 1",
+        );
+        assert_eq!(database.messages("big"), Err("a message is larger than 60 MiB".to_owned()));
+        assert_eq!(database.messages("small").map(|messages| messages.len()), Ok(1));
+        // Nor can any other query read it.
+        let content = database
+            .connection
+            .query_row("SELECT content FROM messages WHERE id = 2", [], |row| row.get::<_, String>(0));
+        assert_eq!(content.unwrap_err().sqlite_error_code(), Some(rusqlite::ErrorCode::TooBig));
+    }
+
+    #[test]
+    fn a_huge_text_of_a_session_hides_no_other_session() {
+        let (_folder, database) = read(
+            "INSERT INTO sessions SELECT 'a', 'cli', printf('%.*c', 62 << 20, 'x'), '/', 1; \
+             INSERT INTO sessions SELECT printf('%.*c', 2 << 20, 'y'), 'cli', 't', printf('%.*c', 2 << 20, 'z'), 2; \
+             INSERT INTO sessions VALUES ('b', 'cli', 't', '/x', 3)",
+        );
+        let sessions = database.sessions().unwrap();
+        let shown: Vec<_> =
+            sessions.iter().map(|row| (row.id.len(), row.title.as_deref(), row.cwd.as_deref())).collect();
+        assert_eq!(shown, [(1, None, Some("/")), (201, Some("t"), None), (1, Some("t"), Some("/x"))]);
+    }
 }

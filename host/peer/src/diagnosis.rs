@@ -2,7 +2,7 @@
 
 use hermes_diagnostic::{Diagnose, Fix, Parts};
 
-use crate::{PeerError, codes};
+use crate::{PeerError, Usable, codes};
 
 impl Diagnose for PeerError {
     fn parts(&self) -> Parts {
@@ -29,10 +29,16 @@ impl Diagnose for PeerError {
             Self::NoPeer { .. } => {
                 (codes::NO_PEER, NOTHING.into(), Fix::words("name the folder in which Hermes Agent keeps its data"))
             }
+            Self::OtherAgent(usable) => (codes::OTHER_AGENT, NOTHING.into(), what_can_be_done(usable)),
             Self::Unreadable { .. } => (
                 codes::UNREADABLE,
                 NOTHING.into(),
                 Fix::words("name the folder in which Hermes Agent keeps its data, and make it readable"),
+            ),
+            Self::NotWritten { .. } => (
+                codes::NOT_WRITTEN,
+                "the import did not end".into(),
+                Fix::words("make room, and make the file writable; then import again"),
             ),
             Self::NoHome => (codes::NO_PEER, NOTHING.into(), Fix::words("name the folder of Hermes Agent")),
             Self::Temporary { .. } => (
@@ -44,6 +50,20 @@ impl Diagnose for PeerError {
             Self::App(error) => error.parts(),
         }
     }
+}
+
+/// What the user can take of another agent by other commands.
+fn what_can_be_done(usable: &Usable) -> Fix {
+    let skills = match &usable.skills {
+        Some((skill, 1)) => format!("install its skill with `hermes skills install {}`", skill.display()),
+        Some((skill, count)) => {
+            format!("install its {count} skills one by one, as in `hermes skills install {}`", skill.display())
+        }
+        None => "install a skill of it with `hermes skills install FOLDER`".to_owned(),
+    };
+    Fix::words(skills)
+        .or("add its MCP servers with `hermes mcp add`")
+        .or("measure engines on its sessions with `hermes lab replay FILE`")
 }
 
 #[cfg(test)]
@@ -61,6 +81,8 @@ mod tests {
             PeerError::OwnKind { path: path() },
             PeerError::NoPeer { path: path() },
             PeerError::NoHome,
+            PeerError::OtherAgent(Usable { agent: "pi", folder: path(), skills: Some((path(), 2)) }),
+            PeerError::NotWritten { path: path(), source: Error::other("full") },
             PeerError::Unreadable { path: path(), source: Error::other("refused") },
             PeerError::Temporary { source: Error::other("full") },
         ];

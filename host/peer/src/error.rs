@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use hermes_app::AppError;
 use hermes_store::StoreError;
 
+use crate::agents::Usable;
+
 /// Why an import cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
@@ -24,15 +26,30 @@ pub enum PeerError {
         path: PathBuf,
     },
     /// The folder has nothing that a home of the peer has.
-    #[error("{} contains no state.db, config.yaml, SOUL.md, memories or skills", path.display())]
+    #[error("{} contains no state.db, config.yaml, SOUL.md or memories", path.display())]
     NoPeer {
         /// The folder.
         path: PathBuf,
     },
+    /// The home of another agent, of which only parts can be used.
+    #[error(
+        "{} belongs to {}; only a home of Hermes Agent is imported as a whole",
+        .0.folder.display(),
+        .0.agent
+    )]
+    OtherAgent(Usable),
     /// The folder cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
         /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of the own home cannot be written.
+    #[error("{}: {source}", path.display())]
+    NotWritten {
+        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use hermes_store::APPLICATION_ID;
 
 use crate::PeerError;
+use crate::agents::Agent;
 
-/// What a home of the peer contains.
-const MARKS: [&str; 5] = ["state.db", "config.yaml", "SOUL.md", "memories", "skills"];
+/// What only a home of the peer contains.
+const OWN: [&str; 3] = ["state.db", "SOUL.md", "skills/.bundled_manifest"];
+/// What makes a folder a home of the peer, unless it is that of another agent. Skills alone do not: every agent has some.
+const MARKS: [&str; 2] = ["config.yaml", "memories"];
 
 /// A home of Hermes Agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +37,14 @@ impl PeerHome {
             return Err(PeerError::SameHome { path, named: named.is_some() });
         }
         fs::read_dir(&root).map_err(|source| PeerError::Unreadable { path: path.clone(), source })?;
-        if !MARKS.iter().any(|mark| root.join(mark).exists()) {
-            return Err(PeerError::NoPeer { path });
+        let has = |names: &[&str]| names.iter().any(|name| root.join(name).symlink_metadata().is_ok());
+        if !has(&OWN) {
+            if let Some(agent) = Agent::of_home(&path).or_else(|| Agent::of_home(&root)) {
+                return Err(PeerError::OtherAgent(agent.usable(Some(&path))));
+            }
+            if !has(&MARKS) {
+                return Err(PeerError::NoPeer { path });
+            }
         }
         if is_own_kind(&root.join("state.db")) {
             return Err(PeerError::OwnKind { path });

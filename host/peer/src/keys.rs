@@ -43,7 +43,9 @@ pub(crate) fn plan(
     // The same names always make the same report.
     let there: BTreeMap<&str, &str> = there.in_file().filter(|(_, value)| !value.is_empty()).collect();
     for (name, value) in there {
-        let is_wanted = known.contains(name) || is_named(config, name);
+        // Settings of this program itself are no keys: they would change where every key goes.
+        let is_setting = name.starts_with("HERMES_") || name.ends_with("_BASE_URL");
+        let is_wanted = (known.contains(name) || is_named(config, name)) && !is_setting;
         let here = own.in_file().find(|(here, _)| *here == name).map(|(_, value)| value);
         match here {
             _ if !is_wanted => other.push(name.to_owned()),
@@ -56,6 +58,9 @@ pub(crate) fn plan(
     if !taken.is_empty() {
         let names: Vec<&str> = taken.iter().map(|(name, _)| name.as_str()).collect();
         report.taken(names.join(", "));
+        for (name, address) in taken.iter().filter(|(_, value)| value.contains("://")) {
+            report.right(format!("requests go to {} ({name})", hermes_config::redacted_text(address)));
+        }
     }
     if same > 0 {
         report.known(hermes_diagnostic::counted(same, "key"));

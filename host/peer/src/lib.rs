@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agents;
 mod database;
 mod diagnosis;
 mod error;
@@ -26,6 +27,7 @@ use hermes_app::Setup;
 use hermes_private_files::TemporaryFolder;
 use hermes_store::Store;
 
+pub use agents::{Agent, Usable};
 pub use error::PeerError;
 pub use home::PeerHome;
 pub use report::{PartReport, Report};
@@ -36,7 +38,9 @@ hermes_diagnostic::codes! {
     /// The codes of moving in.
     pub mod codes {
         SAME_HOME = "peer.same-home", Category::Usage, "the home of Hermes Agent and the own home are the same folder";
+        NOT_WRITTEN = "peer.not-written", Category::General, "a file of the own home cannot be written";
         NO_PEER = "peer.no-home", Category::General, "the folder is not a home of Hermes Agent";
+        OTHER_AGENT = "peer.other-agent", Category::Usage, "the folder is the home of an agent that cannot be imported";
         UNREADABLE = "peer.unreadable", Category::General, "the home of Hermes Agent cannot be read";
         TEMPORARY = "peer.temporary", Category::General, "no temporary copy can be made";
     }
@@ -87,6 +91,10 @@ impl Import {
             // Makes sure that the home is this program's own.
             setup.own()?;
             hermes_app::operations::keep_variables(&setup.home.dotenv(), &variables)?;
+            for (path, text) in &plan.files {
+                hermes_private_files::write_whole(path, text.as_bytes())
+                    .map_err(|source| PeerError::NotWritten { path: path.clone(), source })?;
+            }
             plan.edit.save().map_err(hermes_app::AppError::from)?;
         }
         let mut report = Report::default();

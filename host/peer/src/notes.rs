@@ -50,7 +50,8 @@ fn read(peer: &PeerHome, name: &str) -> Result<Option<Vec<String>>, String> {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    added: u64,
+    /// The entries, as prompts contain them from now on.
+    added: Vec<String>,
     known: u64,
     /// Entries with the reason why they stay behind.
     left: Vec<String>,
@@ -59,8 +60,11 @@ struct Outcome {
 impl Outcome {
     fn report(self, target: Target, rules: &Rules, report: &mut PartReport) {
         let document = target.document();
-        if self.added > 0 {
-            report.taken(format!("{} of {document}", entries(self.added)));
+        if !self.added.is_empty() {
+            report.taken(format!("{} of {document}", entries(self.added.len() as u64)));
+        }
+        for entry in self.added {
+            report.right(format!("prompts contain the entry of {document}: {}", redacted_text(&entry)));
         }
         if self.known > 0 {
             report.known(format!("{} of {document}", entries(self.known)));
@@ -123,7 +127,7 @@ fn added(before: &Notes, entries: &[String], rules: &Rules) -> (Notes, Outcome) 
         match notes.apply_all(&[Change::Add { content: entry.clone() }], rules) {
             Ok((after, done)) if done == [Done::Added] => {
                 notes = after;
-                outcome.added += 1;
+                outcome.added.push(entry.clone());
             }
             Ok(_) => outcome.known += 1,
             Err((_, Refusal::OverLimit { .. })) => outcome.left.push(format!("\"{quoted}\": {FULL}")),
@@ -144,11 +148,11 @@ mod tests {
         let rules = Rules { limit: 40, day: None };
         let (after, outcome) = added(&before, &entries.map(str::to_owned), &rules);
         assert_eq!(after.entries(), ["uses Rust", "likes tea", "short"]);
-        assert_eq!((outcome.added, outcome.known), (2, 1));
+        assert_eq!((outcome.added.as_slice(), outcome.known), (&["likes tea".to_owned(), "short".to_owned()][..], 1));
         assert!(outcome.left[0].contains("suspicious (prompt_injection"), "{outcome:?}");
         assert_eq!(outcome.left[1], format!("\"{}\": does not fit", "x".repeat(60)));
         let (again, outcome) =
             added(&after, &entries[..3].iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), &rules);
-        assert_eq!((again, outcome.added, outcome.known), (after, 0, 2));
+        assert_eq!((again, outcome.added.len(), outcome.known), (after, 0, 2));
     }
 }

@@ -22,6 +22,9 @@ pub struct PartReport {
     pub taken: Vec<String>,
     /// What is here already, from an earlier import.
     pub known: Vec<String>,
+    /// What sessions do from now on because of it: the programs that run, where requests and values of variables go, and the
+    /// texts of prompts. These lines are never shortened, since the user agrees to them.
+    pub rights: Vec<String>,
     /// What is not here as it was there.
     pub changed: Vec<String>,
     /// What stays behind, with the reason.
@@ -31,8 +34,8 @@ pub struct PartReport {
 impl Report {
     /// Adds a part, unless the peer's home has nothing of it.
     pub(crate) fn add(&mut self, part: PartReport) {
-        let PartReport { taken, known, changed, left, .. } = &part;
-        if [taken, known, changed, left].iter().any(|lines| !lines.is_empty()) {
+        let PartReport { taken, known, rights, changed, left, .. } = &part;
+        if [taken, known, rights, changed, left].iter().any(|lines| !lines.is_empty()) {
             self.parts.push(part);
         }
     }
@@ -54,6 +57,10 @@ impl PartReport {
 
     pub(crate) fn known(&mut self, line: impl Into<String>) {
         self.known.push(line.into());
+    }
+
+    pub(crate) fn right(&mut self, line: impl Into<String>) {
+        self.rights.push(line.into());
     }
 
     pub(crate) fn changed(&mut self, line: impl Into<String>) {

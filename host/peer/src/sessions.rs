@@ -77,6 +77,7 @@ pub(crate) fn import(
     let mut file = ExportFile::create(peer, engine).map_err(|source| PeerError::Temporary { source })?;
     let mut tally = Tally::default();
     for chain in &chains {
+        file.find_folder(&sessions, chain);
         let translated = match translated(database, &sessions, chain) {
             Ok(translated) => translated,
             Err(why) => {
@@ -322,13 +323,24 @@ struct ExportFile<'a> {
     sessions: u64,
     messages: u64,
     ids: HashMap<usize, SessionId>,
+    /// The folders of conversations by their first sessions.
+    folders: HashMap<usize, PathBuf>,
 }
 
 impl<'a> ExportFile<'a> {
     fn create(peer: &PeerHome, engine: &'a str) -> io::Result<Self> {
         let fallback = std::env::home_dir().unwrap_or_else(|| peer.path().to_owned());
         let out = BufWriter::new(tempfile::tempfile()?);
-        let mut file = Self { out, engine, fallback, next: 1, sessions: 0, messages: 0, ids: HashMap::new() };
+        let mut file = Self {
+            out,
+            engine,
+            fallback,
+            next: 1,
+            sessions: 0,
+            messages: 0,
+            ids: HashMap::new(),
+            folders: HashMap::new(),
+        };
         file.put(&json!({ "type": "header", "format": "hermes-sessions", "version": 2, "exported_at": 0 }))?;
         Ok(file)
     }
@@ -371,12 +383,22 @@ impl<'a> ExportFile<'a> {
         Ok(Ok(()))
     }
 
+    /// Where a conversation worked. The peer stores no folder for a subagent, which worked where its parent did.
+    fn find_folder(&mut self, rows: &[SessionRow], chain: &Chain) {
+        let own = chain.links.iter().rev().find_map(|link| rows[*link].cwd.as_ref().filter(|cwd| !cwd.is_empty()));
+        // Parents come first.
+        let of_parent = || self.folders.get(&chain.parent?.0).cloned();
+        if let Some(folder) = own.map(PathBuf::from).or_else(of_parent) {
+            self.folders.insert(chain.links[0], folder);
+        }
+    }
+
     fn session(&self, rows: &[SessionRow], chain: &Chain, translated: &Translated, parent: Option<Value>) -> Value {
         let links = || chain.links.iter().map(|link| &rows[*link]);
         let newest =
             |of: fn(&SessionRow) -> Option<&String>| links().rev().find_map(of).filter(|text| !text.is_empty());
         let first = &rows[chain.links[0]];
-        let folder = newest(|row| row.cwd.as_ref()).map_or_else(|| self.fallback.clone(), PathBuf::from);
+        let folder = self.folders.get(&chain.links[0]).unwrap_or(&self.fallback);
         let messages = &translated.folded.messages;
         let updated = messages.last().map_or(0, |message| message.created_at);
         json!({

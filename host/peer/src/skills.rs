@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_app::Setup;
+use hermes_app::skills::{Review, SkillFile, SkillHeader, Suspicion, review};
 use hermes_diagnostic::counted;
 use hermes_prompt::scan::{self, Scope};
 use hermes_skill_format::Header;
@@ -60,18 +61,21 @@ pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut Pa
             continue;
         }
         let outcome = read(&root.join(&path), &root).and_then(|skill| {
-            check(&path, &skill)?;
-            put(&skill, &own, &path, mode)
+            let rights = check(&path, &skill)?;
+            Ok((put(&skill, &own, &path, mode)?, rights))
         });
         match outcome {
-            Ok(true) => taken.push(format!("{shown}")),
-            Ok(false) => known += 1,
+            Ok((true, rights)) => {
+                taken.push(format!("{shown}"));
+                rights.into_iter().for_each(|line| report.right(format!("skill {shown}: {line}")));
+            }
+            Ok((false, _)) => known += 1,
             Err(why) => left.push(format!("{shown}: {why}")),
         }
     }
     if !taken.is_empty() {
         let count = counted(taken.len() as u64, "skill");
-        report.taken(format!("{count}: {}", first(taken, "skill").join(", ")));
+        report.taken(format!("{count}: {}", taken.join(", ")));
     }
     if known > 0 {
         report.known(counted(known, "skill"));
@@ -216,23 +220,32 @@ fn is_program(_: &Path) -> bool {
     false
 }
 
-/// Sessions would skip a broken skill, and a suspicious one must be read by a person first.
-fn check(path: &Path, skill: &Skill) -> Result<(), String> {
+/// What the user should know of a skill: its description, which prompts contain, and passages that the scan reports. Sessions
+/// would skip a broken skill, and a suspicious one must be read by a person first.
+fn check(path: &Path, skill: &Skill) -> Result<Vec<String>, String> {
     let text = skill.files.get(Path::new(SKILL)).map(|file| std::str::from_utf8(&file.content));
     let Some(Ok(text)) = text else { return Err("SKILL.md is not a text".to_owned()) };
     let folder = path.file_name().and_then(|name| name.to_str());
     Header::parse(text, folder).map_err(|flaw| flaw.to_string())?;
-    for (path, file) in
-        skill.files.iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "md"))
-    {
-        let Ok(text) = std::str::from_utf8(&file.content) else { continue };
-        let findings = scan::findings(text, Scope::Strict);
-        if !findings.is_empty() {
-            let findings = findings.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(format!("{} is suspicious ({findings}); read it, and copy the skill by hand", path.display()));
-        }
+    // The name of the category is in the list of skills, too.
+    let findings = scan::findings(&path.to_string_lossy().replace(['-', '_', '/'], " "), Scope::Context);
+    if let Some(finding) = findings.first() {
+        return Err(format!("its name is suspicious ({finding})"));
     }
-    Ok(())
+    let header = SkillHeader::parse(text, folder).map_err(|flaw| flaw.to_string())?;
+    let files: Vec<SkillFile> = skill.files.iter().map(|(path, file)| file.of_skill(path)).collect();
+    let Review { blocked, noted } = review(&header, &files);
+    if let Some(Suspicion { file, passage }) = blocked.first() {
+        return Err(format!("{file} is suspicious, {passage}; read it, and copy the skill by hand"));
+    }
+    let noted = noted.into_iter().map(|suspicion| format!("{suspicion} is unusual"));
+    Ok([header.description].into_iter().chain(noted).collect())
+}
+
+impl File {
+    fn of_skill(&self, path: &Path) -> SkillFile {
+        SkillFile { name: path.to_string_lossy().replace('\\', "/"), bytes: self.content.clone() }
+    }
 }
 
 /// Copies a skill; false if it is here.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 use hermes_app::Setup;
+use hermes_diagnostic::counted;
 use hermes_prompt::scan::{self, Scope};
 
 use crate::report::PartReport;
@@ -49,6 +50,16 @@ pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut Pa
         }
     }
     report.taken("SOUL.md");
+    report.right(format!("each prompt begins with SOUL.md: {}", quoted(&text)));
+}
+
+/// The beginning of a text, and how long it is. The file itself can be read in that home.
+fn quoted(text: &str) -> String {
+    /// More than fits on a screen would hide the rest of the report.
+    const MOST: usize = 1_000;
+    let count = text.trim().chars().count();
+    let shown: String = text.trim().chars().take(MOST).collect();
+    if count > MOST { format!("{shown} … and {} more", counted((count - MOST) as u64, "character")) } else { shown }
 }
 
 fn read(peer: &PeerHome) -> Result<Option<String>, String> {

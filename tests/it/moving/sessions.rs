@@ -196,6 +196,8 @@ fn branches_subagents_and_interrupted_turns_are_what_they_were() {
     let parent = |id: &str| home.session_json(id)["session"]["parent"].clone();
     assert_eq!(parent("peer_branch")["id"], format!("peer_{ZEBRA}"));
     assert_eq!((&parent("peer_child")["kind"], &parent("peer_open")), (&json!("delegate"), &Value::Null));
+    // The peer stores no folder for a subagent, which worked where its parent did.
+    assert_eq!(home.session_json("peer_child")["session"]["workspace"], "/tmp");
     home.hermes(&["--resume", "peer_open", "-z", "try again"]).run().success();
     let sent = server.last_turn().body["messages"].to_string();
     assert!(sent.contains("interrupted; it may have run"), "{sent}");

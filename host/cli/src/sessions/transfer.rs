@@ -7,8 +7,10 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use hermes_conversation::SessionId;
+use hermes_diagnostic::Diagnose as _;
+use hermes_lab::Recording;
 use hermes_private_files::{Place, open_regular};
-use hermes_store::{Exported, Imported, Layout, Store, Trust};
+use hermes_store::{Exported, Imported, Layout, Store, StoreError, Trust};
 use serde_json::json;
 
 use super::{failed, printed_json, to_read, with_session};
@@ -106,6 +108,15 @@ fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Pa
     written
 }
 
+/// The failure if a file that is no export is known as that of another program.
+fn foreign(path: &Path, error: &StoreError) -> Option<Failure> {
+    let StoreError::Import { line: 0..=2, .. } = error else { return None };
+    let why = format!("{} is no export of Hermes: {}", path.display(), Recording::recognised(path)?);
+    let fix = "give a file that `hermes sessions export` wrote; sessions of other agents are not continued here, but `hermes \
+               lab replay FILE` measures engines on them";
+    Some(Failure { why, fix: fix.into(), ..Failure::from(error.diagnose()) })
+}
+
 pub(super) fn import(
     path: &Path,
     (dry_run, trust): (bool, bool),
@@ -139,7 +150,7 @@ pub(super) fn import(
         true => store.examine_import(&mut file),
         false => store.import(&mut file, super::now(), trust),
     }
-    .map_err(failed)?;
+    .map_err(|error| foreign(path, &error).unwrap_or_else(|| failed(error)))?;
     if json {
         let renamed: Vec<_> = done.renamed.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
         return printed_json(&json!({

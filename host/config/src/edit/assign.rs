@@ -29,14 +29,27 @@ impl Edit {
             let fix = format!("name a key of it, such as `{}`", first_key(key));
             return Err(self.unchanged(why, fix));
         }
-        let value = parsed(key, typed);
+        self.assign_value(key, &parsed(key, typed), variable)
+    }
+
+    /// Sets a key to a value that is used as it is: no text in it is read as YAML. The key must be known and the value must fit.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Edit::assign`].
+    pub fn assign_value(
+        &mut self,
+        key: &str,
+        value: &Value,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), Diagnostic> {
         if value.is_null() {
             let fix = format!("to return to the default, run `hermes config unset {key}`");
             return Err(self.unchanged("the value is empty", fix));
         }
-        self.check(key, &value, variable)?;
+        self.check(key, value, variable)?;
         self.lengthen(key)?;
-        self.set(key, &value)
+        self.set(key, value)
     }
 
     /// Removes a key, so that its default holds again. Returns whether it was set.

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::layout::{align, whole, wrap};
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
-use crate::session::Format;
 use hermes_testkit::{FaultMode, LATENCY_MS};
 
 /// A row of the table: its name, and its value for a column.
@@ -109,7 +108,7 @@ fn recording(compared: &Compared, text: &mut String) {
         text,
         "{} ({}, {}): {messages} messages, {requests} requests",
         compared.name,
-        written_in(compared.format),
+        compared.format.described(),
         compared.fingerprint
     );
     for note in &compared.notes {
@@ -221,14 +220,6 @@ fn price(price: f64) -> String {
     }
 }
 
-fn written_in(format: Format) -> &'static str {
-    match format {
-        Format::Hermes => "Hermes export",
-        Format::OpenAi => "OpenAI-style JSON lines",
-        Format::Pi => "session of pi",
-    }
-}
-
 fn millions(tokens: f64) -> String {
     format!("{:.3} M", tokens / 1e6)
 }
@@ -274,6 +265,6 @@ mod tests {
             assert_eq!(price(given), shown);
         }
         assert_eq!(price(0.09999999999999999), "0.1");
-        assert_eq!(written_in(Format::OpenAi), "OpenAI-style JSON lines");
+        assert_eq!(crate::session::Format::OpenAi.described(), "OpenAI-style JSON lines");
     }
 }

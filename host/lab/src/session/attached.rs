@@ -22,6 +22,15 @@ impl Content {
         Self { texts: vec![text.into()], more: Vec::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.more.is_empty()
+    }
+
+    pub(super) fn append(&mut self, more: Self) {
+        self.texts.extend(more.texts);
+        self.more.extend(more.more);
+    }
+
     pub(super) fn push_text(&mut self, text: Option<&str>) {
         self.texts.extend(text.map(str::to_owned));
     }
@@ -69,11 +78,12 @@ fn picture(part: &Value) -> Option<Media> {
         picture.set_bytes(None);
         Some(picture)
     };
-    if let Some(url) = text("/image_url/url").or_else(|| text("/image_url")).or_else(|| text("/source/url")) {
+    let addresses = ["/image_url/url", "/image_url", "/imageUrl/url", "/source/url", "/url"];
+    if let Some(url) = addresses.into_iter().find_map(text) {
         return match url.strip_prefix("data:") {
             Some(rest) => of_base64(rest.split_once(";base64,")?.1),
             None => Media::image_at(url).ok(),
         };
     }
-    of_base64(text("/source/data").or_else(|| text("/data"))?)
+    of_base64(text("/source/data").or_else(|| text("/inlineData/data")).or_else(|| text("/data"))?)
 }

@@ -4,8 +4,12 @@ use hermes_conversation::{Draft, Role, ToolCall};
 use serde_json::Value;
 
 use super::attached::Content;
+use super::blocks::{Said, Scribe};
 use super::records::Records;
 use super::{Fault, Format, Recording, stamp};
+
+/// Where a message has its time; `ts` is that of Cline.
+const TIMES: &[&str] = &["timestamp", "created_at", "created", "ts"];
 
 pub(super) fn read(name: &str, records: &Records) -> Result<Vec<Recording>, Fault> {
     let conversations = records.iter().filter(|record| record.value.get("messages").is_some()).count();
@@ -45,6 +49,23 @@ fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), 
         role => Role::parse(role)
             .ok_or_else(|| Fault::new(line, format!("its role `{role}` is none of user, assistant, tool, system")))?,
     };
+    // A request of the Messages API has the same shape, but calls and results are blocks of its messages.
+    if let Some(parts) = value.get("content").and_then(Value::as_array).filter(|parts| parts.iter().any(is_block)) {
+        let mut said = Said::default();
+        for part in parts {
+            if !said.block(part, recording) {
+                recording.note("parts that are neither text nor image, left out", 1);
+            }
+        }
+        let created_at = stamp::of(value, TIMES).unwrap_or(0);
+        recording.format = Format::Messages;
+        let mut scribe = Scribe::of(recording);
+        match role {
+            Role::Assistant => scribe.assistant(None, said, created_at),
+            _ => scribe.user(said, created_at),
+        }
+        return Ok(());
+    }
     let content = content(value.get("content"), line, recording)?;
     let calls = match value.get("tool_calls") {
         None | Some(Value::Null) => Vec::new(),
@@ -57,7 +78,7 @@ fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), 
         return Err(Fault::new(line, format!("a message of the role `{}` makes calls", role.as_str())));
     }
     let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let created_at = stamp::of(value, &["timestamp", "created_at", "created"]).unwrap_or(0);
+    let created_at = stamp::of(value, TIMES).unwrap_or(0);
     let mut draft = Draft { role, ..Draft::assistant(content.text(), calls, created_at) };
     draft.reasoning = field("reasoning").or_else(|| field("reasoning_content"));
     if role == Role::Tool {
@@ -66,6 +87,13 @@ fn message(value: &Value, line: usize, recording: &mut Recording) -> Result<(), 
     }
     recording.drafts.push(content.complete(draft));
     Ok(())
+}
+
+fn is_block(part: &Value) -> bool {
+    matches!(
+        part["type"].as_str(),
+        Some("tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use")
+    )
 }
 
 fn call(value: &Value, at: usize, line: usize) -> Result<ToolCall, Fault> {

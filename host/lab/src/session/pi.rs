@@ -81,6 +81,10 @@ fn message(record: &Record, recording: &mut Recording) -> Result<(), Fault> {
             let (command, output) = (field("command").unwrap_or_default(), field("output").unwrap_or_default());
             Draft::user(format!("Ran `{command}`\n```\n{output}\n```"), created_at)
         }
+        "system" | "developer" => {
+            recording.note("system messages, left out: the fixed tokens stand for them", 1);
+            return Ok(());
+        }
         "custom" | "hookMessage" | "branchSummary" | "compactionSummary" => {
             recording.note("messages that the recorded agent wrote itself, left out", 1);
             return Ok(());

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod agents;
+
 fn parse(text: &str) -> Result<Vec<Recording>, Fault> {
     Recording::parse("recording", &records::parse(text.as_bytes())?)
 }
