@@ -69,6 +69,8 @@ pub(crate) struct Completion {
     text: String,
     /// Whether the text is a refusal.
     refused: bool,
+    /// Whether the output limit ends it.
+    cut: bool,
     calls: Vec<Call>,
     /// The model that the reply names; without one, the model that was asked.
     model: Option<String>,
@@ -96,6 +98,11 @@ impl Reply {
         Self::text(text).with(|completion| completion.refused = true)
     }
 
+    /// The same reply, ended by the output limit.
+    pub fn cut(self) -> Self {
+        self.with(|completion| completion.cut = true)
+    }
+
     /// An error in the form of the official API.
     pub fn error(status: u16, message: &str) -> Self {
         Self { kind: Kind::Error { status, message: message.to_owned() }, headers: Vec::new() }
@@ -113,9 +120,10 @@ impl Reply {
 
     fn completion(text: String, calls: Vec<Call>) -> Self {
         let (pause, counters) = (Duration::ZERO, Counters::OfTheServer);
-        let (reasoning, refused) = (Vec::new(), false);
+        let (reasoning, refused, cut) = (Vec::new(), false, false);
         let (model, usage, step, fault) = (None, None, 8, None);
-        let completion = Completion { reasoning, text, refused, calls, model, usage, counters, step, pause, fault };
+        let completion =
+            Completion { reasoning, text, refused, cut, calls, model, usage, counters, step, pause, fault };
         Self { kind: Kind::Completion(completion), headers: Vec::new() }
     }
 

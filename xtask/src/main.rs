@@ -34,6 +34,9 @@ usage: cargo xtask COMMAND
                 build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
                 their compilers, and downloads packages; `kept` builds the components in docs/kinds from JavaScript
   verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
+  verify-history [N]
+                generate N odd replies (100000), and check that the next requests are valid for every provider, some of them against
+                the types of the official Python SDKs; needs Python 3 and its package index
   chaos migration [MESSAGES] [--old BINARY]
                 migrate a store of an older version with so many messages (1000000): kill the process at 50 moments, fill the
                 disk, hold the store; BINARY, of commit 4403e97, then holds it in the middle of a turn
@@ -97,6 +100,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", passed_on @ ..] => checks::test(&repository, passed_on),
         ["verify"] => checks::verify(&repository, "1000000"),
         ["verify", conversations] => checks::verify(&repository, conversations),
+        ["verify-history"] => sdk_check::verify_history(&repository, "100000"),
+        ["verify-history", replies] => sdk_check::verify_history(&repository, replies),
         ["languages", languages @ ..] => checks::languages(&repository, languages),
         ["chaos"] => checks::chaos(&repository, "2000"),
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),

@@ -54,6 +54,21 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     must(check)
 }
 
+/// Generates odd replies, checks the requests behind them by the rules of the providers, and some by the types of the SDKs.
+pub(crate) fn verify_history(repository: &Repository, replies: &str) -> Result<()> {
+    let replies: u32 = replies.parse().context("the number of replies is not a number")?;
+    let folder = repository.target().join("sdk-check");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let bodies = std::path::absolute(folder.join("history.jsonl")).context("cannot name the file of requests")?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--workspace", "--lib", "--", "--nocapture", "turn::history_tests::"]);
+    tests.env("HERMES_HISTORY_REPLIES", replies.to_string()).env("HERMES_HISTORY_BODIES", &bodies);
+    must(tests)?;
+    let mut check = Command::new(python(repository)?);
+    check.arg("-B").arg(scripts(repository).join("history.py")).arg(&bodies);
+    must(check)
+}
+
 /// The Python that has the official SDKs.
 pub(crate) fn python(repository: &Repository) -> Result<PathBuf> {
     let python = environment(&repository.target().join("sdk-check"), &scripts(repository).join("requirements.txt"))?;

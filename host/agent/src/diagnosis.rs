@@ -16,6 +16,7 @@ hermes_diagnostic::codes! {
         WINDOW_FULL = "session.window-full", Category::Model, "the conversation does not fit the model's window";
         HALTED = "session.halted", Category::Plugin, "a plugin failed and its policy ends the turn";
         EMPTY_REPLY = "session.empty-reply", Category::Model, "the model gave an empty reply";
+        CUT = "session.cut", Category::Cut, "the reply reached the model's output limit before it had an answer";
         APPROVALS = "session.approvals", Category::General, "the stored approvals cannot be used";
         RULE = "session.rule", Category::Configuration, "an entry below `approvals` is not a rule";
         HOOK = "session.hook", Category::Configuration, "an entry below `hooks` cannot be used";
@@ -41,6 +42,19 @@ impl Diagnose for AgentError {
             Self::Store(error) => return error.parts(),
             Self::Model(error) => return error.parts(),
             Self::Plugins(error) => return error.parts(),
+            Self::ToolRefused { tool, owner, is_server, refused } => {
+                let (code, what, _) = refused.parts();
+                let fix = match is_server {
+                    // The configuration has the server's own names.
+                    true => {
+                        let own = tool.strip_prefix(&hermes_mcp::tool_name(owner, "")).unwrap_or(tool);
+                        Fix::words(format!("leave it out with `mcp_servers.{owner}.tools.exclude: [{own}]` in config.yaml"))
+                            .or("report it to the author of the server")
+                    }
+                    false => Fix::from(Action::DisablePlugin { plugin: owner.clone() }).or("report it to its author"),
+                };
+                return (code, what, fix);
+            }
             Self::Rule(error) => return error.parts(),
             Self::Workspace { .. } => (
                 codes::WORKSPACE,
@@ -99,6 +113,18 @@ impl Diagnose for AgentError {
                     format!("set `plugins.settings.{plugin}.on_failure` to `fallback` to continue without it");
                 (codes::HALTED, "the turn was ended", fix.or(fallback))
             }
+            Self::CutBeforeText { thought: true, .. } => (
+                codes::CUT,
+                ANSWER,
+                Fix::words("lower model.reasoning_effort")
+                    .or("raise the limit of tokens to generate at the server")
+                    .or(Action::ChooseAnotherModel),
+            ),
+            Self::CutBeforeText { thought: false, .. } => (
+                codes::CUT,
+                ANSWER,
+                Fix::words("raise the limit of tokens to generate at the server").or(Action::ChooseAnotherModel),
+            ),
             Self::EmptyReply { .. } => {
                 (codes::EMPTY_REPLY, ANSWER, Fix::words("try again").or(Action::ChooseAnotherModel))
             }
@@ -152,6 +178,12 @@ mod tests {
         let cause = || io::Error::other("refused");
         let agent = [
             AgentError::Workspace { folder: "/w".into() },
+            AgentError::ToolRefused {
+                tool: "mcp_odd_greet".into(),
+                owner: "odd".into(),
+                is_server: true,
+                refused: hermes_models::ModelError::NotFound { url: "u".into(), model: "m".into(), message: "no".into() },
+            },
             AgentError::NoVision { model: "m".into() },
             AgentError::EmptyMessage,
             AgentError::Skill { skill: "brew".into(), why: "there is no skill `brew`".into() },
@@ -161,6 +193,8 @@ mod tests {
             AgentError::WindowSmaller { window: 2, limit: None, message: "too long".into() },
             AgentError::WindowSmaller { window: 2, limit: Some(1), message: "at most 1".into() },
             AgentError::EmptyReply { model: "m".into() },
+            AgentError::CutBeforeText { model: "m".into(), thought: true },
+            AgentError::CutBeforeText { model: "m".into(), thought: false },
         ];
         let kept = [
             KeptError::Read { path: "/a".into(), source: cause() },

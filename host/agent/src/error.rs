@@ -17,6 +17,21 @@ pub enum AgentError {
     /// The model's provider failed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The provider refuses the request because of one tool.
+    #[error(
+        "{refused}; this is about the tool `{tool}` of the {} `{owner}`",
+        if *is_server { "MCP server" } else { "plugin" }
+    )]
+    ToolRefused {
+        /// The tool.
+        tool: String,
+        /// The server or the plugin.
+        owner: String,
+        /// Whether it is a server.
+        is_server: bool,
+        /// The refusal.
+        refused: ModelError,
+    },
     /// A required plugin is missing.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
@@ -87,6 +102,18 @@ pub enum AgentError {
         why: String,
         /// Whether the plugin is the context engine.
         is_engine: bool,
+    },
+    /// The reply reached the model's output limit before it had text or calls.
+    #[error(
+        "the model `{model}` {}",
+        if *thought { "used up its output limit for reasoning, before it wrote an answer" }
+        else { "reached its output limit before it wrote anything" }
+    )]
+    CutBeforeText {
+        /// The model.
+        model: String,
+        /// Whether it wrote reasoning.
+        thought: bool,
     },
     /// The model replied twice without text and calls.
     #[error("the model `{model}` gave an empty reply twice")]

@@ -241,6 +241,14 @@ pub enum TurnEnd {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
+    /// The last reply reached the model's output limit, so it is not whole. The stored message ends with a mark that says so.
+    Cut {
+        /// The text of that reply, as far as it goes, without the mark.
+        text: String,
+        /// How many tool calls were in it. None of them ran: the last one may be cut within its arguments.
+        #[serde(default, skip_serializing_if = "is_default")]
+        calls: usize,
+    },
     /// An error ended it. All messages so far are stored.
     Failed {
         /// The error.
@@ -264,8 +272,8 @@ pub enum CompressionEnd {
     },
 }
 
-fn is_default(mode: &Mode) -> bool {
-    *mode == Mode::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The numbers of a status line.

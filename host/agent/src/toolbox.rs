@@ -1,5 +1,6 @@
 //! The tools of a session, and the way of a call from its arguments to its answer.
 
+mod arguments;
 pub(crate) mod result;
 mod schedule;
 
@@ -356,6 +357,14 @@ impl Toolbox {
     }
 
     async fn call(&self, call: &ToolCall, id: String) -> Answer {
+        // Hooks and approvals see what the tool gets. The log keeps what the model wrote.
+        let call = &*match self.offered.get(&call.name) {
+            Some(offered) => arguments::fitted(call, &offered.tool.schema.parameters),
+            None => {
+                let own = self.own.schemas().into_iter().find(|schema| schema.name == call.name);
+                arguments::fitted(call, own.as_ref().map_or("", |schema| &schema.parameters))
+            }
+        };
         // The user reads the time as that of the tool, not as that of a decision.
         let begun = self.gate.running().measure();
         let result = self.carry_out(call, id).await;

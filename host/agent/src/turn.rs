@@ -2,14 +2,19 @@
 
 mod budget;
 mod calls;
+mod cut;
+#[cfg(test)]
+mod history_tests;
+mod refused_tool;
 
 use std::time::Instant;
 
 use hermes_conversation::fence::{self, Scrubber};
+use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_diagnostic::{Action, Notice};
-use hermes_models::{Delta, Finish, ModelError, Reply, Request, ToolChoice};
+use hermes_models::{Delta, Finish, ModelError, Reply, Request, ToolChoice, limit_below};
 use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +38,6 @@ use crate::{assist, compaction, learned, memory, reload, room, serving, skills};
 const MAX_OVERFLOWS: u32 = 3;
 /// Marks a reply that the user stopped.
 pub(crate) const STOPPED: &str = "[The user stopped the reply here.]";
-/// Marks a reply that reached the output limit within its tool calls.
-const CUT_CALLS: &str =
-    "[The reply reached the model's output limit before its tool calls were complete; none of them was run.]";
 
 /// The text of a refusal that came without one.
 const DECLINED: &str = "[The model declined to answer.]";
@@ -99,7 +101,7 @@ pub(crate) async fn run(
     live.front.checkpoints.turn_ends().await;
     let end = end?;
     live.plugins.deliveries.queued();
-    if matches!(end, TurnEnd::Answered { .. } | TurnEnd::OutOfBudget { .. }) {
+    if matches!(end, TurnEnd::Answered { .. } | TurnEnd::Cut { .. } | TurnEnd::OutOfBudget { .. }) {
         room::turn_ended(host, live).await?;
     }
     Ok(end)
@@ -218,14 +220,15 @@ async fn answer(
     let budget = Budget::of(host, live);
     for step in 1..=budget.steps {
         live.front.feed.publish(EventKind::StepStarted { step, limit: budget.steps });
-        let replied = reply(host, live, moment, ToolChoice::Auto, stop).await?;
+        let replied = reply(host, live, moment, ToolChoice::Auto, stop).await;
+        let replied = replied.map_err(|error| refused_tool::explained(live, error))?;
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, first, &partial).await,
             Replied::Failed { error, .. } => return Err(error.into()),
         };
         show_silent_refusal(live, &mut reply);
-        drop_cut_calls(live, &mut reply);
+        let cut = cut::mark(&live.front.feed, &mut reply);
         let (draft, calls) = assistant_message(host, reply, live.log.clock.now());
         let text = draft.content.clone();
         let stored = if calls.is_empty() {
@@ -236,7 +239,7 @@ async fn answer(
         };
         live.front.feed.publish_about(About::message(stored[0].id), EventKind::ReplyDone);
         if calls.is_empty() {
-            return Ok(TurnEnd::Answered { text });
+            return Ok(cut.unwrap_or(TurnEnd::Answered { text }));
         }
         live.front.feed.publish(EventKind::StatusChanged { status: live.status(host) });
         let closing = (step == budget.steps).then(|| budget.last_results());
@@ -250,27 +253,20 @@ async fn answer(
     budget.summarise(host, live, first, stop).await
 }
 
-/// Gives a refusal without text a text.
+/// Gives a refusal without text a text, and shows it.
 fn show_silent_refusal(live: &Live, reply: &mut Reply) {
-    if reply.finish == Finish::Refused && reply.text.trim().is_empty() {
-        DECLINED.clone_into(&mut reply.text);
+    if word_silent_refusal(reply) {
         live.front.feed.publish(EventKind::Text { text: reply.text.clone() });
     }
 }
 
-/// Removes the calls of a reply that reached the output limit, and says so: the last one may be cut within its arguments.
-fn drop_cut_calls(live: &Live, reply: &mut Reply) {
-    if reply.finish != Finish::Length || reply.tool_calls.is_empty() {
-        return;
+/// Gives a refusal without text a text. False for any other reply.
+fn word_silent_refusal(reply: &mut Reply) -> bool {
+    let is_silent = reply.finish == Finish::Refused && reply.text.trim().is_empty();
+    if is_silent {
+        DECLINED.clone_into(&mut reply.text);
     }
-    reply.tool_calls.clear();
-    reply.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
-    if !reply.parts.is_empty() {
-        reply.parts.push(Part::text(CUT_CALLS));
-    }
-    let text = if reply.text.is_empty() { CUT_CALLS.to_owned() } else { format!("\n\n{CUT_CALLS}") };
-    reply.text.push_str(&text);
-    live.front.feed.publish(EventKind::Text { text });
+    is_silent
 }
 
 /// Whether a reply is empty, so that a second request may help.
@@ -288,12 +284,18 @@ async fn stopped(live: &Live, first: MessageId, partial: &str) -> Result<TurnEnd
 }
 
 fn assistant_message(host: &Host, reply: Reply, now: u64) -> (Draft, Vec<ToolCall>) {
-    let Reply { text, reasoning, tool_calls, finish, mut parts, .. } = reply;
     let ServedModel { provider, model, .. } = host.chain.now();
+    let api_mode = provider.style().mode.as_str();
+    message_of(reply, &Reader { provider: &model.provider, model: &model.name, api_mode }, now)
+}
+
+/// The message of a reply that this model wrote, and its calls.
+fn message_of(reply: Reply, writer: &Reader<'_>, now: u64) -> (Draft, Vec<ToolCall>) {
+    let Reply { text, reasoning, tool_calls, finish, mut parts, .. } = reply;
     parts.iter_mut().filter_map(Part::payload_mut).for_each(|payload| {
-        payload.provider.clone_from(&model.provider);
-        payload.model.clone_from(&model.name);
-        payload.api_mode = provider.style().mode.as_str().to_owned();
+        payload.provider = writer.provider.to_owned();
+        payload.model = writer.model.to_owned();
+        payload.api_mode = writer.api_mode.to_owned();
     });
     if finish == Finish::Refused && !parts.iter().any(|part| matches!(part, Part::Refusal { .. })) {
         parts.retain(|part| matches!(part, Part::Reasoning { .. }));
@@ -332,6 +334,8 @@ async fn reply(
     stop: &CancellationToken,
 ) -> Result<Replied, AgentError> {
     let (mut overflows, mut empty) = (0, 0);
+    // Whether a compaction was tried after a refusal that may be about the size, and the window that the refusal named.
+    let mut guessed: Option<Option<u32>> = None;
     // The error if a request that the provider refused as too long cannot be shortened.
     let mut too_long = None;
     let mut attempts = Attempts::default();
@@ -344,7 +348,18 @@ async fn reply(
         if !room {
             return Ok(Replied::Stopped(String::new()));
         }
-        match ask(host, live, tool_choice, &attempts, stop).await? {
+        let (sent, window) = (live.compaction.compactor.ruler().counted(live.estimate()), host.chain.window());
+        let replied = ask(host, live, tool_choice, &attempts, stop).await?;
+        // The guess was right: the shorter request is accepted.
+        if let (Replied::Whole(_), Some(Some(limit))) = (&replied, guessed) {
+            learned::learn(host, live, limit).await;
+        }
+        match replied {
+            // The same request would use up the limit again.
+            Replied::Whole(reply) if is_empty(&reply) && cut::is_cut(&reply) => {
+                let model = host.chain.now().model.name.clone();
+                return Err(AgentError::CutBeforeText { model, thought: cut::has_thought(&reply) });
+            }
             Replied::Whole(reply) if is_empty(&reply) => {
                 empty += 1;
                 if empty > 1 {
@@ -355,7 +370,7 @@ async fn reply(
                 if overflows < MAX_OVERFLOWS && host.settings.compression =>
             {
                 overflows += 1;
-                let window = host.chain.window();
+                let limit = limit.or_else(|| limit_below(&message, sent));
                 let learned = match limit {
                     Some(limit) if learned::learn(host, live, limit).await => {
                         format!("Hermes keeps to {limit} tokens for `{}`, ", host.chain.now().model.name)
@@ -366,6 +381,14 @@ async fn reply(
                     "the provider rejected the request as too long ({message}); {learned}compacting and trying again"
                 ));
                 too_long = Some(AgentError::WindowSmaller { window, limit, message });
+                moment = Moment::Overflow;
+            }
+            Replied::Failed { error, shown: false }
+                if guessed.is_none() && host.settings.compression && error.may_be_size(sent, window) =>
+            {
+                guessed = Some(limit_below(&error.to_string(), sent));
+                live.front.feed.notice(format!("{error}; perhaps it is too long: compacting and trying once more"));
+                too_long = Some(error.into());
                 moment = Moment::Overflow;
             }
             // Half an answer is followed by no other one.

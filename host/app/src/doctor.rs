@@ -211,7 +211,12 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
         Err(error) => return Some(Check::fail(SUBJECT, error)),
     };
     let words: String = trial.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect();
-    let said = if words.is_empty() { "without a text".to_owned() } else { format!("\"{words}\"") };
+    let said = match (words.is_empty(), trial.is_cut) {
+        (true, true) => "only with reasoning, up to the limit of this test,".to_owned(),
+        (true, false) => "without a text".to_owned(),
+        (false, true) => format!("\"{words}\", cut at the limit of this test,"),
+        (false, false) => format!("\"{words}\""),
+    };
     let model = &trial.model;
     Some(Check::ok(SUBJECT, format!("{model} answered {said} after {} ms", trial.took.as_millis())))
 }

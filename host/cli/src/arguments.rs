@@ -62,7 +62,7 @@ const AFTER: &str =
                      config schema` describes all settings.
 
 Exit codes: 0 success, 1 not found or another failure, 2 usage, 3 configuration, 4 model, 5 plugin, 6 store, \
-                     7 session in use, 8 no answer, 129 hang-up, 130 interrupted, 143 terminated";
+                     7 session in use, 8 no answer, 9 answer not complete, 129 hang-up, 130 interrupted, 143 terminated";
 
 /// The session and the model to use.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Args)]

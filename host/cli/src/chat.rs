@@ -446,6 +446,11 @@ impl Chat {
             Ok(EventKind::TurnEnded { end, status, .. }) => {
                 match end {
                     TurnEnd::Answered { .. } => {}
+                    // The reply ends with a mark.
+                    TurnEnd::Cut { .. } => {
+                        self.failed = Some(Kind::Cut);
+                        self.screen.line(Tone::Warning, "the answer is not complete; \"go on\" asks for the rest");
+                    }
                     TurnEnd::Interrupted => {
                         self.screen.line(Tone::Faint, "stopped");
                         // The terminal drops what was typed before Ctrl-C as well.

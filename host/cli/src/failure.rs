@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     InUse = 7,
     /// The turn ended without an answer: its budget is used up.
     Budget = 8,
+    /// The answer is not whole: the reply reached the model's output limit.
+    Cut = 9,
     /// Ctrl-C.
     Interrupted = 130,
 }
@@ -105,6 +107,7 @@ impl From<Category> for Kind {
             Category::Store => Self::Store,
             Category::InUse => Self::InUse,
             Category::Budget => Self::Budget,
+            Category::Cut => Self::Cut,
             Category::Interrupted => Self::Interrupted,
         }
     }
@@ -122,6 +125,7 @@ impl From<Kind> for Code {
             Kind::Store => codes::STORE,
             Kind::InUse => codes::IN_USE,
             Kind::Budget => codes::BUDGET,
+            Kind::Cut => codes::CUT,
             Kind::Interrupted => codes::INTERRUPTED,
         }
     }
@@ -139,6 +143,7 @@ hermes_diagnostic::codes! {
         STORE = "cli.store", Category::Store, "a command on stored sessions failed";
         IN_USE = "cli.in-use", Category::InUse, "another process is working on the session";
         BUDGET = "cli.budget", Category::Budget, "the turn used up its requests to the model";
+        CUT = "cli.cut", Category::Cut, "the reply reached the model's output limit, so the answer is not whole";
         INTERRUPTED = "cli.interrupted", Category::Interrupted, "the user pressed ctrl-c";
     }
 }

@@ -146,6 +146,7 @@ async fn turn(
 fn outcome(end: TurnEnd) -> (&'static str, Option<String>, Result<ExitCode, Failure>) {
     match end {
         TurnEnd::Answered { text } => ("answered", Some(text), Ok(ExitCode::SUCCESS)),
+        TurnEnd::Cut { text, calls } => ("cut", Some(text), Err(cut(calls))),
         TurnEnd::Interrupted => ("interrupted", None, Ok(Kind::Interrupted.into())),
         TurnEnd::OutOfBudget { steps, setting, summary } => {
             let failure = out_of_budget(steps, &setting, summary.is_some());
@@ -196,6 +197,20 @@ pub(crate) fn out_of_budget(steps: u32, setting: &str, has_summary: bool) -> Fai
         format!("it made {steps} requests to the model, the limit of {setting}"),
         format!("continue with `hermes --continue`, or raise {setting}"),
     )
+}
+
+/// The failure of a turn whose last reply reached the model's output limit.
+fn cut(calls: usize) -> Failure {
+    let why = match calls {
+        0 => "the reply reached the model's output limit".to_owned(),
+        calls => format!(
+            "the reply reached the model's output limit before its {} complete; {} run",
+            if calls == 1 { "tool call was" } else { "tool calls were" },
+            if calls == 1 { "it was not" } else { "none of them was" },
+        ),
+    };
+    let fix = "ask for the rest with `hermes --continue -z \"go on\"`, ask for less at once, or choose a model that may write more";
+    Failure::new(Kind::Cut, "the answer is not complete", why, fix)
 }
 
 /// The message: the text, then a blank line and the piped input. Only a message with images may be empty.

@@ -345,7 +345,8 @@ async fn test(wanted: &Setup, route: &Route, is_asking: bool, console: Console) 
     match try_route(route, &wanted.logins).await {
         Ok(trial) => {
             let said = text::shortened(&text::line(&trial.text), 40);
-            console.note(&format!("{} answered \"{said}\" after {} ms", trial.model, trial.took.as_millis()));
+            let cut = if trial.is_cut { ", cut at the limit of this test," } else { "" };
+            console.note(&format!("{} answered \"{said}\"{cut} after {} ms", trial.model, trial.took.as_millis()));
             Ok(())
         }
         Err(error) => {

@@ -29,6 +29,9 @@ pub struct Shown {
     pub id: Option<MessageId>,
     /// The whole message, if it is more than text and calls. Empty otherwise.
     pub parts: Vec<Part>,
+    /// Calls whose ids earlier calls of the request have, for wire formats in which each id is used once: the id, and how many
+    /// earlier calls have it. Of a result, the call that it answers.
+    pub repeated: Vec<(String, u32)>,
     /// Whether it repeats the pictures of the results before it, for wire formats in which a result is only text. The other
     /// formats leave it out.
     pub repeats_pictures: bool,
@@ -45,8 +48,14 @@ impl Shown {
             tool_call_id: None,
             id: None,
             parts: Vec::new(),
+            repeated: Vec::new(),
             repeats_pictures: false,
         }
+    }
+
+    /// How many earlier calls of the request have the id of this call.
+    pub fn repeats(&self, id: &str) -> u32 {
+        self.repeated.iter().find(|(repeated, _)| repeated == id).map_or(0, |(_, number)| *number)
     }
 
     /// Its pictures and files, to be changed.
@@ -164,6 +173,8 @@ pub struct Rendering {
     /// The role of the last message that was rendered.
     last: Option<Role>,
     held: Option<Exchange>,
+    /// How many calls have each id.
+    ids: HashMap<String, u32>,
     repairs: Repairs,
 }
 
@@ -255,6 +266,7 @@ impl Rendering {
                 self.release(shown);
                 next.tool_call_id = None;
                 self.leave_out_calls(&mut next);
+                next.repeated = self.count_ids(&next.tool_calls);
                 if next.tool_calls.is_empty() {
                     self.emit(shown, next);
                 } else {
@@ -262,6 +274,20 @@ impl Rendering {
                 }
             }
         }
+    }
+
+    /// Counts the ids of calls, and returns those that earlier calls have. Formats that take few characters shorten ids, so what
+    /// is equal then counts as equal here.
+    fn count_ids(&mut self, calls: &[ToolCall]) -> Vec<(String, u32)> {
+        let mut repeated = Vec::new();
+        for call in calls {
+            let earlier = self.ids.entry(shortened_id(&call.id)).or_default();
+            if *earlier > 0 {
+                repeated.push((call.id.clone(), *earlier));
+            }
+            *earlier = earlier.saturating_add(1);
+        }
+        repeated
     }
 
     /// Only a message of the model has calls, each with an id of its own.
@@ -304,6 +330,10 @@ impl Rendering {
             let ordered = caller.tool_calls.iter();
             results = ordered.map(|call| by_call.remove(&call.id).unwrap_or_else(|| interrupted(call))).collect();
         }
+        for result in &mut results {
+            let id = result.tool_call_id.as_deref().unwrap_or_default();
+            result.repeated = caller.repeated.iter().filter(|(repeated, _)| repeated == id).cloned().collect();
+        }
         self.emit(shown, caller);
         let mut pictures = Vec::new();
         for result in results {
@@ -326,6 +356,14 @@ impl Rendering {
         self.last = Some(next.role);
         shown.push(next);
     }
+}
+
+/// The part of an id that every format sends. `call_1|fc_1` has the id of an item behind that of the call.
+fn shortened_id(id: &str) -> String {
+    let call = id.split('|').find(|piece| !piece.is_empty()).unwrap_or_default();
+    call.chars()
+        .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })
+        .collect()
 }
 
 fn count(length: usize) -> u32 {
@@ -358,6 +396,7 @@ fn of_message(message: &Message) -> Shown {
         tool_call_id: message.tool_call_id.clone(),
         id: Some(message.id),
         parts: parts_sent(message),
+        repeated: Vec::new(),
         repeats_pictures: false,
     }
 }

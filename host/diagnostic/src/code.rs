@@ -26,6 +26,8 @@ pub enum Category {
     InUse,
     /// The turn used up its budget before there was an answer.
     Budget,
+    /// The model's output limit ended the reply before it was whole.
+    Cut,
     /// The user stopped it.
     Interrupted,
 }

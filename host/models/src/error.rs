@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hermes_diagnostic::Fix;
 
+use crate::failure::{class, limit};
+
 /// A failed request. Its texts contain no key: messages of servers and libraries are scrubbed first, so causes are kept as
 /// text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -207,6 +209,14 @@ impl ModelError {
             | Self::Malformed { .. } => true,
             Self::TooLong { .. } | Self::Refused { .. } | Self::BadRequest { .. } | Self::TooManyCalls { .. } => false,
         }
+    }
+
+    /// Whether this may be a refusal of a request that is too long, in words that are not known: of a request of about `sent` tokens
+    /// that fills most of the window, or with a number near either.
+    pub fn may_be_size(&self, sent: u32, window: u32) -> bool {
+        let Self::BadRequest { status: 400 | 413 | 422, message, .. } = self else { return false };
+        let fills = u64::from(sent) * 10 >= u64::from(window) * 6;
+        (fills || limit::names_size(message, sent, window)) && !class::is_about_other(message)
     }
 
     /// Whether the provider read the request, and charges for it although the reply is not whole.

@@ -7,6 +7,7 @@ pub(crate) mod complaint;
 pub(crate) mod limit;
 pub(crate) mod room;
 pub(crate) mod silence;
+mod size;
 pub(crate) mod wait;
 
 use std::time::Duration;
@@ -230,6 +231,40 @@ mod tests {
             (403, r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, "billing"),
             (403, r#"{"error":{"code":"unsupported_country_region_territory","message":"no"}}"#, "region"),
             (451, "", "region"),
+            // Words of servers that are known, and words that no server is known to say.
+            (
+                413,
+                r#"{"error":{"message":"Request too large for model `x`","type":"tokens","code":"rate_limit_exceeded"}}"#,
+                "too long",
+            ),
+            (
+                429,
+                r#"{"error":{"code":"rate_limit_exceeded","message":"Request too large for x on tokens per min (TPM): Limit 30000, Requested 45000."}}"#,
+                "too long",
+            ),
+            (500, r#"{"error":{"code":500,"message":"context shift is disabled","type":"server_error"}}"#, "too long"),
+            (
+                422,
+                r#"{"error":"Input validation error: `inputs` must have less than 16384 tokens. Given: 18000"}"#,
+                "too long",
+            ),
+            (400, r#"{"error":{"code":"1261","message":"Prompt 超长"}}"#, "too long"),
+            (
+                400,
+                r#"{"code":"invalid","error":"This model's maximum prompt length is 16384 but the request contains 18000 tokens."}"#,
+                "too long",
+            ),
+            (400, r#"{"error":{"message":"The dialogue of 18000 tokens goes beyond our 16384"}}"#, "too long"),
+            (422, r#"{"detail":"Die Eingabe ist zu lang"}"#, "too long"),
+            (200, r#"{"error":{"message":"O prompt ultrapassa o permitido","code":400}}"#, "too long"),
+            (400, r#"{"error":{"message":"`max_output_tokens` exceeds the limit of 65536"}}"#, "bad request"),
+            (400, r#"{"error":{"message":"Unknown parameter: 'context_length'"}}"#, "bad request"),
+            (400, r#"{"error":{"message":"Invalid 'tools[0].function.name': string too long"}}"#, "bad request"),
+            (
+                400,
+                r#"{"error":{"message":"messages.3.content.1.image: image exceeds 5 MB maximum: 6291456 bytes"}}"#,
+                "bad request",
+            ),
             // A limit on tokens a minute is not a prompt that is too long.
             (429, r#"{"error":{"code":"rate_limit_exceeded","message":"Too many tokens"}}"#, "rate limit, again"),
             (
@@ -258,6 +293,29 @@ mod tests {
             (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "server, again"),
         ] {
             assert_eq!(kind(status, body), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_without_known_words_may_be_about_size_only_if_the_request_is_large() {
+        let refused = |status: u16, message: &str| {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            Stated::from_body(status, body.as_bytes()).into_error("host", "url", "model", "key")
+        };
+        for (status, message, sent, window, may_be) in [
+            (400, "no", 80_000, 128_000, true),
+            (400, "no", 10_000, 128_000, false),
+            (422, "ei käy päinsä", 80_000, 128_000, true),
+            (400, "se on 18000", 19_000, 128_000, true),
+            (400, "se on 128000", 10_000, 128_000, true),
+            (400, "virhe 5000", 19_000, 128_000, false),
+            (400, "Unknown parameter: 'top_k'", 120_000, 128_000, false),
+            (400, "max_tokens must be at most 8192", 120_000, 128_000, false),
+            (400, "Your credit balance is too low", 120_000, 128_000, false),
+            (401, "no", 120_000, 128_000, false),
+            (404, "no", 120_000, 128_000, false),
+        ] {
+            assert_eq!(refused(status, message).may_be_size(sent, window), may_be, "{status} {message}");
         }
     }
 

@@ -110,5 +110,6 @@ fn check(reply: &Reply) {
     }
 }
 
+pub mod replies;
 #[cfg(test)]
 mod tests;

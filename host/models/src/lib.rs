@@ -81,6 +81,7 @@ pub use breakpoints::{Breakpoints, Ttl, TtlChoice, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use error::ModelError;
+pub use failure::limit::limit_below;
 pub use lifetime::{Asked, Lifetimes};
 pub use list::{ListedModel, list_models};
 pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
@@ -98,7 +99,7 @@ pub use trial::{Trial, try_route};
 pub use vision::sees_images;
 pub use warming::{Pauses, Waiting, WarmingLimits, warming_cost, warming_saved};
 pub use window::LEAST_WINDOW;
-pub use wire::{Dialect, body, chat::tools_json};
+pub use wire::{CallIds, Dialect, body, chat::tools_json};
 
 /// One request, borrowed from its sender.
 #[derive(Debug, Clone, Copy)]

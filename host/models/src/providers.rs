@@ -12,7 +12,7 @@ mod unsupported;
 
 use url::Url;
 
-use crate::ApiMode;
+use crate::{ApiMode, CallIds};
 
 pub(crate) use address::{host, is_at, is_loopback, mode_of_address};
 pub use custom::{CustomFlaw, CustomProvider};
@@ -70,6 +70,8 @@ pub struct ProviderRow {
     /// Anthropic's messages: whether models have the vendor's own names, so that `anthropic/claude-sonnet-4.5` is sent as
     /// `claude-sonnet-4-5`. A gateway may have names of its own.
     pub vendor_names: bool,
+    /// Chat completions: which ids of calls it takes.
+    pub call_ids: CallIds,
 }
 
 /// A row with defaults.
@@ -90,6 +92,7 @@ const ROW: ProviderRow = ProviderRow {
     newer_cap: false,
     chat_marks: false,
     vendor_names: false,
+    call_ids: CallIds::Any,
 };
 
 impl ProviderRow {
@@ -151,6 +154,14 @@ impl ProviderRow {
 pub(crate) fn takes_chat_marks(provider: &str, url: &Url) -> bool {
     let named = ProviderRow::by_name(provider).into_iter();
     named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).any(|row| row.chat_marks)
+}
+
+/// Which ids of calls a route of chat completions takes: by the provider's name, or by the host where the provider has another
+/// name.
+pub(crate) fn call_ids(provider: &str, url: &Url) -> CallIds {
+    let named = ProviderRow::by_name(provider).into_iter();
+    let known = named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).map(|row| row.call_ids);
+    known.into_iter().find(|ids| *ids != CallIds::Any).unwrap_or_default()
 }
 
 #[cfg(test)]

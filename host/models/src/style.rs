@@ -6,7 +6,7 @@
 use hermes_conversation::Shown;
 use url::Url;
 
-use crate::{Echo, Rendered, providers};
+use crate::{CallIds, Echo, Rendered, providers};
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,6 +67,8 @@ pub struct Style {
     pub marks: Marks,
     /// Which reasoning goes back.
     pub echo: Echo,
+    /// Chat completions: which ids of calls are taken.
+    pub ids: CallIds,
 }
 
 impl Style {
@@ -75,23 +77,28 @@ impl Style {
 
     /// A style of a provider that reads the reasoning which it writes.
     pub const fn new(mode: ApiMode, marks: Marks) -> Self {
-        Self { mode, marks, echo: Echo::RETURNED }
+        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any }
     }
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
     pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
         let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
-        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)) }
+        let ids = mode.format().ids(providers::call_ids(provider, url));
+        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)), ids }
     }
 
     /// Every style in which a request of this wire format may have been written, the likeliest first: this style, if it is one.
     pub fn candidates(self, mode: ApiMode) -> Vec<Self> {
         let format = mode.format();
         let mut candidates: Vec<Self> = Some(self).filter(|own| own.mode == mode).into_iter().collect();
-        for echo in Echo::ALL {
+        let all = CallIds::ALL.into_iter().flat_map(|ids| Echo::ALL.into_iter().map(move |echo| (ids, echo)));
+        for (ids, echo) in all {
             for marked in [false, true] {
-                let candidate = Self { mode, marks: format.marks(marked), echo: format.echo(echo) };
-                if !candidates.contains(&candidate) {
+                let (marks, echo, ids) = (format.marks(marked), format.echo(echo), format.ids(ids));
+                let candidate = Self { mode, marks, echo, ids };
+                // The providers with ids of their own get back no reasoning, and take no marks.
+                let exists = ids == CallIds::Any || (echo.members.is_empty() && marks == Marks::None);
+                if exists && !candidates.contains(&candidate) {
                     candidates.push(candidate);
                 }
             }
@@ -119,7 +126,7 @@ mod tests {
     fn each_style_of_a_wire_format_is_tried_once() {
         let count = |mode| Style::PLAIN.candidates(mode).len();
         assert_eq!(Style::PLAIN.candidates(ApiMode::ChatCompletions)[0], Style::PLAIN);
-        assert_eq!(count(ApiMode::ChatCompletions), 2 * Echo::ALL.len());
+        assert_eq!(count(ApiMode::ChatCompletions), 2 * Echo::ALL.len() + CallIds::ALL.len() - 1);
         assert_eq!(count(ApiMode::Responses), 1, "its items say themselves what goes back");
         assert_eq!(count(ApiMode::AnthropicMessages), 2, "with and without reasoning that is demanded");
     }

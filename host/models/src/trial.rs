@@ -18,6 +18,8 @@ const MOST_TOKENS: u32 = 256;
 pub struct Trial {
     /// The text. It may be empty if the model only thought.
     pub text: String,
+    /// Whether the answer ended at the limit of its output, which is small. Models that think may reach it.
+    pub is_cut: bool,
     /// The model that answered, as the provider names it.
     pub model: String,
     /// The tokens, if the provider reports them.
@@ -58,7 +60,8 @@ async fn try_within(patience: Duration, route: &Route, logins: &Logins) -> Resul
         host: route.base_url.as_ref().and_then(providers::host).unwrap_or_default(),
         seconds: patience.as_secs(),
     })??;
-    Ok(Trial { text: reply.text, model: reply.model, usage: reply.usage, took: begun.elapsed() })
+    let is_cut = reply.finish == crate::Finish::Length;
+    Ok(Trial { text: reply.text, is_cut, model: reply.model, usage: reply.usage, took: begun.elapsed() })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub(crate) mod chat;
 mod format;
 mod frozen;
+mod history;
 mod media;
 pub(crate) mod messages;
 pub(crate) mod responses;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use format::WireFormat;
+pub use history::CallIds;
 
 use crate::{
     ModelError, ProviderRow, Request, Route, Ttl,
@@ -128,7 +130,11 @@ pub(crate) fn escape(out: &mut Vec<u8>, text: &str) {
 
 /// A text as JSON.
 pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
-    write(out, text);
+    // Some servers cannot store U+0000, and refuse the request.
+    match text.contains('\0') {
+        true => write(out, &text.replace('\0', "\u{fffd}")),
+        false => write(out, text),
+    }
 }
 
 /// Texts, and lists and objects of them, as JSON.

@@ -15,6 +15,8 @@ pub enum DelegationState {
     Done,
     /// Its session made all requests that it may make, and gave a summary.
     OutOfBudget,
+    /// The model's output limit cut its last reply.
+    Cut,
     /// The user stopped it.
     Stopped,
     /// It took longer than it may.
@@ -26,11 +28,12 @@ pub enum DelegationState {
 }
 
 impl DelegationState {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Running,
         Self::Done,
         Self::OutOfBudget,
+        Self::Cut,
         Self::Stopped,
         Self::TimedOut,
         Self::Failed,
@@ -44,6 +47,7 @@ impl DelegationState {
             Self::Running => "running",
             Self::Done => "done",
             Self::OutOfBudget => "out-of-budget",
+            Self::Cut => "cut",
             Self::Stopped => "stopped",
             Self::TimedOut => "timed-out",
             Self::Failed => "failed",
@@ -54,6 +58,11 @@ impl DelegationState {
     /// The state with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether its session gave a text for whoever delegated it, whole or not.
+    pub fn has_answer(self) -> bool {
+        matches!(self, Self::Done | Self::OutOfBudget | Self::Cut)
     }
 
     /// Whether the task is over.

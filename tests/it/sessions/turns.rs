@@ -248,8 +248,9 @@ fn calls_that_are_cut_off_are_neither_completed_nor_run_and_the_user_sees_it() {
     let server =
         Server::scripted([half("call_cut", "length"), half("call_wrong", "tool_calls"), Reply::text("Sorry.")]);
     let home = Home::with(&server);
-    let output = home.hermes(&["-z", "Write it."]).run().success();
-    assert!(output.stdout.contains("the model's output limit before its tool calls were complete"), "{output}");
+    let output = home.hermes(&["-z", "Write it."]).run().exits(9);
+    assert_eq!(output.stdout, "");
+    output.says(&["the model's output limit before its tool call was complete; it was not run"]);
     let output = home.hermes(&["--continue", "-z", "Again."]).run().success();
     assert_eq!(output.stdout, "Sorry.\n");
     let log = home.messages();

@@ -7,6 +7,7 @@ use super::{Call, Completion, pieces};
 impl Completion {
     fn stop_reason(&self) -> &'static str {
         match (self.refused, self.calls.is_empty()) {
+            _ if self.cut => "max_tokens",
             (true, _) => "refusal",
             (false, true) => "end_turn",
             (false, false) => "tool_use",

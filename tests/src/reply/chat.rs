@@ -6,7 +6,11 @@ use super::{Completion, pieces};
 
 impl Completion {
     fn finish(&self) -> &'static str {
-        if self.calls.is_empty() { "stop" } else { "tool_calls" }
+        match self.calls.is_empty() {
+            _ if self.cut => "length",
+            true => "stop",
+            false => "tool_calls",
+        }
     }
 
     /// The member that has the text.

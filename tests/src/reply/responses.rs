@@ -128,11 +128,17 @@ impl Completion {
         for (at, item) in self.items().iter().enumerate() {
             events.item(at, item, self.step);
         }
-        events.push("response.completed", json!({"response": self.responses_whole(request, usage)}));
+        let name = if self.cut { "response.incomplete" } else { "response.completed" };
+        events.push(name, json!({"response": self.responses_whole(request, usage)}));
         events.0
     }
 
     pub(super) fn responses_whole(&self, request: &Value, usage: &Value) -> Value {
+        if self.cut {
+            let mut cut = response(request, "incomplete", &self.items(), usage);
+            cut["incomplete_details"] = json!({"reason": "max_output_tokens"});
+            return cut;
+        }
         response(request, "completed", &self.items(), usage)
     }
 }

@@ -68,7 +68,9 @@ pub(super) async fn attempt(
     match tokio::time::timeout(timeout, answer).await {
         Err(_) => Err(Failure::TimedOut(timeout)),
         Ok(Err(error)) => Err(Failure::Model(error)),
-        Ok(Ok(reply)) if reply.text.trim().is_empty() && reply.finish != Finish::Refused => Err(Failure::Empty),
+        Ok(Ok(reply)) if reply.text.trim().is_empty() && reply.finish != Finish::Refused => {
+            Err(if reply.finish == Finish::Length { Failure::CutBeforeText } else { Failure::Empty })
+        }
         Ok(Ok(reply)) => Ok(reply),
     }
 }

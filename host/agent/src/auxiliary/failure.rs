@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     TimedOut(Duration),
     /// The answer has no text.
     Empty,
+    /// The answer reached the limit of its output before it had a text.
+    CutBeforeText,
 }
 
 impl Failure {
@@ -31,7 +33,7 @@ impl Failure {
                     | ModelError::Stalled { .. }
             ),
             Failure::TimedOut(_) => true,
-            Failure::Empty => false,
+            Failure::Empty | Failure::CutBeforeText => false,
         }
     }
 
@@ -43,7 +45,7 @@ impl Failure {
     pub(crate) fn is_charged(&self) -> bool {
         match self {
             Failure::Model(error) => error.is_charged(),
-            Failure::TimedOut(_) | Failure::Empty => true,
+            Failure::TimedOut(_) | Failure::Empty | Failure::CutBeforeText => true,
         }
     }
 
@@ -64,6 +66,12 @@ impl Failure {
             Failure::Model(error) => error.to_string(),
             Failure::TimedOut(timeout) => format!("{} did not answer within {} s", who.label(), timeout.as_secs()),
             Failure::Empty => format!("{} gave an empty answer", who.label()),
+            Failure::CutBeforeText => {
+                format!(
+                    "{} used up the limit of its output, such as for reasoning, before it had an answer",
+                    who.label()
+                )
+            }
         }
     }
 
@@ -73,6 +81,9 @@ impl Failure {
             (Some(remedy), _) => remedy,
             (None, Failure::Model(error)) => error.parts().2,
             (None, Failure::TimedOut(_) | Failure::Empty) => Fix::words("try again later"),
+            (None, Failure::CutBeforeText) => {
+                Fix::words("lower `reasoning_effort` for the task").or("choose a model for it that thinks less")
+            }
         };
         Notice::new(self.cause(who), fix)
     }
@@ -87,6 +98,7 @@ impl Failure {
         let (kind, code) = match &self {
             Failure::TimedOut(_) => (FaultKind::Timeout, ""),
             Failure::Empty => (FaultKind::Failed, "empty"),
+            Failure::CutBeforeText => (FaultKind::Failed, "cut"),
             Failure::Model(error) => match error {
                 ModelError::Auth { .. } | ModelError::Billing { .. } => (FaultKind::Unavailable, "auth"),
                 ModelError::NotFound { .. } => (FaultKind::Unavailable, "no-model"),

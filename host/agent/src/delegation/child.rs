@@ -78,6 +78,7 @@ impl From<TurnEnd> for Ended {
     fn from(end: TurnEnd) -> Self {
         let (state, text) = match end {
             TurnEnd::Answered { text } => (DelegationState::Done, text),
+            TurnEnd::Cut { text, .. } => (DelegationState::Cut, text),
             TurnEnd::OutOfBudget { steps, summary, .. } => {
                 let without = || format!("it made {steps} requests, which is its limit, and gave no summary");
                 (DelegationState::OutOfBudget, summary.unwrap_or_else(without))
@@ -257,8 +258,10 @@ impl<'j> Line<'j> {
     async fn end(mut self, ended: Ended) -> Outcome {
         let Ended { state, text } = ended;
         self.status.state = state;
-        let is_answer = matches!(state, DelegationState::Done | DelegationState::OutOfBudget);
-        self.status.why = (!is_answer).then(|| text.clone());
+        self.status.why = match state {
+            DelegationState::Cut => Some(report::CUT.to_owned()),
+            state => (!state.has_answer()).then(|| text.clone()),
+        };
         if let Some(session) = &self.status.session
             && let Ok(session) = self.job.parent.store.session(session).await
         {

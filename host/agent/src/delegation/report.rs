@@ -16,6 +16,9 @@ const MOST_FILES: usize = 40;
 /// The least tokens of a summary.
 const LEAST: u32 = 100;
 
+/// What the parent is told of a summary that is not whole.
+pub(super) const CUT: &str = "its last reply reached the model's output limit and is not complete";
+
 /// How long a summary may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Budget {
@@ -97,7 +100,7 @@ pub(super) fn of_interrupted(task: &Delegation) -> String {
 }
 
 async fn one<'o>(parent: &Parent, task: usize, outcome: &'o Outcome, budget: Budget) -> TaskReport<'o> {
-    let is_answer = matches!(outcome.state, DelegationState::Done | DelegationState::OutOfBudget);
+    let is_answer = outcome.state.has_answer();
     let cut = if is_answer { shortened(&outcome.text, budget) } else { None };
     let kept = match &cut {
         Some(_) => kept_results::keep(&parent.home, &parent.session, outcome.text.clone(), false).await,
@@ -111,7 +114,10 @@ async fn one<'o>(parent: &Parent, task: usize, outcome: &'o Outcome, budget: Bud
         goal: None,
         status: outcome.state.as_str(),
         summary: is_answer.then(|| cut.unwrap_or_else(|| outcome.text.clone())),
-        error: (!is_answer).then_some(outcome.text.as_str()),
+        error: match outcome.state {
+            DelegationState::Cut => Some(CUT),
+            _ => (!is_answer).then_some(outcome.text.as_str()),
+        },
         full_summary,
         changed_files: named(outcome.changed.iter(), &parent.workspace),
         read_again: named(outcome.changed.iter().filter(read), &parent.workspace),

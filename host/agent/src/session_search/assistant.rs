@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use hermes_conversation::{Message, MessageId, Origin, Role, SessionId};
-use hermes_plugin_host::services::{ModelRequest, Models, PromptMessage};
+use hermes_plugin_host::services::{Finish, ModelRequest, Models, PromptMessage};
 use hermes_session_store::SessionStore;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -118,6 +118,9 @@ impl Assistant {
             schema: None,
         };
         let reply = self.models.complete(request).await.map_err(|fault| fault.message)?;
+        if reply.finish == Finish::Length {
+            return Err(format!("{} reached the limit of its output", reply.model));
+        }
         let text = reply.text.trim();
         if text.is_empty() { Err(format!("{} wrote nothing", reply.model)) } else { Ok(text.to_owned()) }
     }

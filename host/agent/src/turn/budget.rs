@@ -8,7 +8,7 @@ use hermes_models::{Reply, ToolChoice};
 use hermes_plugin_host::Moment;
 use tokio_util::sync::CancellationToken;
 
-use super::{Replied, assistant_message, drop_cut_calls, reply, show_silent_refusal, stopped};
+use super::{Replied, assistant_message, cut, reply, show_silent_refusal, stopped};
 use crate::error::AgentError;
 use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
@@ -57,11 +57,14 @@ impl Budget {
             Ok(Replied::Stopped(partial)) => return stopped(live, first, &partial).await,
             Ok(Replied::Whole(mut reply)) => {
                 show_silent_refusal(live, &mut reply);
-                drop_cut_calls(live, &mut reply);
+                // The mark in the summary says that it was cut.
+                cut::mark(&live.front.feed, &mut reply);
                 Some(*reply)
             }
             Ok(Replied::Failed { error, .. }) => without_summary(live, &error.into()),
-            Err(error @ (AgentError::Model(_) | AgentError::EmptyReply { .. })) => without_summary(live, &error),
+            Err(error @ (AgentError::Model(_) | AgentError::EmptyReply { .. } | AgentError::CutBeforeText { .. })) => {
+                without_summary(live, &error)
+            }
             Err(error) => return Err(error),
         };
         let now = live.log.clock.now();

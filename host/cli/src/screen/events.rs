@@ -76,9 +76,12 @@ impl<W: Write + Send> Screen<W> {
             EventKind::CompressionStarted if self.is_turn() => self.line(Tone::Faint, "compacting; ctrl-c stops it"),
             EventKind::Asked { .. } => self.end_line(),
             EventKind::TurnEnded {
-                end: TurnEnd::Answered { text } | TurnEnd::OutOfBudget { summary: Some(text), .. },
+                end:
+                    TurnEnd::Answered { text }
+                    | TurnEnd::Cut { text, .. }
+                    | TurnEnd::OutOfBudget { summary: Some(text), .. },
                 ..
-            } if self.show == Show::Answer => {
+            } if self.show == Show::Answer && !text.is_empty() => {
                 self.words(text);
                 self.end_turn();
             }

@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use super::size;
+
 /// What can be done about a failure, apart from its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -89,6 +91,7 @@ const TOO_LONG: &[&str] = &[
     "reduce the length of the messages",
     "tokens in your prompt exceed",
     "request entity too large",
+    "context shift is disabled",
     // Chinese, simplified and traditional.
     "超过最大长度",
     "超出最大长度",
@@ -233,7 +236,8 @@ pub(crate) fn classify(status: u16, codes: &str, message: &str) -> Class {
     let text = message.to_lowercase();
     let stated =
         codes.split(' ').find_map(|word| CODES.iter().find(|(code, _)| *code == word)).map(|(_, class)| *class);
-    if text.contains(LONG_CONTEXT_TIER) {
+    // A server may have one word for requests that come too often and for one that is too large.
+    if text.contains(LONG_CONTEXT_TIER) || status == 413 || (status == 429 && size::never_passes(&text)) {
         return Class::TooLong;
     }
     match stated {
@@ -252,7 +256,9 @@ pub(crate) fn classify(status: u16, codes: &str, message: &str) -> Class {
 
 /// The class where no word for programs says it. `text` is in lower case.
 fn by_status(status: u16, text: &str) -> Class {
-    let too_long = says(text, TOO_LONG) && !says(text, OUTPUT_CAP);
+    let is_cap = says(text, OUTPUT_CAP) || size::is_about_cap(text);
+    let is_known = says(text, TOO_LONG) && !is_cap;
+    let too_long = is_known || (size::speaks(text) && !is_cap);
     match status {
         401 => Class::Auth,
         402 if says(text, LIFTED_LATER) => Class::RateLimited,
@@ -264,10 +270,9 @@ fn by_status(status: u16, text: &str) -> Class {
         404 | 405 if says(text, BILLING) => Class::Billing,
         404 | 405 => Class::NotFound,
         408 => Class::TimedOut,
-        413 => Class::TooLong,
         429 if says(text, OVERLOADED) => Class::Overloaded,
         429 if says(text, RATE) || says(text, LIFTED_LATER) => Class::RateLimited,
-        429 if too_long => Class::TooLong,
+        429 if is_known => Class::TooLong,
         429 => Class::RateLimited,
         451 => Class::Region,
         // Not even an error of the server has a prompt that is too long as its cause by chance.
@@ -294,6 +299,12 @@ fn by_prose(text: &str) -> Option<Class> {
     ]
     .into_iter()
     .find_map(|(phrases, class)| says(text, phrases).then_some(class))
+}
+
+/// Whether a refusal names something else than the size of the request, in a way that is known.
+pub(crate) fn is_about_other(message: &str) -> bool {
+    let text = message.to_lowercase();
+    size::is_about_other(&text) || says(&text, OUTPUT_CAP) || by_prose(&text).is_some()
 }
 
 /// Whether a message only complains about the cap on output.

@@ -38,17 +38,91 @@ const BEFORE: &[&str] = &[
 /// Words directly behind the size of a window.
 const BEHIND: &[&str] = &[" maximum", " token limit", " token maximum", " token context", " tokens maximum"];
 
-/// The size of the window, if a refusal of a request that is too long names it.
+/// The size of the window, if a refusal of a request that is too long names it: by the words around it, or as the smaller of
+/// several numbers, where the largest is what was sent.
 pub(crate) fn stated(message: &str) -> Option<u32> {
     let text = message.to_lowercase();
     let before = BEFORE.iter().filter_map(|words| leading(text.split_once(words)?.1));
     let behind = BEHIND.iter().filter_map(|words| trailing(text.split_once(words)?.0));
-    before.chain(behind).find(|limit| is_plausible(*limit))
+    before.chain(behind).find(|limit| is_plausible(*limit)).or_else(|| smaller(&text))
+}
+
+/// The size of the window, if a refusal has one number that may be it: less than what was sent, about so many tokens.
+pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
+    let mut plausible = numbers(message).into_iter().filter(|number| is_plausible(*number));
+    let number = plausible.next().filter(|number| plausible.all(|other| other == *number))?;
+    (u64::from(number) * 10 < u64::from(sent) * 9).then_some(number)
+}
+
+/// Whether a refusal has a number near what was sent, or near the window.
+pub(crate) fn names_size(message: &str, sent: u32, window: u32) -> bool {
+    let (sent, window) = (f64::from(sent), f64::from(window));
+    let near = |number: u32| {
+        let number = f64::from(number);
+        (sent * 0.75..=sent * 1.35).contains(&number) || (number - window).abs() <= window / 50.0
+    };
+    numbers(message).into_iter().filter(|number| is_plausible(*number)).any(near)
+}
+
+/// The largest number below the largest one, without the parts of a sum.
+fn smaller(text: &str) -> Option<u32> {
+    let mut numbers: Vec<u32> = numbers(text).into_iter().filter(|number| is_plausible(*number)).collect();
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    numbers.dedup();
+    let (used, others) = numbers.split_first()?;
+    let is_part = |number: u32| others.iter().any(|other| number.checked_add(*other) == Some(*used));
+    others.iter().copied().find(|number| !is_part(*number))
 }
 
 /// Whether a number may be the size of a window.
 pub(crate) fn is_plausible(limit: u32) -> bool {
     PLAUSIBLE.contains(&limit)
+}
+
+/// The numbers of a text, in order: `16384`, `16,384`, `16.384`, `16 384`, `16k`. Digits within words are left out.
+pub(crate) fn numbers(text: &str) -> Vec<u32> {
+    let characters: Vec<char> = text.chars().collect();
+    let digits = |at: usize| characters[at..].iter().take_while(|character| character.is_ascii_digit()).count();
+    let mut numbers = Vec::new();
+    let mut at = 0;
+    while at < characters.len() {
+        let first = digits(at);
+        if first == 0 {
+            at += 1;
+            continue;
+        }
+        let is_within_word = at > 0 && (characters[at - 1].is_ascii_alphabetic() || characters[at - 1] == '_');
+        let mut written: String = characters[at..at + first].iter().collect();
+        at += first;
+        let is_grouped = first <= 3;
+        while is_grouped
+            && characters
+                .get(at)
+                .is_some_and(|mark| matches!(mark, ',' | '.' | '\'' | '_' | ' ' | '\u{a0}' | '\u{202f}'))
+            && digits(at + 1) == 3
+        {
+            written.extend(&characters[at + 1..at + 4]);
+            at += 4;
+        }
+        // The rest of a decimal number says nothing about sizes.
+        if characters.get(at) == Some(&'.') && digits(at + 1) > 0 {
+            at += 1 + digits(at + 1);
+        }
+        let unit = match characters.get(at).map(char::to_ascii_lowercase) {
+            Some('k') => 1_000,
+            Some('m') => 1_000_000,
+            _ => 1,
+        };
+        let is_in_word = |at: usize| characters.get(at).is_some_and(|next| next.is_ascii_alphabetic() || *next == '_');
+        let ends_in_word = if unit > 1 { is_in_word(at + 1) } else { is_in_word(at) };
+        if let Some(number) = written.parse::<u32>().ok().and_then(|number| number.checked_mul(unit))
+            && !is_within_word
+            && !ends_in_word
+        {
+            numbers.push(number);
+        }
+    }
+    numbers
 }
 
 /// The number at the start of a text.
@@ -102,8 +176,39 @@ mod tests {
             ("context length is 99999999999", None),
             ("request 123456 failed", None),
             ("", None),
+            // No words around the numbers are known.
+            ("we take 16 384, you gave 18 000", Some(16_384)),
+            ("18.000 Token, erlaubt sind 16.384", Some(16_384)),
+            ("請求 18000 トークン、16k まで", Some(16_000)),
+            ("30000 tokens (28000 in the talk, 2000 behind it), 8192 are possible", Some(8_192)),
+            ("your 18000 tokens", None),
+            ("request req_16384 of 18000 tokens", None),
         ] {
             assert_eq!(stated(message), limit, "{message}");
         }
+    }
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("16384", vec![16_384]),
+            ("16,384 and 1.048.576 and 128k, 1M", vec![16_384, 1_048_576, 128_000, 1_000_000]),
+            ("1.5 of 200,000.", vec![1, 200_000]),
+            ("gpt4, v2 and id_77, 3rd, 99999999999", vec![]),
+            ("(18000+200=18200)", vec![18_000, 200, 18_200]),
+            ("上限16384个", vec![16_384]),
+            ("1,2,3", vec![1, 2, 3]),
+        ] {
+            assert_eq!(numbers(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_number_is_the_window_only_if_it_is_less_than_what_was_sent() {
+        assert_eq!(limit_below("no more than 16384 fit", 20_000), Some(16_384));
+        assert_eq!(limit_below("18000 do not fit", 18_500), None);
+        assert_eq!(limit_below("18000 or 16384", 30_000), None);
+        assert!(names_size("18000 do not fit", 19_000, 128_000) && names_size("128000", 19_000, 128_000));
+        assert!(!names_size("error 5000", 19_000, 128_000) && !names_size("", 19_000, 128_000));
     }
 }

@@ -1,5 +1,7 @@
 //! The room for a reply that a refusal names.
 
+use super::{limit, size};
+
 /// Less is no room for an answer.
 const LEAST: u32 = 1_024;
 
@@ -12,6 +14,9 @@ pub(crate) fn for_output(message: &str) -> Option<u32> {
         number(range.split_once(',')?.1)?
     } else if text.contains("max_tokens is too large") {
         number(text.split_once("supports at most ")?.1)?
+    } else if size::is_about_cap(&text) {
+        // What was asked for is the larger number.
+        limit::numbers(&text).into_iter().filter(|number| *number >= LEAST).min()?
     } else {
         let window = number(text.split_once("maximum context length is ")?.1)?;
         let requested = text.split_once("you requested ")?.1;
@@ -70,6 +75,9 @@ mod tests {
                 "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
                 None,
             ),
+            ("`max_output_tokens` 100000 exceeds the limit of 65,536", Some(65_536)),
+            ("max_completion_tokens must be less than or equal to 8192", Some(8_192)),
+            ("max_tokens must be positive", None),
             ("max_tokens should be lower; prompt is too long", None),
             ("Range of max_tokens should be [1, 99999999999999]", None),
             ("", None),

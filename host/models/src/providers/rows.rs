@@ -4,7 +4,7 @@
 //! Of two rows with one key, the first is chosen by the key alone.
 
 use super::{KeyHeader, ProviderRow, ROW};
-use crate::ApiMode;
+use crate::{ApiMode, CallIds};
 
 /// Gateways to Anthropic's messages that read only a bearer token.
 const BEARER: &[(ApiMode, KeyHeader)] = &[(ApiMode::AnthropicMessages, KeyHeader::Bearer)];
@@ -19,6 +19,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["OPENAI_API_KEY"],
         model: Some("gpt-4.1"),
         newer_cap: true,
+        call_ids: CallIds::Short,
         ..ROW
     },
     ProviderRow {
@@ -168,6 +169,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["AZURE_OPENAI_API_KEY", "AZURE_FOUNDRY_API_KEY"],
         // Models have names that the user gave them, which tell nothing.
         newer_cap: true,
+        call_ids: CallIds::Short,
         ..ROW
     },
     ProviderRow {
@@ -178,6 +180,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["AZURE_FOUNDRY_API_KEY", "AZURE_OPENAI_API_KEY"],
         key_headers: BEARER,
         query: &[(ApiMode::AnthropicMessages, "api-version", "2025-04-15")],
+        call_ids: CallIds::Short,
         ..ROW
     },
     ProviderRow {
@@ -223,6 +226,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["MISTRAL_API_KEY"],
         model: Some("mistral-large-latest"),
         stream_options: false,
+        call_ids: CallIds::Nine,
         ..ROW
     },
     ProviderRow {

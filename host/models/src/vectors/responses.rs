@@ -13,7 +13,7 @@ use crate::{
     ApiMode, Breakpoints, Delta, Dialect, Finish, Marks, Prefix, Reply, Request, Style, System, ToolChoice,
     assembly::{Assemble, responses::Assembly},
     body,
-    wire::responses::call_id,
+    wire::responses::split_id,
 };
 
 const STYLE: Style = Style::new(ApiMode::Responses, Marks::None);
@@ -50,7 +50,7 @@ fn responses_ids() {
             differs("deterministic/f-0", HOST_ID, Value::Null),
         ],
         |input| match input["op"].as_str() {
-            Some("split") => Some(call_id(input["id"].as_str().unwrap())).filter(|id| !id.is_empty()).into(),
+            Some("split") => Some(split_id(input["id"].as_str().unwrap())).filter(|id| !id.is_empty()).into(),
             _ => Value::Null,
         },
         |expected| expected.get(0).unwrap_or(expected).clone(),
@@ -127,7 +127,7 @@ fn responses_input() {
         "summary": [{"type": "summary_text", "text": "s"}]});
     let call = json!({"type": "function_call", "call_id": "call_1", "name": "read_file",
         "arguments": "{\"path\": \"a.txt\"}"});
-    let unnamed = json!({"type": "function_call", "call_id": "", "name": "f", "arguments": "{\"x\":1}"});
+    let unnamed = json!({"type": "function_call", "call_id": "call_e3b0c44298fc1c149afbf4c8", "name": "f", "arguments": "{\"x\":1}"});
     let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "A"});
     let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"});
     let unstamped = json!({"type": "reasoning", "encrypted_content": "E", "id": "rs_3"});

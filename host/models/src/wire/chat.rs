@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    Dialect, WireFormat, escape, is_object,
+    CallIds, Dialect, WireFormat, escape, frozen, history,
     media::{self, Content},
     quote, raw, schema, system_list, write,
 };
@@ -28,6 +28,12 @@ use crate::{
 /// Prefixes of models that take the newer name of the cap on output, and refuse the older one.
 const NEWER_CAP: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
 
+/// Replaces a blank message of the user: many providers refuse a blank text.
+pub(super) const NOTHING_SAID: &str = "(empty message)";
+/// Replaces a reply without text and calls.
+pub(super) const NOTHING_ANSWERED: &str = "(empty)";
+/// Replaces a result without text.
+pub(super) const NO_OUTPUT: &str = "(no output)";
 /// Replaces the reasoning of a reply that has none, for providers that refuse a reply without: they also refuse an empty text.
 const BLANK: &[u8] = br#","reasoning_content":" ""#;
 
@@ -51,6 +57,10 @@ impl WireFormat for ChatCompletions {
 
     fn marks(&self, marked: bool) -> Marks {
         if marked { Marks::Envelope } else { Marks::None }
+    }
+
+    fn ids(&self, listed: CallIds) -> CallIds {
+        listed
     }
 
     fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
@@ -123,26 +133,24 @@ struct JsonSchema<'a> {
 
 #[derive(Serialize)]
 struct WireCall<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: WireFunction<'a>,
     /// What the provider wants back with the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    extra_content: Option<&'a RawValue>,
+    extra_content: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
 struct WireFunction<'a> {
-    name: &'a str,
-    arguments: &'a str,
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
 }
 
 impl<'a> WireCall<'a> {
-    fn new(call: &'a ToolCall, extra_content: Option<&'a RawValue>) -> Self {
-        // Providers parse the arguments, and refuse the whole conversation if a model wrote invalid ones.
-        let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
-        let function = WireFunction { name: &call.name, arguments };
-        Self { id: &call.id, r#type: "function", function, extra_content }
+    fn new(ids: CallIds, call: &'a ToolCall, extra_content: Option<Box<RawValue>>) -> Self {
+        let function = WireFunction { name: history::name(&call.name), arguments: history::arguments(&call.arguments) };
+        Self { id: ids.written(&call.id), r#type: "function", function, extra_content }
     }
 }
 
@@ -179,10 +187,27 @@ fn takes_newer_cap(model: &str) -> bool {
     NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The frozen tool list, checked to be JSON and otherwise unchanged.
+/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused: lists of earlier versions
+/// are stored with such schemas.
 fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
-    let tools: &RawValue = serde_json::from_str(tools)?;
-    out.extend_from_slice(tools.get().as_bytes());
+    let list: &RawValue = serde_json::from_str(tools)?;
+    let read = frozen::tools(tools).unwrap_or_default();
+    if read.iter().all(|tool| !schema::is_refused(tool.parameters())) {
+        out.extend_from_slice(list.get().as_bytes());
+        return Ok(());
+    }
+    let mut begin = b'[';
+    for tool in read {
+        out.push(std::mem::replace(&mut begin, b','));
+        out.extend_from_slice(br#"{"type":"function","function":{"name":"#);
+        quote(out, &tool.name);
+        out.extend_from_slice(br#","description":"#);
+        quote(out, tool.description.as_deref().unwrap_or_default());
+        out.extend_from_slice(br#","parameters":"#);
+        out.extend_from_slice(schema::complete(tool.parameters()).as_bytes());
+        out.extend_from_slice(b"}}");
+    }
+    out.push(b']');
     Ok(())
 }
 
@@ -224,22 +249,22 @@ fn render(style: Style, message: &Shown) -> Rendered {
     let mut mark = None;
     if message.role == Role::User && message.parts.iter().any(|part| part.media().is_some()) {
         mark = content_parts(&mut out, style, &message.parts);
-    } else if message.content.is_empty() && !message.tool_calls.is_empty() {
+    } else if message.content.trim().is_empty() && !message.tool_calls.is_empty() {
         out.extend_from_slice(b"null");
-    } else if style.marks == Marks::None || message.content.trim().is_empty() {
-        // Providers refuse a mark on a blank text.
-        quote(&mut out, &message.content);
+    } else if style.marks == Marks::None {
+        quote(&mut out, said(message));
     } else {
         out.extend_from_slice(br#"[{"type":"text","text":"#);
-        quote(&mut out, &message.content);
+        quote(&mut out, said(message));
         mark = Some(out.len());
         out.extend_from_slice(b"}]");
     }
     if !message.tool_calls.is_empty() {
         out.extend_from_slice(br#","tool_calls":"#);
         let extras = extras(message, style.echo);
-        let of = |call: &ToolCall| extras.get(call.id.as_str()).copied();
-        let calls: Vec<WireCall<'_>> = message.tool_calls.iter().map(|call| WireCall::new(call, of(call))).collect();
+        let of = |call: &ToolCall| extras.get(call.id.as_str()).cloned();
+        let calls: Vec<WireCall<'_>> =
+            message.tool_calls.iter().map(|call| WireCall::new(style.ids, call, of(call))).collect();
         write(&mut out, &calls);
     }
     if message.role == Role::Assistant {
@@ -247,10 +272,20 @@ fn render(style: Style, message: &Shown) -> Rendered {
     }
     if let Some(id) = &message.tool_call_id {
         out.extend_from_slice(br#","tool_call_id":"#);
-        quote(&mut out, id);
+        quote(&mut out, &style.ids.written(id));
     }
     out.push(b'}');
     Rendered::message(style, out, mark)
+}
+
+/// The text of a message, or what replaces a blank one.
+fn said(message: &Shown) -> &str {
+    let placeholder = match message.role {
+        Role::User | Role::System => NOTHING_SAID,
+        Role::Assistant => NOTHING_ANSWERED,
+        Role::Tool => NO_OUTPUT,
+    };
+    history::or(&message.content, placeholder)
 }
 
 /// Words, pictures and files as a list. A mark goes after the last text.
@@ -317,7 +352,7 @@ fn reasoning(out: &mut Vec<u8>, message: &Shown, echo: Echo) {
 }
 
 /// What the provider wants back with each call, by the ids of the calls.
-fn extras(message: &Shown, echo: Echo) -> BTreeMap<Cow<'_, str>, &RawValue> {
+fn extras(message: &Shown, echo: Echo) -> BTreeMap<Cow<'_, str>, Box<RawValue>> {
     #[derive(Deserialize)]
     struct OfCalls<'a> {
         #[serde(borrow)]
@@ -325,7 +360,8 @@ fn extras(message: &Shown, echo: Echo) -> BTreeMap<Cow<'_, str>, &RawValue> {
     }
     let payloads = message.parts.iter().filter_map(Part::payload).filter(|_| echo.members.contains(&CALLS_KEY));
     let read = payloads.filter_map(|payload| serde_json::from_str::<OfCalls<'_>>(&payload.data).ok());
-    read.flat_map(|payload| payload.extra_content).filter(|(_, extra)| is_object(extra.get())).collect()
+    let sent = |extra: &RawValue| RawValue::from_string(history::object(extra.get())?.into_owned()).ok();
+    read.flat_map(|payload| payload.extra_content).filter_map(|(id, extra)| Some((id, sent(extra)?))).collect()
 }
 
 /// Appends the members of a payload that the provider takes, each as it came, to those of the message. A payload with other
@@ -335,11 +371,13 @@ fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
     if !members.keys().all(|key| Echo::ALL.iter().any(|echo| echo.members.contains(key))) {
         return;
     }
-    for (key, value) in members.iter().filter(|(key, _)| echo.members.contains(key) && **key != CALLS_KEY) {
+    for (key, written) in members.iter().filter(|(key, _)| echo.members.contains(key) && **key != CALLS_KEY) {
+        // Texts have no seal that a mended one would break.
+        let Some(sent) = history::value(written.get()) else { continue };
         out.push(b',');
         quote(out, key);
         out.push(b':');
-        out.extend_from_slice(value.get().as_bytes());
+        out.extend_from_slice(sent.as_bytes());
     }
 }
 

@@ -7,7 +7,7 @@ use hermes_conversation::{Role, Shown};
 
 use super::Dialect;
 use crate::{
-    ApiMode, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
+    ApiMode, CallIds, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
     prefix::{System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
@@ -42,6 +42,11 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
     /// What of a provider's echo the format distinguishes.
     fn echo(&self, listed: Echo) -> Echo {
         listed
+    }
+
+    /// Which ids of calls a provider takes, where the format leaves that to its providers.
+    fn ids(&self, _listed: CallIds) -> CallIds {
+        CallIds::Any
     }
 
     /// Appends the tool list, given in its frozen form.

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Dialect, WireFormat, frozen, is_object,
+    Dialect, WireFormat,
+    chat::{NO_OUTPUT, NOTHING_ANSWERED, NOTHING_SAID},
+    frozen,
+    history::{self, digest, or},
     media::{self, Content},
     quote, raw, schema, system_list,
 };
@@ -25,16 +28,12 @@ use crate::{
     reasoning::dial::{self, Dial},
 };
 
-/// Replaces a blank message of the user: the API takes no blank text.
-const NOTHING_SAID: &str = "(empty message)";
-/// Replaces a reply without text and calls.
-const NOTHING_ANSWERED: &str = "(empty)";
-/// Replaces a result without text.
-const NO_OUTPUT: &str = "(no output)";
 /// Replaces the reasoning of a reply that has none, for providers that refuse a reply without.
 const BLANK_THINKING: &[u8] = br#"{"type":"thinking","thinking":" "}"#;
 /// The tool that requests a reply with a schema.
 pub(crate) const REPLY_TOOL: &str = "reply";
+/// The longest id of a call that every service with this format takes.
+const LONGEST_ID: usize = 64;
 /// A cautious number of prompt bytes per token. Some scripts have one token for each character of three bytes.
 const BYTES_PER_TOKEN: usize = 3;
 /// The smallest cap on output, used when the prompt seems to fill the window.
@@ -302,7 +301,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> bool {
         }
         for call in &message.tool_calls {
             separate(out);
-            tool_use(out, call);
+            tool_use(out, call, message.repeats(&call.id));
             ends_with_reasoning = false;
         }
     }
@@ -312,7 +311,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown, echo: Echo) -> bool {
         let begin = out.len();
         match part {
             Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => text_block(out, text),
-            Part::ToolCall(call) => tool_use(out, call),
+            Part::ToolCall(call) => tool_use(out, call, message.repeats(&call.id)),
             part => {
                 if let Some(payload) = part.payload().filter(|payload| is_reasoning(&payload.data, echo)) {
                     out.extend_from_slice(payload.data.trim().as_bytes());
@@ -350,29 +349,37 @@ fn is_reasoning(payload: &str, echo: Echo) -> bool {
         r#type: Cow<'a, str>,
         #[serde(borrow)]
         signature: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        thinking: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        data: Option<Cow<'a, str>>,
     }
-    let Some(block) = Some(payload).filter(|payload| is_object(payload)) else { return false };
+    // What would have to be mended does not fit its signature any more.
+    let Some(Cow::Borrowed(block)) = history::object(payload) else { return false };
     let Ok(block) = serde_json::from_str::<Block<'_>>(block) else { return false };
+    let is_signed = || echo.demanded || block.signature.as_ref().is_some_and(|signature| !signature.is_empty());
     match &*block.r#type {
-        "thinking" => echo.demanded || block.signature.is_some_and(|signature| !signature.is_empty()),
-        "redacted_thinking" => true,
+        "thinking" => block.thinking.is_some() && is_signed(),
+        "redacted_thinking" => block.data.is_some(),
         _ => false,
     }
 }
 
-fn tool_use(out: &mut Vec<u8>, call: &ToolCall) {
+fn tool_use(out: &mut Vec<u8>, call: &ToolCall, repeats: u32) {
     out.extend_from_slice(br#"{"type":"tool_use","id":"#);
-    quote(out, &sanitised(&call.id));
+    quote(out, &sanitised(&call.id, repeats));
     out.extend_from_slice(br#","name":"#);
-    quote(out, &call.name);
+    quote(out, &history::name(&call.name));
     out.extend_from_slice(br#","input":"#);
-    out.extend_from_slice(input(&call.arguments).as_bytes());
+    // It becomes part of the body itself, which is refused as a whole over anything in it that is not valid JSON.
+    out.extend_from_slice(input(&call.arguments).trim().as_bytes());
     out.push(b'}');
 }
 
 fn result(out: &mut Vec<u8>, message: &Shown) {
     out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
-    quote(out, &sanitised(message.tool_call_id.as_deref().unwrap_or_default()));
+    let id = message.tool_call_id.as_deref().unwrap_or_default();
+    quote(out, &sanitised(id, message.repeats(id)));
     out.extend_from_slice(br#","content":"#);
     let whole = message.parts.iter().find_map(|part| match part {
         Part::ToolResult(result) => Some(result),
@@ -450,28 +457,28 @@ fn source(part: &Part, media: &Media) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn or<'a>(text: &'a str, placeholder: &'a str) -> &'a str {
-    if text.trim().is_empty() { placeholder } else { text }
-}
-
 fn text_block(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(br#"{"type":"text","text":"#);
     quote(out, text);
     out.push(b'}');
 }
 
-/// Arguments as the model wrote them. They become part of the body itself, which is refused as a whole over anything in
-/// it that is not valid JSON: half a surrogate, or too deep nesting.
-fn input(arguments: &str) -> &str {
-    let arguments = arguments.trim();
-    let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
-    if is_object { arguments } else { "{}" }
+/// Arguments that cannot be read were always an empty object here, and sessions that sent them so go on with the same bytes.
+fn input(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<Value>(arguments) {
+        Ok(_) => history::arguments(arguments),
+        Err(_) => Cow::Borrowed(history::NO_ARGUMENTS),
+    }
 }
 
-/// An id as the API takes it. Other providers put colons and dots into theirs.
-fn sanitised(id: &str) -> Cow<'_, str> {
+/// An id as the API takes it, which is used once in a request. Other providers put colons and dots into theirs, and begin to
+/// count anew in each reply.
+fn sanitised(id: &str, repeats: u32) -> Cow<'_, str> {
     let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     match id {
+        _ if repeats > 0 || id.chars().count() > LONGEST_ID => {
+            Cow::Owned(format!("toolu_{}", digest(&[id.as_bytes(), b"\0", &repeats.to_le_bytes()])))
+        }
         "" => Cow::Borrowed("tool_0"),
         _ if id.chars().all(fits) => Cow::Borrowed(id),
         _ => Cow::Owned(id.chars().map(|character| if fits(character) { character } else { '_' }).collect()),

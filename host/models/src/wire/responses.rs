@@ -11,12 +11,12 @@ use std::{borrow::Cow, ops::Range};
 use hermes_conversation::{Part, Role, Shown, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use super::{
     Dialect, WireFormat,
     chat::system_text,
-    frozen, is_object,
+    frozen,
+    history::{self, digest},
     media::{self, Content},
     quote, raw, schema,
 };
@@ -196,13 +196,6 @@ fn cache_key(prefix: &Prefix) -> Option<String> {
     (!text.is_empty() || !tools.is_empty()).then(|| format!("pck_{}", digest(&[text, b"\0", tools])))
 }
 
-/// The first 24 hexadecimal digits of a SHA-256 digest.
-fn digest(pieces: &[&[u8]]) -> String {
-    let mut digest = Sha256::new();
-    pieces.iter().for_each(|piece| digest.update(piece));
-    digest.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The largest cap on output, from an error that names it: `Expected a value <= 16384, but got 100000 instead.`
 fn output_room(message: &str) -> Option<u32> {
     let (_, limit) = message.split_once("'max_output_tokens'")?.1.split_once("<= ")?;
@@ -254,7 +247,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown) {
         if !message.content.trim().is_empty() {
             words(out, &message.content, None);
         }
-        message.tool_calls.iter().for_each(|call| function_call(out, call));
+        message.tool_calls.iter().for_each(|call| function_call(out, call, message.repeats(&call.id)));
     }
     let mut ends_with_reasoning = false;
     let mut phase = None;
@@ -264,7 +257,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown) {
             Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => {
                 words(out, text, phase.take().as_deref());
             }
-            Part::ToolCall(call) => function_call(out, call),
+            Part::ToolCall(call) => function_call(out, call, message.repeats(&call.id)),
             Part::Reasoning { payload: Some(payload), .. } => {
                 if let Some(known) = Item::read(&payload.data).filter(Item::is_whole) {
                     separate(out);
@@ -297,18 +290,23 @@ struct Item {
     role: Option<String>,
     content: Option<serde_json::Value>,
     encrypted_content: Option<String>,
+    summary: Option<serde_json::Value>,
     phase: Option<String>,
 }
 
 impl Item {
     fn read(payload: &str) -> Option<Self> {
-        serde_json::from_str(payload).ok().filter(|_| is_object(payload))
+        // What would have to be mended does not fit its seal any more.
+        let Some(Cow::Borrowed(payload)) = history::object(payload) else { return None };
+        serde_json::from_str(payload).ok()
     }
 
     /// Whether it can be sent as it is. Any other one is left out: it could be a call without a result.
     fn is_whole(&self) -> bool {
         match self.r#type.as_str() {
-            "reasoning" => self.encrypted_content.is_some(),
+            "reasoning" => {
+                self.encrypted_content.is_some() && self.summary.as_ref().is_none_or(serde_json::Value::is_array)
+            }
             "message" => {
                 self.role.as_deref() == Some("assistant")
                     && self.content.as_ref().is_some_and(serde_json::Value::is_string)
@@ -330,22 +328,21 @@ fn words(out: &mut Vec<u8>, text: &str, phase: Option<&str>) {
     out.push(b'}');
 }
 
-fn function_call(out: &mut Vec<u8>, call: &ToolCall) {
-    // Providers refuse the whole conversation if a model wrote invalid arguments.
-    let arguments = if is_object(&call.arguments) { &call.arguments } else { "{}" };
+fn function_call(out: &mut Vec<u8>, call: &ToolCall, repeats: u32) {
     separate(out);
     out.extend_from_slice(br#"{"type":"function_call","call_id":"#);
-    quote(out, &call_id(&call.id));
+    quote(out, &call_id(&call.id, repeats));
     out.extend_from_slice(br#","name":"#);
-    quote(out, &call.name);
+    quote(out, &history::name(&call.name));
     out.extend_from_slice(br#","arguments":"#);
-    quote(out, arguments);
+    quote(out, &history::arguments(&call.arguments));
     out.push(b'}');
 }
 
 fn result(out: &mut Vec<u8>, message: &Shown) {
     out.extend_from_slice(br#"{"type":"function_call_output","call_id":"#);
-    quote(out, &call_id(message.tool_call_id.as_deref().unwrap_or_default()));
+    let id = message.tool_call_id.as_deref().unwrap_or_default();
+    quote(out, &call_id(id, message.repeats(id)));
     out.extend_from_slice(br#","output":"#);
     let inner = message.parts.iter().find_map(|part| match part {
         Part::ToolResult(result) => Some(result.parts.as_slice()),
@@ -358,15 +355,25 @@ fn result(out: &mut Vec<u8>, message: &Shown) {
     out.push(b'}');
 }
 
-/// The id of a call as the API takes it. A stored id may hold the id of the item as well, as `call_1|fc_1`.
-pub(crate) fn call_id(id: &str) -> Cow<'_, str> {
+/// The id of a call as the API takes it, used once in a request. A stored id may hold the id of the item as well, as
+/// `call_1|fc_1`.
+fn call_id(id: &str, repeats: u32) -> Cow<'_, str> {
+    if repeats > 0 {
+        return Cow::Owned(format!("call_{}", digest(&[id.as_bytes(), b"\0", &repeats.to_le_bytes()])));
+    }
+    let call = split_id(id);
+    let is_sound = (1..=LONGEST_ID).contains(&call.len()) && !call.contains(char::is_control);
+    if is_sound { call } else { Cow::Owned(format!("call_{}", digest(&[call.as_bytes()]))) }
+}
+
+/// The id of a call without that of its item.
+pub(crate) fn split_id(id: &str) -> Cow<'_, str> {
     let (call, item) = id.split_once('|').unwrap_or((id, ""));
-    let call = match (call, item.strip_prefix("fc_")) {
+    match (call, item.strip_prefix("fc_")) {
         ("", Some(rest)) => Cow::Owned(format!("call_{rest}")),
         ("", None) => Cow::Borrowed(item),
         (call, _) => Cow::Borrowed(call),
-    };
-    if call.len() > LONGEST_ID { Cow::Owned(format!("call_{}", digest(&[call.as_bytes()]))) } else { call }
+    }
 }
 
 /// Words, pictures and files as a list; false, and nothing, where there are none.

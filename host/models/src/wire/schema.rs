@@ -1,12 +1,14 @@
 //! Schemas of tool parameters in the form that APIs take. One tool with another schema makes them refuse the whole request.
 
+mod keywords;
+
 use std::borrow::Cow;
 
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::quote;
 
@@ -52,6 +54,11 @@ pub(super) fn complete(parameters: &str) -> Cow<'_, str> {
     mended(parameters, Demands { properties: true, no_union: false })
 }
 
+/// Whether an API would refuse something within a schema.
+pub(super) fn is_refused(parameters: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(parameters).is_ok_and(|schema| keywords::mended(&schema).is_some())
+}
+
 /// A schema for Anthropic's messages, which refuse unions at the root and a root without the type `object`.
 pub(super) fn without_union(parameters: &str) -> Cow<'_, str> {
     mended(parameters, Demands { properties: false, no_union: true })
@@ -65,6 +72,16 @@ pub(super) fn complete_without_union(parameters: &str) -> Cow<'_, str> {
 
 /// A schema that meets the demands is returned as written. In another one, the remaining keys keep their order and values.
 fn mended(parameters: &str, demands: Demands) -> Cow<'_, str> {
+    // First what no API takes at any depth, then what they demand of the root.
+    let deep = serde_json::from_str::<Map<String, Value>>(parameters).ok().and_then(|schema| keywords::mended(&schema));
+    match deep {
+        None => rooted(parameters, demands),
+        Some(schema) => Cow::Owned(rooted(&Value::Object(schema).to_string(), demands).into_owned()),
+    }
+}
+
+/// A schema whose root meets the demands.
+fn rooted(parameters: &str, demands: Demands) -> Cow<'_, str> {
     let Ok(Keys(keys)) = serde_json::from_str::<Keys<'_>>(parameters) else {
         return Cow::Borrowed(NO_PARAMETERS);
     };

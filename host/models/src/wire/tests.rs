@@ -126,8 +126,8 @@ fn a_gateway_that_takes_marks_gets_lists_of_parts() {
     {"id":"c2","type":"function","function":{"name":"read_file","arguments":"{}"}}]},
     {"role":"tool","content":[{"type":"text","text":"A"}],"tool_call_id":"c1"},
     {"role":"tool","content":[{"type":"text","text":"B"}],"tool_call_id":"c2"},
-    {"role":"assistant","content":[{"type":"text","text":"done","cache_control":{"type":"ephemeral"}}]},
-    {"role":"user","content":"  "}]}
+    {"role":"assistant","content":[{"type":"text","text":"done"}]},
+    {"role":"user","content":[{"type":"text","text":"(empty message)","cache_control":{"type":"ephemeral"}}]}]}
     "#);
 }
 

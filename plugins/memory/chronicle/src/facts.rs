@@ -1,7 +1,7 @@
 //! Facts that a model collects from conversations while nobody waits, each with the messages that it comes from.
 
 use hermes_guest_backend::cut;
-use hermes_plugin::llm::{Reply, Request, complete};
+use hermes_plugin::llm::{Finish, Reply, Request, complete};
 use hermes_plugin::sql::{self, Statement};
 use hermes_plugin::{Error, ErrorKind, Role, log, params};
 use serde::Deserialize;
@@ -154,7 +154,11 @@ fn read(reply: &Reply) -> Findings {
     let text = &reply.text;
     let json = text.find('{').zip(text.rfind('}')).and_then(|(begin, end)| text.get(begin..=end));
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| {
-        log::info("the model's answer was not the expected JSON: no facts were collected from this part");
+        let why = match reply.finish {
+            Finish::Length => "the model's answer reached its limit before it was complete",
+            _ => "the model's answer was not the expected JSON",
+        };
+        log::info(format!("{why}: no facts were collected from this part"));
         Findings::default()
     })
 }

@@ -236,11 +236,11 @@ fn ids_of_calls_fit_the_api() {
     for (id, expected) in
         [("call_1", "call_1"), ("call_1|fc_1", "call_1"), ("|fc_1", "call_1"), ("|x", "x"), ("a:b", "a:b")]
     {
-        assert_eq!(call_id(id), expected, "{id}");
+        assert_eq!(call_id(id, 0), expected, "{id}");
     }
     let (long, longer) = ("x".repeat(65), "x".repeat(66));
-    assert_eq!((call_id(&long).len(), call_id(&long[..64]).len()), (29, 64));
-    assert_ne!(call_id(&long), call_id(&longer));
+    assert_eq!((call_id(&long, 0).len(), call_id(&long[..64], 0).len()), (29, 64));
+    assert_ne!(call_id(&long, 0), call_id(&longer, 0));
     // A call and its result still have the same id.
     let called = items(&Shown { tool_calls: vec![call(&long, "{}")], ..shown(Role::Assistant, "") });
     let answered = items(&Shown { tool_call_id: Some(long.clone()), ..shown(Role::Tool, "x") });

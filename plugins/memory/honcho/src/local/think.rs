@@ -1,7 +1,7 @@
 //! What a model does for the mode `local`: facts and summaries of conversations, while nobody waits, and answers to questions.
 
 use hermes_guest_backend::{cut, pieces};
-use hermes_plugin::llm::{Reply, Request, complete};
+use hermes_plugin::llm::{Finish, Reply, Request, complete};
 use hermes_plugin::sql::{self, Statement};
 use hermes_plugin::{Error, Progress, Role, log, params};
 use serde::Deserialize;
@@ -29,6 +29,9 @@ that can be understood alone: it names its subject by the name in front of the m
 has dates in place of words such as `yesterday`, counted from the time of the message. Write only what was said, without guesses, and \
 leave out what matters for the present task only. `card` has lines about the user that stay true for long, each beginning with \
 `IDENTITY:`, `ATTRIBUTE:`, `RELATIONSHIP:` or `INSTRUCTION:`. Where there is nothing to write, a list stays empty.";
+
+/// Ends an answer that the model could not finish.
+const CUT: &str = "[The answer reached its limit here and is not complete.]";
 
 const SUMMARISE: &str = "Continue the summary of a conversation: what the people want, what was decided, and what is open. At most 300 \
 words, with names, numbers and dates as they were said. Answer with the new summary alone.";
@@ -157,7 +160,11 @@ fn read(reply: &Reply) -> Findings {
     let text = &reply.text;
     let json = text.find('{').zip(text.rfind('}')).and_then(|(begin, end)| text.get(begin..=end));
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| {
-        log::info("the model's answer was not the expected JSON: no facts were taken from this part");
+        let why = match reply.finish {
+            Finish::Length => "the model's answer reached its limit before it was complete",
+            _ => "the model's answer was not the expected JSON",
+        };
+        log::info(format!("{why}: no facts were taken from this part"));
         Findings::default()
     })
 }
@@ -191,9 +198,27 @@ fn summarise() -> Result<bool, Error> {
     let reply = complete(&request)?;
     sql::execute(&[Statement::new(
         "UPDATE progress SET summarised = ?2, summary = ?3 WHERE session = ?1 AND summarised < ?2",
-        params![session, last.id, cut(reply.text.trim(), SUMMARY)],
+        params![session, last.id, cut(summary_in(&reply, &before), SUMMARY)],
     )])?;
     Ok(true)
+}
+
+/// The summary of a reply. Of one that was cut, only its whole lines and sentences; the summary before it if there are none.
+fn summary_in<'r>(reply: &'r Reply, before: &'r str) -> &'r str {
+    let text = reply.text.trim();
+    if reply.finish != Finish::Length {
+        return text;
+    }
+    let ends = text.char_indices().filter_map(|(at, character)| {
+        let end = at + character.len_utf8();
+        // A point within a number or a name ends nothing.
+        let stops = || matches!(character, '.' | '!' | '?') && text[end..].starts_with(char::is_whitespace);
+        (matches!(character, '。' | '！' | '？' | '\n') || stops()).then_some(end)
+    });
+    match text[..ends.last().unwrap_or(0)].trim() {
+        "" => before,
+        whole => whole,
+    }
 }
 
 /// Messages that an answer may use.
@@ -221,5 +246,33 @@ pub(super) fn answer(
     );
     let tokens = [250, 600, 1_000, 2_000, 4_000][level as usize];
     let request = Request::new(TASK).message(Role::System, ANSWER).message(Role::User, asked).max_tokens(tokens);
-    Ok(complete(&request)?.text.trim().to_owned())
+    let reply = complete(&request)?;
+    let text = reply.text.trim();
+    Ok(if reply.finish == Finish::Length { format!("{text}\n\n{CUT}") } else { text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_plugin::Usage;
+
+    use super::*;
+
+    #[test]
+    fn a_summary_that_was_cut_ends_with_its_last_whole_sentence() {
+        let summary = |text: &str, finish| {
+            let usage = Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0, extra: Vec::new() };
+            let reply = Reply { text: text.into(), finish, model: "m".into(), usage, extra: Vec::new() };
+            summary_in(&reply, "before").to_owned()
+        };
+        assert_eq!(summary("They left. Then th ", Finish::Stop), "They left. Then th");
+        for (text, whole) in [
+            ("They paid 3.50 for it. Then v1.2 was th", "They paid 3.50 for it."),
+            ("- one\n- tw", "- one"),
+            ("走了。然后", "走了。"),
+            ("no whole sente", "before"),
+            ("", "before"),
+        ] {
+            assert_eq!(summary(text, Finish::Length), whole, "{text}");
+        }
+    }
 }

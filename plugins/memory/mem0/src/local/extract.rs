@@ -1,7 +1,7 @@
 //! The model call that extracts facts from a turn. It only adds: what is stored is shown so that it is not repeated.
 
 use hermes_guest_backend::{cut, to_rfc3339};
-use hermes_plugin::llm::{self, Request};
+use hermes_plugin::llm::{self, Finish, Request};
 use hermes_plugin::{Error, Role, log};
 use serde_json::{Value, json};
 
@@ -77,7 +77,11 @@ pub(super) fn facts(input: &Input<'_>) -> Result<Vec<Fact>, Error> {
         .schema(schema);
     let reply = llm::complete(&request)?;
     Ok(read(&reply.text).unwrap_or_else(|| {
-        log::info("the model's answer was no list of facts, so nothing was stored from this turn");
+        let why = match reply.finish {
+            Finish::Length => "the model's answer reached its limit before it was complete",
+            _ => "the model's answer was no list of facts",
+        };
+        log::info(format!("{why}, so nothing was stored from this turn"));
         Vec::new()
     }))
 }

@@ -1,0 +1,64 @@
+//! A refusal of a request that is about one tool: which one, and whose it is. Providers name it, or count it.
+
+use hermes_models::ModelError;
+
+use crate::error::AgentError;
+use crate::live::Live;
+
+/// Adds whose tool it is to a refusal that is about a tool of a plugin or a server.
+pub(super) fn explained(live: &Live, error: AgentError) -> AgentError {
+    let AgentError::Model(refused @ ModelError::BadRequest { .. }) = error else { return error };
+    let ModelError::BadRequest { message, .. } = &refused else { return refused.into() };
+    let toolbox = &live.plugins.toolbox;
+    let frozen = frozen_names(&live.prefix.frozen.tools);
+    let owners = toolbox.schemas();
+    let is_bundled = |owner: &str| owner == crate::toolbox::HOST;
+    let names: Vec<&str> = frozen.iter().map(String::as_str).collect();
+    let Some(tool) = meant(message, &names) else { return refused.into() };
+    match owners.iter().find(|(owner, schema)| schema.name == tool && !is_bundled(owner)) {
+        Some((owner, _)) => {
+            let (tool, owner) = (tool.to_owned(), owner.clone());
+            AgentError::ToolRefused { is_server: toolbox.is_server(&owner), tool, owner, refused }
+        }
+        None => refused.into(),
+    }
+}
+
+/// The names of a frozen list of tools, in its order.
+fn frozen_names(tools: &str) -> Vec<String> {
+    let list: Vec<serde_json::Value> = serde_json::from_str(tools).unwrap_or_default();
+    list.iter().map(|tool| tool["function"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// The tool that a refusal is about: by its position, as `tools[3]` and `tools.3`, or else by its name.
+fn meant<'n>(message: &str, names: &[&'n str]) -> Option<&'n str> {
+    let counted = ["tools[", "tools."].iter().find_map(|begin| {
+        let rest = message.split_once(begin)?.1;
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        names.get(rest[..digits].parse::<usize>().ok()?).copied()
+    });
+    let is_of_name = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let words = || message.split(|character| !is_of_name(character)).filter(|word| word.contains('_') || word.contains('-'));
+    counted.or_else(|| names.iter().copied().find(|name| words().any(|word| word == *name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_about_the_tool_that_it_names_or_counts() {
+        let names = ["mcp_odd_greet", "read_file", "todo"];
+        for (message, tool) in [
+            ("Invalid schema for function 'mcp_odd_greet': In context=('properties', 's'), reference can only point", Some("mcp_odd_greet")),
+            ("tools.1.custom.input_schema: JSON schema is invalid", Some("read_file")),
+            ("Invalid 'tools[0].function.parameters'", Some("mcp_odd_greet")),
+            ("tools[9] is wrong", None),
+            ("mcp_odd_greeting is unknown", None),
+            ("there is too much todo", None),
+            ("", None),
+        ] {
+            assert_eq!(meant(message, &names), tool, "{message}");
+        }
+    }
+}

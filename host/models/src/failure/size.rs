@@ -1,0 +1,503 @@
+//! Whether a refusal is about the size of the request, in words that no list has.
+//!
+//! Servers say the same thing in many words, but they name a thing that can be too long, and that it is. A number beside it
+//! settles words that are less clear. What names a parameter, a part of a tool or the rate of requests is about something else.
+
+use super::limit;
+
+/// Things that are counted in tokens and nothing else, as stems in lower case.
+const COUNTED: &[&str] = &[
+    "token",
+    "context",
+    "prompt",
+    "conversation",
+    "chat history",
+    "sequence length",
+    "kontext",
+    "konversation",
+    "unterhaltung",
+    "contexte",
+    "jeton",
+    "contexto",
+    "contesto",
+    "kontekst",
+    "контекст",
+    "токен",
+    "диалог",
+    "bağlam",
+    "ngữ cảnh",
+    "上下文",
+    "提示",
+    "对话",
+    "對話",
+    "コンテキスト",
+    "プロンプト",
+    "トークン",
+    "会話",
+    "컨텍스트",
+    "토큰",
+    "프롬프트",
+    "대화",
+];
+
+/// Things that may be too long in other ways, too.
+const SENT: &[&str] = &[
+    "request",
+    "input",
+    "message",
+    "payload",
+    "body",
+    "text",
+    "length",
+    "content",
+    "anfrage",
+    "eingabe",
+    "nachricht",
+    "requête",
+    "entrée",
+    "saisie",
+    "solicitud",
+    "petición",
+    "entrada",
+    "mensaje",
+    "requisição",
+    "pedido",
+    "mensagem",
+    "richiesta",
+    "messaggio",
+    "verzoek",
+    "invoer",
+    "zapytanie",
+    "wejści",
+    "запрос",
+    "сообщени",
+    "ввод",
+    "istek",
+    "girdi",
+    "yêu cầu",
+    "请求",
+    "請求",
+    "输入",
+    "輸入",
+    "消息",
+    "文本",
+    "长度",
+    "長度",
+    "リクエスト",
+    "入力",
+    "メッセージ",
+    "長さ",
+    "요청",
+    "입력",
+    "메시지",
+    "길이",
+];
+
+/// That something is too large.
+const LARGE: &[&str] = &[
+    "too long",
+    "too large",
+    "too big",
+    "too many",
+    "too much",
+    "oversize",
+    "zu lang",
+    "zu groß",
+    "zu viele",
+    "trop long",
+    "trop grand",
+    "trop de",
+    "demasiado larg",
+    "demasiado grande",
+    "demasiados",
+    "demasiadas",
+    "muito long",
+    "muito grande",
+    "longo demais",
+    "longa demais",
+    "grande demais",
+    "troppo lung",
+    "troppo grand",
+    "troppi",
+    "te lang",
+    "te groot",
+    "zbyt dług",
+    "zbyt duż",
+    "слишком длин",
+    "слишком больш",
+    "слишком много",
+    "çok uzun",
+    "çok büyük",
+    "quá dài",
+    "quá lớn",
+    "过长",
+    "過長",
+    "太长",
+    "太長",
+    "超长",
+    "超長",
+    "过大",
+    "過大",
+    "太大",
+    "長すぎ",
+    "大きすぎ",
+    "多すぎ",
+    "너무 길",
+    "너무 긴",
+    "너무 큽",
+    "너무 큰",
+    "너무 많",
+];
+
+/// That something goes beyond a bound, or has to become smaller.
+const BEYOND: &[&str] = &[
+    "exceed",
+    "longer than",
+    "larger than",
+    "greater than",
+    "more than",
+    "bigger than",
+    "beyond",
+    "overflow",
+    "over the",
+    "does not fit",
+    "doesn't fit",
+    "not fit",
+    "cannot fit",
+    "out of room",
+    "no room",
+    "reduce",
+    "shorten",
+    "truncat",
+    "überschreit",
+    "überschritten",
+    "übersteig",
+    "länger als",
+    "größer als",
+    "mehr als",
+    "passt nicht",
+    "kürzen",
+    "dépass",
+    "plus de",
+    "excède",
+    "réduire",
+    "raccourci",
+    "excede",
+    "supera",
+    "sobrepasa",
+    "más de",
+    "reduzca",
+    "acorte",
+    "ultrapassa",
+    "mais de",
+    "reduza",
+    "oltre",
+    "riduc",
+    "accorci",
+    "overschrijd",
+    "przekracz",
+    "превыша",
+    "превышен",
+    "сократите",
+    "больше чем",
+    "aşıyor",
+    "aştı",
+    "vượt quá",
+    "超过",
+    "超過",
+    "超出",
+    "超え",
+    "超限",
+    "越界",
+    "초과",
+    "넘",
+    "줄여",
+];
+
+/// That there is a bound.
+const BOUND: &[&str] = &[
+    "maximum",
+    "max ",
+    "max.",
+    "limit",
+    "at most",
+    "no more than",
+    "less than",
+    "fewer than",
+    "up to",
+    "only",
+    "capacity",
+    "allowed",
+    "höchstens",
+    "maximal",
+    "grenze",
+    "au plus",
+    "limite",
+    "máximo",
+    "massimo",
+    "maksym",
+    "максим",
+    "предел",
+    "лимит",
+    "en fazla",
+    "tối đa",
+    "最大",
+    "上限",
+    "最多",
+    "限制",
+    "まで",
+    "以下",
+    "최대",
+    "제한",
+    "한도",
+    ">",
+    "≤",
+    "<=",
+];
+
+/// What else may be refused, so that words of size belong to it: a parameter, a part of a tool, a file, a key.
+const OTHER: &[&str] = &[
+    "unknown",
+    "unrecogni",
+    "unsupported",
+    "not support",
+    "unexpected",
+    "not permitted",
+    "extra input",
+    "missing",
+    "is required",
+    "required parameter",
+    "must be one of",
+    "invalid value",
+    "invalid type",
+    "invalid json",
+    "not valid json",
+    "could not parse",
+    "malformed",
+    "deprecated",
+    "temperature",
+    "top_p",
+    "top_k",
+    "penalty",
+    "logprob",
+    "stop sequence",
+    "seed",
+    "metadata",
+    "tools[",
+    "tools.",
+    "tool_choice",
+    "tool name",
+    "too many tools",
+    "number of tools",
+    "function.",
+    "functions[",
+    "function name",
+    "schema",
+    "response_format",
+    "image",
+    "audio",
+    "video",
+    "document",
+    " pdf",
+    "file size",
+    "cache_control",
+    "breakpoint",
+    "budget_tokens",
+    "prompt_cache_key",
+    "safety_identifier",
+    "per minute",
+    "per day",
+    "per second",
+    "per hour",
+    "tpm",
+    "rpm",
+    "requests/",
+    "concurren",
+    "api key",
+    "api-key",
+    "api_key",
+    "credit",
+    "balance",
+    "billing",
+    "quota",
+    "subscription",
+    "upgrade",
+    "不支持",
+    "未知",
+    "参数错误",
+    "缺少",
+    "неизвестн",
+    "unbekannt",
+    "inconnu",
+    "desconocid",
+];
+
+/// Names of the cap on output.
+const CAPS: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "maxoutputtokens",
+    "maxtokens",
+    "max_gen_len",
+    "num_predict",
+    "output token",
+    "completion token",
+    "tokens to generate",
+];
+
+/// What a complaint about the cap on output does not name.
+const READ: &[&str] = &["prompt", "input", "messages", "conversation", "context"];
+
+/// That no wait makes room.
+const NEVER: &[&str] = &[
+    "too large",
+    "too long",
+    "too big",
+    "must be reduced",
+    "reduce your",
+    "reduce the",
+    "shorten",
+    "exceeds the maximum",
+];
+
+fn says(text: &str, stems: &[&str]) -> bool {
+    stems.iter().any(|stem| text.contains(stem))
+}
+
+/// Whether a message in lower case says that the request is too long.
+pub(super) fn speaks(text: &str) -> bool {
+    if is_about_other(text) {
+        return false;
+    }
+    let numbers = limit::numbers(text);
+    let is_large = numbers.iter().any(|number| limit::is_plausible(*number));
+    // Only fields are as short as that.
+    if !numbers.is_empty() && !is_large && says(text, BOUND) {
+        return false;
+    }
+    let (counted, sent) = (says(text, COUNTED), says(text, SENT));
+    let (large, beyond) = (says(text, LARGE), says(text, BEYOND));
+    match (counted, sent) {
+        (true, _) => large || beyond || (is_large && says(text, BOUND)),
+        (false, true) => large || (is_large && beyond),
+        (false, false) => false,
+    }
+}
+
+/// Whether a message in lower case names something else than the size of what the model reads.
+pub(super) fn is_about_other(text: &str) -> bool {
+    says(text, OTHER) || is_about_cap(text)
+}
+
+/// Whether a message in lower case is about the cap on output alone.
+pub(super) fn is_about_cap(text: &str) -> bool {
+    let without_caps = CAPS.iter().fold(text.to_owned(), |text, cap| text.replace(cap, ""));
+    says(text, CAPS) && !says(&without_caps, READ)
+}
+
+/// Whether a limit of the rate is one that this request can never keep: it is larger than what is allowed at once.
+pub(super) fn never_passes(text: &str) -> bool {
+    let behind = |word: &str| limit::numbers(text.split_once(word)?.1).first().copied();
+    let is_over = || Some(behind("requested")? > behind("limit")?);
+    let counted = says(text, &["token", "tpm", "令牌", "токен", "トークン", "토큰"]);
+    let waits = says(text, &["try again in", "retry after", "retry in", "try again at"]);
+    counted && (is_over() == Some(true) || (says(text, NEVER) && !waits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_size_are_understood_in_any_order_and_in_many_languages() {
+        for message in [
+            // Invented: no server is known to say these.
+            "The dialogue you handed over is 18,000 tokens, which goes beyond the 16,384 we can take in.",
+            "Prompt overflow",
+            "Sorry, this conversation is too big for me.",
+            "no room left for your tokens (cap 8192)",
+            "tokens: 18000, allowed: 16384",
+            "The body you sent is larger than 65536 units",
+            "Please shorten the prompt.",
+            "Die Eingabe ist zu lang.",
+            "Der Prompt überschreitet die zulässige Größe von 16.384 Token",
+            "La requête est trop longue",
+            "Le contexte dépasse la taille permise",
+            "La solicitud es demasiado larga para este modelo",
+            "O prompt ultrapassa o permitido",
+            "Il contesto supera il massimo",
+            "Запрос слишком длинный",
+            "Количество токенов превышает допустимое",
+            "请求过长，请缩短后重试",
+            "提示词超出模型限制",
+            "輸入太長",
+            "入力が長すぎます",
+            "トークン数が上限を超えています",
+            "입력이 너무 깁니다. 컨텍스트가 한도를 초과했습니다",
+            // From servers.
+            "Prompt 超长",
+            "`inputs` must have less than 16384 tokens. Given: 18000",
+            "Invalid request: Your request exceeded model token limit: 16384",
+            "This model's maximum prompt length is 16384 but the request contains 18000 tokens.",
+            "Request too large for model `x` in organization",
+            "messages.0.content: string too long. Expected a string with maximum length 1048576, but got 2000000.",
+        ] {
+            assert!(speaks(&message.to_lowercase()), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_complaints_are_not_about_the_size_of_the_request() {
+        for message in [
+            "Invalid value for 'temperature': must be at most 2",
+            "Unrecognized request argument supplied: context_limit",
+            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000.",
+            "max_completion_tokens must be less than or equal to 8192",
+            "`max_output_tokens` exceeds the limit of 65536",
+            "num_predict is more than 4096",
+            "thinking.budget_tokens must be less than 32000",
+            "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64, but got 100 instead.",
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with \
+             length 46 instead.",
+            "Too many tools: 150, the maximum is 128",
+            "messages.3.content.1.image: image exceeds 5 MB maximum: 6291456 bytes",
+            "Your credit balance is too low to access the API.",
+            "You exceeded your current quota, please check your plan and billing details.",
+            "Rate limit exceeded: 60 requests per minute",
+            "unknown field `input_tokens_limit`",
+            "prompt_cache_key too long: at most 64 characters",
+            "messages: roles must alternate between \"user\" and \"assistant\"",
+            "`tool_use` ids must be unique",
+            "messages: text content blocks must be non-empty",
+            "Invalid JSON in request body at line 1 column 180000, more than expected",
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "Invalid schema for function 'search': 'maximum' is too large",
+            "stop sequence is too long",
+            "The model `x` does not exist",
+            "参数错误：temperature 超出范围",
+            "boom",
+            "",
+        ] {
+            assert!(!speaks(&message.to_lowercase()), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_the_rate_that_no_wait_lifts_is_a_size() {
+        for (message, never) in [
+            ("Request too large for gpt-x on tokens per min (TPM): Limit 10000, Requested 15000.", true),
+            ("tokens per min: Limit 30,000, Requested 45,000. The input or output tokens must be reduced.", true),
+            (
+                "Rate limit reached on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000. Please try again in 1.2s.",
+                false,
+            ),
+            ("Too many tokens", false),
+            ("Rate limit exceeded", false),
+            ("Requests are too large for now, slow down", false),
+        ] {
+            assert_eq!(never_passes(&message.to_lowercase()), never, "{message}");
+        }
+    }
+}
