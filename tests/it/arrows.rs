@@ -201,7 +201,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
     // Capabilities know neither wasmtime nor the bindings.
-    ("hermes-capabilities", &["hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
+    ("hermes-capabilities", &["hermes-charset", "hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
     ("hermes-sandbox", &[]),
     // It knows neither sessions nor models.
     ("hermes-terminal", &["hermes-conversation"]),
@@ -213,6 +213,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-plugin-abi", &[]),
     // The format of the built-in memory; the plugin `builtin` uses it too.
     ("hermes-notes", &[]),
+    // The plugin `files` uses it too.
+    ("hermes-charset", &[]),
     ("hermes-ranking", &[]),
     // The plugin `local` uses it too.
     ("hermes-skill-format", &[]),

@@ -8,6 +8,7 @@
 mod attack;
 mod error;
 mod guard;
+mod lines;
 mod moving;
 mod refusal;
 mod removed;
@@ -15,6 +16,7 @@ pub(crate) mod replace;
 mod search;
 #[cfg(test)]
 mod tests;
+mod unsearched;
 mod walk;
 mod writing;
 
@@ -38,7 +40,7 @@ pub const MAX_ENTRIES: usize = 10_000;
 pub const MAX_READ: u32 = 8 << 20;
 /// The most bytes of one write.
 pub const MAX_WRITE: usize = 64 << 20;
-/// Files above this size get their version from size and times, and are skipped by searches.
+/// Files above this size get their version from size and times.
 pub const MAX_HASHED: u64 = 16 << 20;
 /// The most bytes that one listing hashes for versions.
 const MAX_HASHED_PER_LISTING: u64 = 64 << 20;

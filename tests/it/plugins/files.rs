@@ -110,7 +110,7 @@ fn write_file_keeps_line_ends_the_byte_order_mark_and_the_encoding_of_a_file() {
             &b"\xef\xbb\xbfthree\r\n"[..],
             "CR LF line ends, byte order mark",
         ),
-        (b"caf\xe9\n", "th\u{e9}\n", b"th\xe9\n", "Latin-1 encoding"),
+        (b"caf\xe9\n", "th\u{e9}\n", b"th\xe9\n", "windows-1252 encoding"),
     ] {
         let server = Server::scripted([
             Reply::calls([Call::new("call_1", "read_file", &json!({"path": "a.txt"}))]),

@@ -8,14 +8,17 @@ use std::io::Read as _;
 use std::ops::Range;
 use std::vec;
 
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::Dir;
 use globset::{GlobBuilder, GlobMatcher};
+use hermes_charset::NoText;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::lines::{Reading, each_line};
+use super::unsearched::{Reason, Unsearched};
 use super::walk::{MAX_DEPTH, Request};
-use super::{FilesError, MAX_HASHED, Roots, whole};
+use super::{FilesError, Roots};
 
 /// The most results of one call. `offset` gets the next ones.
 pub const MAX_FOUND: u32 = 2_000;
@@ -23,13 +26,16 @@ pub const MAX_FOUND: u32 = 2_000;
 const MAX_SHOWN: usize = 500;
 /// The text shown before a match far into a long line.
 const LEAD: usize = 100;
-/// The most bytes of a line that are matched.
-const MAX_LINE: usize = 64 << 10;
 const MAX_GLOB: usize = 1 << 10;
 const MAX_REGEX: usize = 8 << 10;
 /// Most bytes of a compiled expression: enough for usual ones, too few for nested repetitions.
 const MAX_COMPILED: usize = 2 << 20;
 const MAX_IGNORE_FILE: u64 = 256 << 10;
+/// Bytes that one search reads of files above 16 MiB, after their first 16 MiB.
+const MAX_LARGE: u64 = 512 << 20;
+/// At the beginning of an expression, it asks for what was not searched. A group that occurs zero times matches nothing, so that
+/// the expression is the same for a host that does not know this.
+const UNSEARCHED: &str = "(?<unsearched>){0}";
 /// Bytes that are matched between two checks whether the caller still waits.
 const STRIDE: usize = 64 << 10;
 
@@ -69,8 +75,12 @@ impl Roots {
     /// A glob without `/` matches in any depth (`*.rs` is `**/*.rs`), one that ends in `/` everything below (`src/`
     /// is `src/**`); `*` stops at `/`. Left out are what `.gitignore` and `.ignore` files from the root downwards
     /// ignore, names that begin with a dot (unless a part of the glob does, as in `.github/**`), `.git` always,
-    /// links, unreadable files and everything more than 128 directories deep; with a pattern also files above
-    /// 16 MiB and files with a NUL byte. Only the first 64 KiB of a line are matched.
+    /// links, unreadable files and everything more than 128 directories deep; with a pattern also binary files, and what lies
+    /// beyond 512 MiB of large files.
+    ///
+    /// Lines are matched in UTF-8, whatever the file is encoded in. A pattern that begins with `(?<unsearched>){0}` asks for a
+    /// result with line 0 for each reason why something was left out, after the others; its text says what. The limit does not
+    /// count them.
     ///
     /// `cancelled` is called at every entry and every 64 KiB.
     ///
@@ -89,6 +99,7 @@ impl Roots {
     ) -> Result<Findings, FilesError> {
         let request = self.request(root, "")?;
         let glob = Glob::parse(&request, glob)?;
+        let asks = pattern.is_some_and(|pattern| pattern.regex.starts_with(UNSEARCHED));
         let regex = pattern.map(|pattern| compile(&request, pattern)).transpose()?;
         let limit = limit.min(MAX_FOUND) as usize;
         let mut search = Search {
@@ -99,9 +110,14 @@ impl Roots {
             limit,
             found: Vec::new(),
             more: false,
+            large: MAX_LARGE,
+            unsearched: Unsearched::default(),
             cancelled,
         };
         search.run()?;
+        if asks {
+            search.found.extend(search.unsearched.notes());
+        }
         Ok(Findings { found: search.found, more: search.more })
     }
 }
@@ -114,6 +130,9 @@ struct Search<'a> {
     limit: usize,
     found: Vec<Found>,
     more: bool,
+    /// Bytes of large files that may still be read.
+    large: u64,
+    unsearched: Unsearched,
     cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -129,7 +148,7 @@ struct Level {
 impl Search<'_> {
     fn run(&mut self) -> Result<(), FilesError> {
         let top = self.request.root.dir.try_clone().map_err(|e| self.request.io("open", e))?;
-        let names = names(&top).map_err(|e| self.request.io("list", e))?;
+        let names = self.names(&top, "").map_err(|e| self.request.io("list", e))?;
         let rules = Rules::read(self.request, &top, "");
         let mut levels = vec![Level { dir: top, prefix: String::new(), names: names.into_iter(), rules }];
         while let Some(level) = levels.last_mut() {
@@ -166,43 +185,33 @@ impl Search<'_> {
         }
         if meta.is_dir() {
             if levels.len() > MAX_DEPTH {
+                self.unsearched.add(Reason::TooDeep, &path);
                 return Ok(None);
             }
-            let Ok(dir) = self.request.open_dir(&level.dir, name.as_ref()) else {
+            let Some(dir) = self.readable(self.request.open_dir(&level.dir, name.as_ref()), &path) else {
                 return Ok(None);
             };
-            let Ok(names) = names(&dir) else { return Ok(None) };
+            let names = self.names(&dir, &path).map_err(|e| self.request.io("list", e));
+            let Some(names) = self.readable(names, &path) else { return Ok(None) };
             let rules = Rules::read(self.request, &dir, &path);
             return Ok(Some(Level { dir, prefix: format!("{path}/"), names: names.into_iter(), rules }));
         }
         if meta.is_file() && self.glob.matcher.is_match(&path) {
             match self.regex {
                 None => self.note(|| Found { path, line: 0, text: String::new() }),
-                Some(regex) => self.lines(&level.dir, name, &path, &meta, regex)?,
+                Some(regex) => self.lines(&level.dir, name, &path, regex)?,
             }
         }
         Ok(None)
     }
 
-    fn lines(&mut self, dir: &Dir, name: &str, path: &str, meta: &Metadata, regex: &Regex) -> Result<(), FilesError> {
-        if meta.len() > MAX_HASHED {
-            return Ok(());
-        }
-        let Ok((mut file, meta)) = self.request.open_file(dir, name.as_ref()) else {
+    fn lines(&mut self, dir: &Dir, name: &str, path: &str, regex: &Regex) -> Result<(), FilesError> {
+        let Some((file, _)) = self.readable(self.request.open_file(dir, name.as_ref()), path) else {
             return Ok(());
         };
-        let Ok(Some(content)) = whole(&mut file, &meta) else {
-            return Ok(());
-        };
-        if content.is_empty() || content.contains(&0) {
-            return Ok(());
-        }
-        // An empty text after the last line break is not a line.
-        let text = content.strip_suffix(b"\n").unwrap_or(&content);
-        let mut matched = 0;
-        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let line = &line[..line.len().min(MAX_LINE)];
+        let (mut matched, mut number, mut large) = (0, 0_u32, self.large);
+        let reading = each_line(file, &mut large, &mut |line| {
+            number = number.saturating_add(1);
             matched += line.len() + 1;
             if matched > STRIDE {
                 matched = 0;
@@ -210,14 +219,57 @@ impl Search<'_> {
                     return Err(self.abandoned());
                 }
             }
-            let Some(hit) = regex.find(line) else { continue };
-            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            self.note(|| Found { path: path.to_owned(), line: number, text: shown(line, hit.range()) });
-            if self.more {
-                break;
+            if let Some(hit) = regex.find(line) {
+                self.note(|| Found { path: path.to_owned(), line: number, text: shown(line, hit.range()) });
+            }
+            Ok(!self.more)
+        });
+        self.large = large;
+        let reason = match reading {
+            Ok(reading) => match reading? {
+                Reading::Done => return Ok(()),
+                Reading::Cut => Reason::Cut,
+                Reading::NoText(NoText::Binary) => Reason::Binary,
+                Reading::NoText(NoText::Utf32) => Reason::Utf32,
+            },
+            Err(_) => Reason::Unreadable,
+        };
+        self.unsearched.add(reason, path);
+        Ok(())
+    }
+
+    /// What could be opened. Denied and removed entries do not exist for the search.
+    fn readable<T>(&mut self, opened: Result<T, FilesError>, path: &str) -> Option<T> {
+        match opened {
+            Ok(opened) => Some(opened),
+            Err(FilesError::Io { .. }) => {
+                self.unsearched.add(Reason::Unreadable, path);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The sorted entries, so that pages fit together, without names that no path of the contract can have.
+    fn names(&mut self, dir: &Dir, path: &str) -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in dir.entries()? {
+            match entry?.file_name().into_string() {
+                Ok(name) => names.push(name),
+                Err(name) => {
+                    let name = name.to_string_lossy();
+                    let (folder, whole) = match path {
+                        "" => (".", name.to_string()),
+                        path => (path, format!("{path}/{name}")),
+                    };
+                    if self.glob.is_wanted(&name) && self.glob.matcher.is_match(&whole) {
+                        self.unsearched.add(Reason::Name, folder);
+                    }
+                }
             }
         }
-        Ok(())
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn note(&mut self, found: impl FnOnce() -> Found) {
@@ -233,18 +285,6 @@ impl Search<'_> {
     fn abandoned(&self) -> FilesError {
         FilesError::Cancelled { root: self.request.root.name.clone() }
     }
-}
-
-/// The sorted entries, so that pages fit together, without names that no path of the contract can have.
-fn names(dir: &Dir) -> std::io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in dir.entries()? {
-        if let Ok(name) = entry?.file_name().into_string() {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
 }
 
 struct Glob {
@@ -287,19 +327,22 @@ impl Glob {
         Ok(Self { matcher, fixed, hidden })
     }
 
+    fn is_wanted(&self, name: &str) -> bool {
+        name != ".git" && (self.hidden || !name.starts_with('.'))
+    }
+
     fn may_hold(&self, depth: usize, name: &str) -> bool {
-        name != ".git"
-            && (self.hidden || !name.starts_with('.'))
-            && self.fixed.get(depth).is_none_or(|fixed| fixed == name)
+        self.is_wanted(name) && self.fixed.get(depth).is_none_or(|fixed| fixed == name)
     }
 }
 
 fn compile(request: &Request<'_>, pattern: &Pattern) -> Result<Regex, FilesError> {
-    let bad = |reason: String| bad_pattern(request, &pattern.regex, reason);
-    if pattern.regex.len() > MAX_REGEX {
+    let written = pattern.regex.strip_prefix(UNSEARCHED).unwrap_or(&pattern.regex);
+    let bad = |reason: String| bad_pattern(request, written, reason);
+    if written.len() > MAX_REGEX {
         return Err(bad("the expression is too long; use a shorter one".to_owned()));
     }
-    RegexBuilder::new(&pattern.regex)
+    RegexBuilder::new(written)
         .case_insensitive(pattern.ignore_case)
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)

@@ -4,6 +4,7 @@ mod assumed;
 mod edit;
 mod hunks;
 mod matching;
+mod names;
 mod parse;
 mod plan;
 mod replace;

@@ -28,6 +28,11 @@ fn kept_result(path: &str, folder: &str) -> Option<String> {
 
 /// The path relative to the workspace; empty for the workspace itself.
 pub(crate) fn locate(path: &str) -> Result<String, Error> {
+    locate_named(path.trim())
+}
+
+/// The same for a name whose blanks at the beginning and the end belong to it.
+pub(crate) fn locate_named(path: &str) -> Result<String, Error> {
     // Plain paths do not depend on the workspace's location.
     let plain = !path.contains("..") && !path.trim_start().starts_with(['/', '~']);
     let workspace = if plain { String::new() } else { files::root(ROOT)?.path };
@@ -36,8 +41,7 @@ pub(crate) fn locate(path: &str) -> Result<String, Error> {
 
 /// Checks the form of a path only. The host decides about links and protected files.
 pub(crate) fn relative(path: &str, workspace: &str) -> Result<String, Error> {
-    let path = path.trim();
-    if path.is_empty() {
+    if path.trim().is_empty() {
         return Err(Error::invalid(
             "path is empty: give one relative to the workspace, or `.` for the workspace itself",
         ));
@@ -80,7 +84,7 @@ mod tests {
         for (path, expected) in [
             ("src/main.rs", "src/main.rs"),
             ("./src//main.rs", "src/main.rs"),
-            (" src/ ", "src"),
+            ("src/ ", "src/ "),
             (".", ""),
             ("/home/ada/project/src", "src"),
             ("/home/ada/project", ""),

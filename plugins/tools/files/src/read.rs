@@ -1,11 +1,13 @@
 //! `read_file`: a page of numbered lines, or a picture.
 
+use hermes_charset::{Charset, NoText, Stream, detect};
 use hermes_plugin::tools::Output;
 use hermes_plugin::{Error, files};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::picture::{self, Format};
+use crate::text::no_text;
 use crate::{ROOT, count, number, parameters as schema, path};
 
 const LINES: u64 = 500;
@@ -63,9 +65,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Output, Error> {
         {
             return picture::show(&path, format, slice.content, slice.total);
         }
-        page.feed(&slice.content);
         offset += slice.content.len() as u64;
         let ended = slice.content.is_empty() || offset >= slice.total;
+        page.take(&path, &slice.content, ended)?;
         if ended || page.binary || (page.full && slice.total > COUNTED) {
             return page.show(&path, slice.total, ended).map(Output::text);
         }
@@ -86,6 +88,10 @@ pub(crate) fn peek(path: &str) -> Result<files::Slice, Error> {
 
 /// Builds a page while the file's bytes arrive.
 struct Page {
+    /// The encoding, and what turns it into UTF-8; known from the first bytes on.
+    encoding: Option<(Charset, Stream)>,
+    /// What ends a line.
+    line_end: u8,
     first: u64,
     /// One past the last line to show.
     end: u64,
@@ -105,6 +111,8 @@ struct Page {
     binary: bool,
     lossy: bool,
     carriage_returns: bool,
+    /// Whether carriage returns stand within lines.
+    stray_returns: bool,
 }
 
 impl Page {
@@ -112,6 +120,8 @@ impl Page {
         let first = offset.unwrap_or(1).max(1);
         let lines = limit.unwrap_or(LINES).clamp(1, MOST_LINES);
         Self {
+            encoding: None,
+            line_end: b'\n',
             first,
             end: first.saturating_add(lines),
             shown: String::new(),
@@ -124,13 +134,33 @@ impl Page {
             binary: false,
             lossy: false,
             carriage_returns: false,
+            stray_returns: false,
         }
     }
 
+    /// The next bytes of the file; `last` if they are the end. The first decide about the encoding.
+    fn take(&mut self, path: &str, bytes: &[u8], last: bool) -> Result<(), Error> {
+        let mut mark = 0;
+        let is_first = self.encoding.is_none();
+        if is_first {
+            let found = detect(bytes, last).map_err(|why| not_shown(path, why))?;
+            mark = found.mark;
+            self.encoding = Some((found.charset, Stream::new(found.charset)));
+        }
+        let Some((_, stream)) = &mut self.encoding else { return Ok(()) };
+        let text = stream.feed(&bytes[mark..], last);
+        if is_first && text.contains(&b'\r') && !text.contains(&b'\n') {
+            self.line_end = b'\r';
+        }
+        self.feed(&text);
+        Ok(())
+    }
+
     fn feed(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let line_end = self.line_end;
+        for piece in bytes.split_inclusive(|byte| *byte == line_end) {
             let (text, ends) = match piece.split_last() {
-                Some((b'\n', text)) => (text, true),
+                Some((last, text)) if *last == line_end => (text, true),
                 _ => (piece, false),
             };
             self.begun = true;
@@ -159,6 +189,7 @@ impl Page {
                 }
                 _ => &bytes,
             };
+            self.stray_returns |= bytes.contains(&b'\r');
             let mut text = String::from_utf8_lossy(bytes);
             // A character split by our own cut is not invalid UTF-8 in the file.
             self.lossy |= !self.long && matches!(text, std::borrow::Cow::Owned(_));
@@ -184,11 +215,7 @@ impl Page {
     /// The page and a status line. `ended` is true if the whole file of `bytes` bytes was read.
     fn show(mut self, path: &str, bytes: u64, ended: bool) -> Result<String, Error> {
         if self.binary {
-            return Err(Error::invalid(format!(
-                "{path} contains NUL bytes, so it is binary or in an encoding such as UTF-16 ({}); read_file shows text in UTF-8",
-                count(bytes, "byte")
-            ))
-            .with_code("binary"));
+            return Err(not_shown(path, NoText::Binary));
         }
         // A last line without a line break counts.
         if self.begun {
@@ -220,12 +247,33 @@ impl Page {
         if self.carriage_returns {
             about.push_str("; lines end in CR LF");
         }
-        if self.lossy {
-            about.push_str("; it contains invalid UTF-8, shown as �");
+        if self.line_end == b'\r' {
+            about.push_str("; lines end in CR alone");
+        } else if self.stray_returns {
+            about.push_str("; lines contain CR characters");
+        }
+        match self.encoding.as_ref().map_or(Charset::Utf8, |(charset, _)| *charset) {
+            Charset::Unknown => {
+                about.push_str("; it is not in UTF-8, and its encoding is not known: other bytes are shown as �")
+            }
+            Charset::Legacy(encoding) => {
+                about.push_str(&format!("; it is not in UTF-8 but probably in {}, shown decoded", encoding.name()));
+            }
+            charset @ (Charset::Utf16Le | Charset::Utf16Be) => {
+                about.push_str(&format!("; it is in {}, shown decoded", charset.name()));
+            }
+            Charset::Utf8 | Charset::Mixed if self.lossy => {
+                about.push_str("; it contains invalid UTF-8, shown as �");
+            }
+            Charset::Utf8 | Charset::Mixed => {}
         }
         self.shown.push_str(&format!("[{about}]"));
         Ok(self.shown)
     }
+}
+
+fn not_shown(path: &str, why: NoText) -> Error {
+    no_text(path, why, "shown")
 }
 
 #[cfg(test)]
@@ -236,7 +284,9 @@ mod tests {
     /// The answer for a file with these bytes, read in slices of `step`.
     fn read_in(step: usize, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -> Result<String, Error> {
         let mut page = Page::new(offset, limit);
-        for slice in bytes.chunks(step) {
+        let (first, rest) = bytes.split_at(bytes.len().min(step.max(16)));
+        page.take("a.txt", first, rest.is_empty())?;
+        for slice in rest.chunks(step) {
             page.feed(slice);
         }
         page.show("a.txt", bytes.len() as u64, true)
@@ -296,13 +346,27 @@ mod tests {
     fn binary_files_are_refused() {
         let error = read_in(4, b"\x7fELF\x00\x01", None, None).unwrap_err();
         assert_eq!(error.code, "binary");
-        assert!(error.message.contains("a.txt") && error.message.contains("6 bytes"), "{error}");
+        assert!(error.message.contains("a.txt") && error.message.contains("binary"), "{error}");
     }
 
     #[test]
-    fn invalid_utf8_is_shown_with_a_note() {
-        let shown = read_in(64, b"caf\xe9\n", None, None).unwrap();
-        assert_eq!(shown, "1|caf\u{fffd}\n[1 line; it contains invalid UTF-8, shown as \u{fffd}]");
+    fn text_that_is_not_utf8_is_decoded_with_a_note() {
+        let utf16 = "a\r\nü\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let stray = ["grün schön für Tür".as_bytes(), b" \xe9\n"].concat();
+        for (bytes, expected) in [
+            (&b"caf\xe9\n"[..], "1|café\n[1 line; it is not in UTF-8 but probably in windows-1252, shown decoded]"),
+            (&utf16, "1|a\n2|ü\n[2 lines; lines end in CR LF; it is in UTF-16LE, shown decoded]"),
+            (&stray, "1|grün schön für Tür \u{fffd}\n[1 line; it contains invalid UTF-8, shown as \u{fffd}]"),
+            (
+                b"\xc3\xbc \xe9\n",
+                "1|ü \u{fffd}\n[1 line; it is not in UTF-8, and its encoding is not known: other bytes are shown as \u{fffd}]",
+            ),
+            (b"\xef\xbb\xbfa\n", "1|a\n[1 line]"),
+            (b"a\rb\r", "1|a\n2|b\n[2 lines; lines end in CR alone]"),
+            (b"a\rb\n", "1|a\rb\n[1 line; lines contain CR characters]"),
+        ] {
+            assert_eq!(read_in(64, bytes, None, None).unwrap(), expected, "{bytes:?}");
+        }
     }
 
     #[test]

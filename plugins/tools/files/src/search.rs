@@ -1,7 +1,7 @@
 //! `search_files`: finds lines by regular expression, or files by name.
 
 use hermes_plugin::Error;
-use hermes_plugin::files::{self, Findings, Kind, Pattern};
+use hermes_plugin::files::{self, Findings, Found, Kind, Pattern};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,6 +9,8 @@ use crate::{ROOT, count, number, parameters as schema, path};
 
 const RESULTS: u64 = 50;
 const MOST_RESULTS: u64 = 200;
+/// Begins an expression that asks the host to say, too, what it did not search; see `wit/README.md`. Other hosts ignore it.
+const UNSEARCHED: &str = "(?<unsearched>){0}";
 
 pub(crate) const DESCRIPTION: &str = "Search the workspace: lines by a regular expression, or, with target `files`, files \
     by name. Lines come as `number|text` under the path of their file. Left out is what ignore files name, hidden \
@@ -78,8 +80,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
         Target::Content => within.glob(arguments.glob.as_deref().unwrap_or("**/*")),
         Target::Files => within.glob(&name_glob(&arguments.pattern)),
     };
-    let pattern = (target == Target::Content)
-        .then(|| Pattern { regex: arguments.pattern.clone(), ignore_case: arguments.ignore_case.unwrap_or_default() });
+    let pattern = (target == Target::Content).then(|| Pattern {
+        regex: format!("{UNSEARCHED}{}", arguments.pattern),
+        ignore_case: arguments.ignore_case.unwrap_or_default(),
+    });
     let limit = arguments.limit.unwrap_or(RESULTS).clamp(1, MOST_RESULTS) as u32;
     let offset = u32::try_from(arguments.offset.unwrap_or(0)).unwrap_or(u32::MAX);
     let findings = files::search(root, &glob, pattern.as_ref(), offset, limit)?;
@@ -124,15 +128,23 @@ fn escape(text: &str) -> String {
 
 fn show(findings: &Findings, target: Target, glob: &str, offset: u32) -> String {
     let what = if target == Target::Files { "file" } else { "line" };
-    if findings.found.is_empty() {
+    // With a pattern, line 0 says what was not searched.
+    let is_note = |found: &&Found| target == Target::Content && found.line == 0;
+    let (notes, results): (Vec<&Found>, Vec<&Found>) = findings.found.iter().partition(is_note);
+    let notes: Vec<&str> = notes.iter().map(|found| found.text.as_str()).collect();
+    let not_searched = match notes.as_slice() {
+        [] => String::new(),
+        notes => format!("\n[not searched: {}]", notes.join("; ")),
+    };
+    if results.is_empty() {
         return match offset {
-            0 => format!("[no {what} found in {glob}; ignored, hidden, binary and very large files are left out]"),
-            _ => format!("[no {what} after the first {offset}]"),
+            0 => format!("[no {what} found in {glob}; ignored and hidden files are left out]{not_searched}"),
+            _ => format!("[no {what} after the first {offset}]{not_searched}"),
         };
     }
     let mut shown = String::new();
     let mut file = None;
-    for found in &findings.found {
+    for found in &results {
         if file != Some(&found.path) {
             shown.push_str(&found.path);
             shown.push('\n');
@@ -142,20 +154,19 @@ fn show(findings: &Findings, target: Target, glob: &str, offset: u32) -> String 
             shown.push_str(&format!("{}|{}\n", found.line, found.text));
         }
     }
-    let found = findings.found.len() as u64;
+    let found = results.len() as u64;
     shown.push_str(&format!("[{}", count(found, what)));
     if findings.more {
         let next = u64::from(offset) + found;
         shown.push_str(&format!(", and there are more: continue with offset {next}, or narrow the search"));
     }
     shown.push(']');
+    shown.push_str(&not_searched);
     shown
 }
 
 #[cfg(test)]
 mod tests {
-    use hermes_plugin::files::Found;
-
     use super::*;
 
     #[test]
@@ -194,6 +205,21 @@ mod tests {
         assert_eq!(
             show(&findings, Target::Content, "**/*", 50),
             "a.rs\n1|use x;\n7|x()\nb.rs\n2|x\n[3 lines, and there are more: continue with offset 53, or narrow the search]"
+        );
+    }
+
+    #[test]
+    fn what_was_not_searched_is_said_in_one_line() {
+        let notes = || [found("b.png", 0, "2 binary files"), found("c", 0, "c cannot be read")];
+        let findings = Findings { found: [vec![found("a.rs", 1, "x")], notes().into()].concat(), more: false };
+        assert_eq!(
+            show(&findings, Target::Content, "**/*", 0),
+            "a.rs\n1|x\n[1 line]\n[not searched: 2 binary files; c cannot be read]"
+        );
+        let none = Findings { found: notes().into(), more: false };
+        assert_eq!(
+            show(&none, Target::Content, "**/*", 0),
+            "[no line found in **/*; ignored and hidden files are left out]\n[not searched: 2 binary files; c cannot be read]"
         );
     }
 

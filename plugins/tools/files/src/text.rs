@@ -1,114 +1,210 @@
 //! The text of a file with its encoding and line ends, so that a change keeps both.
+//!
+//! A change replaces the bytes of the changed parts alone. What is around them stays byte by byte, also if the encoding was guessed
+//! wrongly or the file has bytes that its encoding does not allow.
 
 use std::ops::Range;
 
+use hermes_charset::{Charset, Found, NoText, Refused, detect};
 use hermes_plugin::Error;
 
-const BOM: &[u8] = "\u{feff}".as_bytes();
-/// What `read_file` shows in place of bytes that are not UTF-8.
-pub(crate) const REPLACEMENT: char = '\u{fffd}';
-
-/// How characters are stored in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
-    Utf8,
-    /// Not UTF-8, and no character has several bytes.
-    Latin1,
-    /// A mixture: each byte is one character of the text, also those of UTF-8.
-    Bytes,
-}
+/// What stands for bytes that are invalid in the file's encoding.
+pub(crate) const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Text {
-    pub(crate) encoding: Encoding,
-    bom: bool,
-    /// Without the byte order mark, with its line ends.
+    charset: Charset,
+    marked: bool,
+    /// Without the byte order mark.
+    bytes: Vec<u8>,
+    /// What the bytes say, with its line ends.
     pub(crate) content: String,
+}
+
+/// A part of a text, in bytes of its content, and what takes its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Edit {
+    pub(crate) part: Range<usize>,
+    pub(crate) new: String,
+}
+
+impl Edit {
+    /// Without what both sides have at their beginning and end, so that it stays as it is in the file.
+    pub(crate) fn narrowed(&self, text: &str) -> Self {
+        let (old, new) = (&text[self.part.clone()], &self.new);
+        let length = |(letter, _): (char, char)| letter.len_utf8();
+        let same = |pair: &(char, char)| pair.0 == pair.1;
+        let before: usize = old.chars().zip(new.chars()).take_while(same).map(length).sum();
+        let (old, new) = (&old[before..], &new[before..]);
+        let after: usize = old.chars().rev().zip(new.chars().rev()).take_while(same).map(length).sum();
+        let part = self.part.start + before..self.part.end - after;
+        Self { part, new: new[..new.len() - after].to_owned() }
+    }
 }
 
 impl Text {
     /// The content of a new file.
     pub(crate) fn new(content: String) -> Self {
-        Self { encoding: Encoding::Utf8, bom: false, content }
+        Self { charset: Charset::Utf8, marked: false, bytes: content.clone().into_bytes(), content }
     }
 
     /// Reads the bytes of the file at `path`. A binary file is refused.
     pub(crate) fn decode(path: &str, bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.contains(&0) {
-            let why = format!(
-                "{path} contains NUL bytes, so it is binary or in an encoding such as UTF-16: only text can be changed"
-            );
-            return Err(Error::invalid(why).with_code("binary"));
-        }
-        let (bom, bytes) = bytes.strip_prefix(BOM).map_or((false, bytes), |bytes| (true, bytes));
-        if let Ok(content) = std::str::from_utf8(bytes) {
-            return Ok(Self { encoding: Encoding::Utf8, bom, content: content.to_owned() });
-        }
-        let has_utf8 = bom || bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
-        let encoding = if has_utf8 { Encoding::Bytes } else { Encoding::Latin1 };
-        Ok(Self { encoding, bom, content: bytes.iter().copied().map(char::from).collect() })
+        let Found { charset, mark } = detect(bytes, true).map_err(|why| no_text(path, why, "changed"))?;
+        Ok(Self::of(charset, mark > 0, bytes[mark..].to_vec()))
+    }
+
+    /// A file of any kind, to be moved or removed as it is.
+    pub(crate) fn opaque(bytes: &[u8]) -> Self {
+        Self::of(Charset::Unknown, false, bytes.to_vec())
+    }
+
+    fn of(charset: Charset, marked: bool, bytes: Vec<u8>) -> Self {
+        let content = charset.decode(&bytes).into_owned();
+        Self { charset, marked, bytes, content }
+    }
+
+    pub(crate) fn charset(&self) -> Charset {
+        self.charset
     }
 
     /// The bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = if self.bom { BOM.to_vec() } else { Vec::new() };
-        match self.encoding {
-            Encoding::Utf8 => bytes.extend_from_slice(self.content.as_bytes()),
-            // `admit` lets in no other characters.
-            Encoding::Latin1 | Encoding::Bytes => {
-                bytes.extend(self.content.chars().map(|letter| u8::try_from(letter).unwrap_or(b'?')));
-            }
-        }
-        bytes
-    }
-
-    /// A text of the model in the characters of this file. The replacement character stays, since it stands for a byte.
-    pub(crate) fn admit(&self, path: &str, text: &str) -> Result<String, Error> {
-        match self.encoding {
-            Encoding::Utf8 => Ok(text.to_owned()),
-            Encoding::Latin1 => match text.chars().find(|letter| *letter > '\u{ff}' && *letter != REPLACEMENT) {
-                None => Ok(text.to_owned()),
-                Some(letter) => Err(Error::invalid(format!(
-                    "{path} is not in UTF-8 but has one byte for each character (Latin-1), and `{letter}` has no place in it: \
-                     use other characters, or ask the user whether to convert the file"
-                ))),
-            },
-            Encoding::Bytes => Ok(text
-                .chars()
-                .flat_map(|letter| match letter {
-                    REPLACEMENT => vec![letter],
-                    _ => letter.to_string().bytes().map(char::from).collect(),
-                })
-                .collect()),
-        }
-    }
-
-    /// A part of the content as the model sees it.
-    pub(crate) fn shown(&self, part: &str) -> String {
-        match self.encoding {
-            Encoding::Utf8 | Encoding::Latin1 => part.to_owned(),
-            Encoding::Bytes => {
-                let bytes: Vec<u8> = part.chars().map(|letter| u8::try_from(letter).unwrap_or(b'?')).collect();
-                String::from_utf8_lossy(&bytes).into_owned()
-            }
-        }
+        let mark = if self.marked { self.charset.mark() } else { b"" };
+        [mark, &self.bytes].concat()
     }
 
     /// Whether it begins with a byte order mark.
     pub(crate) fn has_mark(&self) -> bool {
-        self.bom
+        self.marked
     }
 
-    /// The same file, with a byte order mark if it has one or gets one.
-    pub(crate) fn with_mark(&self, mark: bool) -> Self {
-        Self { bom: self.bom || mark, ..self.clone() }
+    /// The same file after edits that are in order and do not overlap.
+    pub(crate) fn edited(&self, path: &str, edits: &[Edit]) -> Result<Self, Error> {
+        if edits.is_empty() {
+            return Ok(self.clone());
+        }
+        let tied = || {
+            Error::invalid(format!(
+                "{path} is in {}, where this part cannot be changed alone: {}",
+                self.charset.name(),
+                self.way_out(path)
+            ))
+        };
+        if self.charset.is_stateful() {
+            return Err(tied());
+        }
+        let edits: Vec<Edit> = edits.iter().map(|edit| edit.narrowed(&self.content)).collect();
+        let ends: Vec<usize> = edits.iter().flat_map(|edit| [edit.part.start, edit.part.end]).collect();
+        let places = self.charset.places(&self.bytes, &self.content, &ends).ok_or_else(tied)?;
+        let (mut bytes, mut content) =
+            (Vec::with_capacity(self.bytes.len()), String::with_capacity(self.content.len()));
+        let (mut from_byte, mut from) = (0, 0);
+        for (edit, place) in edits.iter().zip(places.chunks_exact(2)) {
+            let replaced = &self.bytes[place[0]..place[1]];
+            // Some encodings have two forms of a character. What the change keeps of the part must not get the other one.
+            if matches!(self.charset, Charset::Legacy(_))
+                && self.charset.encode(&self.content[edit.part.clone()]).as_deref() != Some(replaced)
+            {
+                return Err(tied());
+            }
+            bytes.extend_from_slice(&self.bytes[from_byte..place[0]]);
+            bytes.extend(self.stored(path, &edit.new, replaced)?);
+            content.push_str(&self.content[from..edit.part.start]);
+            content.push_str(&edit.new);
+            (from_byte, from) = (place[1], edit.part.end);
+        }
+        bytes.extend_from_slice(&self.bytes[from_byte..]);
+        content.push_str(&self.content[from..]);
+        let changed = Self::of(self.charset, self.marked, bytes);
+        // Bytes that were invalid must not become a character together with their new neighbours.
+        if changed.content == content { Ok(changed) } else { Err(tied()) }
     }
 
-    /// The same file with this content.
-    pub(crate) fn with(&self, content: String) -> Self {
-        Self { content, ..self.clone() }
+    /// The same file with another content.
+    pub(crate) fn rewritten(&self, path: &str, content: &str, mark: bool) -> Result<Self, Error> {
+        let bytes = self.stored(path, content, b"")?;
+        Ok(Self::of(self.charset, self.marked || mark, bytes))
     }
+
+    /// New text as the file stores it, in place of `replaced`, whose invalid bytes stay where the text has their sign.
+    fn stored(&self, path: &str, new: &str, replaced: &[u8]) -> Result<Vec<u8>, Error> {
+        if self.charset == Charset::Utf8 {
+            return Ok(new.as_bytes().to_vec());
+        }
+        let mut kept =
+            if self.charset.is_stored_as_utf8() { odd_bytes(replaced).into_iter() } else { Vec::new().into_iter() };
+        let written: String = new.chars().filter(|letter| *letter != REPLACEMENT).collect();
+        if let Err(why) = self.charset.admits(&self.content, &written) {
+            return Err(Error::invalid(self.refusal(path, why)));
+        }
+        let mut bytes = Vec::with_capacity(new.len());
+        for (number, part) in new.split(REPLACEMENT).enumerate() {
+            if number > 0 {
+                bytes.extend(kept.next().ok_or_else(|| lost(path))?);
+            }
+            let missing = || Error::invalid(format!("{path} is in {}, which lacks a character", self.charset.name()));
+            bytes.extend(self.charset.encode(part).ok_or_else(missing)?);
+        }
+        Ok(bytes)
+    }
+
+    fn refusal(&self, path: &str, why: Refused) -> String {
+        let name = self.charset.name();
+        let way_out = self.way_out(path);
+        match (why, self.charset) {
+            (Refused::Missing(letter), _) => {
+                format!("{path} is in {name}, and `{letter}` has no place in it: use other characters, or {way_out}")
+            }
+            (Refused::Uncertain(letter), Charset::Unknown) => format!(
+                "{path} is not in UTF-8, its encoding is not known, and so `{letter}` cannot be written: use ASCII \
+                 characters, or {way_out}"
+            ),
+            (Refused::Uncertain(letter), _) => format!(
+                "{path} is not in UTF-8 but probably in {name}. That is not certain, and `{letter}` is not yet in the file: use \
+                 ASCII characters or those that the file has, or {way_out}"
+            ),
+        }
+    }
+
+    /// What to do about a file that cannot be changed in its own encoding.
+    fn way_out(&self, path: &str) -> String {
+        let from = if self.charset == Charset::Unknown { "ENCODING" } else { self.charset.name() };
+        format!("ask the user whether to convert the file to UTF-8 (`iconv -f {from} -t UTF-8 {path}`)")
+    }
+}
+
+/// The error for a file that is not a text.
+pub(crate) fn no_text(path: &str, why: NoText, what: &str) -> Error {
+    let why = match why {
+        NoText::Binary => {
+            format!("{path} contains NUL bytes and is not in UTF-16, so it is binary: only text can be {what}")
+        }
+        NoText::Utf32 => format!(
+            "{path} is in UTF-32, which cannot be {what}: convert it with the user's consent (`iconv -f UTF-32 -t UTF-8 {path}`)"
+        ),
+    };
+    Error::invalid(why).with_code("binary")
+}
+
+/// The error for new text with signs for bytes that it does not replace.
+pub(crate) fn lost(path: &str) -> Error {
+    Error::invalid(format!(
+        "new text for {path} contains �, which stands for bytes that are not text and cannot be written: keep as many as the \
+         replaced text has, or choose a part without them"
+    ))
+}
+
+/// What the replacement characters of the decoded bytes stand for.
+fn odd_bytes(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut odd = Vec::new();
+    for chunk in bytes.utf8_chunks() {
+        // The sign itself can be in the file.
+        odd.extend(chunk.valid().matches(REPLACEMENT).map(|sign| sign.as_bytes().to_vec()));
+        odd.extend((!chunk.invalid().is_empty()).then(|| chunk.invalid().to_vec()));
+    }
+    odd
 }
 
 /// A line of a text.
@@ -116,7 +212,7 @@ impl Text {
 pub(crate) struct Line<'t> {
     /// Without its end.
     pub(crate) text: &'t str,
-    /// `"\n"`, `"\r\n"`, or empty for a last line without an end.
+    /// `"\n"`, `"\r\n"`, `"\r"`, or empty for a last line without an end.
     pub(crate) end: &'static str,
     /// Where it begins, in bytes.
     pub(crate) start: usize,
@@ -129,12 +225,14 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a text.
+/// The lines of a text. A carriage return alone ends a line only where no line ends in a line feed, as on a classic Macintosh.
 pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
+    let is_mac = has_lone_returns(text);
     let mut start = 0;
-    text.split_inclusive('\n')
+    text.split_inclusive(if is_mac { '\r' } else { '\n' })
         .map(|whole| {
             let (text, end) = match whole.strip_suffix('\n') {
+                None if is_mac => whole.strip_suffix('\r').map_or((whole, ""), |text| (text, "\r")),
                 None => (whole, ""),
                 Some(text) => text.strip_suffix('\r').map_or((text, "\n"), |text| (text, "\r\n")),
             };
@@ -143,6 +241,11 @@ pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
             line
         })
         .collect()
+}
+
+/// Whether the lines end in carriage returns alone.
+pub(crate) fn has_lone_returns(text: &str) -> bool {
+    text.contains('\r') && !text.contains('\n')
 }
 
 /// The line end for a line that is put in at this number: that of its neighbours.
@@ -159,28 +262,52 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_encoding_is_recognised() {
-        for (bytes, encoding, bom) in [
-            ("grüße".as_bytes(), Encoding::Utf8, false),
-            ("\u{feff}grüße".as_bytes(), Encoding::Utf8, true),
-            (b"gr\xfc\xdfe", Encoding::Latin1, false),
-            (b"gr\xc3\xbc\xdfe", Encoding::Bytes, false),
-        ] {
-            let text = Text::decode("a", bytes).unwrap();
-            assert_eq!((text.encoding, text.bom), (encoding, bom), "{bytes:?}");
-        }
-        assert_eq!(Text::decode("a", b"a\0b").unwrap_err().code, "binary");
+    fn text(bytes: &[u8]) -> Text {
+        Text::decode("a", bytes).unwrap()
+    }
+
+    /// The bytes after the first `old` was replaced by `new`.
+    fn replaced(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, String> {
+        let text = text(bytes);
+        let at = text.content.find(old).unwrap();
+        let edit = Edit { part: at..at + old.len(), new: new.to_owned() };
+        text.edited("a", &[edit]).map(|text| text.encode()).map_err(|error| error.message)
     }
 
     #[test]
-    fn a_text_of_the_model_is_stored_as_the_file_stores_it() {
-        let latin = Text::decode("a", b"caf\xe9").unwrap();
-        assert_eq!(latin.with(latin.admit("a", "tür").unwrap()).encode(), b"t\xfcr");
-        assert!(latin.admit("a", "€").unwrap_err().message.contains("`€`"));
-        let mixed = Text::decode("a", b"\xc3\xa9 \xe9").unwrap();
-        assert_eq!(mixed.with(mixed.admit("a", "é€").unwrap()).encode(), "é€".as_bytes());
-        assert_eq!(mixed.shown(&mixed.content), "é \u{fffd}");
+    fn new_text_is_stored_as_the_file_stores_it() {
+        let windows = b"caf\xe9 d\xe9j\xe0";
+        assert_eq!(replaced(windows, "d", "t\u{e0}").unwrap(), b"caf\xe9 t\xe0\xe9j\xe0");
+        assert!(replaced(windows, "d", "\u{17c}").unwrap_err().contains("`\u{17c}` has no place in it"));
+        // UTF-8 with a stray byte, which stays.
+        let mixed = "für über grün schön é".bytes().chain(*b" \xe9 x").collect::<Vec<u8>>();
+        let expected = "für über grün schön é".bytes().chain("€ \u{e9}".bytes()).chain(*b"\xe9 x").collect::<Vec<u8>>();
+        assert_eq!(replaced(&mixed, " \u{fffd} ", "€ é\u{fffd} ").unwrap(), expected);
+        assert!(replaced(&mixed, " \u{fffd} ", "\u{fffd}\u{fffd}").unwrap_err().contains("�"));
+        assert_eq!(replaced(b"\xff\xfea\0\n\0", "a", "\u{20ac}").unwrap(), b"\xff\xfe\xac\x20\n\0");
+    }
+
+    #[test]
+    fn an_unknown_encoding_takes_only_ascii() {
+        let odd = b"\xc3\xa9 \xe9 x";
+        assert_eq!(replaced(odd, "x", "y").unwrap(), b"\xc3\xa9 \xe9 y");
+        let error = replaced(odd, "x", "é").unwrap_err();
+        assert!(error.contains("not known") && error.contains("iconv"), "{error}");
+    }
+
+    #[test]
+    fn bytes_do_not_join_into_other_characters() {
+        // Without the letter between them, the two bytes would be one character.
+        let error = replaced(b"\xef\xbb\xbf\xc3x\xa9", "x", "").unwrap_err();
+        assert!(error.contains("cannot be changed alone"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        for bytes in [&b"a\0b"[..], b"\x7fELF\0\x01", b"\xff\xfe\0\0a\0\0\0"] {
+            assert_eq!(Text::decode("a", bytes).unwrap_err().code, "binary", "{bytes:?}");
+            assert_eq!(Text::opaque(bytes).encode(), bytes);
+        }
     }
 
     #[test]
@@ -190,6 +317,8 @@ mod tests {
             ends("a\r\nb\n\nc"),
             [("a".into(), "\r\n"), ("b".into(), "\n"), ("".into(), "\n"), ("c".into(), "")]
         );
+        assert_eq!(ends("a\rb"), [("a".into(), "\r"), ("b".into(), "")]);
+        assert_eq!(ends("a\rb\n"), [("a\rb".into(), "\n")]);
         assert_eq!(ends(""), []);
         let text = "a\r\nb\nc";
         assert_eq!((end_at(&lines(text), 0), end_at(&lines(text), 2), end_at(&[], 0)), ("\r\n", "\n", "\n"));
@@ -198,7 +327,23 @@ mod tests {
     proptest! {
         #[test]
         fn every_file_comes_back_byte_by_byte(bytes in prop::collection::vec(1_u8.., 0..40)) {
-            prop_assert_eq!(Text::decode("a", &bytes).unwrap().encode(), bytes);
+            if let Ok(text) = Text::decode("a", &bytes) {
+                prop_assert_eq!(text.encode(), bytes);
+            }
+        }
+
+        #[test]
+        fn an_edit_keeps_all_other_bytes(
+            before in prop::collection::vec(1_u8.., 0..40),
+            after in prop::collection::vec(1_u8.., 0..40),
+        ) {
+            let bytes = [&before[..], b"\nQQ\n", &after[..]].concat();
+            let Ok(text) = Text::decode("a", &bytes) else { return Ok(()) };
+            let Some(at) = text.content.find("\nQQ\n") else { return Ok(()) };
+            let edit = Edit { part: at + 1..at + 3, new: "z".to_owned() };
+            if let Ok(changed) = text.edited("a", &[edit]) {
+                prop_assert_eq!(changed.encode(), [&before[..], b"\nz\n", &after[..]].concat());
+            }
         }
 
         #[test]

@@ -1,12 +1,13 @@
 //! `write_file`: writes a whole file. One that exists keeps its line ends, byte order mark and encoding.
 
+use hermes_charset::{Charset, NoText, detect};
 use hermes_plugin::Error;
 use hermes_plugin::files::{self, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::read::peek;
-use crate::text::{Encoding, REPLACEMENT, Text};
+use crate::text::{REPLACEMENT, Text, has_lone_returns};
 use crate::{ROOT, count, parameters as schema, path};
 
 pub(crate) const DESCRIPTION: &str = "Write a file of the workspace, creating it and its folders, or replacing all that \
@@ -47,7 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
     };
     let kept = match &known {
         Some(slice) => kept(&path, &slice.content, &arguments.content)?,
-        None => Kept::nothing(&arguments.content),
+        None => {
+            let lost = "it was too large for its line ends and encoding to be kept";
+            Kept { lost: before.map(|_| lost.to_owned()), ..Kept::nothing(&arguments.content) }
+        }
     };
     files::write(ROOT, &path, &kept.bytes, known.as_ref().map(|slice| slice.version.as_str()))?;
     Ok(answer(&path, &kept, before))
@@ -58,45 +62,72 @@ struct Kept {
     bytes: Vec<u8>,
     lines: u64,
     /// What it takes over from the file that it replaces.
-    of_file: Vec<&'static str>,
+    of_file: Vec<String>,
+    /// What it does not take over.
+    lost: Option<String>,
 }
 
 impl Kept {
     fn nothing(content: &str) -> Self {
-        Self { bytes: content.as_bytes().to_vec(), lines: content.lines().count() as u64, of_file: Vec::new() }
+        Self {
+            bytes: content.as_bytes().to_vec(),
+            lines: content.lines().count() as u64,
+            of_file: Vec::new(),
+            lost: None,
+        }
     }
 }
 
 /// The content in the form of the file that it replaces. What the model wrote differs on purpose if it has CR LF itself.
 fn kept(path: &str, before: &[u8], content: &str) -> Result<Kept, Error> {
     let mut kept = Kept::nothing(content);
-    // A binary file has no form that a text could keep, and an empty one has none either.
-    let Ok(file) = Text::decode(path, before) else { return Ok(kept) };
-    let all_cr_lf =
-        file.content.contains('\n') && file.content.matches('\n').count() == file.content.matches("\r\n").count();
-    let content = content.strip_prefix('\u{feff}').unwrap_or(content);
-    let content = match all_cr_lf && content.contains('\n') && !content.contains("\r\n") {
-        true => {
-            kept.of_file.push("CR LF line ends");
-            content.replace('\n', "\r\n")
+    let file = match detect(before, true) {
+        Ok(_) => Text::decode(path, before)?,
+        // A binary file has no form that a text could keep.
+        Err(NoText::Binary) => return Ok(kept),
+        Err(NoText::Utf32) => {
+            kept.lost = Some("it was in UTF-32, and is in UTF-8 now".to_owned());
+            return Ok(kept);
         }
-        false => content.to_owned(),
     };
-    if file.encoding != Encoding::Utf8 && content.contains(REPLACEMENT) {
+    let has_mark = content.starts_with('\u{feff}');
+    let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+    let feeds = file.content.matches('\n').count();
+    let end = if has_lone_returns(&file.content) {
+        Some(("\r", "CR line ends"))
+    } else if feeds > 0 && feeds == file.content.matches("\r\n").count() {
+        Some(("\r\n", "CR LF line ends"))
+    } else {
+        None
+    };
+    let content = match end.filter(|_| content.contains('\n') && !content.contains('\r')) {
+        Some((end, name)) => {
+            kept.of_file.push(name.to_owned());
+            content.replace('\n', end)
+        }
+        None => content.to_owned(),
+    };
+    let charset = file.charset();
+    if charset != Charset::Utf8 && content.contains(REPLACEMENT) {
         return Err(Error::invalid(format!(
             "{path} is not in UTF-8, and {REPLACEMENT} in the content stands for bytes of it that would be lost: change the file \
              with patch, which keeps them"
         )));
     }
-    if file.encoding == Encoding::Latin1 && !content.is_ascii() {
-        kept.of_file.push("Latin-1 encoding");
+    if matches!(charset, Charset::Mixed | Charset::Unknown) && !content.is_ascii() {
+        kept.lost = Some("its encoding was not clear, and is UTF-8 now".to_owned());
+        let mark = if file.has_mark() || has_mark { charset.mark() } else { b"" };
+        kept.bytes = [mark, content.as_bytes()].concat();
+        return Ok(kept);
     }
-    let had_mark = kept.bytes.starts_with("\u{feff}".as_bytes());
-    if file.has_mark() && !had_mark {
-        kept.of_file.push("byte order mark");
+    let is_seen = matches!(charset, Charset::Utf16Le | Charset::Utf16Be) || !content.is_ascii();
+    if is_seen && charset != Charset::Utf8 {
+        kept.of_file.push(format!("{} encoding", charset.name()));
     }
-    let content = file.admit(path, &content)?;
-    kept.bytes = file.with_mark(had_mark).with(content).encode();
+    if file.has_mark() && !has_mark {
+        kept.of_file.push("byte order mark".to_owned());
+    }
+    kept.bytes = file.rewritten(path, &content, has_mark)?.encode();
     Ok(kept)
 }
 
@@ -108,7 +139,10 @@ fn answer(path: &str, kept: &Kept, before: Option<u64>) -> String {
     };
     match before {
         None => format!("created {path}: {size}"),
-        Some(before) => format!("overwrote {path}: {size}, in place of {}{of_file}", count(before, "byte")),
+        Some(before) => {
+            let lost = kept.lost.as_ref().map(|lost| format!("; {lost}")).unwrap_or_default();
+            format!("overwrote {path}: {size}, in place of {}{of_file}{lost}", count(before, "byte"))
+        }
     }
 }
 
@@ -133,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_file_keeps_its_line_ends_mark_and_encoding() {
-        let cases: [(&[u8], &str, &[u8]); 14] = [
+        let cases: [(&[u8], &str, &[u8]); 17] = [
             (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
             (b"a\r\nb", "x", b"x"),
             (b"a\nb\n", "x\ny", b"x\ny"),
@@ -147,6 +181,9 @@ mod tests {
             (b"a\n", "\u{feff}x\n", b"\xef\xbb\xbfx\n"),
             (b"caf\xe9\r\n", "th\u{e9}\n", b"th\xe9\r\n"),
             (b"caf\xe9\n", "tea\n", b"tea\n"),
+            (b"a\rb\r", "x\ny\n", b"x\ry\r"),
+            (b"\xff\xfea\0\n\0", "\u{fc}\n", b"\xff\xfe\xfc\0\n\0"),
+            (b"\0a\0\n\0b", "xy", b"\0x\0y"),
             // A mixture of encodings has none that could be kept.
             (b"\xc3\xa9 \xe9\n", "\u{20ac}\n", b"\xe2\x82\xac\n"),
             (b"\x7fELF\0\r\n", "x\n", b"x\n"),
@@ -159,9 +196,22 @@ mod tests {
 
     #[test]
     fn characters_that_the_file_cannot_have_are_refused() {
-        for (content, words) in [("5 \u{20ac}\n", "Latin-1"), ("caf\u{fffd}\n", "patch")] {
+        for (content, words) in [
+            ("5 \u{17c}\n", "windows-1252, and `\u{17c}` has no place in it"),
+            ("5 \u{20ac}\n", "not certain"),
+            ("caf\u{fffd}\n", "patch"),
+        ] {
             let error = kept("a", b"caf\xe9\n", content).err().unwrap();
             assert!(error.message.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_answer_says_which_encoding_is_lost() {
+        for (before, words) in [(&b"\xc3\xa9 \xe9\n"[..], "is UTF-8 now"), (b"\xff\xfe\0\0a\0\0\0", "in UTF-32")] {
+            let kept = kept("a", before, "\u{20ac}\n").unwrap();
+            let answer = answer("a", &kept, Some(9));
+            assert!(answer.contains(words), "{answer}");
         }
     }
 }

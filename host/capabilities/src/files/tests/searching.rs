@@ -74,7 +74,7 @@ fn lines_are_found_in_text_files_with_their_numbers() {
         "README.md:1:needle",
         "README.md:3:needle",
         "keep.log:1:needle",
-        "latin.rs:1:caf\u{fffd} needle",
+        "latin.rs:1:café needle",
         "src/deep/lib.rs:2:needle",
         "src/only-here.txt:1:needle",
     ];
@@ -103,6 +103,65 @@ fn lines_are_found_in_text_files_with_their_numbers() {
 
     fs::File::create(fixture.at("root/large.txt")).unwrap().set_len(MAX_HASHED + 1).unwrap();
     assert_eq!(lines("needle"), expected);
+}
+
+#[test]
+fn lines_are_searched_whole_in_files_of_any_size_and_encoding() {
+    let fixture = Fixture::new();
+    let (before, after) = ("x".repeat(1_500_000), "y".repeat(3_000_000));
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let large = "hay\n".repeat(usize::try_from(MAX_HASHED).unwrap() / 4 + 1000) + "needle at the end";
+    for (path, content) in [
+        ("a.min.js", format!("{before}needle{after}").into_bytes()),
+        ("b.log", large.into_bytes()),
+        ("c.txt", utf16("\u{feff}eins\r\nneedle für alle\r\n")),
+        ("d.txt", utf16("one\nneedle\n")),
+        ("e.txt", b"\x82\xa0\x82\xa2\x82\xa4\x82\xa6\x82\xa8 needle \x95\\\x8e\xa6\n".to_vec()),
+        ("f.txt", b"one\rneedle\rthree".to_vec()),
+    ] {
+        fs::write(fixture.at("root").join(path), content).unwrap();
+    }
+    let found = fixture.search("*", Some("needle")).unwrap();
+    let places: Vec<_> = found.iter().map(|found| (found.path.as_str(), found.line)).collect();
+    let last = u32::try_from(MAX_HASHED).unwrap() / 4 + 1001;
+    assert_eq!(places, [("a.min.js", 1), ("b.log", last), ("c.txt", 2), ("d.txt", 2), ("e.txt", 1), ("f.txt", 2)]);
+    assert!(found[0].text.contains("xneedley") && found[0].text.chars().count() == 500, "{}", found[0].text);
+    assert_eq!(found[2].text, "needle für alle");
+    assert_eq!(found[4].text, "あいうえお needle 表示");
+    // Half of a character is not the character that its byte means in ASCII.
+    assert_eq!(fixture.search("e.txt", Some(r"\\")).unwrap(), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_search_says_what_it_left_out_if_it_is_asked() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let fixture = tree();
+    let write = |path: &str, content: &[u8]| fs::write(fixture.at("root").join(path), content).unwrap();
+    for name in ["1.png", "2.png", "3.png", "4.png"] {
+        write(name, b"\x89PNG\0\0");
+    }
+    write("utf32.txt", b"\xff\xfe\0\0n\0\0\0");
+    write("empty.txt", b"");
+    fs::write(fixture.at("root").join(std::ffi::OsStr::from_bytes(b"caf\xe9")), "needle").unwrap();
+    let asked = |glob: &str, regex: &str| fixture.search(glob, Some(&format!("(?<unsearched>){{0}}{regex}")));
+    let (notes, found): (Vec<_>, Vec<_>) =
+        asked("**", "needle|x").unwrap().into_iter().partition(|found| found.line == 0);
+    assert_eq!(found, fixture.search("**", Some("needle|x")).unwrap());
+    let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "5 binary files (1.png, 2.png, 3.png, …)",
+            "1 file in UTF-32 (utf32.txt)",
+            "1 entry whose name is not UTF-8 (.)"
+        ]
+    );
+    assert_eq!(asked("*.md", "hay").unwrap().len(), 1, "what the glob leaves out is not searched on purpose");
+    // An error shows the expression as it was meant.
+    let error = asked("**", "(").unwrap_err().to_string();
+    assert!(!error.contains("unsearched"), "{error}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use hermes_charset::Charset;
 use hermes_plugin::Error;
 
 use super::matching::{self, Leniency};
-use crate::text::{Encoding, REPLACEMENT, Text, lines};
+use crate::text::{REPLACEMENT, Text, lines, lost};
 
 /// Places that an error names.
 const PLACES: usize = 8;
@@ -25,7 +26,7 @@ impl Assumed {
     }
 
     pub(super) fn typography(&mut self) {
-        self.add("typographic quotes, dashes and spaces equal plain ones, and � a byte that is not UTF-8");
+        self.add("typographic quotes, dashes and spaces equal plain ones, and � a character that is not ASCII");
     }
 
     pub(super) fn forgiven(&mut self, what: Leniency) {
@@ -73,12 +74,9 @@ pub(super) fn places(found: impl ExactSizeIterator<Item = usize>) -> String {
 /// The error for lines that are not in the file: where they would almost be, and what is different there.
 pub(super) fn not_found(path: &str, text: &Text, what: &str, wanted: &[&str]) -> Error {
     let all = lines(&text.content);
-    let quote = |line: &str| {
-        let line = text.shown(line);
-        match line.char_indices().nth(QUOTED) {
-            Some((cut, _)) => format!("`{}…`", &line[..cut]),
-            None => format!("`{line}`"),
-        }
+    let quote = |line: &str| match line.char_indices().nth(QUOTED) {
+        Some((cut, _)) => format!("`{}…`", &line[..cut]),
+        None => format!("`{line}`"),
     };
     let numbered =
         |line: &&str| line.trim_start().split_once('|').is_some_and(|(number, _)| number.parse::<u64>().is_ok());
@@ -114,18 +112,15 @@ pub(super) fn not_found(path: &str, text: &Text, what: &str, wanted: &[&str]) ->
     Error::invalid(message).with_code("not-found")
 }
 
-/// Puts back the bytes for which `new` has a �, in the order in which `old` has them.
+/// Puts back what `new` has � for: the invalid bytes of `old`, or else its characters that are not ASCII, in their order.
 pub(super) fn with_bytes(path: &str, text: &Text, old: &str, new: &str) -> Result<String, Error> {
-    if text.encoding == Encoding::Utf8 || !new.contains(REPLACEMENT) {
+    // In UTF-8, the sign is a character like any other. Invalid bytes have the sign already.
+    if text.charset() == Charset::Utf8 || !new.contains(REPLACEMENT) {
         return Ok(new.to_owned());
     }
-    let bytes: Vec<char> = old.chars().filter(|letter| !letter.is_ascii()).collect();
-    if bytes.len() != new.matches(REPLACEMENT).count() {
-        return Err(Error::invalid(format!(
-            "new text for {path} contains �, which stands for a byte that is not UTF-8 and cannot be written: keep as many as \
-             the replaced text has, or choose a part without them"
-        )));
-    }
-    let mut bytes = bytes.into_iter();
-    Ok(new.chars().map(|letter| if letter == REPLACEMENT { bytes.next().unwrap_or(letter) } else { letter }).collect())
+    let has_odd = old.contains(REPLACEMENT);
+    let mut kept = old.chars().filter(|letter| if has_odd { *letter == REPLACEMENT } else { !letter.is_ascii() });
+    let mut put_back = |letter| if letter == REPLACEMENT { kept.next() } else { Some(letter) };
+    let changed: Option<String> = new.chars().map(&mut put_back).collect();
+    changed.filter(|_| kept.next().is_none()).ok_or_else(|| lost(path))
 }

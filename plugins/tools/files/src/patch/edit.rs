@@ -1,6 +1,5 @@
-//! A change of a file as replaced parts of its text, and how it is shown.
+//! How a change of a file is shown.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffTag};
@@ -17,26 +16,6 @@ const CONTEXT: usize = 1;
 /// After this time a larger part than necessary is shown as changed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A part of a text, in bytes, and what takes its place.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Edit {
-    pub(super) part: Range<usize>,
-    pub(super) new: String,
-}
-
-/// The text after edits that are in order and do not overlap.
-pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
-    let mut changed = String::with_capacity(text.len());
-    let mut from = 0;
-    for edit in edits {
-        changed.push_str(&text[from..edit.part.start]);
-        changed.push_str(&edit.new);
-        from = edit.part.end;
-    }
-    changed.push_str(&text[from..]);
-    changed
-}
-
 /// What a change did to the lines of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Shown {
@@ -46,9 +25,9 @@ pub(super) struct Shown {
 }
 
 /// Compares two versions of a file.
-pub(crate) fn show(before: &Text, after: &str) -> Shown {
+pub(super) fn show(before: &Text, after: &Text) -> Shown {
     let ends = |text| lines(text).iter().map(|line| (line.text.to_owned(), line.end)).collect::<Vec<_>>();
-    let (old, new) = (ends(&before.content), ends(after));
+    let (old, new) = (ends(&before.content), ends(&after.content));
     let ops = similar::capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + PATIENCE));
     let mut shown = Shown::default();
     let mut rows: Vec<String> = Vec::new();
@@ -61,9 +40,9 @@ pub(crate) fn show(before: &Text, after: &str) -> Shown {
             let gone = if kept { 0..0 } else { op.old_range() };
             shown.removed += gone.len();
             shown.added += if kept { 0 } else { op.new_range().len() };
-            rows.extend(gone.map(|at| row('-', at, &before.shown(&old[at].0))));
+            rows.extend(gone.map(|at| row('-', at, &old[at].0)));
             let mark = if kept { ' ' } else { '+' };
-            rows.extend(op.new_range().map(|at| row(mark, at, &before.shown(&new[at].0))));
+            rows.extend(op.new_range().map(|at| row(mark, at, &new[at].0)));
         }
     }
     let left = rows.len().saturating_sub(SHOWN);
@@ -87,21 +66,24 @@ fn row(mark: char, at: usize, text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn shown(before: &str, after: &str) -> Shown {
+        show(&Text::new(before.to_owned()), &Text::new(after.to_owned()))
+    }
+
     #[test]
     fn a_change_is_shown_by_its_lines_and_their_neighbours() {
-        let before = Text::new("a\nb\nc\nd\ne\nf\ng\n".to_owned());
-        let shown = show(&before, "a\nB\nBB\nc\nd\ne\nf\n");
-        assert_eq!(shown.diff, " 1|a\n-2|b\n+2|B\n+3|BB\n 4|c\n…\n 7|f\n-7|g");
-        assert_eq!((shown.added, shown.removed), (2, 2));
-        assert_eq!(show(&before, &before.content), Shown::default());
-        assert_eq!(show(&Text::new("a\n".into()), "a").diff, "-1|a\n+1|a", "the line end is a change, too");
+        let before = "a\nb\nc\nd\ne\nf\ng\n";
+        let change = shown(before, "a\nB\nBB\nc\nd\ne\nf\n");
+        assert_eq!(change.diff, " 1|a\n-2|b\n+2|B\n+3|BB\n 4|c\n…\n 7|f\n-7|g");
+        assert_eq!((change.added, change.removed), (2, 2));
+        assert_eq!(shown(before, before), Shown::default());
+        assert_eq!(shown("a\n", "a").diff, "-1|a\n+1|a", "the line end is a change, too");
     }
 
     #[test]
     fn a_long_change_is_cut() {
-        let shown = show(&Text::new(String::new()), &"x\n".repeat(SHOWN + 5));
-        assert!(shown.diff.ends_with("\n… [5 lines more]") && shown.added == SHOWN + 5, "{}", shown.diff);
-        let shown = show(&Text::new(String::new()), &"€".repeat(LINE + 1));
-        assert_eq!(shown.diff, format!("+1|{}…", "€".repeat(LINE)));
+        let change = shown("", &"x\n".repeat(SHOWN + 5));
+        assert!(change.diff.ends_with("\n… [5 lines more]") && change.added == SHOWN + 5, "{}", change.diff);
+        assert_eq!(shown("", &"€".repeat(LINE + 1)).diff, format!("+1|{}…", "€".repeat(LINE)));
     }
 }

@@ -3,31 +3,41 @@
 use hermes_plugin::Error;
 
 use super::assumed::{Assumed, not_found, places, with_bytes};
-use super::edit::Edit;
 use super::matching::{self, Found};
 use super::parse::{Hunk, Mark, Row};
-use crate::text::{Line, Text, end_at, lines};
+use crate::text::{Edit, Line, Text, end_at, has_lone_returns, lines};
 
 /// The edits of the file at `path` by these hunks, which come in its order.
 pub(super) fn edits(path: &str, text: &Text, hunks: &[Hunk]) -> Result<(Vec<Edit>, Assumed), Error> {
     let all = lines(&text.content);
+    let is_mac = has_lone_returns(&text.content);
     let mut assumed = Assumed::default();
     let mut edits = Vec::new();
     let mut from = 0;
     for (number, hunk) in hunks.iter().enumerate() {
         let what = if hunks.len() == 1 { "the hunk".to_owned() } else { format!("hunk {}", number + 1) };
-        let rows = hunk
-            .rows
-            .iter()
-            .map(|row| Ok(Row { text: text.admit(path, &row.text)?, ..row.clone() }))
-            .collect::<Result<Vec<_>, Error>>()?;
-        let scope = hunk.scope.iter().map(|line| text.admit(path, line)).collect::<Result<Vec<_>, Error>>()?;
+        let rows = hunk.rows.iter().flat_map(|row| in_lines(row, text.has_mark(), is_mac)).collect();
+        let hunk = &Hunk { rows, ..hunk.clone() };
         let place = Place { path, text, all: &all, what: &what };
-        let found = place.find(&Hunk { rows, scope, ..hunk.clone() }, from, &mut assumed)?;
-        edits.extend(place.edits(&found.0, &found.1)?);
-        from = found.0.at + found.1.iter().filter(|row| row.mark != Mark::Added).count();
+        let found = place.find(hunk, from, &mut assumed)?;
+        edits.extend(place.edits(&found, &hunk.rows)?);
+        from = found.at + hunk.rows.iter().filter(|row| row.mark != Mark::Added).count();
     }
     Ok((edits, assumed))
+}
+
+/// A row as the lines of a file: git shows a byte order mark, and the lines of a classic Macintosh as one.
+fn in_lines(row: &Row, has_mark: bool, is_mac: bool) -> Vec<Row> {
+    let text = row.text.strip_prefix('\u{feff}').filter(|_| has_mark).unwrap_or(&row.text);
+    if !is_mac {
+        return vec![Row { text: text.to_owned(), ..row.clone() }];
+    }
+    let mut rows: Vec<Row> = text.split('\r').map(|line| Row::new(row.mark, line)).collect();
+    if let Some(last) = rows.last_mut() {
+        // With a carriage return and no line feed, the last line ends like the others.
+        last.bare = row.bare && row.end != Some("\r\n");
+    }
+    rows
 }
 
 struct Place<'t> {
@@ -39,13 +49,13 @@ struct Place<'t> {
 }
 
 impl Place<'_> {
-    /// Where the hunk belongs, after the hunks before it, and its rows.
-    fn find(&self, hunk: &Hunk, from: usize, assumed: &mut Assumed) -> Result<(Found, Vec<Row>), Error> {
+    /// Where the hunk belongs, after the hunks before it.
+    fn find(&self, hunk: &Hunk, from: usize, assumed: &mut Assumed) -> Result<Found, Error> {
         let old: Vec<&str> =
             hunk.rows.iter().filter(|row| row.mark != Mark::Added).map(|row| row.text.as_str()).collect();
         let after_scope = self.after_scope(&hunk.scope, from, assumed)?;
         if old.is_empty() {
-            return Ok((self.insertion(hunk, from, after_scope, assumed)?, hunk.rows.clone()));
+            return self.insertion(hunk, from, after_scope, assumed);
         }
         let mut found = matching::find(self.all, &old, after_scope);
         if hunk.at_end {
@@ -65,7 +75,7 @@ impl Place<'_> {
                 if let Some(named) = named.filter(|named| *named != one.at) {
                     assumed.add(format!("{} belongs at line {}, not at line {}", self.what, one.at + 1, named + 1));
                 }
-                Ok((one.clone(), hunk.rows.clone()))
+                Ok(one.clone())
             }
             several => Err(Error::invalid(format!(
                 "{} matches {} places of {}, {}: give more lines around the change, or a line such as `@@ fn name` above it",
@@ -167,8 +177,8 @@ impl Place<'_> {
                 let is_last = number + 1 == added.len() && next == self.all.len();
                 // Unless the patch says something about it, the file goes on to end without a line end.
                 let stays_bare = ends_bare && !removed.last().is_some_and(|row| row.bare);
-                if !(row.bare || (is_last && stays_bare)) {
-                    new.push_str(end_at(self.all, at + number.min(removed.len().saturating_sub(1))));
+                if !(is_last && stays_bare && row.end.is_none()) {
+                    new.push_str(row.ending(end_at(self.all, at + number.min(removed.len().saturating_sub(1)))));
                 }
             }
             let new = with_bytes(self.path, self.text, &self.text.content[part.clone()], &new)?;

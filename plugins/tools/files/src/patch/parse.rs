@@ -2,6 +2,8 @@
 
 use hermes_plugin::Error;
 
+use super::names::{self, NONE};
+
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
@@ -25,6 +27,18 @@ pub(super) enum Change {
         path: String,
         mode: String,
     },
+}
+
+impl Change {
+    fn rows_mut(&mut self) -> Vec<&mut Row> {
+        match self {
+            Self::Add { lines, .. } => lines.iter_mut().collect(),
+            Self::Delete { hunks, .. } | Self::Update { hunks, .. } => {
+                hunks.iter_mut().flat_map(|hunk| &mut hunk.rows).collect()
+            }
+            Self::Mode { .. } => Vec::new(),
+        }
+    }
 }
 
 /// A place of a file and its change.
@@ -53,23 +67,44 @@ pub(super) struct Row {
     pub(super) text: String,
     /// Unified: the file ends here, without a line end.
     pub(super) bare: bool,
+    /// The line end, if the patch says which one.
+    pub(super) end: Option<&'static str>,
 }
 
 impl Row {
-    fn new(mark: Mark, text: &str) -> Self {
-        Self { mark, text: text.to_owned(), bare: false }
+    pub(super) fn new(mark: Mark, text: &str) -> Self {
+        let (text, end) = text.strip_suffix('\r').map_or((text, None), |text| (text, Some("\r\n")));
+        Self { mark, text: text.to_owned(), bare: false, end }
+    }
+
+    /// What ends the line, which is `usual` unless the patch says otherwise.
+    pub(super) fn ending(&self, usual: &'static str) -> &'static str {
+        match (self.bare, self.end) {
+            // The last line has a carriage return, but no line feed.
+            (true, Some("\r\n")) => "\r",
+            (true, _) => "",
+            (false, end) => end.unwrap_or(usual),
+        }
     }
 }
 
 /// The changes of a patch, in its order.
 pub(super) fn parse(patch: &str) -> Result<Vec<Change>, Error> {
-    let mut lines: Vec<&str> = patch.lines().collect();
-    // `lines` leaves the carriage return of a last line without a line feed.
-    if let Some(last) = lines.last_mut() {
-        *last = last.strip_suffix('\r').unwrap_or(last);
+    let mut lines: Vec<&str> = patch.split('\n').collect();
+    // After the last line end there is no line.
+    lines.pop_if(|last| last.is_empty());
+    let has_return = |line: &&str| line.ends_with('\r');
+    // The carriage returns are those of the files if git wrote its own lines without them.
+    let ended = &lines[..lines.len() - usize::from(!patch.ends_with('\n') && !lines.is_empty())];
+    let states_ends = lines.iter().any(has_return) && !ended.iter().all(has_return);
+    if !states_ends {
+        lines.iter_mut().for_each(|line| *line = line.strip_suffix('\r').unwrap_or(line));
     }
     let is_v4a = |line: &&str| V4A.iter().any(|head| line.trim_end().starts_with(head));
-    let changes = if lines.iter().any(is_v4a) { v4a(&lines)? } else { unified(&lines)? };
+    let mut changes = if lines.iter().any(is_v4a) { v4a(&lines)? } else { unified(&lines)? };
+    if states_ends {
+        changes.iter_mut().flat_map(Change::rows_mut).for_each(|row| row.end = row.end.or(Some("\n")));
+    }
     match changes.is_empty() {
         false => Ok(changes),
         true => Err(Error::invalid(
@@ -108,13 +143,23 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
         return Err(Error::invalid(why));
     }
     let begin = has_line(BEGIN).map_or(0, |at| at + 1);
+    let end = has_line(END).filter(|end| *end >= begin).unwrap_or(lines.len());
+    let is_head = |line: &&str| V4A.iter().any(|head| line.trim_end().starts_with(head));
     let mut changes: Vec<Change> = Vec::new();
-    let mut open = false;
-    for (number, line) in lines.iter().enumerate().skip(begin) {
-        if line.trim_end() == END {
-            break;
-        }
-        if line.starts_with("```") {
+    let (mut open, mut fenced) = (false, false);
+    for (number, line) in lines.iter().enumerate().take(end).skip(begin) {
+        let is_blank = line.trim().is_empty();
+        let is_fence = line.starts_with("```");
+        // Whether only such lines follow up to the next part of the patch, which they separate from this one.
+        let is_gap = (is_blank || is_fence) && {
+            let rest = &lines[number..end];
+            let separates =
+                |line: &&&str| line.trim().is_empty() || line.starts_with("```") || line.trim_end() == END_OF_FILE;
+            rest.iter().find(|line| !separates(line)).is_none_or(is_head)
+        };
+        // A fence around the patch or a part of it. Any other one is a line of a file, and has lost the sign before it.
+        if is_fence && (changes.is_empty() || (is_gap && (fenced || line.trim_end().len() > 3))) {
+            fenced = !fenced;
             continue;
         }
         if let Some(path) = path_after(number, line, UPDATE)? {
@@ -143,10 +188,13 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
                 }
                 Some(Change::Add { lines, .. }) => match line.strip_prefix('+') {
                     Some(text) => lines.push(Row::new(Mark::Added, text)),
-                    None if line.trim().is_empty() || line.trim_end() == END_OF_FILE => {}
+                    None if line.trim_end() == END_OF_FILE => {}
+                    // Models leave out the `+` of empty lines. Those at the beginning and the end are not of the file.
+                    None if is_blank && (lines.is_empty() || is_gap) => {}
+                    None if is_blank => lines.push(Row::new(Mark::Added, "")),
                     None => return Err(bad(number, line, "is part of a new file, so it has to begin with `+`")),
                 },
-                _ if line.trim().is_empty() => {}
+                _ if is_blank => {}
                 _ => return Err(bad(number, line, "belongs to no file")),
             }
             continue;
@@ -199,7 +247,7 @@ fn v4a_row(number: usize, line: &str, hunks: &mut Vec<Hunk>, open: &mut bool) ->
 
 fn row(number: usize, line: &str) -> Result<Row, Error> {
     let mut rest = line.chars();
-    match rest.next() {
+    match rest.next().filter(|sign| *sign != '\r') {
         Some(' ') => Ok(Row::new(Mark::Kept, rest.as_str())),
         Some('-') => Ok(Row::new(Mark::Removed, rest.as_str())),
         Some('+') => Ok(Row::new(Mark::Added, rest.as_str())),
@@ -234,8 +282,12 @@ fn range(head: &str) -> Option<(usize, usize, usize)> {
 /// What the lines before the hunks of a file say about it.
 #[derive(Default)]
 struct Head {
+    /// The names of `diff --git`, with their prefixes.
+    git: Option<(String, String)>,
+    /// The names of `---` and `+++`, with their prefixes.
     old: Option<String>,
     new: Option<String>,
+    /// The names of a file that moves, without prefixes.
     from_to: (Option<String>, Option<String>),
     created: bool,
     deleted: bool,
@@ -248,6 +300,7 @@ fn unified(lines: &[&str]) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     let mut head: Option<Head> = None;
     let mut at = 0;
+    let fenced = lines.iter().take_while(|line| !line.starts_with("@@")).any(|line| line.starts_with("```"));
     let is_file = |at: usize| {
         lines.get(at).is_some_and(|line| line.starts_with("--- "))
             && lines.get(at + 1).is_some_and(|line| line.starts_with("+++ "))
@@ -255,28 +308,29 @@ fn unified(lines: &[&str]) -> Result<Vec<Change>, Error> {
     while let Some(line) = lines.get(at) {
         if let Some(paths) = line.strip_prefix("diff --git ") {
             close(head.take(), &mut changes)?;
-            let (old, new) = git_paths(paths);
-            head = Some(Head { old, new, ..Head::default() });
+            head = Some(Head { git: names::of_git(paths)?, ..Head::default() });
         } else if is_file(at) {
             if head.as_ref().is_none_or(|head| !head.hunks.is_empty()) {
                 close(head.take(), &mut changes)?;
             }
             let head = head.get_or_insert_default();
-            (head.old, head.new) = (Some(named(&line[4..])), Some(named(&lines[at + 1][4..])));
+            (head.old, head.new) = (Some(names::of_file(&line[4..])?), Some(names::of_file(&lines[at + 1][4..])?));
             at += 1;
         } else if line.starts_with("@@") {
             let Some(head) = head.as_mut() else {
                 return Err(bad(at, line, "comes before the `--- PATH` and `+++ PATH` of a file"));
             };
-            let (hunk, next) = unified_hunk(lines, at, &is_file)?;
+            let (hunk, next) = unified_hunk(lines, at, fenced, &is_file)?;
             head.hunks.push(hunk);
             at = next;
             continue;
         } else if let Some(head) = head.as_mut() {
             if let Some(path) = line.strip_prefix("rename from ") {
-                head.from_to.0 = Some(path.to_owned());
+                head.from_to.0 = Some(names::read(path)?);
             } else if let Some(path) = line.strip_prefix("rename to ") {
-                head.from_to.1 = Some(path.to_owned());
+                head.from_to.1 = Some(names::read(path)?);
+            } else if line.starts_with("copy from ") {
+                return Err(bad(at, line, "copies a file, which patch cannot do: add the new file with its lines"));
             } else if let Some(mode) = line.strip_prefix("new file mode") {
                 head.created = true;
                 head.mode = regular(at, line, mode)?.filter(|mode| mode != "100644");
@@ -312,7 +366,12 @@ fn regular(number: usize, line: &str, mode: &str) -> Result<Option<String>, Erro
 }
 
 /// A hunk, and the number of the first line after it.
-fn unified_hunk(lines: &[&str], at: usize, is_file: &dyn Fn(usize) -> bool) -> Result<(Hunk, usize), Error> {
+fn unified_hunk(
+    lines: &[&str],
+    at: usize,
+    fenced: bool,
+    is_file: &dyn Fn(usize) -> bool,
+) -> Result<(Hunk, usize), Error> {
     let counts = range(lines[at].trim_start_matches('@'));
     let mut hunk = Hunk { line: counts.map(|(line, _, _)| line), ..Hunk::default() };
     let (mut old, mut new) = counts.map_or((0, 0), |(_, old, new)| (old, new));
@@ -320,7 +379,9 @@ fn unified_hunk(lines: &[&str], at: usize, is_file: &dyn Fn(usize) -> bool) -> R
     while let Some(line) = lines.get(next) {
         // The counts only decide about lines that could also be something else: `--- a` may be a removed line `-- a`.
         let expected = old > 0 || new > 0;
-        let ends = line.starts_with("@@") || line.starts_with("diff --git ") || line.starts_with("```");
+        let ends = line.starts_with("@@") || line.starts_with("diff --git ")
+            // Amid a hunk of a patch without a fence, it is a line that has lost the sign before it.
+            || (line.starts_with("```") && (fenced || !expected));
         // With wrong counts, the next hunk gives the head of a file away.
         let is_head = is_file(next)
             && (!expected || ((old, new) != (1, 1) && lines.get(next + 2).is_some_and(|line| line.starts_with("@@"))));
@@ -357,45 +418,65 @@ fn unified_hunk(lines: &[&str], at: usize, is_file: &dyn Fn(usize) -> bool) -> R
     if hunk.rows.is_empty() { Err(bad(at, lines[at], "has no lines")) } else { Ok((hunk, next)) }
 }
 
-/// A path of `---` or `+++`, without the time that may follow a tab.
-fn named(path: &str) -> String {
-    path.split('\t').next().unwrap_or(path).trim_end().trim_matches('"').to_owned()
-}
-
-/// Both paths of `a/PATH b/PATH`.
-fn git_paths(paths: &str) -> (Option<String>, Option<String>) {
-    match paths.split_once(" b/") {
-        Some((old, new)) => (Some(old.to_owned()), Some(format!("b/{new}"))),
-        None => (None, None),
-    }
+/// The names of a file before and after the change, without prefixes.
+fn names_of(head: &Head) -> Result<(String, String), Error> {
+    let git = head.git.clone();
+    let (old, new) = match (head.old.clone().zip(head.new.clone()), git.clone()) {
+        (Some(names), _) | (None, Some(names)) => names,
+        (None, None) => {
+            return Err(Error::invalid(
+                "a `diff --git` line of the patch names two files that cannot be told apart: give `--- PATH` and `+++ PATH`",
+            ));
+        }
+    };
+    let is = |name: &str, other: &str| name == other || name == NONE;
+    let begins = |name: &str, prefix: &str| name == NONE || (name.starts_with(prefix) && name.len() > prefix.len());
+    let (from, to) = match git.filter(|(git_old, git_new)| is(&old, git_old) && is(&new, git_new)) {
+        // Git wrote both names of one file, so what differs is a prefix, however it is called.
+        Some((old, new)) => names::prefixes(&old, &new).unwrap_or_default(),
+        // Others can mean two files. These prefixes are those of git, with `diff.mnemonicPrefix`, too.
+        None if begins(&old, "a/") && begins(&new, "b/") => (2, 2),
+        None => names::prefixes(&old, &new).filter(|lengths| *lengths == (2, 2)).unwrap_or_default(),
+    };
+    let strip = |name: String, length: usize| if name == NONE { name } else { name[length..].to_owned() };
+    Ok((strip(old, from), strip(new, to)))
 }
 
 fn close(head: Option<Head>, changes: &mut Vec<Change>) -> Result<(), Error> {
-    const NONE: &str = "/dev/null";
     let Some(head) = head else { return Ok(()) };
-    let (old, new) = (head.old.unwrap_or_default(), head.new.unwrap_or_default());
-    // `a/` and `b/` come from git.
-    let has = |path: &str, prefix: &str| path == NONE || path.starts_with(prefix);
-    let strip = |path: &str| match has(&old, "a/") && has(&new, "b/") && path.len() > 2 && path != NONE {
-        true => path[2..].to_owned(),
-        false => path.to_owned(),
-    };
-    let added = |hunk: Hunk| hunk.rows.into_iter().filter(|row| row.mark == Mark::Added);
-    let mode = head.mode.map(|mode| {
-        let path = head.from_to.1.clone().unwrap_or_else(|| strip(&new));
-        Change::Mode { path, mode }
-    });
-    changes.extend(match head.from_to {
-        (Some(path), Some(to)) => Some(Change::Update { path, to: Some(to), hunks: head.hunks }),
-        _ if old == NONE || head.created => {
-            Some(Change::Add { path: strip(&new), lines: head.hunks.into_iter().flat_map(added).collect() })
-        }
-        _ if new == NONE || head.deleted => Some(Change::Delete { path: strip(&old), hunks: head.hunks }),
+    if let (Some(path), Some(to)) = head.from_to.clone() {
+        let mode = head.mode.map(|mode| Change::Mode { path: to.clone(), mode });
+        changes.push(Change::Update { path, to: Some(to), hunks: head.hunks });
+        changes.extend(mode);
+        return Ok(());
+    }
+    let is_change = head.created || head.deleted || head.mode.is_some() || !head.hunks.is_empty();
+    if !is_change {
+        return Ok(());
+    }
+    let (old, new) = names_of(&head)?;
+    let mode = head.mode.map(|mode| Change::Mode { path: new.clone(), mode });
+    changes.extend(match (old == NONE || head.created, new == NONE || head.deleted) {
+        (true, _) => Some(Change::Add { lines: new_lines(&new, head.hunks)?, path: new }),
+        (_, true) => Some(Change::Delete { path: old, hunks: head.hunks }),
         _ if head.hunks.is_empty() => None,
-        _ => Some(Change::Update { path: strip(&new), to: None, hunks: head.hunks }),
+        _ => Some(Change::Update { path: new, to: None, hunks: head.hunks }),
     });
     changes.extend(mode);
     Ok(())
+}
+
+/// The lines of a new file. Models leave out the `+` of empty lines.
+fn new_lines(path: &str, hunks: Vec<Hunk>) -> Result<Vec<Row>, Error> {
+    let line = |row: Row| match row.mark {
+        Mark::Added => Ok(row),
+        Mark::Kept if row.text.trim().is_empty() => Ok(Row::new(Mark::Added, "")),
+        _ => Err(Error::invalid(format!(
+            "the patch creates {path}, so each of its lines has to begin with `+`: `{}` does not",
+            row.text
+        ))),
+    };
+    hunks.into_iter().flat_map(|hunk| hunk.rows).map(line).collect()
 }
 
 #[cfg(test)]
@@ -446,6 +527,86 @@ mod tests {
         assert_eq!(paths(modes), ["add n 1", "mode n 100755", "mode x.sh 100755", "update o -> p []", "mode p 100644"]);
     }
 
+    /// The lines of the new files of a patch.
+    fn added(patch: &str) -> Result<Vec<Vec<String>>, String> {
+        let lines = |change: Change| match change {
+            Change::Add { lines, .. } => lines.into_iter().map(|row| row.text + row.ending("\n")).collect(),
+            other => panic!("{other:?}"),
+        };
+        parse(patch).map(|changes| changes.into_iter().map(lines).collect()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn blank_lines_of_a_new_file_need_no_plus() {
+        for (patch, expected) in [
+            ("*** Add File: a\n+1\n\n\n+2\n", &[&["1\n", "\n", "\n", "2\n"][..]][..]),
+            ("*** Begin Patch\n*** Add File: a\n+1\n \t \n+2\n\n*** End Patch\n", &[&["1\n", "\n", "2\n"]]),
+            // Those around the lines only separate the parts of the patch.
+            ("*** Add File: a\n\n+1\n\n\n*** Add File: b\n\n+2\n\n", &[&["1\n"], &["2\n"]]),
+            ("*** Add File: a\n+1\n+\n\n*** End of File\n\n*** Add File: b\n+2", &[&["1\n", "\n"], &["2\n"]]),
+            ("*** Add File: a\n+1\n\n+2\n*** End of File", &[&["1\n", "\n", "2\n"]]),
+            (
+                "```diff\n*** Add File: a\n+1\n\n+2\n```\n\n```\n*** Add File: b\n+3\n```\n",
+                &[&["1\n", "\n", "2\n"], &["3\n"]],
+            ),
+            ("*** Add File: a\n+1\n+```\n\n+```\n", &[&["1\n", "```\n", "\n", "```\n"]]),
+            ("*** Add File: a\r\n+1\r\n\r\n+2\r\n", &[&["1\n", "\n", "2\n"]]),
+            ("*** Begin Patch\r\n*** Add File: a\r\n+1\r\n\r\n+2\r\n*** End Patch", &[&["1\n", "\n", "2\n"]]),
+            ("--- /dev/null\n+++ b/n\n@@ -0,0 +1,4 @@\n+1\n\n \n+2\n", &[&["1\n", "\n", "\n", "2\n"]]),
+            ("--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+1\n\n", &[&["1\n", "\n"]]),
+            ("--- /dev/null\n+++ b/n\n@@ -0,0 +1,1 @@\n+1\n\n", &[&["1\n"]]),
+            (
+                "--- /dev/null\n+++ b/n\n@@ -0,0 +1,9 @@\n+1\n\n+2\n\n\n--- /dev/null\n+++ b/m\n@@ -0,0 +1 @@\n+3\n",
+                &[&["1\n", "\n", "2\n"], &["3\n"]],
+            ),
+            ("--- /dev/null\n+++ b/n\n@@ -0,0 +1,3 @@\n+1\r\n+\r\n+2\n", &[&["1\r\n", "\r\n", "2\n"]]),
+        ] {
+            let expected: Vec<Vec<String>> =
+                expected.iter().map(|lines| lines.iter().map(|line| (*line).to_owned()).collect()).collect();
+            assert_eq!(added(patch), Ok(expected), "{patch:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_new_file_without_a_plus_is_refused() {
+        for patch in [
+            "*** Add File: a\n+1\n    pass\n+2",
+            "*** Add File: a\n+1\n```\n+code\n```\n",
+            "*** Add File: a\n+```\n+code\n```\n",
+            "*** Add File: a\n+1\n-2\n",
+            "--- /dev/null\n+++ b/n\n@@ -0,0 +1,3 @@\n+1\n 2\n+3\n",
+            "--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+1\n-2\n",
+            "--- /dev/null\n+++ b/n\n@@ -0,0 +1,3 @@\n+1\n```\n+2\n",
+        ] {
+            let error = added(patch).unwrap_err();
+            assert!(error.contains('+'), "{patch:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn prefixes_of_names_are_taken_off_if_they_are_prefixes() {
+        let update = |head: &str| paths(&format!("{head}\n@@ -1 +1 @@\n-a\n+b\n")).concat();
+        for (head, path) in [
+            ("--- a/f\n+++ b/f", "f"),
+            ("--- a/f\n+++ b/g", "g"),
+            ("--- i/f\n+++ w/f", "f"),
+            ("--- f\n+++ f", "f"),
+            ("--- a/f\n+++ a/f", "a/f"),
+            ("--- old/f\n+++ new/f", "new/f"),
+            ("diff --git a/f b/f\n--- a/f\n+++ b/f", "f"),
+            ("diff --git b/f a/f\n--- b/f\n+++ a/f", "f"),
+            ("diff --git 1/f 2/f\n--- 1/f\n+++ 2/f", "f"),
+            ("diff --git old/f new/f\n--- old/f\n+++ new/f", "f"),
+            ("diff --git a/b/f a/b/f\n--- a/b/f\n+++ a/b/f", "a/b/f"),
+            ("diff --git a/foo b/foo\n--- foo\n+++ foo", "foo"),
+        ] {
+            assert_eq!(update(head), format!("update {path} [2]"), "{head}");
+        }
+        let none = "diff --git b/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n";
+        assert_eq!(paths(none), ["add b/x 1"], "`diff.noprefix`, and a folder of that name");
+        assert_eq!(paths("diff --git a/x b/y b/x b/y\nnew file mode 100644\nindex 0..1\n"), ["add x b/y 0"]);
+    }
+
     #[test]
     fn a_patch_that_cannot_be_read_says_where() {
         for (patch, why) in [
@@ -463,6 +624,8 @@ mod tests {
             ("@@ -1 +1 @@\n-a\n+b", "comes before"),
             ("--- a\n+++ a\n@@ -1 +1 @@\n", "has no lines"),
             ("diff --git a/p b/p\nGIT binary patch\n", "binary"),
+            ("diff --git a/p b/q\nsimilarity index 100%\ncopy from p\ncopy to q\n", "copies a file"),
+            ("diff --git a/p b/q\nnew file mode 100644\n", "cannot be told apart"),
         ] {
             let error = parse(patch).unwrap_err().message;
             assert!(error.contains(why), "{patch:?}: {error}");

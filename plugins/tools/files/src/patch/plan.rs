@@ -8,7 +8,7 @@ use super::edit::{self, Shown};
 use super::parse::{Change, Row};
 use super::{hunks, replace};
 use crate::read::{MAX_WHOLE, peek};
-use crate::text::Text;
+use crate::text::{Text, lines};
 use crate::{ROOT, count, path};
 
 /// The files that a call changes.
@@ -41,7 +41,7 @@ impl Plan {
         let file = self.opened(&path)?;
         let text = file.text(&path)?;
         let (edits, assumed) = replace::edits(&path, text, old, new, all)?;
-        file.now = Some(text.with(edit::apply(&text.content, &edits)));
+        file.now = Some(text.edited(&path, &edits)?);
         file.assumed.extend(assumed);
         Ok(())
     }
@@ -50,18 +50,19 @@ impl Plan {
     pub(super) fn change(&mut self, change: &Change) -> Result<(), Error> {
         match change {
             Change::Add { path, lines } => {
-                let path = path::locate(path)?;
+                let path = path::locate_named(path)?;
                 self.absent(&path)?;
-                let line = |row: &Row| format!("{}{}", row.text, if row.bare { "" } else { "\n" });
+                let line = |row: &Row| format!("{}{}", row.text, row.ending("\n"));
                 self.put(&path, Text::new(lines.iter().map(line).collect()), None);
             }
             Change::Delete { path, hunks } => {
-                let path = path::locate(path)?;
-                let file = self.peeked(&path)?;
-                if !hunks.is_empty() {
+                let path = path::locate_named(path)?;
+                let file = self.peeked(&path, !hunks.is_empty())?;
+                let shows_all = !hunks.is_empty();
+                if shows_all {
                     let text = file.text(&path)?;
                     let (edits, assumed) = hunks::edits(&path, text, hunks)?;
-                    let left = edit::apply(&text.content, &edits).lines().count();
+                    let left = lines(&text.edited(&path, &edits)?.content).len();
                     if left > 0 {
                         let left = count(left as u64, "line");
                         let why = format!(
@@ -73,24 +74,27 @@ impl Plan {
                     file.assumed.extend(assumed);
                 }
                 file.now = None;
+                if shows_all {
+                    self.confirm(&path)?;
+                }
             }
             Change::Mode { path, mode } => {
-                let path = path::locate(path)?;
+                let path = path::locate_named(path)?;
                 self.modes.push(format!(
                     "[the mode {mode} of {path} was not set, because patch changes only text: set it with chmod]"
                 ));
             }
             Change::Update { path, to, hunks } => {
-                let path = path::locate(path)?;
+                let path = path::locate_named(path)?;
                 // A file that only moves was not read by the model.
-                let file = if hunks.is_empty() { self.peeked(&path)? } else { self.opened(&path)? };
+                let file = if hunks.is_empty() { self.peeked(&path, false)? } else { self.opened(&path)? };
                 let text = file.text(&path)?;
                 let (edits, assumed) = hunks::edits(&path, text, hunks)?;
-                file.now = Some(text.with(edit::apply(&text.content, &edits)));
+                file.now = Some(text.edited(&path, &edits)?);
                 file.assumed.extend(assumed.clone());
                 if let Some(to) = to {
                     let moved = file.now.take();
-                    let to = path::locate(to)?;
+                    let to = path::locate_named(to)?;
                     self.absent(&to)?;
                     if let Some(text) = moved {
                         self.put(&to, text, Some(path)).assumed.extend(assumed);
@@ -101,21 +105,38 @@ impl Plan {
         Ok(())
     }
 
+    /// The patch has shown every line of the file: reading it whole counts as the model's reading.
+    fn confirm(&self, path: &str) -> Result<(), Error> {
+        let version = self.known(path).and_then(|at| self.files[at].before.as_ref()).map(|before| &before.version);
+        match version {
+            Some(version) if files::read(ROOT, path, 0, MAX_WHOLE)?.version != *version => {
+                Err(Error::conflict(format!("{path} changed while it was read: try again")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn known(&self, path: &str) -> Option<usize> {
         self.files.iter().position(|file| file.path == path)
     }
 
     /// The file as it is after the changes so far. Reading it whole counts as the model's reading.
     fn opened(&mut self, path: &str) -> Result<&mut File, Error> {
-        self.loaded(path, |path| files::read(ROOT, path, 0, MAX_WHOLE))
+        self.loaded(path, true, |path| files::read(ROOT, path, 0, MAX_WHOLE))
     }
 
-    /// The same for a change that does not show that the model knows the file: the host goes on to ask the user.
-    fn peeked(&mut self, path: &str) -> Result<&mut File, Error> {
-        self.loaded(path, peek)
+    /// The same for a change that does not show that the model knows the file: the host goes on to ask the user. Only the change
+    /// of a text has to know the encoding.
+    fn peeked(&mut self, path: &str, is_text: bool) -> Result<&mut File, Error> {
+        self.loaded(path, is_text, peek)
     }
 
-    fn loaded(&mut self, path: &str, read: impl Fn(&str) -> Result<files::Slice, Error>) -> Result<&mut File, Error> {
+    fn loaded(
+        &mut self,
+        path: &str,
+        is_text: bool,
+        read: impl Fn(&str) -> Result<files::Slice, Error>,
+    ) -> Result<&mut File, Error> {
         let at = match self.known(path) {
             Some(at) => at,
             None => {
@@ -125,7 +146,12 @@ impl Plan {
                         format!("{path} has {} bytes, more than the {MAX_WHOLE} that patch can change", slice.total);
                     return Err(Error::invalid(why).with_code("too-large"));
                 }
-                let now = Some(Text::decode(path, &slice.content)?);
+                let now = match Text::decode(path, &slice.content) {
+                    Ok(text) => text,
+                    Err(error) if is_text => return Err(error),
+                    Err(_) => Text::opaque(&slice.content),
+                };
+                let now = Some(now);
                 let before = Some(Before { bytes: slice.content, version: slice.version });
                 self.files.push(File { path: path.to_owned(), before, now, from: None, assumed: Assumed::default() });
                 self.files.len() - 1
@@ -175,7 +201,7 @@ impl Plan {
         for file in kept.into_iter().chain(removed) {
             match self.write(file, &mut done) {
                 Ok(answer) => answers.extend(answer),
-                Err(error) => return Err(done.take_back(&file.path, error)),
+                Err(error) => return Err(done.take_back(file.from.as_ref().unwrap_or(&file.path), error)),
             }
         }
         if answers.is_empty() && !self.modes.is_empty() {
@@ -252,7 +278,7 @@ impl File {
 }
 
 fn shown(path: &str, before: &Before, now: &Text) -> Result<Shown, Error> {
-    Ok(edit::show(&Text::decode(path, &before.bytes)?, &now.content))
+    Ok(edit::show(&Text::decode(path, &before.bytes)?, now))
 }
 
 fn answer(what: &str, name: &str, shown: &Shown, assumed: &Assumed) -> String {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod git;
+
 use hermes_plugin::testing::Host;
 use proptest::prelude::*;
 
