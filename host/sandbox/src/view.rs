@@ -61,7 +61,11 @@ pub(crate) fn foreign_sockets() -> Result<Vec<PathBuf>, SetupError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(SetupError::at("sockets", Path::new(TABLE), error)),
     };
-    // A path is any bytes. One that is no text must not hide the others.
+    Ok(paths_in(&table))
+}
+
+/// A path is any bytes. One that is no text must not hide the others.
+fn paths_in(table: &[u8]) -> Vec<PathBuf> {
     let path = |line: &[u8]| {
         let at = line.windows(2).position(|pair| pair == b" /")?;
         Some(PathBuf::from(std::ffi::OsStr::from_bytes(&line[at + 1..])))
@@ -69,7 +73,7 @@ pub(crate) fn foreign_sockets() -> Result<Vec<PathBuf>, SetupError> {
     let mut sockets: Vec<PathBuf> = table.split(|byte| *byte == b'\n').filter_map(path).collect();
     sockets.sort();
     sockets.dedup();
-    Ok(sockets)
+    sockets
 }
 
 /// The path with links resolved; none if there is nothing that this user can reach.
@@ -282,5 +286,18 @@ fn cover_socket(path: &Path) -> Result<(), SetupError> {
         // It may be gone by now.
         Err(error) if is_socket(&real) => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_no_text_hides_no_other_socket() {
+        let table = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0: 2 0 1 1 1 9 /run/a b\n1: 2 0 1 1 1 9 /tmp/\xff\n2: 2 0 1 1 1 9 @abstract\n3: 2 0 1 1 1 9\n4: 2 0 1 1 1 9 /run/a b\n";
+        let odd = PathBuf::from(std::ffi::OsStr::from_bytes(b"/tmp/\xff"));
+        assert_eq!(paths_in(table), [PathBuf::from("/run/a b"), odd]);
     }
 }

@@ -242,3 +242,23 @@ async fn a_rule_about_variables_holds_in_every_mode() {
         assert_eq!(refused.unwrap_err().by, expected);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_input_of_a_shell_is_read_as_its_commands() {
+    let fed = |input: &[u8], arguments: &[&str]| Run {
+        input: input.to_vec(),
+        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        ..run("bash")
+    };
+    let mut fixture = Fixture::with(&[], &["runner"], &["runner(git push*)"], tempfile::tempdir().unwrap());
+    fixture.gate.can_ask = false;
+    let runs = [
+        fed(b"ls", &["-s"]),
+        fed(b"git push", &["-s"]),
+        fed(b"x; git push\n", &[]),
+        fed(b"git 'pu", &[]),
+        fed(b"git push", &["-c", "sh"]),
+        fed(b"git push", &["-c", "cat"]),
+    ];
+    assert_eq!(outcomes(&mut fixture, &runs).await, [true, false, false, false, false, true]);
+}
