@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use hermes_mcp::Endpoint;
 use hermes_prompt::files::{self, Project};
@@ -30,6 +31,7 @@ struct Before {
     listed: BTreeMap<PathBuf, String>,
     /// Whether programs run beside the session from now on.
     is_beside_programs: bool,
+    since: SystemTime,
 }
 
 /// When a prompt is built.
@@ -58,7 +60,14 @@ impl ProjectFiles {
             project: files::project(workspace, limit),
             listed: listed(workspace, &host.approvals.listed),
             is_beside_programs: host.settings.mcp.iter().any(is_program),
+            since: SystemTime::now(),
         });
+    }
+
+    /// Since when programs of servers run beside the session, if there are any.
+    pub(crate) fn beside_programs_since(&self) -> Option<SystemTime> {
+        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        before.as_ref().filter(|known| known.is_beside_programs).map(|known| known.since)
     }
 
     /// The files for a prompt, and lines about what appeared or changed since they were read.

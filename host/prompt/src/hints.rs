@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,6 +34,8 @@ pub struct SubdirectoryHints {
     /// Folders already visited or shown, relative to the workspace, in the form of the marker line.
     seen: HashSet<String>,
     notices: Vec<Notice>,
+    /// Files that changed after this moment are left out.
+    only_before: Option<SystemTime>,
 }
 
 #[derive(Default, Deserialize)]
@@ -53,7 +56,7 @@ impl SubdirectoryHints {
     /// If the workspace cannot be opened.
     pub fn new(workspace: &Path, loaded: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let workspace = Folder::open(workspace)?;
-        let mut hints = Self { workspace, seen: HashSet::new(), notices: Vec::new() };
+        let mut hints = Self { workspace, seen: HashSet::new(), notices: Vec::new(), only_before: None };
         let root = hints.workspace.path().to_owned();
         for folder in std::iter::once(root.clone()).chain(loaded) {
             if let Ok(real) = root.join(folder).canonicalize()
@@ -63,6 +66,12 @@ impl SubdirectoryHints {
             }
         }
         Ok(hints)
+    }
+
+    /// Leaves out files that changed after a moment, because programs of others run since then.
+    #[must_use]
+    pub fn only_before(self, moment: SystemTime) -> Self {
+        Self { only_before: Some(moment), ..self }
     }
 
     /// Records what an earlier result already showed, so that a resumed session does not show it again.
@@ -137,6 +146,10 @@ impl SubdirectoryHints {
         self.seen.insert(inside.clone());
         for name in NAMES {
             let source = format!("{inside}/{name}");
+            if self.only_before.is_some_and(|moment| changed_after(&folder.join(name), moment)) {
+                self.notices.push(Notice::Appeared { source_name: source });
+                continue;
+            }
             let text = match self.workspace.text(&folder.join(name), &source) {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
@@ -167,6 +180,22 @@ impl SubdirectoryHints {
             return Some(format!("{MARKER}{source}]\n{text}"));
         }
         None
+    }
+}
+
+/// Whether a file, or a link to it, changed after a moment. Programs cannot choose that time, other than that of the content.
+fn changed_after(path: &Path, moment: SystemTime) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let limit = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let limit = (i64::try_from(limit.as_secs()).unwrap_or(i64::MAX), i64::from(limit.subsec_nanos()));
+        let is_after = |data: std::fs::Metadata| (data.ctime(), data.ctime_nsec()) > limit;
+        path.symlink_metadata().is_ok_and(is_after) || path.metadata().is_ok_and(is_after)
+    }
+    #[cfg(not(unix))]
+    {
+        path.metadata().and_then(|data| data.modified()).is_ok_and(|changed| changed > moment)
     }
 }
 

@@ -47,6 +47,15 @@ pub enum Notice {
         /// The file.
         source_name: String,
     },
+    /// The file appeared or changed while programs of others ran.
+    #[error(
+        "{source_name} appeared or changed while programs of servers ran, and one of them may have written it: it is left out in this \
+         session; look at it"
+    )]
+    Appeared {
+        /// The file.
+        source_name: String,
+    },
     /// The folder has more files than are read.
     #[error("{source_name} has more than {limit} files of rules; those behind them are left out")]
     TooMany {

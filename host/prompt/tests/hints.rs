@@ -173,3 +173,20 @@ fn a_link_cannot_lead_outside_the_workspace() {
     assert_eq!(hints.for_call(r#"{"path": "inner"}"#), Some(shown("real")), "by its real name");
     assert_eq!(hints.for_call(r#"{"path": "real"}"#), None);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_changed_after_programs_of_others_started_is_left_out_and_named() {
+    use std::time::{Duration, SystemTime};
+
+    let root = workspace(&["a", "b"]);
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    let before = SystemTime::now() - Duration::from_secs(3_600);
+    assert_eq!(hints(&root).only_before(later).for_call(r#"{"path": "a/x"}"#), Some(shown("a")));
+    let mut strict = hints(&root).only_before(before);
+    // The time of the content can be chosen, that of the change cannot.
+    let old = fs::File::options().write(true).open(root.path().join("a/AGENTS.md")).unwrap();
+    old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(strict.for_call(r#"{"path": "a/x"}"#), None);
+    assert_eq!(strict.take_notices(), [Notice::Appeared { source_name: "a/AGENTS.md".to_owned() }]);
+}

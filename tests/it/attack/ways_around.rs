@@ -24,8 +24,11 @@ fn model_that_runs(commands: &[&str]) -> Server {
     Server::answering(move |body, _| {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let since = messages.iter().rev().take_while(|message| message["role"] != "user");
-        match commands.get(since.filter(|message| message["role"] == "tool").count()) {
-            Some(command) => Reply::calls([Call::new("call", "terminal", &json!({ "command": command }))]),
+        let done = since.filter(|message| message["role"] == "tool").count();
+        match commands.get(done) {
+            Some(command) => {
+                Reply::calls([Call::new(&format!("call_{done}"), "terminal", &json!({ "command": command }))])
+            }
             None => Reply::text("Done."),
         }
     })

@@ -13,7 +13,9 @@ const SHELLS: &[&str] = &["sh", "bash", "dash"];
 /// the plugin sets.
 pub(super) fn of(run: &Run) -> Result<Line, Unreadable> {
     let variables = run.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    Ok(written(run)?.with_input(&run.input).with_variables(variables))
+    let line = written(run)?.with_input(&run.input).with_variables(variables);
+    // A plugin writes to a program in the background as long as it runs.
+    Ok(if run.background { line.with_open_input() } else { line })
 }
 
 fn written(run: &Run) -> Result<Line, Unreadable> {

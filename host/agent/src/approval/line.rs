@@ -32,6 +32,8 @@ pub(super) struct Line {
     is_fed: bool,
     /// Whether a variable is set that may make programs start others.
     sets_unknown: bool,
+    /// Whether its input comes later, so that a shell in it may read any command.
+    has_open_input: bool,
 }
 
 /// A line that cannot be read, such as one with an open quote.
@@ -203,6 +205,12 @@ impl Line {
         self
     }
 
+    /// The same line with an input that is written while it runs.
+    #[must_use]
+    pub(super) fn with_open_input(self) -> Self {
+        Self { has_open_input: true, ..self }
+    }
+
     /// The same line with variables that it gets from elsewhere.
     #[must_use]
     pub(super) fn with_variables<'a>(mut self, variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
@@ -215,7 +223,7 @@ impl Line {
     ///
     /// An error means that a command may hide which is not read, after all that can be read were tested.
     pub(super) fn any_command(&self, mut test: impl FnMut(&[Word]) -> bool) -> Result<bool, Unreadable> {
-        let mut hidden = Hidden::default();
+        let mut hidden = Hidden { is_input_unread: self.has_open_input, ..Hidden::default() };
         hidden.lines.push((self.clone(), 0));
         let (mut is_any, mut read, mut at, mut expanded) = (false, 0, 0, 0);
         loop {

@@ -36,6 +36,9 @@ impl SessionPrefix {
         let outgoing = Outgoing::begin(host.store.as_ref(), session, settings, &frozen, &log.journal).await?;
         let mut hints =
             if host.settings.prompt.context_files { SubdirectoryHints::new(&log.workspace, []).ok() } else { None };
+        if let Some(since) = plugins.project.beside_programs_since() {
+            hints = hints.map(|hints| hints.only_before(since));
+        }
         if let Some(hints) = &mut hints {
             log.journal.conversation().messages().iter().filter_map(|message| message.sent.as_deref()).for_each(
                 |sent| {

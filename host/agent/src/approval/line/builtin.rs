@@ -257,9 +257,8 @@ pub(super) fn sets_unknown(words: &[Word]) -> bool {
         options.filter_map(Word::exact).any(|text| !text.starts_with("--") && text.contains(letter))
     };
     match name.rsplit('/').next().unwrap_or_default() {
-        "export" if has_option('n') || has_option('p') => false,
         "export" | "setenv" => !operands().all(is_given),
-        "declare" | "typeset" if has_option('x') => !operands().all(is_given),
+        "declare" | "typeset" | "local" if has_option('x') => !operands().all(is_given),
         "declare" | "typeset" | "local" | "readonly" => !operands().all(is_own),
         "read" | "mapfile" | "readarray" | "getopts" => !operands().all(is_own),
         "printf" => arguments.iter().enumerate().any(|(at, word)| {

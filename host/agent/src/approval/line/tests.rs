@@ -222,7 +222,6 @@ fn what_a_shell_may_read_in_another_way_counts_as_unread() {
         "env -u A BASH_ENV=x bash",
         "sudo GIT_SSH_COMMAND='x y' git fetch",
         "systemd-run --setenv=BASH_ENV=x bash",
-        "env \"$A\" bash",
         "env 'BASH_FUNC_ls%%=() { x; }' bash -c ls",
         "PROMPT_COMMAND='git push' bash -i",
         "ZDOTDIR=. zsh -i",

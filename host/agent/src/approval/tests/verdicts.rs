@@ -261,4 +261,10 @@ async fn the_input_of_a_shell_is_read_as_its_commands() {
         fed(b"git push", &["-c", "cat"]),
     ];
     assert_eq!(outcomes(&mut fixture, &runs).await, [true, false, false, false, false, true]);
+    // What is written to a program in the background comes after the approval.
+    let later = |line: &str| Run { background: true, ..bash(line, &Confinement::Off) };
+    let runs =
+        ["bash", "cat | sh", "sleep 1; exec sh -s", "./server --port 1", "cargo test 2>&1 | tee log", "bash build.sh"]
+            .map(later);
+    assert_eq!(outcomes(&mut fixture, &runs).await, [false, false, false, true, true, true]);
 }

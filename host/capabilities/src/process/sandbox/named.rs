@@ -88,13 +88,18 @@ pub(super) fn named(repositories: &[Repository], granted: &[PathBuf]) -> Vec<Pat
                     (Some(rest), Some(home)) => home.join(rest),
                     _ => PathBuf::from(piece),
                 };
-                let may_appear =
-                    piece.contains('/') || (is_whole && (name.ends_with("path") || name.ends_with("file")));
+                // A command may name a folder that it works on, as in `eslint src/`: that folder is no program.
+                let is_place = is_whole && ["path", "dir", "file"].iter().any(|end| name.ends_with(end));
                 for path in trees.iter().map(PathBuf::as_path).chain([beside]).map(|base| base.join(&expanded)) {
                     if is_include && is_whole {
                         waiting.push(path.clone());
                     }
-                    if found.len() < MOST_PATHS && (may_appear || path.symlink_metadata().is_ok()) {
+                    let counts = match path.metadata() {
+                        Ok(data) if data.is_dir() => is_place,
+                        Ok(_) => true,
+                        Err(_) => piece.contains('/') || is_place,
+                    };
+                    if counts && found.len() < MOST_PATHS {
                         found.push(path);
                     }
                 }
@@ -218,12 +223,13 @@ mod tests {
         let top = top.path().canonicalize().unwrap();
         let git = top.join(".git");
         fs::create_dir_all(git.join("objects")).unwrap();
-        for name in ["tool.sh", "origin", "more.cfg", "clean.py", "deep"] {
+        fs::create_dir(top.join("src")).unwrap();
+        for name in ["tool.sh", "origin", "more.cfg", "clean.py"] {
             fs::write(top.join(name), "").unwrap();
         }
         fs::write(top.join("more.cfg"), "[diff \"x\"]\n\ttextconv = ./tool.sh --quiet\n").unwrap();
         let config = "[core]\n\thooksPath = hooks-here\n\teditor = vi\n[include]\n\tpath = ../more.cfg\n[filter \"y\"]\n\tclean = python3 clean.py \
-                      %f\n[branch \"main\"]\n\tremote = origin\n[alias]\n\tx = \"!sh scripts/absent.sh\"\n";
+                      %f\n[branch \"main\"]\n\tremote = origin\n[alias]\n\tx = \"!sh scripts/absent.sh\"\n\ty = \"!lint src/ deep\"\n";
         fs::write(git.join("config"), config).unwrap();
         let repository = Repository { folder: git.clone(), decisive: Vec::new(), is_passage: false };
         let found = named(&[repository], std::slice::from_ref(&top));
@@ -234,7 +240,7 @@ mod tests {
         for name in ["hooks-here", "more.cfg", "tool.sh", "clean.py", "scripts/absent.sh"] {
             assert!(has(name), "{name}: {found:?}");
         }
-        for name in ["origin", "vi", "deep"] {
+        for name in ["origin", "vi", "deep", "src"] {
             assert!(!has(name), "{name}: {found:?}");
         }
     }
