@@ -1,7 +1,7 @@
 //! `hermes import`: moving in from another program.
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -72,10 +72,21 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// What can be taken of an agent that the user names as in `hermes import claude`: the reason and the remedy.
+/// What to do about a word in place of a command: the name of another agent, as in `hermes import claude`, or a home.
 pub(crate) fn of_other_agent(word: &str) -> Option<(String, String)> {
-    let agent = Agent::by_word(word)?;
-    let failure = Failure::from(PeerError::OtherAgent(agent.usable(None)));
+    let path = Path::new(word);
+    let error = match Agent::by_word(word) {
+        Some(agent) => PeerError::OtherAgent(agent.usable(None)),
+        None if path.is_dir() => match PeerHome::find(Some(path), Path::new("")) {
+            Ok(_) => {
+                let why = format!("there is no command `{word}`");
+                return Some((why, format!("write `hermes import peer {word}`")));
+            }
+            Err(error) => error,
+        },
+        None => return None,
+    };
+    let failure = Failure::from(error);
     Some((failure.why, failure.fix))
 }
 

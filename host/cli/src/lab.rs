@@ -49,7 +49,7 @@ pub(crate) enum LabCommand {
 /// The recordings and the engines to replay.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recordings: exported sessions, OpenAI-style JSON lines, or a session of the pi coding agent
+    /// Recordings: exported sessions, bodies of requests, or sessions of other agents
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// An engine by name, the path of one that is not installed, either with settings of its own as NAME='{"key":1}', `none`

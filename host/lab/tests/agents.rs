@@ -39,8 +39,8 @@ fn counts(recording: &Recording) -> (usize, usize, usize, u64) {
 fn sessions_of_claude_code_are_read() {
     let session = "claude-code/projects/-home-user-project/86bd7f18-a280-4961-93a1-528583acd9b6";
     let Some(main) = read(&format!("{session}.jsonl"), Format::ClaudeCode) else { return };
-    // Twelve prompts and a notification; both calls of each pair of parallel ones.
-    assert_eq!(counts(&main[0]), (13, 21, 13, 0), "{:?}", main[0].notes);
+    // Eleven prompts and a notification; both calls of each pair of parallel ones.
+    assert_eq!(counts(&main[0]), (12, 21, 13, 0), "{:?}", main[0].notes);
     let subagent = read(&format!("{session}/subagents/agent-ab8bf91f40024f5ae.jsonl"), Format::ClaudeCode).unwrap();
     assert_eq!(counts(&subagent[0]), (1, 2, 2, 0), "{:?}", subagent[0].notes);
 }

@@ -96,6 +96,8 @@ pub(crate) fn import(
         };
         if known {
             let sums = totals(chain.links.iter().map(|link| &sessions[*link]));
+            // New sessions may descend from it.
+            file.ids.insert(chain.links[0], translated.id.clone());
             grow(store, &translated, &sums, mode, &mut tally)?;
             continue;
         }

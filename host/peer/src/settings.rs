@@ -113,9 +113,8 @@ fn sound(setup: &Setup, edit: &Edit) -> Result<(), String> {
     after.config.custom_providers().map_err(|error| error.why)?;
     after.config.mcp_servers(&|_| Some("x".into())).map_err(|error| error.why)?;
     after.shell_hooks().map_err(words)?;
-    let rules = after.approval_rules().map_err(words)?;
-    let listed = after.listed_files().map_err(words)?;
-    after.check_rules(&rules, &listed).map_err(words)
+    // All rules that an import adds are about `terminal`, which exists.
+    after.approval_rules().map(drop).map_err(words)
 }
 
 fn read(peer: &PeerHome) -> Result<Option<Map<String, Value>>, String> {

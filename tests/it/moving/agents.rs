@@ -42,6 +42,8 @@ fn the_home_of_another_agent_is_not_taken_for_that_of_hermes_agent() {
     home.hermes(&["import", "peer", folder, "--dry-run"]).run().exits(1).says(&["contains no state.db"]);
     home.hermes(&["import", "claude"]).run().exits(2).says(&[".claude belongs to Claude Code", "skills/tea"]);
     home.hermes(&["import", "cursor"]).run().exits(2).says(&["belongs to Cursor", "hermes mcp add"]);
+    let codex = home.user().join(".codex").display().to_string();
+    home.hermes(&["import", &codex]).run().exits(2).says(&["belongs to Codex CLI"]);
     home.hermes(&["import", "pear"]).run().exits(2).says(&["there is no command `pear`"]);
 }
 

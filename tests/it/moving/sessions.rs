@@ -198,6 +198,12 @@ fn branches_subagents_and_interrupted_turns_are_what_they_were() {
     assert_eq!((&parent("peer_child")["kind"], &parent("peer_open")), (&json!("delegate"), &Value::Null));
     // The peer stores no folder for a subagent, which worked where its parent did.
     assert_eq!(home.session_json("peer_child")["session"]["workspace"], "/tmp");
+    // One that is imported later knows its parent, too.
+    peer.session("late", &[("parent_session_id", &of_zebra), ("model_config", &marked("_delegate_from"))]);
+    peer.says("late", &[">count again", "41"]);
+    home.hermes(&["import", "peer", "--yes"]).run().success();
+    assert_eq!(parent("peer_late")["id"], format!("peer_{ZEBRA}"));
+    assert_eq!(home.session_json("peer_late")["session"]["workspace"], "/tmp");
     home.hermes(&["--resume", "peer_open", "-z", "try again"]).run().success();
     let sent = server.last_turn().body["messages"].to_string();
     assert!(sent.contains("interrupted; it may have run"), "{sent}");

@@ -156,7 +156,7 @@ fn written(value: &Value) -> String {
 }
 
 /// The text of a user without the marks that Cline puts around it.
-fn unwrapped(text: &str) -> &str {
+pub(super) fn unwrapped(text: &str) -> &str {
     let inner = text.strip_prefix("<user_input").and_then(|rest| Some(rest.split_once('>')?.1));
     inner.and_then(|rest| rest.trim_end().strip_suffix("</user_input>")).unwrap_or(text)
 }

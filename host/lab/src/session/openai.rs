@@ -4,7 +4,7 @@ use hermes_conversation::{Draft, Role, ToolCall};
 use serde_json::Value;
 
 use super::attached::Content;
-use super::blocks::{Said, Scribe};
+use super::blocks::{Said, Scribe, unwrapped};
 use super::records::Records;
 use super::{Fault, Format, Recording, stamp};
 
@@ -124,7 +124,7 @@ fn content(content: Option<&Value>, line: usize, recording: &mut Recording) -> R
         match part {
             Value::String(text) => content.push_text(Some(text)),
             part => match field("type") {
-                Some("text" | "input_text" | "output_text") => content.push_text(field("text")),
+                Some("text" | "input_text" | "output_text") => content.push_text(field("text").map(unwrapped)),
                 Some("refusal") => content.push_refusal(field("refusal")),
                 Some("image_url" | "input_image" | "image") => content.push_picture(part, recording),
                 _ => recording.note("parts that are neither text nor image, left out", 1),

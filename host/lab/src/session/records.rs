@@ -43,7 +43,8 @@ pub(super) fn parse(content: &[u8]) -> Result<Records, Fault> {
     })?;
     match text.trim_start().as_bytes().first() {
         Some(b'[') => array(text),
-        Some(b'{') if !first_line_is_whole(text) => one(text),
+        // A line of a document over many lines may be a whole object, too.
+        Some(b'{') if serde_json::from_str::<&RawValue>(text).is_ok() || !first_line_is_whole(text) => one(text),
         _ => lines(text),
     }
 }

@@ -67,7 +67,9 @@ pub(super) fn shown(key: &str, value: &Value) -> String {
 fn collect(name: &str, value: &Value, forms: Forms, variables: &mut BTreeSet<String>) {
     match value {
         // `key_env: NAME` is a reference without any sign.
-        Value::String(text) if name.ends_with("_env") => drop(variables.insert(text.clone())),
+        Value::String(text) if name.ends_with("_env") => {
+            variables.insert(text.trim_start_matches("${").trim_end_matches('}').to_owned());
+        }
         Value::String(text) => variables.extend(references(text, forms)),
         Value::Array(items) => items.iter().for_each(|item| collect(name, item, forms, variables)),
         Value::Object(members) => members.iter().for_each(|(name, value)| {
@@ -101,7 +103,7 @@ fn references(text: &str, forms: Forms) -> Vec<String> {
         }
     }
     if forms == Forms::All {
-        for scheme in ["env:", "env.", "environ"] {
+        for scheme in ["env:", "env.", "environ[", "environ.get(", "getenv("] {
             for (at, _) in text.match_indices(scheme) {
                 let is_begin = text[..at].chars().next_back().is_none_or(|before| !is_word(before));
                 let name = word(text[at + scheme.len()..].trim_start_matches(['.', ':', '/', '[', '"', '\'', ' ']));
@@ -134,9 +136,10 @@ fn has_key(name: &str, value: &Value) -> bool {
         redacted(alone.clone()) != alone
     };
     match value {
-        Value::Object(members) => members
-            .iter()
-            .any(|(inner, value)| has_key(inner, value) || (name == "headers" && !is_public(inner, value))),
+        Value::Object(members) => members.iter().any(|(inner, value)| {
+            let is_header_of_user = name == "headers" && !is_public(inner, value);
+            redacted_text(inner) != *inner || has_key(inner, value) || is_header_of_user
+        }),
         Value::Array(items) => {
             let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
             items.iter().any(|item| has_key(name, item))

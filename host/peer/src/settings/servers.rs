@@ -37,6 +37,12 @@ impl Translator<'_> {
         if name.is_empty() || !name.chars().all(plain) {
             return Err("its name has other characters than letters, digits, `-` and `_`".to_owned());
         }
+        // Its name becomes part of the names of its tools, which the model reads.
+        let spoken = name.replace(['-', '_'], " ");
+        for text in [name, &spoken] {
+            super::admitted("name", &text.into(), super::Forms::Braces, self.with_keys)
+                .map_err(|refusal| format!("its name: {refusal}"))?;
+        }
         if server.get("transport").is_some_and(|transport| transport == "sse") {
             return Err("it speaks SSE, which is not spoken here".to_owned());
         }
@@ -82,9 +88,9 @@ impl Translator<'_> {
             wanted.insert("write".to_owned(), folders.clone().into());
         }
         let runs = place(server);
-        let shown: Vec<String> =
-            ["env", "headers", "cwd"].into_iter().filter_map(|key| Some(besides(key, wanted.get(key)?))).collect();
-        let shown = shown.concat();
+        const NAMED: [&str; 5] = ["command", "args", "url", "enabled", "write"];
+        let shown = wanted.iter().filter(|(key, _)| !NAMED.contains(&key.as_str()));
+        let shown: String = shown.map(|(key, value)| besides(key, value)).collect();
         self.report.right(match server.get("enabled") == Some(&false.into()) {
             true => format!("the server {name} stays off, as it is there: {runs}{shown}"),
             false => format!("each session now starts or asks the server {name}: {runs}{shown}"),
@@ -120,7 +126,8 @@ fn besides(key: &str, value: &Value) -> String {
     let what = match key {
         "env" => "the variables",
         "headers" => "the headers",
-        _ => "the folder",
+        "cwd" => "the folder",
+        other => other,
     };
     // As the user wrote them, but for what looks like a key: the headings of `env` and `headers` would hide everything.
     let shown = match value {
