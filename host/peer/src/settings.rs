@@ -194,6 +194,9 @@ impl Translator<'_> {
                     return false;
                 }
                 self.report.taken(format!("{to}: {}", shown(to, value)));
+                if to == "checkpoints.enabled" && *value == false {
+                    self.report.right("files are no longer saved before they change: /undo restores nothing");
+                }
                 if from != to {
                     self.report.changed(format!("{from} is called {to} here"));
                 }

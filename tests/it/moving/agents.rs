@@ -59,7 +59,7 @@ fn a_session_of_another_agent_is_named_where_it_cannot_be_imported() {
         ("chat.jsonl", "{\"role\":\"user\",\"content\":\"a\"}\n", "messages of the chat completions API"),
     ] {
         let path = write(&home, name, text);
-        let refused = home.hermes(&["sessions", "import", &path]).run().exits(6);
+        let refused = home.hermes(&["sessions", "import", &path]).run().exits(1);
         refused.says(&[what, "hermes lab replay"]);
     }
     let folder = home.user().join("sessions");

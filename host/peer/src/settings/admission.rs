@@ -91,7 +91,7 @@ fn references(text: &str, forms: Forms) -> Vec<String> {
             Some(inner) => {
                 let inner = inner.split('}').next().unwrap_or(inner);
                 // `${env:NAME}` and the like: the whole of it.
-                found.push(inner.to_owned());
+                found.extend((!inner.is_empty()).then(|| inner.to_owned()));
             }
             None if forms == Forms::All => {
                 let name = word(rest.trim_start_matches('('));
