@@ -24,6 +24,7 @@ mod released;
 mod responses;
 mod results;
 mod scripts;
+mod streams;
 mod thinking;
 mod turns;
 mod undo;

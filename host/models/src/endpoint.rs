@@ -49,6 +49,8 @@ const PARSED_AT_ONCE: usize = 64 << 10;
 const EVENTS_IN_A_ROW: usize = 64;
 /// Most bytes that are read of an error.
 const LARGEST_ERROR: usize = 64 << 10;
+/// A mark that some servers put before their answers.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 /// Why a reply broke off whose stream ended.
 const ENDED: &str = "the connection ended before the reply did";
 /// How long to wait for what.
@@ -268,7 +270,10 @@ impl Endpoint {
                     assembly.done();
                     break;
                 }
-                Event::Error(stated) => return Err(self.stated(stated, model, None)),
+                Event::Error(stated, event) => {
+                    let stated = assembly.take(&event, &mut |_| {}).err().unwrap_or(stated);
+                    return Err(self.stated(stated, model, None));
+                }
                 Event::Json(chunk) => {
                     assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
                     if assembly.calls() > MOST_CALLS {
@@ -307,6 +312,9 @@ impl Endpoint {
                 Ok(piece) => whole.extend_from_slice(&piece),
                 Err(error) => return Err(self.broken_off(&error, String::new())),
             }
+        }
+        if whole.starts_with(BOM) {
+            whole.drain(..BOM.len());
         }
         let start = whole.trim_ascii_start();
         if [b"data:".as_slice(), b"event:", b":"].iter().any(|mark| start.starts_with(mark)) {

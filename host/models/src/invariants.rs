@@ -60,7 +60,7 @@ fn streamed(bytes: &[u8], mut assembly: Box<dyn Assemble>) {
                 assembly.done();
                 break;
             }
-            Event::Error(_) | Event::Broken(_) => return,
+            Event::Error(..) | Event::Broken(_) => return,
         };
         let taken = assembly.take(&value, &mut |_| shown += 1);
         if taken.is_err() || assembly.calls() > MOST_CALLS || assembly.progress() == Progress::Over {

@@ -6,8 +6,8 @@
 //!
 //! - `[DONE]` ends it.
 //! - A reason to end in a chunk without content ends it, and so do counts behind a reason; what may still follow is waited for a moment.
-//! - Some gateways give a reason with every piece. So a reason together with content ends a reply only where the stream ends, too, and a
-//!   reason followed by more content is no end. From then on silence never ends this reply.
+//! - Some gateways give a reason with every piece. So a reason together with content, or before any, ends a reply only where the stream
+//!   ends, too, and a reason followed by more content is no end. From then on silence never ends this reply.
 //! - Counts without a choice at the end of the stream end a reply for servers that give no reason.
 //! - Any other end breaks it off. A reason that no rule knows, such as `abort`, is an error.
 
@@ -136,7 +136,7 @@ impl Assemble for Assembly {
     fn progress(&self) -> Progress {
         match self.reason {
             _ if self.ended => Progress::Whole,
-            Some(_) if !self.too_early && (!self.with_content || self.counted) => Progress::Whole,
+            Some(_) if self.begun && !self.too_early && (!self.with_content || self.counted) => Progress::Whole,
             Some(_) => Progress::Closing,
             None if self.counted && !self.too_early => Progress::Closing,
             None => Progress::Open,

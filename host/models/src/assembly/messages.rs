@@ -441,6 +441,11 @@ impl Assemble for Assembly {
                     "signature_delta" => self.sign(index, text("signature")),
                     "thinking_delta" => self.thinking(index, text("thinking"), on_delta),
                     "input_json_delta" => self.input(index, &arguments(delta.get("partial_json")), on_delta),
+                    "" => {
+                        self.thinking(index, text("thinking"), on_delta);
+                        self.text(index, text("text"), on_delta);
+                        self.input(index, &arguments(delta.get("partial_json")), on_delta);
+                    }
                     _ => {}
                 }
             }
@@ -491,6 +496,7 @@ impl Assemble for Assembly {
         match self.reason {
             _ if self.ended => Progress::Over,
             Some(Ending::Unknown) | None => Progress::Open,
+            Some(_) if self.blocks.is_empty() => Progress::Closing,
             Some(_) => Progress::Whole,
         }
     }

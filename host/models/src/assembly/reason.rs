@@ -28,18 +28,10 @@ pub(super) enum Ending {
 /// Ends that are good, in letters alone.
 const GOOD: &[&str] = &[
     "stop",
-    "stopped",
-    "stopsequence",
-    "stopstr",
-    "stopstring",
-    "stoptoken",
-    "stopword",
     "endturn",
     "endofturn",
     "endofsequence",
     "endoftext",
-    "eos",
-    "eostoken",
     "end",
     "done",
     "complete",
@@ -91,6 +83,7 @@ impl Ending {
             _ if has(REFUSED) => Self::Refused,
             _ if limited => Self::Length,
             _ if has(FAILED) => Self::Failed,
+            letters if letters.starts_with("stop") || letters.starts_with("eos") => Self::Stop,
             _ => Self::Unknown,
         })
     }
@@ -126,6 +119,10 @@ mod tests {
                     "<|eos|>",
                     "eos_token",
                     "COMPLETE",
+                    "stop_sequence",
+                    "stopStringFound",
+                    "stop_sequence",
+                    "stopStringFound",
                     "24",
                 ][..],
                 Some(Ending::Stop),
@@ -158,7 +155,17 @@ mod tests {
                 Some(Ending::Refused),
             ),
             (
-                &["abort", "aborted", "error", "ERROR", "network_error", "cancelled", "timeout", "engine_overloaded"],
+                &[
+                    "abort",
+                    "aborted",
+                    "error",
+                    "ERROR",
+                    "network_error",
+                    "cancelled",
+                    "stopped_by_error",
+                    "timeout",
+                    "engine_overloaded",
+                ],
                 Some(Ending::Failed),
             ),
             (

@@ -20,8 +20,8 @@ pub(crate) enum Event {
     Json(Value),
     /// `[DONE]`.
     Done,
-    /// An error, whatever its data are.
-    Error(Stated),
+    /// An error, whatever its data are: as it would be in any format, and its data for the format.
+    Error(Stated, Value),
     /// It begins like JSON and is none.
     Broken(serde_json::Error),
 }
@@ -95,7 +95,7 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
         let data = event.data.unwrap_or_default();
         let data = data.trim();
         if name.as_deref().is_some_and(complaint::is_error_name) {
-            return Some(Event::Error(complaint::plain(data)));
+            return Some(failed(data));
         }
         let is_done = |word: &str| word.trim_matches(['[', ']', '"', ' ']).eq_ignore_ascii_case("done");
         if is_done(data) || matches!(data, "" | "{}") && name.as_deref().is_some_and(is_done) {
@@ -125,9 +125,14 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
             _ if is_json => Some(Event::Broken(error)),
             // A ping, or whatever else has a name and no JSON.
             Some(name) if name != "message" => None,
-            _ => Some(Event::Error(complaint::plain(data))),
+            _ => Some(failed(data)),
         }
     }
+}
+
+fn failed(data: &str) -> Event {
+    let event = json::parse(data.as_bytes()).unwrap_or_else(|_| data.into());
+    Event::Error(complaint::plain(&event), event)
 }
 
 /// The event with the type that only its name tells.
@@ -188,7 +193,7 @@ mod tests {
             read.push(match event.unwrap() {
                 Event::Json(value) => value.to_string(),
                 Event::Done => "done".to_owned(),
-                Event::Error(stated) => format!("error: {}", stated.message),
+                Event::Error(stated, _) => format!("error: {}", stated.message),
                 Event::Broken(_) => "broken".to_owned(),
             });
         }

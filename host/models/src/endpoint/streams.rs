@@ -510,6 +510,7 @@ async fn a_reason_or_counts_amid_a_reply_are_no_end() {
         (vec![chunk(json!({"reasoning_content": "hm"}), stop())], vec![text("one", stop()), done()], "one [hm]"),
         (vec![text("one", stop())], vec![call, done()], "one a:ls{}"),
         (vec![counts()], vec![text("one", stop()), done()], "one"),
+        (vec![chunk(json!({"role": "assistant", "content": ""}), stop())], vec![text("one", stop()), done()], "one"),
         (vec![text("one ", Value::Null), counts()], vec![text("two", stop()), done()], "one two"),
         // It once gave its reason too early.
         (

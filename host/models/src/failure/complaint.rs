@@ -22,7 +22,7 @@ pub(crate) enum Place {
 /// Parts of the names of members that hold the words of an error.
 const ERRORS: &[&str] = &["error", "exception", "fault"];
 /// Parts of the names of members that hold words for people.
-const WORDS: &[&str] = &["error", "message", "msg", "detail", "exception", "fault"];
+const WORDS: &[&str] = &["message", "msg", "error", "exception", "fault", "detail"];
 
 /// The error that an event is; none for everything else.
 pub(crate) fn complaint(event: &Value, place: Place) -> Option<Stated> {
@@ -52,11 +52,11 @@ pub(crate) fn is_error_name(name: &str) -> bool {
     })
 }
 
-/// An error of which the server gives no form: its own words, as they are.
-pub(crate) fn plain(text: &str) -> Stated {
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) => stated(&value),
-        Err(_) => Stated { status: 500, code: String::new(), message: one_line(text), window: None },
+/// An error of which the server says nothing but that it is one: its words, or else its data as they are.
+pub(crate) fn plain(event: &Value) -> Stated {
+    match event.as_str() {
+        Some(text) => Stated { status: 500, code: String::new(), message: one_line(text), window: None },
+        None => stated(event),
     }
 }
 
