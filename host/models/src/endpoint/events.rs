@@ -69,9 +69,12 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
                     continue;
                 }
             };
-            if let Some(read) = self.read(event).await {
-                self.release();
-                self.ready.push_back(read);
+            let name = event.event.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+            for data in parts(event.data.unwrap_or_default().trim()) {
+                if let Some(read) = self.read(name.clone(), data.trim()).await {
+                    self.release();
+                    self.ready.push_back(read);
+                }
             }
         }
     }
@@ -90,14 +93,10 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
     }
 
     /// Reads an event; none for one that says nothing, and for one that waits.
-    async fn read(&mut self, event: Sse) -> Option<Event> {
-        let name = event.event.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-        let data = event.data.unwrap_or_default();
-        let data = data.trim();
+    async fn read(&mut self, name: Option<String>, data: &str) -> Option<Event> {
         if name.as_deref().is_some_and(complaint::is_error_name) {
             return Some(failed(data));
         }
-        let is_done = |word: &str| word.trim_matches(['[', ']', '"', ' ']).eq_ignore_ascii_case("done");
         if is_done(data) || matches!(data, "" | "{}") && name.as_deref().is_some_and(is_done) {
             return Some(Event::Done);
         }
@@ -128,6 +127,23 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
             _ => Some(failed(data)),
         }
     }
+}
+
+/// The data of an event: one, or several where a server leaves out the empty lines between its events. Comments among them are dropped.
+fn parts(data: &str) -> Vec<String> {
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !data.contains('\n') || is_json(data) {
+        return vec![data.to_owned()];
+    }
+    let lines: Vec<&str> = data.lines().filter(|line| !line.trim_start().starts_with(':')).collect();
+    let joined = lines.join("\n");
+    let are_apart = lines.iter().all(|line| is_json(line) || is_done(line));
+    if are_apart && !is_json(&joined) { lines.into_iter().map(str::to_owned).collect() } else { vec![joined] }
+}
+
+/// Whether a word says that nothing more follows.
+fn is_done(word: &str) -> bool {
+    word.trim_matches(['[', ']', '"', ' ']).eq_ignore_ascii_case("done")
 }
 
 fn failed(data: &str) -> Event {
@@ -228,6 +244,10 @@ mod tests {
                 vec![r#"{"a":""}"#, r#"{"a":"🚀"}"#, r#"{"a":"🚀"}"#],
             ),
             ("data: {\"a\":NaN}\n\n", vec![r#"{"a":null}"#]),
+            ("data: : C\ndata: {\"a\":1}\n\n", vec![r#"{"a":1}"#]),
+            ("data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n\n", vec![r#"{"a":1}"#, r#"{"a":2}"#, "done"]),
+            ("data: {\ndata: \"a\":1}\n\n", vec![r#"{"a":1}"#]),
+            ("event: error\ndata: it\ndata: broke\n\n", vec!["error: it broke"]),
         ] {
             assert_eq!(read(vec![stream.as_bytes().to_vec()]).await, expected, "{stream:?}");
         }
