@@ -48,8 +48,10 @@ impl Diagnose for AgentError {
                     // The configuration has the server's own names.
                     true => {
                         let own = tool.strip_prefix(&hermes_mcp::tool_name(owner, "")).unwrap_or(tool);
-                        Fix::words(format!("leave it out with `mcp_servers.{owner}.tools.exclude: [{own}]` in config.yaml"))
-                            .or("report it to the author of the server")
+                        Fix::words(format!(
+                            "leave it out with `mcp_servers.{owner}.tools.exclude: [{own}]` in config.yaml"
+                        ))
+                        .or("report it to the author of the server")
                     }
                     false => Fix::from(Action::DisablePlugin { plugin: owner.clone() }).or("report it to its author"),
                 };
@@ -182,7 +184,11 @@ mod tests {
                 tool: "mcp_odd_greet".into(),
                 owner: "odd".into(),
                 is_server: true,
-                refused: hermes_models::ModelError::NotFound { url: "u".into(), model: "m".into(), message: "no".into() },
+                refused: hermes_models::ModelError::NotFound {
+                    url: "u".into(),
+                    model: "m".into(),
+                    message: "no".into(),
+                },
             },
             AgentError::NoVision { model: "m".into() },
             AgentError::EmptyMessage,

@@ -111,13 +111,9 @@ fn fit(value: &mut Value, schema: &Value, types: &Types, depth: usize) {
                 *value = meant;
             }
         }
-        Value::Number(number) if types.integer && !types.number => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
-            if let (Value::Number(number), Some(whole)) =
-                (&value, whole.filter(|_| !number.is_i64() && !number.is_u64()))
-            {
-                debug_assert!(number.is_f64());
-                *value = Value::from(whole as i64);
+        Value::Number(number) if types.integer && !types.number && number.is_f64() => {
+            if let Some(whole) = whole(number) {
+                *value = whole.into();
             }
         }
         Value::Number(number) if types.text && !types.integer && !types.number => *value = number.to_string().into(),
@@ -134,6 +130,12 @@ fn fit(value: &mut Value, schema: &Value, types: &Types, depth: usize) {
     }
 }
 
+/// A number without a fraction as an integer.
+fn whole(number: &Number) -> Option<i64> {
+    let number = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
+    Some(number as i64)
+}
+
 /// What a text means where no text is allowed.
 fn meant(text: &str, types: &Types) -> Option<Value> {
     let word = text.trim();
@@ -147,11 +149,9 @@ fn meant(text: &str, types: &Types) -> Option<Value> {
         && word.len() <= LONGEST_WORD
         && let Ok(number) = word.parse::<Number>()
     {
-        let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
-        return match (number.is_f64(), whole) {
-            (true, Some(whole)) if !types.number => Some(Value::from(whole as i64)),
-            (true, None) if !types.number => None,
-            _ => Some(number.into()),
+        return match number.is_f64() && !types.number {
+            true => whole(&number).map(Value::from),
+            false => Some(number.into()),
         };
     }
     let read = serde_json::from_str::<Value>(word).ok()?;

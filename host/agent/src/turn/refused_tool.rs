@@ -38,7 +38,8 @@ fn meant<'n>(message: &str, names: &[&'n str]) -> Option<&'n str> {
         names.get(rest[..digits].parse::<usize>().ok()?).copied()
     });
     let is_of_name = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    let words = || message.split(|character| !is_of_name(character)).filter(|word| word.contains('_') || word.contains('-'));
+    let words =
+        || message.split(|character| !is_of_name(character)).filter(|word| word.contains('_') || word.contains('-'));
     counted.or_else(|| names.iter().copied().find(|name| words().any(|word| word == *name)))
 }
 
@@ -50,7 +51,10 @@ mod tests {
     fn a_refusal_is_about_the_tool_that_it_names_or_counts() {
         let names = ["mcp_odd_greet", "read_file", "todo"];
         for (message, tool) in [
-            ("Invalid schema for function 'mcp_odd_greet': In context=('properties', 's'), reference can only point", Some("mcp_odd_greet")),
+            (
+                "Invalid schema for function 'mcp_odd_greet': In context=('properties', 's'), reference can only point",
+                Some("mcp_odd_greet"),
+            ),
             ("tools.1.custom.input_schema: JSON schema is invalid", Some("read_file")),
             ("Invalid 'tools[0].function.parameters'", Some("mcp_odd_greet")),
             ("tools[9] is wrong", None),
