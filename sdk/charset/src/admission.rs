@@ -76,12 +76,11 @@ impl Charset {
             Self::Unknown => return first_foreign(new).map_or(Ok(()), |letter| Err(Refused::Uncertain(letter))),
             Self::Legacy(encoding) => encoding,
         };
-        if first_foreign(new).is_none() {
+        let foreign: BTreeSet<char> = new.chars().filter(|letter| !letter.is_ascii()).collect();
+        let added: Vec<char> = foreign.into_iter().filter(|letter| !text.contains(*letter)).collect();
+        if added.is_empty() {
             return Ok(());
         }
-        let known: BTreeSet<char> = text.chars().filter(|letter| !letter.is_ascii()).collect();
-        let added: BTreeSet<char> =
-            new.chars().filter(|letter| !letter.is_ascii() && !known.contains(letter)).collect();
         if let Some(letter) = added.iter().find(|letter| bytes_of(encoding, **letter).is_none()) {
             return Err(Refused::Missing(*letter));
         }
@@ -94,6 +93,7 @@ impl Charset {
         let is_reliable = |letter: char| {
             !is_mac && (count >= ENOUGH || (encoding.is_single_byte() && letter.is_alphabetic() && letter < '\u{250}'))
         };
+        let known: BTreeSet<char> = text.chars().filter(|letter| !letter.is_ascii()).collect();
         let rivals = rivals(encoding, &known);
         let is_same = |letter: char| {
             let own = bytes_of(encoding, letter);
@@ -110,10 +110,12 @@ fn first_foreign(text: &str) -> Option<char> {
     text.chars().find(|letter| !letter.is_ascii())
 }
 
-fn bytes_of(encoding: &'static Encoding, letter: char) -> Option<Vec<u8>> {
+/// The bytes of a character. Japanese encodings have some that mean another one when they are read, which does not count.
+pub(crate) fn bytes_of(encoding: &'static Encoding, letter: char) -> Option<Vec<u8>> {
     let mut buffer = [0; 4];
     let (bytes, _, failed) = encoding.encode(letter.encode_utf8(&mut buffer));
-    (!failed).then(|| bytes.into_owned())
+    let is_same = !failed && encoding.decode_without_bom_handling(&bytes).0.chars().eq([letter]);
+    is_same.then(|| bytes.into_owned())
 }
 
 /// The other encodings that explain the characters of a text as well: at least half of them are the same, and no fewer are letters.

@@ -16,6 +16,8 @@ mod admission;
 mod stream;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP};
@@ -218,10 +220,11 @@ impl Charset {
             Self::Utf8 | Self::Mixed | Self::Unknown => Some(text.as_bytes().to_vec()),
             Self::Utf16Le => Some(text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
             Self::Utf16Be => Some(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
-            Self::Legacy(encoding) => {
+            Self::Legacy(encoding) if self.is_stateful() => {
                 let (bytes, _, failed) = encoding.encode(text);
                 (!failed).then(|| bytes.into_owned())
             }
+            Self::Legacy(encoding) => legacy_bytes(encoding, text),
         }
     }
 
@@ -248,9 +251,14 @@ impl Charset {
         match self {
             Self::Utf8 => Some(places.to_vec()),
             Self::Utf16Le | Self::Utf16Be => {
-                let units =
-                    |at: usize| if at == text.len() { bytes.len() } else { 2 * text[..at].encode_utf16().count() };
-                Some(places.iter().map(|at| units(*at)).collect())
+                let (mut in_text, mut in_bytes) = (0, 0);
+                let mut place = |at: usize| {
+                    in_bytes += 2 * text[in_text..at].encode_utf16().count();
+                    in_text = at;
+                    // Half a unit can be left at the end.
+                    if at == text.len() { bytes.len() } else { in_bytes }
+                };
+                Some(places.iter().map(|at| place(*at)).collect())
             }
             Self::Mixed | Self::Unknown => {
                 let mut found = Vec::with_capacity(places.len());
@@ -268,28 +276,55 @@ impl Charset {
                 found.extend(wanted.map(|_| bytes.len()));
                 Some(found)
             }
-            Self::Legacy(encoding) => places.iter().map(|at| place(encoding, bytes, text, *at)).collect(),
+            Self::Legacy(encoding) => legacy_places(encoding, bytes, text, places),
         }
     }
 }
 
-/// The place in bytes that are valid in an encoding without state. Each line begins anew: no character has a line feed in it.
-fn place(encoding: &'static Encoding, bytes: &[u8], text: &str, at: usize) -> Option<usize> {
-    let head = text[..at].rfind('\n').map_or(0, |at| at + 1);
-    let lines = text[..head].bytes().filter(|byte| *byte == b'\n').count();
-    let line = match lines {
-        0 => 0,
-        _ => bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(lines - 1)?.0 + 1,
-    };
+/// The places in bytes that are valid in an encoding without state.
+fn legacy_places(encoding: &'static Encoding, bytes: &[u8], text: &str, places: &[usize]) -> Option<Vec<usize>> {
     let mut decoder = encoding.new_decoder_without_bom_handling();
-    let (mut decoded, mut buffer) = (head, [0; 16]);
-    for (number, byte) in bytes[line..].iter().enumerate() {
-        if decoded == at {
-            return Some(line + number);
+    let (mut in_text, mut in_bytes, mut buffer) = (0, 0, [0; 16]);
+    let mut found = Vec::with_capacity(places.len());
+    for at in places {
+        // Whole lines are skipped: no character has a line feed in it.
+        if let Some(length) = text[in_text..*at].rfind('\n').map(|end| end + 1) {
+            for _ in text[in_text..in_text + length].matches('\n') {
+                in_bytes += bytes[in_bytes..].iter().position(|byte| *byte == b'\n')? + 1;
+            }
+            in_text += length;
+            decoder = encoding.new_decoder_without_bom_handling();
         }
-        decoded += decoder.decode_to_utf8_without_replacement(&[*byte], &mut buffer, false).2;
+        while in_text < *at {
+            let byte = bytes.get(in_bytes)?;
+            in_text += decoder.decode_to_utf8_without_replacement(&[*byte], &mut buffer, false).2;
+            in_bytes += 1;
+        }
+        if in_text != *at {
+            return None;
+        }
+        found.push(in_bytes);
     }
-    (decoded == at).then_some(bytes.len())
+    Some(found)
+}
+
+/// The bytes of a text in an encoding without state. Looking a character up takes long where an encoding has many, so each is
+/// looked up once.
+fn legacy_bytes(encoding: &'static Encoding, text: &str) -> Option<Vec<u8>> {
+    let mut known: HashMap<char, Vec<u8>> = HashMap::new();
+    let mut bytes = Vec::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_ascii() {
+            bytes.push(letter as u8);
+            continue;
+        }
+        let own = match known.entry(letter) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(admission::bytes_of(encoding, letter)?),
+        };
+        bytes.extend_from_slice(own);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -114,6 +114,13 @@ fn characters_are_admitted_if_they_certainly_mean_the_same() {
     assert_eq!(russian.admits("Читает файл и показывает результат", "Ждёт"), Ok(()));
     assert_eq!(Charset::Unknown.admits("x", "é"), Err(Refused::Uncertain('é')));
     assert_eq!(Charset::Utf16Le.admits("x", "日"), Ok(()));
+    let japanese = Charset::Legacy(SHIFT_JIS);
+    assert_eq!(
+        japanese.admits("設定ファイルは日本語で書かれている", "¥"),
+        Err(Refused::Missing('¥')),
+        "its byte is a backslash"
+    );
+    assert_eq!(japanese.encode("¥"), None);
 }
 
 #[test]

@@ -96,6 +96,7 @@ impl Text {
             return Err(tied());
         }
         let edits: Vec<Edit> = edits.iter().map(|edit| edit.narrowed(&self.content)).collect();
+        self.admit(path, edits.iter().map(|edit| edit.new.as_str()))?;
         let ends: Vec<usize> = edits.iter().flat_map(|edit| [edit.part.start, edit.part.end]).collect();
         let places = self.charset.places(&self.bytes, &self.content, &ends).ok_or_else(tied)?;
         let (mut bytes, mut content) =
@@ -124,8 +125,15 @@ impl Text {
 
     /// The same file with another content.
     pub(crate) fn rewritten(&self, path: &str, content: &str, mark: bool) -> Result<Self, Error> {
+        self.admit(path, [content].into_iter())?;
         let bytes = self.stored(path, content, b"")?;
         Ok(Self::of(self.charset, self.marked || mark, bytes))
+    }
+
+    /// Refuses characters that the file cannot have, or that could become others in it.
+    fn admit<'n>(&self, path: &str, new: impl Iterator<Item = &'n str>) -> Result<(), Error> {
+        let new: String = new.flat_map(str::chars).filter(|letter| *letter != REPLACEMENT).collect();
+        self.charset.admits(&self.content, &new).map_err(|why| Error::invalid(self.refusal(path, why)))
     }
 
     /// New text as the file stores it, in place of `replaced`, whose invalid bytes stay where the text has their sign.
@@ -135,10 +143,6 @@ impl Text {
         }
         let mut kept =
             if self.charset.is_stored_as_utf8() { odd_bytes(replaced).into_iter() } else { Vec::new().into_iter() };
-        let written: String = new.chars().filter(|letter| *letter != REPLACEMENT).collect();
-        if let Err(why) = self.charset.admits(&self.content, &written) {
-            return Err(Error::invalid(self.refusal(path, why)));
-        }
         let mut bytes = Vec::with_capacity(new.len());
         for (number, part) in new.split(REPLACEMENT).enumerate() {
             if number > 0 {

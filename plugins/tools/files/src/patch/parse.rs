@@ -530,7 +530,7 @@ mod tests {
     /// The lines of the new files of a patch.
     fn added(patch: &str) -> Result<Vec<Vec<String>>, String> {
         let lines = |change: Change| match change {
-            Change::Add { lines, .. } => lines.into_iter().map(|row| row.text + row.ending("\n")).collect(),
+            Change::Add { lines, .. } => lines.into_iter().map(|row| format!("{}{}", row.text, row.ending("\n"))).collect(),
             other => panic!("{other:?}"),
         };
         parse(patch).map(|changes| changes.into_iter().map(lines).collect()).map_err(|error| error.message)

@@ -6,11 +6,12 @@ use hermes_plugin::Error;
 
 use super::assumed::{Assumed, places};
 use super::matching::{self, Found};
-use crate::text::{Edit, Text, end_at, has_lone_returns, lines};
+use crate::text::{Edit, Line, Text, end_at, has_lone_returns, lines};
 
 /// A file's text with `\n` as its line end, and where it comes from.
 struct View<'t> {
     file: &'t str,
+    all: Vec<Line<'t>>,
     /// Without the carriage returns that belong to a line end.
     plain: String,
     /// Where these were left out, in bytes of `plain`.
@@ -20,7 +21,8 @@ struct View<'t> {
 impl<'t> View<'t> {
     fn new(file: &'t str) -> Self {
         let (mut plain, mut left_out) = (String::with_capacity(file.len()), Vec::new());
-        for line in lines(file) {
+        let all = lines(file);
+        for line in &all {
             plain.push_str(line.text);
             if line.end == "\r\n" {
                 left_out.push(plain.len());
@@ -28,7 +30,7 @@ impl<'t> View<'t> {
             // A carriage return alone is as long as the line feed that stands for it.
             plain.push_str(if line.end.is_empty() { "" } else { "\n" });
         }
-        Self { file, plain, left_out }
+        Self { file, all, plain, left_out }
     }
 
     /// The same part in the file.
@@ -40,9 +42,8 @@ impl<'t> View<'t> {
 
     /// The text with the line ends that the file has at this place.
     fn with_ends(&self, part: &Range<usize>, text: &str) -> String {
-        let all = lines(self.file);
-        let at = all.partition_point(|line| line.whole().end <= part.start);
-        match end_at(&all, at) {
+        let at = self.all.partition_point(|line| line.whole().end <= part.start);
+        match end_at(&self.all, at) {
             "\n" => text.to_owned(),
             end => text.replace('\n', end),
         }
