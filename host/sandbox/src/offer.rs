@@ -130,7 +130,7 @@ struct Place {
 impl Place {
     fn explain(self, error: &crate::SetupError) -> String {
         let (is_of_namespaces, number) = (error.step.contains("namespace"), error.source.raw_os_error());
-        let is_refused = matches!(number, Some(libc::EPERM | libc::EACCES | libc::ENOSPC));
+        let is_refused = matches!(number, Some(libc::EPERM | libc::EACCES));
         match self {
             Self { chroot: true, .. } if is_of_namespaces && is_refused => format!("{error}; {CHROOT}"),
             Self { setting: Some(why), .. } if error.step != SECCOMP && number != Some(libc::ENOSYS) => {

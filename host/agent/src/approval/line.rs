@@ -96,6 +96,7 @@ const RUN_OTHERS: &[&str] = &[
     "hyperfine",
     "i386",
     "ionice",
+    "jobs",
     "linux32",
     "linux64",
     "lldb",
@@ -339,11 +340,15 @@ impl Hidden {
             if word.may_be_a_line() {
                 self.read(&word.written(), &words[0], depth);
             }
-            // `--split-string=…`, `-S…`, `-qc…`
+            // `-qc…`
             for text in word.values() {
                 if let Ok(line) = Line::read(&text) {
                     self.push(line, depth);
                 }
+            }
+            // `--split-string=…`, `-S…`, `-o ProxyCommand=…`
+            if let Some(text) = of_option(words, at) {
+                self.read(&text, &words[0], depth);
             }
         }
         is_any
@@ -385,6 +390,22 @@ fn starts_others(words: &[Word]) -> bool {
         || RUN_BEHIND.iter().any(|(known, behind)| known.eq_ignore_ascii_case(name) && among_words(behind))
 }
 
+/// The command line in an option of a program that takes one there, whatever it contains: `ssh -o ProxyCommand=…`, and `env -S…`, which
+/// puts its own arguments behind the words of the option.
+fn of_option(words: &[Word], at: usize) -> Option<String> {
+    let text = words[at].written();
+    let is_behind = |names: &[&str]| words[..at].iter().any(|word| word.exact().is_some_and(|_| word.is_named(names)));
+    if is_behind(&["env"]) {
+        let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let split = letters.and_then(|letters| letters.split_once('S')).map(|(_, line)| line);
+        let line = split.or_else(|| text.strip_prefix("--split-string").map(|line| line.trim_start_matches('=')))?;
+        let rest = words[at + 1..].iter().map(Word::written);
+        return Some(std::iter::once(line.to_owned()).chain(rest).collect::<Vec<_>>().join(" "));
+    }
+    let is_setting = is_behind(&["ssh", "scp", "sftp"]) && text.contains('=');
+    text.split_once('=').filter(|_| is_setting).map(|(_, line)| line.to_owned())
+}
+
 /// Whether a command reads its input as commands.
 fn reads_input(words: &[Word]) -> bool {
     let Some((name, arguments)) = words.split_first() else { return false };
@@ -414,6 +435,16 @@ fn reads_input(words: &[Word]) -> bool {
         return !name.is_named(&["busybox"]) || arguments.iter().any(|word| word.is_named(SHELLS));
     }
     let is_of = |known: &[&str]| name.exact().is_some_and(|_| name.is_named(known));
+    if is_of(&["make", "gmake"]) {
+        // A makefile has commands behind `:` and `;`.
+        let texts = || arguments.iter().map(|word| word.exact().unwrap_or_default());
+        let is_file = |text: &str| text.starts_with("/dev/") || text.starts_with("/proc/") || text == "-";
+        return texts().any(|text| {
+            is_file(&text)
+                || is_file(text.trim_start_matches("-f")) && text.starts_with("-f")
+                || text.split_once('=').is_some_and(|(_, file)| is_file(file))
+        });
+    }
     if is_of(&["sudo", "doas"]) {
         return arguments.iter().any(|word| word.exact().is_some_and(|text| text == "-s" || text == "-i"));
     }

@@ -257,6 +257,9 @@ pub(super) fn sets_unknown(words: &[Word]) -> bool {
         options.filter_map(Word::exact).any(|text| !text.starts_with("--") && text.contains(letter))
     };
     match name.rsplit('/').next().unwrap_or_default() {
+        // From then on, one name stands for another one.
+        "declare" | "typeset" | "local" if has_option('n') => true,
+        "nameref" => true,
         "export" | "setenv" => !operands().all(is_given),
         "declare" | "typeset" | "local" if has_option('x') => !operands().all(is_given),
         "declare" | "typeset" | "local" | "readonly" => !operands().all(is_own),
