@@ -232,7 +232,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/mcp/tests/ser
 /// A server that does something in the folder of the session before it answers.
 fn server_that_first(home: &Home, act: &str) {
     let log = home.workspace().join("server.log").display().to_string();
-    let line = format!("{act}; exec python3 \"$@\"");
+    let line = format!("cd {}; {act}; exec python3 \"$@\"", home.workspace().display());
     home.set("mcp_servers.fixture", json!({ "command": "sh", "args": ["-c", line, "sh", SCRIPT, "--log", log] }));
 }
 

@@ -116,14 +116,12 @@ fn names_nothing(section: &str, name: &str) -> bool {
     known.is_some_and(|(_, names)| names.is_empty() || names.contains(&name))
 }
 
-/// What may be paths in a value: all of it, and its words as a shell would find them, without the signs between them.
+/// What may be paths in a value: all of it, its words as a shell would find them, and its quoted parts.
 fn pieces(value: &str) -> impl Iterator<Item = (&str, bool)> {
     let words = value.split(|c: char| c.is_whitespace() || "'\"!;&|()<>=`$,".contains(c));
-    words
-        .filter(move |word| *word != value)
-        .map(|word| (word, false))
-        .chain([(value, true)])
-        .filter(|(piece, _)| !piece.is_empty())
+    let quoted = value.split(['\'', '"']).map(str::trim);
+    let parts = words.chain(quoted).filter(move |word| *word != value).map(|word| (word, false));
+    parts.chain([(value, true)]).filter(|(piece, _)| !piece.is_empty())
 }
 
 /// A setting; its section and its name in lower case.
@@ -224,12 +222,12 @@ mod tests {
         let git = top.join(".git");
         fs::create_dir_all(git.join("objects")).unwrap();
         fs::create_dir(top.join("src")).unwrap();
-        for name in ["tool.sh", "origin", "more.cfg", "clean.py"] {
+        for name in ["tool.sh", "origin", "more.cfg", "clean.py", "a b.sh"] {
             fs::write(top.join(name), "").unwrap();
         }
         fs::write(top.join("more.cfg"), "[diff \"x\"]\n\ttextconv = ./tool.sh --quiet\n").unwrap();
         let config = "[core]\n\thooksPath = hooks-here\n\teditor = vi\n[include]\n\tpath = ../more.cfg\n[filter \"y\"]\n\tclean = python3 clean.py \
-                      %f\n[branch \"main\"]\n\tremote = origin\n[alias]\n\tx = \"!sh scripts/absent.sh\"\n\ty = \"!lint src/ deep\"\n";
+                      %f\n[branch \"main\"]\n\tremote = origin\n[gpg]\n\tprogram = sh 'a b.sh'\n[alias]\n\tx = \"!sh scripts/absent.sh\"\n\ty = \"!lint src/ deep\"\n";
         fs::write(git.join("config"), config).unwrap();
         let repository = Repository { folder: git.clone(), decisive: Vec::new(), is_passage: false };
         let found = named(&[repository], std::slice::from_ref(&top));
@@ -237,7 +235,7 @@ mod tests {
             let wanted = top.join(name);
             found.iter().any(|path| *path == wanted || path.canonicalize().is_ok_and(|real| real == wanted))
         };
-        for name in ["hooks-here", "more.cfg", "tool.sh", "clean.py", "scripts/absent.sh"] {
+        for name in ["a b.sh", "hooks-here", "more.cfg", "tool.sh", "clean.py", "scripts/absent.sh"] {
             assert!(has(name), "{name}: {found:?}");
         }
         for name in ["origin", "vi", "deep", "src"] {
