@@ -766,6 +766,10 @@ fn without_namespaces_a_program_runs_with_approval_and_the_user_learns_why() {
     };
     let shown = without(&["doctor", "--no-request"]);
     assert!(shown.contains("`user.max_user_namespaces` is 0"), "{shown}");
+    // A rule about confined runs is none about others.
+    without(&["-z", "Go."]);
+    assert!(!home.workspace().join("ran").exists(), "{:?}", results(&server));
+    home.set("approvals.allow", json!(["terminal/process:bash", "terminal/unconfined:bash"]));
     without(&["-z", "Go."]);
     assert!(home.workspace().join("ran").exists(), "{:?}", results(&server));
     home.set("sandbox.mode", json!("require"));

@@ -201,7 +201,7 @@ impl Gate {
                 self.judged(right(self.identity(&objection.plugin), format!("reason {reason}")))
             })
             .collect();
-        let rule = verdict.must_ask().map(str::to_owned);
+        let rule = verdict.must_ask().map(|(why, _)| why.to_owned());
         if dangerous || rule.is_some() {
             rights.push((itself, verdict));
         }
@@ -287,7 +287,7 @@ impl Gate {
             }
             return Err(refused);
         }
-        let asked = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(str::to_owned);
+        let asked = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(|(why, _)| why.to_owned());
         let mode = if attended { self.mode.get() } else { Mode::Ask };
         let only_reads = || {
             // In this mode nothing reads the output of a background program, and nothing ends it.
@@ -347,7 +347,7 @@ impl Gate {
         if let Verdict::Denied(entry) = &verdict {
             return Err(Self::refused(entry, SAMPLING, "was not carried out"));
         }
-        let rule = verdict.must_ask().map(str::to_owned);
+        let rule = verdict.must_ask().map(|(why, _)| why.to_owned());
         if rule.is_none() && (self.mode.get() != Mode::Ask || !self.can_ask) {
             return Ok(());
         }
@@ -401,7 +401,7 @@ impl Gate {
         if mode == Mode::Plan {
             return Err(planned(&name, "was not changed"));
         }
-        let rule = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(str::to_owned);
+        let rule = rights.iter().find_map(|(_, verdict)| verdict.must_ask()).map(|(why, _)| why.to_owned());
         let is_ordinary = change.concerns.iter().all(|concern| matches!(concern, Concern::Edit { .. }));
         // Without a user to ask, `ask` lets ordinary changes pass: nothing could be changed otherwise.
         let asks = rule.is_some() || (mode == Mode::Ask && self.can_ask);
@@ -585,15 +585,22 @@ impl Gate {
             Subject::Tool { .. } | Subject::Program(_) => "run",
             Subject::Sampling(_) => "ask a model, which rules call",
         };
-        if let Some(why) = rights.iter().find_map(|(_, verdict)| verdict.must_ask()) {
+        if let Some((why, of_command)) = rights.iter().find_map(|(_, verdict)| verdict.must_ask()) {
             self.notices.notice(format!(
-                "{} was not allowed to {deed} `{name}`: {why}, so it needs your answer whatever else allows it, and this session \
-                 cannot ask; start a chat on a terminal to be asked, or change the rule in config.yaml",
+                "{} was not allowed to {deed} `{name}`: {why}, so it needs your approval whatever else allows it, and this session \
+                 cannot ask for approval; start a chat on a terminal to be asked, or change the rule in config.yaml",
                 question.owner()
             ));
+            let otherwise = match of_command {
+                true => {
+                    " If the command only does what is allowed, write it without variables, aliases and input for a shell, each \
+                     program by its name."
+                }
+                false => "",
+            };
             let text = format!(
-                "`{name}` {undone}: {why}, so the user is asked, and this session cannot ask. A command that only does what is \
-                 allowed can be written without variables, aliases and input for a shell, each program by its name. {NO_OTHER_WAY}"
+                "`{name}` {undone}: it needs the user's approval, because {why}, and this session cannot ask for approval.{otherwise} \
+                 {NO_OTHER_WAY}"
             );
             return Refused { by: Refusal::Unattended, text };
         }

@@ -135,9 +135,9 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Why the user is asked, whatever else allows it.
-    pub(super) fn must_ask(&self) -> Option<&str> {
-        if let Self::MustAsk { why, .. } = self { Some(why) } else { None }
+    /// Why the user is asked, whatever else allows it, and whether that is about the commands.
+    pub(super) fn must_ask(&self) -> Option<(&str, bool)> {
+        if let Self::MustAsk { why, of_command } = self { Some((why, *of_command)) } else { None }
     }
 }
 
