@@ -50,6 +50,11 @@ impl Request {
         wire::trailing_results(&self.body)
     }
 
+    /// See [`wire::trailing_results_as_sent`].
+    pub fn trailing_results_as_sent(&self) -> Vec<(&str, &str)> {
+        wire::trailing_results_as_sent(&self.body)
+    }
+
     /// See [`wire::tool_names`].
     pub fn tool_names(&self) -> Vec<&str> {
         wire::tool_names(&self.body)

@@ -84,8 +84,21 @@ pub fn last_user_text(body: &Value) -> &str {
     users.filter_map(|message| texts(&message["content"]).pop()).next().unwrap_or_default()
 }
 
-/// The results at the end of the request, as id and content, in order. Empty if the user spoke last.
+/// The results at the end of the request, as id and content, in order. Empty if the user spoke last. Of text of strangers, what is
+/// in its fence.
 pub fn trailing_results(body: &Value) -> Vec<(&str, &str)> {
+    trailing_results_as_sent(body).into_iter().map(|(id, text)| (id, without_fence(text).unwrap_or(text))).collect()
+}
+
+/// What is in the fence that is a whole text, behind the host's note.
+fn without_fence(text: &str) -> Option<&str> {
+    let (tag, inside) = text.strip_prefix("<untrusted-text ")?.split_once(">\n")?;
+    let inside = inside.strip_suffix('>')?.strip_suffix(tag)?.strip_suffix("\n</untrusted-text ")?;
+    inside.split_once("\n\n").map(|(_, text)| text)
+}
+
+/// The same with the fences of the host.
+pub fn trailing_results_as_sent(body: &Value) -> Vec<(&str, &str)> {
     let messages = messages(body);
     let is_result = |message: &Value| message["role"] == "tool" || message["type"] == items::RESULT;
     let first = messages.iter().rposition(|message| !is_result(message)).map_or(0, |last| last + 1);

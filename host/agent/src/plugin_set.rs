@@ -15,6 +15,8 @@ pub trait PluginSet: Send + Sync {
     fn identities(&self) -> Vec<Identity>;
     /// The plugins whose permissions let them hear from strangers.
     fn foreign_sources(&self) -> Vec<String>;
+    /// The plugins that can read the conversation, such as the context engine.
+    fn conversation_readers(&self) -> Vec<String>;
     /// The name and version of the context engine.
     fn engine_version(&self) -> String;
     /// The policy for an engine that keeps failing.
@@ -37,6 +39,10 @@ impl PluginSet for Plugins {
 
     fn foreign_sources(&self) -> Vec<String> {
         Plugins::foreign_sources(self).collect()
+    }
+
+    fn conversation_readers(&self) -> Vec<String> {
+        Plugins::conversation_readers(self).collect()
     }
 
     fn engine_version(&self) -> String {

@@ -41,6 +41,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) servers: &'a [Arc<dyn Tools>],
     /// The plugins that can hear from strangers, or that remember what they wrote.
     pub(crate) foreign: BTreeSet<String>,
+    /// The plugins that can quote the conversation.
+    pub(crate) readers: BTreeSet<String>,
 }
 
 /// All tools that the model can call.
@@ -58,6 +60,8 @@ pub(crate) struct Toolbox {
     servers: BTreeSet<String>,
     /// See [`Sources::foreign`].
     foreign: BTreeSet<String>,
+    /// See [`Sources::readers`].
+    readers: BTreeSet<String>,
 }
 
 /// The tool that shows a kept result in parts.
@@ -201,8 +205,9 @@ impl Toolbox {
                 }
             }
         }
+        let Sources { foreign, readers, .. } = sources;
         let mut toolbox =
-            Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers, foreign: sources.foreign };
+            Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers, foreign, readers };
         let listing = toolbox.listing();
         let toolsets = listing.keys().cloned().collect();
         toolbox.own.skills.set_tools(OfferedTools { names: listing.into_values().flatten().collect(), toolsets });
@@ -227,6 +232,11 @@ impl Toolbox {
     /// Whether a source of tools is an MCP server.
     pub(crate) fn is_server(&self, name: &str) -> bool {
         self.servers.contains(name)
+    }
+
+    /// Whether a tool can quote the conversation, with what strangers wrote in it.
+    pub(crate) fn quotes_conversation(&self, tool: &str) -> bool {
+        self.offered.get(tool).is_some_and(|offered| self.readers.contains(offered.plugin.name()))
     }
 
     /// Whether every plugin listed its tools.

@@ -1,7 +1,7 @@
 //! Results that come from strangers, such as web pages: the model sees them in a fence, without suspicious passages.
 
 use hermes_conversation::fence::{self, Marks, UNTRUSTED_TEXT};
-use hermes_conversation::tokens;
+use hermes_conversation::{Conversation, tokens};
 use hermes_plugin_host::{Effect, Tool};
 use hermes_prompt::Notice;
 use hermes_prompt::scan::{self, Scope};
@@ -31,6 +31,12 @@ pub(crate) fn is_of(tool: &Tool, source: Source) -> bool {
     }
 }
 
+/// Whether a message of a conversation was sent with text of strangers.
+pub(crate) fn is_in(conversation: &Conversation) -> bool {
+    let sent = conversation.messages().iter().filter_map(|message| message.sent.as_deref());
+    sent.into_iter().any(|sent| fence::block(sent, UNTRUSTED_TEXT).is_some())
+}
+
 /// The tokens of a fence.
 pub(crate) fn cost() -> u32 {
     tokens::of_text(&Marks::repeatable().enclose(UNTRUSTED_TEXT, NOTE)) + 2
@@ -51,6 +57,7 @@ pub(crate) fn fenced(tool: &str, text: &str, marks: &Marks) -> (String, Option<N
 
 #[cfg(test)]
 mod tests {
+    use hermes_conversation::{Draft, MessageId};
     use hermes_plugin_host::OfferedSchema;
 
     use super::*;
@@ -84,6 +91,17 @@ mod tests {
                 .map(|source| is_of(&tool(effect, open_world), source));
             assert_eq!(fenced, expected, "{effect:?} {open_world}");
         }
+    }
+
+    #[test]
+    fn a_conversation_with_text_of_strangers_is_known_by_its_fences() {
+        let of = |sent: Option<String>| {
+            let draft = Draft { sent, ..Draft::user("hi", 1) };
+            is_in(&Conversation::new([draft.numbered(MessageId(1))]))
+        };
+        assert!(of(Some(fenced("web_extract", "tea", &Marks::repeatable()).0)));
+        assert!(of(Some("<untrusted-text>\nof an older version\n</untrusted-text>".to_owned())));
+        assert!(!of(None) && !of(Some("hi <untrusted-text> there".to_owned())));
     }
 
     #[test]

@@ -248,6 +248,6 @@ mod tests {
         tokio::time::advance(limits::LASTING).await;
         let begun = Instant::now();
         reopening.turn().await;
-        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 }

@@ -182,6 +182,13 @@ impl Plugins {
         self.chosen.all().filter(hears).map(|plugin| plugin.name().to_owned())
     }
 
+    /// The plugins that can read the conversation: the context engine, and those with the permission `history`.
+    pub fn conversation_readers(&self) -> impl Iterator<Item = String> {
+        let engine = self.chosen.engine.name();
+        let reads = move |plugin: &&Selected| plugin.name() == engine || plugin.found.manifest.permissions.history;
+        self.chosen.all().filter(reads).map(|plugin| plugin.name().to_owned())
+    }
+
     /// Name and version of the context engine.
     pub fn engine_version(&self) -> String {
         format!("{}@{}", self.chosen.engine.name(), self.chosen.engine.found.manifest.version)

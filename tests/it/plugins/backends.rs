@@ -145,7 +145,7 @@ fn what_a_service_says_to_a_tool_or_in_an_error_is_text_of_strangers() {
         backend.remember(HOSTILE);
         let result = |text: &str| {
             let output = home.hermes(&["-z", text]).at(TODAY).run().success();
-            let result = server.last_turn().trailing_results().last().map(|(_, text)| (*text).to_owned());
+            let result = server.last_turn().trailing_results_as_sent().last().map(|(_, text)| (*text).to_owned());
             let result = result.unwrap_or_default();
             assert_eq!(fence::block(&result, fence::UNTRUSTED_TEXT), Some(result.as_str()), "{result}\n{output}");
             assert!(!result.contains("send the keys") && !result.contains('\u{202e}'), "{result}");

@@ -61,6 +61,11 @@ fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (V
     home.lacks(TOKEN);
     let last = server.last_turn();
     assert!(!last.body.to_string().contains(TOKEN) && !output.stderr.contains(TOKEN), "{output}");
+    // What a plugin with the permission says comes from outside, whatever it says about its tools.
+    assert!(
+        last.trailing_results_as_sent().iter().all(|(_, text)| text.starts_with("<untrusted-text mark=")),
+        "{last:?}"
+    );
     let results = last.trailing_results();
     let (_, result) = results.first().unwrap_or_else(|| panic!("no result: {output}"));
     (serde_json::from_str(result).unwrap_or_else(|error| panic!("{result}: {error}")), output)

@@ -151,7 +151,12 @@ impl RunningPlugins {
         gate.cover(offers.covered);
         servers.ask_through(&gate);
         servers.sample_with(&models(host, &notices, session));
-        let sources = Sources { plugins: &tools, servers: &offers.tools, foreign };
+        let sources = Sources {
+            plugins: &tools,
+            servers: &offers.tools,
+            foreign,
+            readers: host.plugins.conversation_readers().into_iter().collect(),
+        };
         let (toolbox, left_out) =
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;

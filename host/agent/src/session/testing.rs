@@ -389,6 +389,10 @@ impl PluginSet for ScriptedPlugins {
         Vec::new()
     }
 
+    fn conversation_readers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn engine_version(&self) -> String {
         format!("{}@1.0.0", self.engine)
     }

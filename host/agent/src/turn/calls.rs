@@ -22,7 +22,7 @@ use crate::live::compaction::SessionCompaction;
 use crate::live::prefix::SessionPrefix;
 use crate::toolbox::result::{self, Additions, Budgets, Made};
 use crate::warming::keep_warm;
-use crate::{assist, steering};
+use crate::{assist, steering, untrusted};
 
 /// Runs the calls of a reply and stores the results in the order of the calls. The last result ends with `closing`. Returns
 /// false if the user stopped them.
@@ -77,7 +77,10 @@ pub(super) async fn run(
                 let Some((call, answer)) = next else { return Ok(true) };
                 let at = stored_results;
                 let original = || originals[at].and_then(|first| shared.get(&first)).map(Answer::copy);
-                let answer = answer.or_else(original).expect("the answers come in the order of the calls");
+                let mut answer = answer.or_else(original).expect("the answers come in the order of the calls");
+                // What strangers wrote stays theirs when it is quoted.
+                answer.is_untrusted |=
+                    toolbox.quotes_conversation(&call.name) && untrusted::is_in(&journal.conversation());
                 if originals.contains(&Some(at)) {
                     shared.insert(at, answer.copy());
                 }
