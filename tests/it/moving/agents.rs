@@ -35,7 +35,7 @@ fn the_home_of_another_agent_is_not_taken_for_that_of_hermes_agent() {
         let has_skill = files.contains(&"skills/tea/SKILL.md");
         let install = format!("hermes skills install {path}/skills/tea");
         refused
-            .says(&[&format!("{path} belongs to {agent}"), if has_skill { &install } else { "hermes skills install" }]);
+            .says(&[&format!("{path} belongs to {agent}"), if has_skill { install.as_str() } else { "hermes skills install" }]);
     }
     let other = write(&home, "other/skills/tea/SKILL.md", skill);
     let folder = other.strip_suffix("/skills/tea/SKILL.md").unwrap();

@@ -16,8 +16,8 @@ pub(super) fn named(path: &Path) -> Option<String> {
 pub(super) fn known(records: &Records) -> Option<&'static str> {
     let has = |name: &str| records.iter().take(super::MOST_LOOKED_AT).any(|record| record.value.get(name).is_some());
     let kind = |start: &str| {
-        let kinds = records.iter().take(super::MOST_LOOKED_AT).filter_map(|record| record.value["type"].as_str());
-        kinds.into_iter().any(|kind| kind.starts_with(start))
+        let mut kinds = records.iter().take(super::MOST_LOOKED_AT).filter_map(|record| record.value["type"].as_str());
+        kinds.any(|kind| kind.starts_with(start))
     };
     if kind("session.") && has("data") {
         Some("it is a session of Copilot CLI, whose format is not read")
