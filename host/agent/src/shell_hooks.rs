@@ -7,10 +7,12 @@
 
 mod answer;
 mod entry;
+mod script;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +28,7 @@ use crate::report::NoticeSender;
 
 pub use entry::{HookEntry, HookError, HookFlaw, ShellHook};
 
+use answer::{Answer, Unheard};
 use entry::HookMoment;
 
 /// The name of shell hooks in questions and rules, in place of a plugin's.
@@ -43,7 +46,7 @@ const LONGEST_SCRIPT: u64 = 64 << 10;
 const PYTHON_FLAGS: [char; 15] = ['b', 'B', 'd', 'E', 'i', 'I', 'O', 'P', 'q', 's', 'S', 'u', 'v', 'V', 'x'];
 /// The most bytes of a command in a line that tells of its failure, and of the cause.
 const SHOWN_COMMAND: usize = 100;
-const SHOWN: usize = 300;
+const SHOWN: usize = 400;
 
 /// A hook of a session.
 pub(crate) struct SessionHook {
@@ -52,6 +55,8 @@ pub(crate) struct SessionHook {
     workspace: PathBuf,
     home: PathBuf,
     notices: NoticeSender,
+    /// Whether the user knows that some of its output has no effect.
+    has_told: AtomicBool,
 }
 
 /// What a program wrote until it ended.
@@ -76,6 +81,7 @@ pub(crate) fn of_session(
             workspace: workspace.to_owned(),
             home: home.to_owned(),
             notices: notices.clone(),
+            has_told: AtomicBool::new(false),
         }) as Arc<dyn Hooks>
     };
     hooks.iter().map(of_session).collect()
@@ -115,18 +121,65 @@ impl Hooks for SessionHook {
             return Ok(Verdict::Proceed);
         }
         let Some(input) = self.input(event) else { return Ok(Verdict::Proceed) };
-        let verdict = match self.run(&input).await {
-            Ok(ended) => answer::verdict(ended.end, &ended.output, &ended.errors, self.hook.timeout),
+        let answer = match self.run(&input).await {
+            Ok(ended) => {
+                let answer = answer::answer(ended.end, &ended.output, &ended.errors, self.hook.timeout);
+                // Only the output of a guard has to be understood.
+                let is_moot = ended.end == End::Exited(0) && self.hook.moment != HookMoment::BeforeTool;
+                match answer {
+                    Err(why) if is_moot => Ok(Answer { verdict: Verdict::Proceed, unheard: Some(Unheard::Odd(why)) }),
+                    answer => self.explained(answer),
+                }
+            }
             Err(why) => Err(why),
         };
-        match verdict {
-            Ok(verdict) => Ok(verdict),
-            Err(why) => Ok(self.failed(&why)),
-        }
+        Ok(match answer {
+            Ok(answer) => self.decided(answer),
+            Err(why) => self.failed(&why),
+        })
     }
 }
 
 impl SessionHook {
+    /// What the hook decides. What it says without effect is told once in a session, but a refusal that comes too late each time.
+    fn decided(&self, answer: Answer) -> Verdict {
+        let is_before = self.hook.moment == HookMoment::BeforeTool;
+        let moment = self.hook.moment.name();
+        let tell = |what: &str| {
+            let hook = one_line_within(&self.hook.written, SHOWN_COMMAND);
+            self.notices.notice(Notice::new(format!("the hook `{hook}` {}", one_line_within(what, SHOWN)), Fix::none()));
+        };
+        match answer.verdict {
+            Verdict::Block(why) | Verdict::Ask(why) if !is_before => {
+                tell(&format!("objects, and a hook at `{moment}` decides nothing: {why}"));
+                return Verdict::Proceed;
+            }
+            Verdict::Proceed => {}
+            verdict => return verdict,
+        }
+        // Hooks that decide nothing usually write text.
+        if let Some(what) = answer.unheard.filter(|what| is_before || !matches!(what, Unheard::Text(_)))
+            && !self.has_told.swap(true, Ordering::Relaxed)
+        {
+            let so = if is_before { "the call goes on" } else { "this has no effect" };
+            tell(&format!("{what}; {so} (you are told once in a session)"));
+        }
+        Verdict::Proceed
+    }
+
+    /// The answer; a failure names the first line of a script that cannot work.
+    fn explained(&self, answer: Result<Answer, String>) -> Result<Answer, String> {
+        // Other interpreters than shells read lines of Windows.
+        let program = self.hook.find();
+        let is_shell = program.iter().any(|program| program.as_os_str().as_encoded_bytes().ends_with(b"sh"));
+        let scripts = self.hook.arguments.iter().filter(|_| is_shell).map(|argument| self.workspace.join(argument));
+        let flaw = || scripts.chain(program).find_map(|script| script::flaw(&script));
+        answer.map_err(|why| match flaw() {
+            Some(flaw) => format!("{why} ({flaw})"),
+            None => why,
+        })
+    }
+
     /// Tells the user of a failure. A hook that could have stopped a call stops it: a rule that cannot be checked must not be
     /// skipped.
     fn failed(&self, why: &str) -> Verdict {
@@ -193,7 +246,10 @@ impl SessionHook {
         }
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let begun = OwnProgram::talk(program.as_os_str(), &arguments, &self.workspace, environment, None).await;
-        let mut running = begun.map_err(|error| format!("cannot be started: {error}"))?;
+        let mut running = begun.map_err(|error| match script::flaw_of_unstarted(&program) {
+            Some(flaw) => format!("cannot be started: {flaw} ({error})"),
+            None => format!("cannot be started: {error}"),
+        })?;
         let (pipe, output, errors) = (running.input.take(), running.output.take(), running.errors.take());
         let input = input.to_string();
         let feed = async move {

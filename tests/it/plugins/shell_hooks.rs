@@ -83,6 +83,52 @@ fn a_hook_that_fails_or_takes_too_long_blocks_the_call_and_the_turn_goes_on() {
     }
 }
 
+/// Hooks that people bring from other agents and from Windows.
+#[test]
+fn a_hook_blocks_unless_its_consent_is_understood() {
+    for (text, blocks, told) in [
+        ("", false, ""),
+        ("echo '{\"continue\": true, \"suppressOutput\": true}'", false, ""),
+        ("echo checked", false, "wrote `checked`, which is no answer"),
+        ("echo profile; printf '\\357\\273\\277{\"decision\": \"allow\"}\\r\\n'", false, "wrote `profile`"),
+        ("echo '{\"hookSpecificOutput\": {\"permissionDecision\": \"deny\"}}'", true, ""),
+        ("echo profile; echo '{\"continue\": false, \"stopReason\": \"not here\"}'", true, ""),
+        ("echo '{\"allowed\": false}'", true, "and its member `allowed` is not understood; the call was not run"),
+        ("echo 'BLOCKED by policy'", true, "wrote `BLOCKED by policy`"),
+    ] {
+        let server = model();
+        let home = Home::with(&server);
+        let command = script(&home, "guard", &format!("cat > /dev/null\n{text}"));
+        home.set("hooks", json!({ "before-tool": [{ "command": command }] }));
+        let output = home.hermes(&["-z", "Go."]).run().success();
+        assert_eq!(made(&home), !blocks, "{text}: {output}");
+        assert!(output.stderr.contains(told), "{text}: {output}");
+    }
+}
+
+#[test]
+fn a_script_with_line_ends_of_windows_blocks_and_the_cause_is_named() {
+    for first in ["#!/bin/sh", "#!/usr/bin/env bash"] {
+        let server = model();
+        let home = Home::with(&server);
+        let command = script(&home, "guard", "");
+        fs::write(&command, format!("{first}\r\nexit 0\r\n")).expect("the script is written");
+        home.set("hooks", json!({ "before-tool": [{ "command": command }] }));
+        let output = home.hermes(&["-z", "Go."]).run().success();
+        assert!(!made(&home) && output.stderr.contains("ends with a carriage return (CR"), "{first}: {output}");
+    }
+}
+
+#[test]
+fn a_hook_after_the_fact_that_objects_is_told() {
+    let server = model();
+    let home = Home::with(&server);
+    let command = script(&home, "lint", "cat > /dev/null; echo '{\"decision\": \"block\", \"reason\": \"it does not parse\"}'");
+    home.set("hooks", json!({ "after-tool": [{ "command": command }] }));
+    let output = home.hermes(&["-z", "Go."]).run().success();
+    assert!(made(&home) && output.stderr.contains("a hook at `after-tool` decides nothing: it does not parse"), "{output}");
+}
+
 #[test]
 fn a_hook_asks_the_user_and_without_one_a_rule_answers() {
     let server = model();

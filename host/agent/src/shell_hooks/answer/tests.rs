@@ -1,0 +1,162 @@
+use super::*;
+
+fn of(code: i32, output: &str, errors: &str) -> String {
+    of_bytes(code, output.as_bytes(), errors)
+}
+
+fn of_bytes(code: i32, output: &[u8], errors: &str) -> String {
+    match answer(End::Exited(code), output, errors, Duration::from_secs(60)) {
+        Ok(Answer { verdict: Verdict::Proceed, unheard: None }) => "proceed".to_owned(),
+        Ok(Answer { verdict: Verdict::Proceed, unheard: Some(what) }) => format!("proceed, but it {what}"),
+        Ok(Answer { verdict: Verdict::Block(why), .. }) => format!("block: {why}"),
+        Ok(Answer { verdict: Verdict::Ask(why), .. }) => format!("ask: {why}"),
+        Err(why) => format!("fails: {why}"),
+    }
+}
+
+#[test]
+fn exit_code_and_output_decide() {
+    for (code, output, errors, expected) in [
+        (0, "", "", "proceed"),
+        (0, "\r\n", "", "proceed"),
+        (0, "{}", "", "proceed"),
+        (0, "", "a line for people", "proceed"),
+        (0, r#" {"decision": "proceed"} "#, "", "proceed"),
+        (0, r#"{"decision": "block", "reason": "no"}"#, "", "block: no"),
+        (0, r#"{"action": "block", "message": "no"}"#, "", "block: no"),
+        (0, r#"{"decision": "ask", "reason": "sure?"}"#, "", "ask: sure?"),
+        (0, r#"{"action": "approve", "message": "sure?"}"#, "", "ask: sure?"),
+        (0, r#"{"decision": "block"}"#, "", "block: it gave no reason"),
+        (2, "ignored", "never on Friday\n", "block: never on Friday"),
+        (2, r#"{"decision": "block", "reason": "no"}"#, "", "block: no"),
+        (2, "not here\n", "", "block: not here"),
+        (2, "", "", "block: it gave no reason"),
+        (1, r#"{"decision": "proceed"}"#, "Traceback\nboom\n\n", "fails: ended with exit code 1: boom"),
+        (127, "", "", "fails: ended with exit code 127"),
+    ] {
+        assert_eq!(of(code, output, errors), expected, "{output}");
+    }
+    let long = of(2, "", &"é".repeat(20_000));
+    assert!(long.ends_with("é […]") && long.chars().count() < MOST_REASON + 20, "{}", long.len());
+    let late = answer(End::TimedOut, b"", "", Duration::from_secs(3));
+    assert!(matches!(late, Err(why) if why == "did not end within 3 s"));
+}
+
+/// The forms of Claude Code, Codex, Gemini CLI, Copilot, Cursor, Cline and Amp.
+#[test]
+fn the_forms_of_other_agents_decide() {
+    let specific = |inner: &str| format!(r#"{{"hookSpecificOutput": {{"hookEventName": "PreToolUse", {inner}}}}}"#);
+    for (output, expected) in [
+        (specific(r#""permissionDecision": "deny", "permissionDecisionReason": "no""#), "block: no"),
+        (specific(r#""permissionDecision": "allow", "permissionDecisionReason": "fine""#), "proceed"),
+        (specific(r#""permissionDecision": "ask", "permissionDecisionReason": "sure?""#), "ask: sure?"),
+        (specific(r#""decision": {"behavior": "deny", "message": "no", "interrupt": true}"#), "block: no"),
+        (specific(r#""decision": {"behavior": "allow"}"#), "proceed"),
+        (r#"{"continue": false, "stopReason": "no"}"#.to_owned(), "block: no"),
+        (r#"{"continue": true, "suppressOutput": true}"#.to_owned(), "proceed"),
+        (r#"{"suppressOutput": true, "systemMessage": "checked"}"#.to_owned(), "proceed"),
+        (r#"{"decision": null, "reason": ""}"#.to_owned(), "proceed"),
+        (r#"{"permissionDecision": "deny", "permissionDecisionReason": "no"}"#.to_owned(), "block: no"),
+        (r#"{"permission": "deny", "user_message": "You may not", "agent_message": "no"}"#.to_owned(), "block: no"),
+        (r#"{"permission": "ask", "userMessage": "sure?"}"#.to_owned(), "ask: sure?"),
+        (r#"{"cancel": true, "errorMessage": "no"}"#.to_owned(), "block: no"),
+        (r#"{"cancel": false}"#.to_owned(), "proceed"),
+        (r#"{"action": "reject", "message": "no"}"#.to_owned(), "block: no"),
+        (r#"{"Decision": "Deny", "Reason": "no"}"#.to_owned(), "block: no"),
+        // What objects wins, whatever else is said.
+        (r#"{"decision": "allow", "continue": false, "stopReason": "no"}"#.to_owned(), "block: no"),
+        (r#"{"decision": "deny", "decision": "allow", "reason": "no"}"#.to_owned(), "block: no"),
+        (r#"{"decision": "deny", "reason": "no", "severity": 3}"#.to_owned(), "block: no"),
+        ("{\"decision\": \"allow\"}\n{\"decision\": \"deny\", \"reason\": \"no\"}\n{}".to_owned(), "block: no"),
+        (r#"[{"decision": "deny", "reason": "no"}]"#.to_owned(), "block: no"),
+    ] {
+        assert_eq!(of(0, &output, ""), expected, "{output}");
+    }
+}
+
+#[test]
+fn an_object_that_is_not_understood_whole_is_no_consent() {
+    for output in [
+        r#"{"decision": "maybe"}"#,
+        r#"{"decision": ""}"#,
+        r#"{"decision": true}"#,
+        r#"{"decision": ["deny"]}"#,
+        r#"{"decision": {"behavior": "deny"}}"#,
+        r#"{"allow": false}"#,
+        r#"{"allowed": false, "decision": "allow"}"#,
+        r#"{"verdict": "deny"}"#,
+        r#"{"result": {"decision": "deny"}}"#,
+        r#"{"continue": "false"}"#,
+        r#"{"continue": true, "stopReason": "no"}"#,
+        r#"{"stopReason": "no"}"#,
+        r#"{"reason": "no"}"#,
+        r#"{"message": "no"}"#,
+        r#"{"status": "fine"}"#,
+        r#"{"async": true}"#,
+        // A hook that would change the call has not agreed to this one.
+        r#"{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "ls"}}}"#,
+        r#"{"hookSpecificOutput": "deny"}"#,
+        r#"{"hookSpecificOutput": {"hookSpecificOutput": {"permissionDecision": "deny"}}}"#,
+        "{broken",
+        "{'decision': 'deny'}",
+        r#"{"decision": "deny", "reason": "no"#,
+        r#"{"decision": "allow",}"#,
+        r#""{\"decision\": \"deny\"}""#,
+        "{} {broken}",
+        r#"{"decision": "allow"} and not allowed"#,
+        "false",
+        "null",
+        "0",
+        "\"deny\"",
+        "[\"deny\"]",
+        "decision: deny",
+        "permissionDecision=...",
+        "BLOCKED by policy",
+        "this is not permitted",
+        "no",
+        "d\0e\0n\0y",
+    ] {
+        let said = of(0, output, "");
+        assert!(said.starts_with("fails: wrote "), "{output}: {said}");
+        let shown: String = output.chars().take_while(|character| *character != '\0').take(12).collect();
+        assert!(said.contains(&shown), "what was said is shown: {said}");
+    }
+}
+
+#[test]
+fn marks_lines_and_encodings_around_an_answer_change_nothing() {
+    let utf_16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for (answer, expected) in [
+        (r#"{"decision": "block", "reason": "no"}"#, "block: no"),
+        (r#"{"decision": "ask", "reason": "sure?"}"#, "ask: sure?"),
+        (r#"{"decision": "allow"}"#, "proceed"),
+    ] {
+        for around in ["\u{feff}# ", "# \r\n", "```json\n#\n```", "\u{1b}[33m#\u{1b}[0m", "--- # ---"] {
+            let output = around.replace('#', answer);
+            let said = of(0, &output, "");
+            assert!(said.starts_with(expected), "{output}: {said}");
+            let said = of_bytes(0, &utf_16(&output), "");
+            assert!(said.starts_with(expected), "{output} in UTF-16: {said}");
+        }
+        for around in ["loading the profile\n#\n", "#\nchecked in 3 ms\n"] {
+            let said = of(0, &around.replace('#', answer), "");
+            assert!(said.starts_with(expected), "{around}: {said}");
+        }
+    }
+}
+
+#[test]
+fn text_and_context_have_no_effect_and_are_told() {
+    for (output, expected) in [
+        ("checked, all is well\n", "proceed, but it wrote `checked, all is well`, which is no answer"),
+        ("allow\n", "proceed"),
+        ("deny\r\n", "block: it gave no reason"),
+        ("ask", "ask: it gave no reason"),
+        (
+            r#"{"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "mind the gap"}}"#,
+            "proceed, but it wants to add context (`mind the gap`), which hooks cannot do",
+        ),
+    ] {
+        assert_eq!(of(0, output, ""), expected);
+    }
+}
