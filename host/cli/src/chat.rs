@@ -147,7 +147,17 @@ pub(crate) async fn run(
     loop {
         let given = message.take();
         chat.may_run = at_terminal && given.is_none();
-        let input = match given.or_else(|| chat.front.next_typed()) {
+        let typed = given.or_else(|| chat.front.next_typed());
+        // A terminal that is not drawn tells nobody whether a line was typed or pasted during a turn. The user sees it first.
+        let typed = match typed {
+            Some(line) if chat.may_run && chat.live.is_none() && shell::command(&line).is_some() => {
+                let begun = chat.front.take_begun();
+                chat.front.begin_line(line + &begun);
+                None
+            }
+            typed => typed,
+        };
+        let input = match typed {
             Some(line) => {
                 if at_terminal {
                     chat.screen.said(&line);
@@ -333,6 +343,13 @@ impl Chat {
         if self.may_run
             && let Some(command) = shell::command(text)
         {
+            if self.live.is_none() && self.console.is_dumb() {
+                self.console.warning(
+                    "this terminal does not tell typed lines from pasted ones, so `!` runs nothing here, and the line was \
+                     not sent; with a space in front it is a message",
+                );
+                return Next::Continue;
+            }
             self.run_own(command).await;
             return Next::Continue;
         }
@@ -340,7 +357,7 @@ impl Chat {
             return Next::Continue;
         }
         match Slash::parse(text) {
-            None => self.turn(text).await,
+            None => self.turn(shell::message(text)).await,
             Some(Slash::Exit) => return Next::Leave,
             Some(Slash::Help) => {
                 self.help();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hermes_terminal::Candidates;
+use hermes_terminal::{Candidates, Written};
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -57,6 +57,8 @@ pub(crate) struct Terminal {
     history: PathBuf,
     /// Whether the last line ended with Shift-Tab.
     switches: Arc<AtomicBool>,
+    /// Whether the begin of the line may be pasted.
+    is_pasted: Arc<AtomicBool>,
 }
 
 impl Lines {
@@ -74,12 +76,17 @@ impl Lines {
         editor.set_helper(Some(Assistance(completion.clone())));
         let key = KeyEvent(KeyCode::BackTab, Modifiers::NONE);
         editor.bind_sequence(key, EventHandler::Conditional(Box::new(SwitchMode(Arc::clone(&switches)))));
+        let is_pasted = Arc::new(AtomicBool::new(false));
+        for key in ['!'.into(), KeyEvent(KeyCode::BracketedPasteStart, Modifiers::NONE)] {
+            let begins = BeginsLine { is_paste: key.0 == KeyCode::BracketedPasteStart, is_pasted: Arc::clone(&is_pasted) };
+            editor.bind_sequence(key, EventHandler::Conditional(Box::new(begins)));
+        }
         // Create the file here, with permissions for its owner only.
         drop(append_file(&history)?);
         if let Err(error) = editor.load_history(&history) {
             tracing::warn!(%error, path = %history.display(), "the history cannot be read");
         }
-        Ok(Self::Terminal(Box::new(Terminal { editor, history, switches })))
+        Ok(Self::Terminal(Box::new(Terminal { editor, history, switches, is_pasted })))
     }
 
     /// Whether the input comes from a terminal.
@@ -108,6 +115,8 @@ impl Lines {
 
 impl Terminal {
     fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
+        // What was begun is on the screen before the user sends it.
+        self.is_pasted.store(false, Ordering::Relaxed);
         let text = match self.editor.readline_with_initial(prompt, (begun, "")) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => return Ok(Input::Interrupted),
@@ -117,6 +126,8 @@ impl Terminal {
         if self.switches.swap(false, Ordering::Relaxed) {
             return Ok(Input::NextMode(text));
         }
+        let is_command = !self.is_pasted.load(Ordering::Relaxed);
+        let text = Written { text, is_command }.as_line();
         if !text.trim().is_empty() && self.editor.add_history_entry(text.as_str()).unwrap_or(false) {
             // A history that cannot be written must not end the chat.
             if let Err(error) = self.editor.append_history(&self.history) {
@@ -170,6 +181,22 @@ pub(crate) fn joined(text: &str) -> String {
         .map(|(at, line)| if at < last && is_continued(line) { &line[..line.len() - 1] } else { line })
         .collect();
     lines.join("\n")
+}
+
+/// Sees whether the begin of a line is typed or pasted: a pasted `!` is text.
+struct BeginsLine {
+    is_paste: bool,
+    is_pasted: Arc<AtomicBool>,
+}
+
+impl ConditionalEventHandler for BeginsLine {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        // What is before a paste may be deleted, unless it is a typed sign.
+        if context.pos() == 0 || (self.is_paste && !context.line().starts_with('!')) {
+            self.is_pasted.store(self.is_paste, Ordering::Relaxed);
+        }
+        None
+    }
 }
 
 /// Ends the line with Shift-Tab.

@@ -9,7 +9,7 @@ use hermes_agent::{
     Accepted, Command, CommandError, Event, EventKind, Query, QuestionEnd, QuestionId, SessionHandle, Subscription,
 };
 use hermes_config::WhileBusy;
-use hermes_terminal::{Answer, named_choice};
+use hermes_terminal::{Answer, Written, named_choice};
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{AtTerminal, drawn};
@@ -217,7 +217,8 @@ impl FrontEnd {
         self.begun.push_str(&begun);
         if let Ok(EventKind::TurnEnded { unsent, .. }) = &ended {
             // They were typed before the lines that wait.
-            unsent.iter().rev().for_each(|text| self.typed.push_front(text.clone()));
+            let lines = unsent.iter().map(|text| Written { text: text.clone(), is_command: false }.as_line());
+            lines.rev().for_each(|line| self.typed.push_front(line));
         }
         ended
     }
@@ -390,7 +391,8 @@ impl FrontEnd {
                 return stop.trigger();
             }
             (None, WhileBusy::Steer)
-                if *is_turn && self.session.send(Command::Steer { text: line.clone() }).await.is_ok() =>
+                if *is_turn
+                    && self.session.send(Command::Steer { text: shell::message(&line).to_owned() }).await.is_ok() =>
             {
                 return screen.steers(&line);
             }

@@ -10,7 +10,7 @@ use hermes_agent::{CallId, Status};
 use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, painted, printable,
+    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted, printable,
     rendered, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
@@ -56,7 +56,8 @@ impl Live {
         let ctrl_c = ctrl_c.clone();
         let report = move |outcome| {
             let input = match outcome {
-                Outcome::Submitted(text) => Input::Text(text),
+                Outcome::Submitted(text) => Input::Text(Written { text, is_command: false }.as_line()),
+                Outcome::Command(text) => Input::Text(text),
                 Outcome::Interrupted if !ctrl_c.pressed() => return,
                 Outcome::Interrupted => Input::Interrupted,
                 Outcome::Ended => {
@@ -75,7 +76,7 @@ impl Live {
                 Outcome::Editor => Input::Editor,
                 // What is written stays in the input.
                 Outcome::NextMode => Input::NextMode(String::new()),
-                Outcome::Edited => return,
+                Outcome::Edited | Outcome::Unseen(_) => return,
             };
             // Nobody listens only when the chat is over.
             let _ = send.send(input);
@@ -187,8 +188,9 @@ impl Live {
         let written = self.0.ui.take();
         let edited = (|| {
             // Editors expect a line feed at the end, and what they append would end up in the last line.
-            let end = if written.is_empty() || written.ends_with('\n') { "" } else { "\n" };
-            write!(file, "{written}{end}").and_then(|()| file.flush()).map_err(no_file)?;
+            let Written { text, .. } = &written;
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            write!(file, "{text}{end}").and_then(|()| file.flush()).map_err(no_file)?;
             let ended = {
                 let _paused = self.pause();
                 std::process::Command::new(editor).args(arguments).arg(file.path()).status()
@@ -202,7 +204,9 @@ impl Live {
                 Err(error) => Err(format!("{editor} cannot be started: {error}; {CHOOSE}")),
             }
         })();
-        self.0.ui.offer(edited.as_ref().map_or(written.as_str(), |text| text.trim_end_matches('\n')));
+        // Text of an editor may be pasted, so it is a command only if it was one before.
+        let text = edited.as_ref().map_or(written.text.as_str(), |text| text.trim_end_matches('\n')).to_owned();
+        self.0.ui.put_back(&Written { text, ..written });
         edited.map(drop)
     }
 

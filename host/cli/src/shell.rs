@@ -27,9 +27,14 @@ const BREATH: Duration = Duration::from_millis(10);
 /// The longest line that is shown as one.
 const LONGEST_LINE: usize = 16 << 10;
 
-/// The command of a text that begins with `!`.
-pub(crate) fn command(text: &str) -> Option<&str> {
-    text.strip_prefix('!').map(str::trim)
+/// The command of a line that begins with `!`. Whatever reads lines puts a space in front of one that the user has not typed.
+pub(crate) fn command(line: &str) -> Option<&str> {
+    line.strip_prefix('!').map(str::trim)
+}
+
+/// The message of a line: without the space that makes a `!` text.
+pub(crate) fn message(line: &str) -> &str {
+    line.strip_prefix(' ').filter(|text| text.starts_with('!')).unwrap_or(line)
 }
 
 /// Runs a command to its end, or until the user stops it, and shows its output. Returns what the model reads of it.

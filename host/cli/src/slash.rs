@@ -190,6 +190,10 @@ impl Slash {
     /// Parses a command. None for a message, also if it begins with a path such as `/etc/hosts`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('\n').unwrap_or(text);
+        // Commands are lines. A text of several lines that begins with a path, or with `/new`, is pasted.
+        if text.contains('\n') {
+            return None;
+        }
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let word = name.strip_prefix('/')?;
         if word.is_empty()
@@ -403,6 +407,9 @@ mod tests {
             ("/dance", unknown("/dance", None)),
             ("/etc/hosts is a file", None),
             (" /help", None),
+            ("/exit\n", Some(Slash::Exit)),
+            ("/new\nis what I typed", None),
+            ("/etc\nis a folder", None),
             ("/", None),
             ("hello", None),
         ] {

@@ -23,9 +23,13 @@ const MORE: &str = "  ";
 const SHORT_PASTE: (usize, usize) = (5, 1_000);
 /// The most rows of the menu.
 const MENU_ROWS: usize = 8;
-/// A long paste is this character in the text, or one after it: no key can change a part of it. Nobody types these, because they
+/// The sign of a command, if the user typed it: a pasted one is text. Nobody types this character and those after it, because they
 /// belong to private use.
-const FIRST_PASTE: char = '\u{100000}';
+const TYPED_SIGN: char = '\u{100000}';
+/// What the user typed for it.
+const SIGN: char = '!';
+/// A long paste is this character in the text, or one after it: no key can change a part of it.
+const FIRST_PASTE: char = '\u{100001}';
 /// The width before the input was shown for the first time.
 const WIDTH: usize = 80;
 
@@ -36,6 +40,10 @@ pub enum Outcome {
     Edited,
     /// The user sends this text.
     Submitted(String),
+    /// The user sends this command, which begins with a `!` that was typed.
+    Command(String),
+    /// The same command was not sent, because a pasted part of it was not on the screen. It is sent the next time, unless it changes.
+    Unseen(String),
     /// Ctrl-C with nothing to clear.
     Interrupted,
     /// Ctrl-D without text.
@@ -81,12 +89,17 @@ struct Menu {
 pub struct Editor {
     area: TextArea<'static>,
     history: Vec<String>,
-    /// The shown earlier input, and the text that was written before.
-    recalled: Option<(usize, String)>,
+    /// The shown earlier input, and what was written before.
+    recalled: Option<(usize, Written)>,
     /// Long pastes, in the order of their characters.
     pastes: Vec<String>,
-    /// The width at which the input was shown last.
+    /// Whether a part of the text was pasted.
+    has_paste: bool,
+    /// The command that was shown as a whole before it is sent.
+    shown: Option<String>,
+    /// The width at which the input was shown last, and the rows that it could have.
     width: Cell<usize>,
+    most: Cell<usize>,
     completer: Completer,
     menu: Option<Menu>,
     /// Escape closed the menu for this text.
@@ -103,7 +116,10 @@ impl Editor {
             history,
             recalled: None,
             pastes: Vec::new(),
+            has_paste: false,
+            shown: None,
             width: Cell::new(WIDTH),
+            most: Cell::new(usize::MAX),
             completer,
             menu: None,
             dismissed: None,
@@ -117,10 +133,27 @@ impl Editor {
         for character in self.area.lines().join("\n").chars() {
             match self.pasted(character) {
                 Some((_, whole)) => text.push_str(whole),
-                None => text.push(character),
+                None => text.push(as_typed(character)),
             }
         }
         text
+    }
+
+    /// Whether the text is a command of the user's own: it begins with a `!` that was typed.
+    fn is_command(&self) -> bool {
+        self.area.lines().first().is_some_and(|line| line.starts_with(TYPED_SIGN))
+    }
+
+    /// The text, and whether it is a command.
+    pub fn written(&self) -> Written {
+        Written { text: self.text(), is_command: self.is_command() }
+    }
+
+    /// Whether a pasted part of the text is not on the screen as it is.
+    fn hides_paste(&self) -> bool {
+        let lines = self.area.lines();
+        let is_folded = || lines.iter().flat_map(|line| line.chars()).any(|character| self.pasted(character).is_some());
+        self.has_paste && (lines.len() > 1 || is_folded() || self.layout(self.width.get()).len() > self.most.get())
     }
 
     /// The paste of a character: its number from 0, and its text.
@@ -131,7 +164,9 @@ impl Editor {
 
     /// What is shown of a grapheme.
     fn shown<'a>(&self, grapheme: &'a str) -> Cow<'a, str> {
-        match grapheme.chars().next().and_then(|character| self.pasted(character)) {
+        let first = grapheme.chars().next();
+        match first.and_then(|character| self.pasted(character)) {
+            None if first == Some(TYPED_SIGN) => printable(&grapheme.replace(TYPED_SIGN, "!")).into_owned().into(),
             Some((at, text)) => format!("[paste {}: {} lines]", at + 1, text.split('\n').count()).into(),
             None => printable(grapheme),
         }
@@ -147,25 +182,43 @@ impl Editor {
         self.search.is_some()
     }
 
-    /// Replaces the text.
+    /// Replaces the text. It is no command.
     pub fn set(&mut self, text: &str) {
         self.pastes.clear();
-        let lines = own(text).split('\n').map(str::to_owned).collect();
-        self.area = TextArea::new(lines);
+        (self.has_paste, self.shown) = (false, None);
+        self.fill(own(text));
+    }
+
+    /// Replaces what was written. A command stays one.
+    pub fn set_written(&mut self, written: &Written) {
+        self.set(&written.text);
+        self.has_paste = written.is_command;
+        self.sign(written.is_command);
+    }
+
+    /// Makes the text a command, if it begins with the sign.
+    fn sign(&mut self, is_command: bool) {
+        if let Some(rest) = self.text().strip_prefix(SIGN).filter(|_| is_command) {
+            self.fill(format!("{TYPED_SIGN}{}", own(rest)));
+        }
+    }
+
+    fn fill(&mut self, text: String) {
+        self.area = TextArea::new(text.split('\n').map(str::to_owned).collect());
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
         (self.menu, self.search) = (None, None);
     }
 
     /// Takes the text out.
-    pub fn take(&mut self) -> String {
-        let text = self.text();
+    pub fn take(&mut self) -> Written {
+        let written = self.written();
         self.set("");
         self.recalled = None;
-        text
+        written
     }
 
-    /// Remembers an input for the history.
+    /// Remembers an input for the history. One that begins with `!` is a command there.
     pub fn remember(&mut self, text: &str) {
         if self.history.last().is_none_or(|last| last != text) {
             self.history.push(text.to_owned());
@@ -178,6 +231,7 @@ impl Editor {
             return search.paste(text, &self.history);
         }
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        self.has_paste |= !text.is_empty();
         let is_short = text.split('\n').count() <= SHORT_PASTE.0 && text.chars().count() <= SHORT_PASTE.1;
         let number = u32::try_from(self.pastes.len()).unwrap_or(u32::MAX);
         match u32::from(FIRST_PASTE).checked_add(number).and_then(char::from_u32).filter(|_| !is_short) {
@@ -238,7 +292,7 @@ impl Editor {
                 if self.is_empty() {
                     return Outcome::Interrupted;
                 }
-                let text = self.take();
+                let text = self.take().as_line();
                 self.remember(&text);
             }
             KeyCode::Char('d') if control && self.is_empty() => return Outcome::Ended,
@@ -252,8 +306,7 @@ impl Editor {
                     self.area.delete_char();
                     self.area.insert_newline();
                 } else {
-                    let text = self.take();
-                    return Outcome::Submitted(text);
+                    return self.submit();
                 }
             }
             KeyCode::Up if !control && !alt => {
@@ -300,6 +353,9 @@ impl Editor {
             }
             KeyCode::Left => self.area.move_cursor(CursorMove::WordBack),
             KeyCode::Right => self.area.move_cursor(CursorMove::WordForward),
+            KeyCode::Char(SIGN) if !control && !alt && self.area.cursor() == DataCursor(0, 0) => {
+                self.area.insert_char(TYPED_SIGN);
+            }
             KeyCode::Char(character) if !control && !alt => self.area.insert_char(own_character(character)),
             code => {
                 if let Some(key) = key_of(code) {
@@ -310,6 +366,20 @@ impl Editor {
         }
         self.suggest();
         Outcome::Edited
+    }
+
+    /// Sends the text. A command whose pasted part the user did not see is written out first.
+    fn submit(&mut self) -> Outcome {
+        let Written { text, is_command } = self.written();
+        if is_command && self.hides_paste() && self.shown.as_ref() != Some(&text) {
+            self.pastes.clear();
+            self.fill(own(&text));
+            self.sign(true);
+            self.shown = Some(text.clone());
+            return Outcome::Unseen(text);
+        }
+        drop(self.take());
+        if is_command { Outcome::Command(text) } else { Outcome::Submitted(text) }
     }
 
     /// Whether a single backslash is before the cursor at the end.
@@ -410,7 +480,7 @@ impl Editor {
 
     fn before_cursor(&self) -> String {
         let cursor = self.area.cursor();
-        self.area.lines().get(cursor.0).map(|line| line.chars().take(cursor.1).collect()).unwrap_or_default()
+        self.area.lines().get(cursor.0).map(|line| line.chars().take(cursor.1).map(as_typed).collect()).unwrap_or_default()
     }
 
     fn behind_cursor(&self) -> String {
@@ -429,9 +499,14 @@ impl Editor {
 
     /// Shows this earlier input; behind the last one is the text that was written before.
     fn show_earlier(&mut self, at: usize) {
-        let written = self.recalled.take().map_or_else(|| self.text(), |(_, written)| written);
-        let text = self.history.get(at).cloned();
-        self.set(text.as_deref().unwrap_or(&written));
+        let written = self.recalled.take().map_or_else(|| self.written(), |(_, written)| written);
+        match self.history.get(at).cloned() {
+            Some(text) => {
+                self.set(&text);
+                self.sign(true);
+            }
+            None => self.set_written(&written),
+        }
         self.recalled = (at < self.history.len()).then_some((at, written));
     }
 
@@ -490,6 +565,7 @@ impl Editor {
     /// The rows of the input, at most so many, and the place of the cursor.
     pub fn rows(&self, width: usize, most: usize) -> (Vec<Line<'static>>, Place) {
         self.width.set(width);
+        self.most.set(most);
         if let Some(search) = &self.search {
             return search.picture(&self.history, width, most);
         }
@@ -510,6 +586,26 @@ impl Editor {
         let Some(menu) = &self.menu else { return Vec::new() };
         let list: Vec<&Candidate> = menu.candidates.list.iter().collect();
         menu::rows(&list, menu.selected, width, MENU_ROWS)
+    }
+}
+
+/// What the user has written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The text as it would be sent.
+    pub text: String,
+    /// Whether it begins with a `!` that was typed.
+    pub is_command: bool,
+}
+
+impl Written {
+    /// The text as a line of the history and of a chat: one that begins with `!` is a command there, so other texts have a space in
+    /// front.
+    pub fn as_line(&self) -> String {
+        match self.text.starts_with(SIGN) && !self.is_command {
+            true => format!(" {}", self.text),
+            false => self.text.clone(),
+        }
     }
 }
 
@@ -541,13 +637,18 @@ fn length(grapheme: Option<&str>) -> usize {
     grapheme.map_or(1, |grapheme| grapheme.chars().count())
 }
 
-/// A text in which no character stands for a paste.
+/// The character that the user typed.
+fn as_typed(character: char) -> char {
+    if character == TYPED_SIGN { SIGN } else { character }
+}
+
+/// A text in which no character stands for a paste or a sign.
 fn own(text: &str) -> String {
     text.chars().map(own_character).collect()
 }
 
 fn own_character(character: char) -> char {
-    if character >= FIRST_PASTE { char::REPLACEMENT_CHARACTER } else { character }
+    if character >= TYPED_SIGN { char::REPLACEMENT_CHARACTER } else { character }
 }
 
 fn key_of(code: KeyCode) -> Option<Key> {

@@ -22,7 +22,7 @@ mod ui;
 
 pub use ansi::{Colours, painted, sequence};
 pub use clipboard::{NotCopied, copy};
-pub use editor::{Candidate, Candidates, Completer, Editor, Outcome};
+pub use editor::{Candidate, Candidates, Completer, Editor, Outcome, Written};
 pub use layout::{broken, cut, printable, width, wrapped};
 pub use markdown::{Stream, rendered};
 pub use parts::{Part, joined};

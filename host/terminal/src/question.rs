@@ -338,7 +338,9 @@ impl Question {
         match key.code {
             KeyCode::Esc => (self.phase, self.since) = (Phase::Keys, now),
             _ => match self.line.key(key) {
-                Outcome::Submitted(text) => return Pressed::Answered(Answer::Line(text)),
+                Outcome::Submitted(text) | Outcome::Command(text) | Outcome::Unseen(text) => {
+                    return Pressed::Answered(Answer::Line(text));
+                }
                 Outcome::Ended => return Pressed::Answered(Answer::Left),
                 _ => {}
             },
@@ -370,7 +372,7 @@ impl Question {
             KeyCode::Enter if !choices.is_open && count > 0 && self.meant().is_none() => {}
             _ => {
                 let meant = self.meant();
-                if let Outcome::Submitted(text) = self.line.key(key) {
+                if let Outcome::Submitted(text) | Outcome::Command(text) | Outcome::Unseen(text) = self.line.key(key) {
                     let text = text.trim();
                     return match meant {
                         Some(at) => Pressed::Answered(Answer::Choice(at)),

@@ -16,7 +16,7 @@ use ratatui_core::text::Line;
 use self::state::State;
 use crate::ansi::{Colours, sequence};
 use crate::clipboard::{NotCopied, copy};
-use crate::editor::{Completer, Editor, Outcome};
+use crate::editor::{Completer, Editor, Outcome, Written};
 use crate::markdown::Stream;
 use crate::parts::Part;
 use crate::picker::Picker;
@@ -215,8 +215,17 @@ impl Ui {
         state.changed = true;
     }
 
+    /// Puts back what the user had written, if the input is empty.
+    pub fn put_back(&self, written: &Written) {
+        let mut state = self.shared.state();
+        if state.editor.is_empty() && !state.editor.is_searching() {
+            state.editor.set_written(written);
+            state.changed = true;
+        }
+    }
+
     /// Takes what the user has written.
-    pub fn take(&self) -> String {
+    pub fn take(&self) -> Written {
         let mut state = self.shared.state();
         state.changed = true;
         state.editor.take()

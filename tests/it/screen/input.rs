@@ -154,6 +154,98 @@ fn a_file_is_completed_and_sent_with_the_message() {
     assert_eq!(message(&home, 0), expected);
 }
 
+/// A text as a terminal sends it that marks pastes.
+fn pasted(text: &str) -> String {
+    format!("\u{1b}[200~{text}\u{1b}[201~")
+}
+
+#[test]
+fn a_pasted_sign_is_text_also_when_it_is_recalled() {
+    let server = Server::answering(|_, _| Reply::text("I see."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home);
+    terminal.press(&pasted("!touch made\nsecond"));
+    terminal.press("\r");
+    server.wait_for_finished(1);
+    terminal.wait_until(|rows| shows(rows, "I see.") && !shows(rows, "ctrl-c stops"));
+    terminal.press("\u{1b}[A");
+    terminal.wait_until(|rows| rows.iter().filter(|row| row.contains("!touch made")).count() > 1);
+    terminal.press("\r");
+    server.wait_for_finished(2);
+    terminal.wait_until(|rows| !shows(rows, "ctrl-c stops"));
+    leave(terminal);
+    assert!(!home.workspace().join("made").exists());
+    assert_eq!((message(&home, 0), message(&home, 2)), ("!touch made\nsecond".to_owned(), "!touch made\nsecond".to_owned()));
+}
+
+#[test]
+fn a_pasted_sign_is_text_during_a_turn() {
+    let server =
+        Server::answering(|_, _| Reply::text("word ".repeat(100)).in_steps_of(5).every(Duration::from_millis(10)));
+    for choice in ["queue", "interrupt", "steer"] {
+        let home = Home::with(&server);
+        home.set("input.while_busy", json!(choice));
+        let mut terminal = begin(&home);
+        terminal.press("Begin.\r");
+        terminal.wait_until(|rows| shows(rows, "word word"));
+        terminal.press(&pasted("!touch made"));
+        terminal.press("\r");
+        let until = Instant::now() + LONG;
+        while !server.turns().iter().any(|turn| turn.body.to_string().contains("!touch made")) {
+            assert!(Instant::now() < until, "{choice}: it never reaches the model: {}", terminal.shown());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        terminal.wait_until(|rows| !shows(rows, "ctrl-c stops"));
+        leave(terminal);
+        assert!(!home.workspace().join("made").exists(), "{choice}");
+    }
+}
+
+#[test]
+fn a_command_with_a_folded_paste_runs_after_it_was_shown() {
+    let server = Server::answering(|_, _| Reply::text("I see."));
+    let home = Home::with(&server);
+    let mut terminal = begin(&home);
+    terminal.press("!");
+    terminal.press(&pasted(&format!("echo one\n{}touch made", "true\n".repeat(8))));
+    terminal.wait_until(|rows| shows(rows, "![paste 1: 10 lines]"));
+    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, "enter runs all of it") && shows(rows, "  !echo one") && shows(rows, "  touch made"));
+    assert!(!home.workspace().join("made").exists());
+    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, TOLD));
+    assert!(home.workspace().join("made").exists());
+    leave(terminal);
+}
+
+#[test]
+fn a_plain_terminal_knows_pastes_too_and_a_dumb_one_runs_nothing() {
+    let server = Server::answering(|_, _| Reply::text("I see."));
+    let home = Home::with(&server);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press(&pasted("!touch made"));
+    terminal.press("\r");
+    terminal.wait_for("I see.", 1);
+    assert!(!home.workspace().join("made").exists());
+    assert_eq!(server.last_turn().last_user_text(), "!touch made");
+    terminal.press("!");
+    terminal.press(&pasted("touch made"));
+    terminal.press("\r");
+    terminal.wait_for(TOLD, 1);
+    assert!(home.workspace().join("made").exists());
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success());
+
+    let mut terminal = home.hermes(&[]).env("TERM", "dumb").at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("!touch other\r");
+    terminal.wait_for("runs nothing here", 1);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success());
+    assert!(!home.workspace().join("other").exists());
+}
+
 #[test]
 fn a_plain_terminal_has_both_and_a_pipe_runs_nothing() {
     let server = Server::answering(|_, _| Reply::text("I see."));

@@ -267,3 +267,130 @@ fn rows_are_broken_by_columns_and_the_cursor_is_where_the_next_character_will_be
     let (rows, place) = editor.rows(8, 2);
     assert_eq!((rows.len(), place.row), (2, 1));
 }
+
+fn type_in(editor: &mut Editor, text: &str) {
+    text.chars().for_each(|character| drop(press(editor, KeyCode::Char(character))));
+}
+
+#[test]
+fn only_a_typed_sign_makes_a_command() {
+    type Act = fn(&mut Editor);
+    let command = |text: &str| Outcome::Command(text.to_owned());
+    let message = |text: &str| Outcome::Submitted(text.to_owned());
+    let cases: [(Act, Outcome); 16] = [
+        (|editor| type_in(editor, "!ls"), command("!ls")),
+        (|editor| type_in(editor, "wow!"), message("wow!")),
+        (|editor| editor.paste("!ls"), message("!ls")),
+        (|editor| editor.paste("!important\r\nnote"), message("!important\nnote")),
+        (|editor| editor.paste(&format!("!{}", "x\n".repeat(20))), message(&format!("!{}", "x\n".repeat(20)))),
+        // A sign in front of a paste, and a paste in front of a sign.
+        (
+            |editor| {
+                editor.paste("ls");
+                press(editor, KeyCode::Home);
+                type_in(editor, "!");
+            },
+            command("!ls"),
+        ),
+        (
+            |editor| {
+                type_in(editor, "!ls");
+                press(editor, KeyCode::Home);
+                editor.paste("!x ");
+            },
+            message("!x !ls"),
+        ),
+        (
+            |editor| {
+                type_in(editor, "!");
+                editor.paste("ls -l");
+            },
+            command("!ls -l"),
+        ),
+        // What was before the paste is gone.
+        (
+            |editor| {
+                type_in(editor, "a");
+                editor.paste("!ls");
+                press(editor, KeyCode::Home);
+                press(editor, KeyCode::Delete);
+            },
+            message("!ls"),
+        ),
+        (
+            |editor| {
+                type_in(editor, "!");
+                press(editor, KeyCode::Backspace);
+                editor.paste("!ls");
+            },
+            message("!ls"),
+        ),
+        // Earlier inputs, and back to what was written.
+        (|editor| drop(press(editor, KeyCode::Up)), message(" !pasted")),
+        (
+            |editor| {
+                press(editor, KeyCode::Up);
+                press(editor, KeyCode::Up);
+            },
+            command("!typed"),
+        ),
+        (
+            |editor| {
+                type_in(editor, "!ls");
+                press(editor, KeyCode::Up);
+                press(editor, KeyCode::Down);
+            },
+            command("!ls"),
+        ),
+        (
+            |editor| {
+                editor.paste("!ls");
+                press(editor, KeyCode::Up);
+                press(editor, KeyCode::Down);
+            },
+            message("!ls"),
+        ),
+        (|editor| editor.set("!ls"), message("!ls")),
+        (|editor| editor.set_written(&Written { text: "!ls".to_owned(), is_command: true }), command("!ls")),
+    ];
+    for (at, (act, expected)) in cases.into_iter().enumerate() {
+        let mut editor = Editor::new(Vec::new(), Box::new(|_| Candidates::default()));
+        editor.remember("!typed");
+        editor.remember(&Written { text: "!pasted".to_owned(), is_command: false }.as_line());
+        act(&mut editor);
+        assert_eq!(press(&mut editor, KeyCode::Enter), expected, "{at}");
+        assert!(editor.is_empty(), "{at}");
+    }
+}
+
+#[test]
+fn a_cleared_paste_is_no_command_when_it_is_recalled() {
+    let mut editor = Editor::new(Vec::new(), Box::new(|_| Candidates::default()));
+    editor.paste("!ls");
+    hold(&mut editor, KeyModifiers::CONTROL, KeyCode::Char('c'));
+    press(&mut editor, KeyCode::Up);
+    assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Submitted(" !ls".to_owned()));
+}
+
+#[test]
+fn a_command_with_a_hidden_paste_is_shown_before_it_runs() {
+    let long = format!("echo a\n{}", "echo b\n".repeat(20));
+    for paste in [long.as_str(), "echo a\necho b", &"x".repeat(500)] {
+        let mut editor = Editor::new(Vec::new(), Box::new(|_| Candidates::default()));
+        editor.rows(40, 5);
+        type_in(&mut editor, "!");
+        editor.paste(paste);
+        let whole = format!("!{paste}");
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Unseen(whole.clone()));
+        assert!(!editor.rows(40, 99).0.iter().any(|row| row.to_string().contains("[paste")), "it is written out");
+        editor.rows(40, 5);
+        // What was shown is not what would be sent.
+        type_in(&mut editor, "y");
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Unseen(format!("{whole}y")));
+        assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Command(format!("{whole}y")));
+    }
+    let mut editor = Editor::new(Vec::new(), Box::new(|_| Candidates::default()));
+    type_in(&mut editor, "!");
+    editor.paste(&"echo a\n".repeat(20));
+    assert_eq!(editor.rows(80, 9).0, [Line::from("> ![paste 1: 21 lines]")]);
+}

@@ -136,8 +136,27 @@ impl State {
             Event::Resize(..) => Outcome::Edited,
             _ => return None,
         };
+        let outcome = match outcome {
+            Outcome::Unseen(command) => {
+                self.show_command(&command);
+                Outcome::Edited
+            }
+            outcome => outcome,
+        };
         self.draw();
         (outcome != Outcome::Edited).then_some(outcome)
+    }
+
+    /// Shows a command as a whole before it runs.
+    fn show_command(&mut self, command: &str) {
+        let faint = Style::new().add_modifier(Modifier::DIM);
+        let columns = super::width_of(size().0);
+        let head = Line::styled("a part of this command was pasted; enter runs all of it:", faint);
+        let rows = command.split('\n').flat_map(|line| {
+            wrapped(&[printable(line).into_owned().into()], columns, &["  ".into()], &["  ".into()])
+        });
+        let rows: Vec<Line<'static>> = std::iter::once(head).chain(rows).collect();
+        self.above.extend(rows.iter().map(|row| sequence(row, self.colours)));
     }
 
     /// A key while a question is asked.
