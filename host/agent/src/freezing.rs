@@ -7,7 +7,7 @@ use hermes_conversation::{Model, SessionId, ToolSchema};
 use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::Skill;
 use hermes_prompt::{Inputs, ProviderBlock, SkillEntry, SystemPrompt, files, shape};
-use hermes_session_store::{Frozen, StoreError};
+use hermes_session_store::{Frozen, SessionStore, StoreError};
 
 use crate::crowding::Shares;
 use crate::error::AgentError;
@@ -64,8 +64,11 @@ pub(crate) async fn build(
     let project = settings.context_files.then(|| plugins.project.follow(host, workspace, limit, moment));
     let (project, changed) = project.unwrap_or_default();
     failures.extend(changed);
-    let (context_files, unusable) = (project.files, project.notices);
-    notices.extend(soul.notices.into_iter().chain(unusable));
+    let context_files = project.files;
+    notices.extend(soul.notices.into_iter().chain(project.notices));
+    if before.is_none() {
+        notices.extend(untold(host.store.as_ref(), workspace, project.unread).await);
+    }
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugins.toolbox.schemas();
     for (plugin, schema) in &schemas {
@@ -128,6 +131,24 @@ pub(crate) async fn build(
 /// How many characters of a project file are part of the prompt.
 pub(crate) fn characters(host: &Host) -> usize {
     shape::limit(host.settings.prompt.context_file_max_chars, Some(host.model.context_length))
+}
+
+/// The notice of files that other agents would read, unless the user was told the same in this workspace before.
+async fn untold(
+    store: &dyn SessionStore,
+    workspace: &Path,
+    unread: Option<hermes_prompt::Notice>,
+) -> Option<hermes_prompt::Notice> {
+    let unread = unread?;
+    let name = format!("unread context files {}", blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex());
+    let digest = blake3::hash(unread.to_string().as_bytes()).to_hex();
+    if store.note(&name).await.ok().flatten().as_deref() == Some(digest.as_str()) {
+        return None;
+    }
+    if let Err(error) = store.set_note(&name, Some(digest.as_str())).await {
+        tracing::warn!(%error, "the user will be told again which context files are not read");
+    }
+    Some(unread)
 }
 
 fn fallback(before: Option<&Opening>) -> &'static str {

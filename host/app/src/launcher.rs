@@ -118,7 +118,7 @@ impl Launcher {
             reporter.warning(&line);
         }
         let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
-        let (rules, listed) = (setup.approval_rules()?, Arc::new(setup.listed_files()?));
+        let (rules, listed) = (setup.approval_rules()?, Arc::new(setup.listed_files_of(&launch.workspace)?));
         let approvals = Approvals { rules, listed, can_ask: false, mode: setup.mode() };
         setup.check_rules(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.

@@ -451,8 +451,23 @@ impl Setup {
     ///
     /// When an entry below `approvals.protect` is not a pattern.
     pub fn listed_files(&self) -> Result<Listed, AppError> {
+        self.listed_files_with(&[])
+    }
+
+    /// The same in a workspace, with the files that its context files import.
+    ///
+    /// # Errors
+    ///
+    /// When an entry below `approvals.protect` is not a pattern.
+    pub fn listed_files_of(&self, workspace: &Path) -> Result<Listed, AppError> {
+        let reads = self.config.settings().prompt.context_files;
+        let imported = reads.then(|| hermes_prompt::files::project(workspace, usize::MAX).imported);
+        self.listed_files_with(&imported.unwrap_or_default())
+    }
+
+    fn listed_files_with(&self, imported: &[PathBuf]) -> Result<Listed, AppError> {
         let further = &self.config.settings().approvals.protect;
-        let listed = Listed::new(further, std::env::home_dir().as_deref());
+        let listed = Listed::with_imported(further, imported, std::env::home_dir().as_deref());
         listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! An unusable file never stops a session. A [`Notice`] names it, and the next kind of file is tried.
 
+mod imports;
 mod project;
 pub(crate) mod reading;
 mod soul;
@@ -25,12 +26,7 @@ pub struct ContextFile {
 impl ContextFile {
     /// Scans and shortens a text. Returns `None` if nothing is left, and notices about what was removed.
     pub fn new(name: &str, text: &str, limit: usize) -> (Option<Self>, Vec<Notice>) {
-        Self::from_line(1, name, text, limit)
-    }
-
-    /// Like `new`, for a text that starts at a later line of its file.
-    fn from_line(first_line: usize, name: &str, text: &str, limit: usize) -> (Option<Self>, Vec<Notice>) {
-        let cleaned = scan::cleaned(name, text, Scope::Context, first_line);
+        let cleaned = scan::cleaned(name, text, Scope::Context, 1);
         let mut notices: Vec<Notice> = cleaned.notice.into_iter().collect();
         let text = fitted(name, cleaned.text, limit, READ_ON, &mut notices);
         (Self::of(name, &text), notices)

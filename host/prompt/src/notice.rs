@@ -64,6 +64,32 @@ pub enum Notice {
         /// Number of files read.
         limit: usize,
     },
+    /// An import that is not followed.
+    #[error("{source_name} imports @{path}, which {why} and is left out")]
+    Import {
+        /// The file that imports it.
+        source_name: String,
+        /// The path as it is written.
+        path: String,
+        /// Why it is left out.
+        why: &'static str,
+    },
+    /// The nearer files leave no room for one further up.
+    #[error("{source_name} is left out, because the files of the folders below fill the room for context files; make them shorter, or set `context_file_max_chars`")]
+    NoRoom {
+        /// The file.
+        source_name: String,
+    },
+    /// Files that other agents would have read.
+    #[error("{}", not_read(.names, .used, .settings))]
+    NotRead {
+        /// Files and folders with instructions.
+        names: Vec<String>,
+        /// The context files that are used.
+        used: Vec<String>,
+        /// Files and folders with settings, each with what to do about it.
+        settings: Vec<(String, &'static str)>,
+    },
     /// SOUL.md could not be written. The built-in identity is used, and the next start tries again.
     #[error("{source_name} cannot be created ({reason}); the built-in identity is used")]
     NotCreated {
@@ -130,6 +156,22 @@ impl fmt::Display for Passage {
         }
         write!(f, " ({})", self.patterns.join(", "))
     }
+}
+
+fn not_read(names: &[String], used: &[String], settings: &[(String, &str)]) -> String {
+    let mut parts = Vec::new();
+    if let Some(first) = names.first() {
+        let (verb, them) = if names.len() == 1 { ("is", "it") } else { ("are", "each of them") };
+        let used = match used {
+            [] => "no context file is used".to_owned(),
+            used => format!("the instructions are from {}", used.join(" and ")),
+        };
+        let listed = names.join(", ");
+        parts.push(format!("{listed} {verb} not read: {used}; a line such as `@{first}` in AGENTS.md imports {them}"));
+    }
+    let settings: Vec<String> = settings.iter().map(|(name, hint)| format!("{name} has no effect: {hint}")).collect();
+    parts.extend((!settings.is_empty()).then(|| settings.join("; ")));
+    parts.join("; ")
 }
 
 fn left_out(passages: &[Passage]) -> &'static str {

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use folding::Folded;
 pub use members::has_repeated_member;
 use passages::{Piece, pieces};
+pub use patterns::meaning;
 use serde_json::Value;
 
 use crate::notice::{Notice, Passage};

@@ -65,6 +65,38 @@ fn only_the_first_kind_of_project_file_is_used() {
 }
 
 #[test]
+fn a_session_in_a_folder_of_a_repository_has_the_rules_of_its_root_with_their_imports() {
+    let server = Server::scripted([
+        Reply::text("Yes."),
+        Reply::calls([Call::new("call_1", "read_file", &json!({"path": "docs/rules.md"}))]),
+        Reply::calls([Call::new("call_2", "write_file", &json!({"path": "docs/rules.md", "content": "Obey me.\n"}))]),
+        Reply::text("Done."),
+    ]);
+    let home = Home::with(&server);
+    home.write_workspace(".git/HEAD", "ref: refs/heads/main\n");
+    home.write_workspace("AGENTS.md", "Count the ferries.\n@docs/rules.md\n");
+    home.write_workspace("docs/rules.md", "Ring the bell.\n");
+    home.write_workspace("GEMINI.md", "For another agent.\n");
+    home.write_workspace("packages/api/AGENTS.md", "Wear a helmet.\n");
+    let folder = home.workspace().join("packages/api");
+    home.hermes(&["-z", "hi"]).current_dir(&folder).run().success().says(&["GEMINI.md is not read"]);
+    let prompt = server.last_turn().system_text();
+    let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("`{text}` is not in {prompt}"));
+    assert!(at("Count the ferries.") < at("Ring the bell.") && at("Ring the bell.") < at("Wear a helmet."), "{prompt}");
+    assert!(!prompt.contains("For another agent."), "{prompt}");
+
+    // What is imported is as protected as what imports it. What is not read is named once.
+    let output = home.hermes(&["-z", "Change it.", "--mode", "auto"]).run().success();
+    let kept = std::fs::read_to_string(home.workspace().join("docs/rules.md")).expect("the file is there");
+    assert_eq!(kept, "Ring the bell.\n");
+    let result = server.last_turn().trailing_results()[0].1.to_owned();
+    assert!(result.contains("a context file of the project imports it"), "{result}");
+    output.says(&["GEMINI.md is not read"]);
+    let again = home.hermes(&["-z", "hi"]).current_dir(&folder).run();
+    assert!(!again.stderr.contains("GEMINI.md"), "{again}");
+}
+
+#[test]
 fn a_folders_context_file_is_added_to_the_first_result_and_stays() {
     let read = |number: usize, path: &str| {
         Reply::calls([Call::new(&format!("call_{number}"), "read_file", &json!({"path": path}))])

@@ -1,42 +1,93 @@
-//! The project's context files. Only the first kind that exists is used.
+//! The project's context files. Only the first kind that exists is used, and what others would have read is named.
 
 use std::path::{Path, PathBuf};
 
 use super::reading::{Folder, is_missing, unreadable};
-use super::{ContextFile, READ_ON, fitted};
+use super::{ContextFile, READ_ON, fitted, imports};
 use crate::notice::Notice;
 use crate::scan::{self, Scope};
 use crate::{shape, wording};
 
 const OWN: [&str; 2] = [".hermes.md", "HERMES.md"];
-const SHARED: [&str; 4] = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md"];
+/// The names that several agents read, the first one first. Upper and lower case are the same.
+const SHARED: [&str; 4] = ["AGENTS.override.md", "AGENTS.md", "AGENT.md", "CLAUDE.md"];
+const CLAUDE_FOLDER: &str = ".claude/CLAUDE.md";
 const CURSOR: &str = ".cursorrules";
 const CURSOR_RULES: &str = ".cursor/rules";
 /// Most rule files. A larger folder is not meant to be read in full in every session.
 const MOST_RULES: usize = 128;
+/// Most entries of a folder among which a name in another case is looked for.
+const MOST_ENTRIES: usize = 10_000;
+/// With less room, a file from further up is left out.
+const LEAST_ROOM: usize = 500;
+/// Instructions that users of other agents expect to be read, in the workspace and at the root of its repository.
+const INSTRUCTIONS: [&str; 18] = [
+    "AGENTS.override.md",
+    "AGENTS.md",
+    "AGENT.md",
+    "CLAUDE.md",
+    CLAUDE_FOLDER,
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    ".gemini/GEMINI.md",
+    "QWEN.md",
+    "CRUSH.md",
+    "WARP.md",
+    ".github/copilot-instructions.md",
+    CURSOR,
+    CURSOR_RULES,
+    ".windsurfrules",
+    ".clinerules",
+    ".goosehints",
+    ".junie/guidelines.md",
+];
+/// What else they expect to count, and the page that says what counts here.
+const SETTINGS: [(&str, &str); 9] = [
+    (".mcp.json", "`hermes mcp add` adds a server"),
+    (".cursor/mcp.json", "`hermes mcp add` adds a server"),
+    (".vscode/mcp.json", "`hermes mcp add` adds a server"),
+    ("opencode.json", "`hermes mcp add` adds a server"),
+    (".claude/settings.json", "hooks and rules are in config.yaml"),
+    (".claude/skills", "`hermes skills install .claude/skills` installs skills"),
+    (".claude/commands", "a skill is a command too"),
+    (".agents/skills", "`hermes skills install .agents/skills` installs skills"),
+    (".gemini/settings.json", "`hermes mcp add` adds a server"),
+];
 
 /// The project files that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Project {
-    /// The files in the order of the prompt.
+    /// The files in the order of the prompt: those of the folders above come first.
     pub files: Vec<ContextFile>,
     /// Notices about them.
     pub notices: Vec<Notice>,
+    /// What another agent would read here, and Hermes does not.
+    pub unread: Option<Notice>,
+    /// The files that others import: canonical paths.
+    pub imported: Vec<PathBuf>,
 }
 
-/// Reads the context files of a workspace, each up to `limit` characters.
+/// Reads the context files of a workspace, all of them together up to `limit` characters.
 ///
-/// The order is: `.hermes.md` or `HERMES.md` (from the workspace up to the root of its git repository), `AGENTS.md`, `CLAUDE.md`,
-/// and `.cursorrules` with the rules in `.cursor/rules`.
+/// The order is: `.hermes.md` or `HERMES.md`, the nearest one from the workspace up to the root of its git repository; else one of
+/// `AGENTS.md`, `CLAUDE.md` and their like from each of these folders; else `.cursorrules` with the rules in `.cursor/rules`.
 pub fn project(workspace: &Path, limit: usize) -> Project {
     let mut search = match Search::new(workspace, limit) {
         Ok(search) => search,
         Err(error) => {
-            return Project { files: Vec::new(), notices: vec![unreadable(&wording::shown(workspace), &error)] };
+            let notices = vec![unreadable(&wording::shown(workspace), &error)];
+            return Project { notices, ..Project::default() };
         }
     };
-    let found = search.own().or_else(|| search.shared()).or_else(|| search.cursor());
-    Project { files: found.into_iter().collect(), notices: search.notices }
+    let mut files: Vec<ContextFile> = search.own().into_iter().collect();
+    if files.is_empty() {
+        files = search.shared();
+    }
+    if files.is_empty() {
+        files.extend(search.cursor());
+    }
+    let unread = search.unread(&files);
+    Project { files, notices: search.notices, unread, imported: search.imported }
 }
 
 struct Search {
@@ -46,25 +97,33 @@ struct Search {
     root: Folder,
     limit: usize,
     notices: Vec<Notice>,
+    /// Canonical paths of the files that are in the prompt.
+    read: Vec<PathBuf>,
+    /// Those of them that others import, and their bytes.
+    imported: Vec<PathBuf>,
+    bytes: u64,
 }
 
 impl Search {
     fn new(workspace: &Path, limit: usize) -> std::io::Result<Self> {
         let workspace = workspace.canonicalize()?;
         let root = Folder::open(repository(&workspace).unwrap_or(&workspace))?;
-        Ok(Self { workspace, root, limit, notices: Vec::new() })
+        Ok(Self { workspace, root, limit, notices: Vec::new(), read: Vec::new(), imported: Vec::new(), bytes: 0 })
+    }
+
+    /// The folders from the workspace up to the root.
+    fn up_to_root(&self) -> Vec<PathBuf> {
+        let root = self.root.path();
+        self.workspace.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_owned).collect()
     }
 
     fn own(&mut self) -> Option<ContextFile> {
-        let root = self.root.path().to_owned();
-        let up_to_root: Vec<PathBuf> =
-            self.workspace.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_owned).collect();
-        for folder in up_to_root {
+        for folder in self.up_to_root() {
             for name in OWN {
                 let file = folder.join(name);
                 if let Some(text) = self.text(&file) {
                     let (body, lines) = shape::without_front_matter(&text);
-                    if let Some(found) = self.prepared(&file, body, lines + 1) {
+                    if let Some(found) = self.prepared(&file, body, lines + 1, self.limit) {
                         return Some(found);
                     }
                 }
@@ -73,12 +132,30 @@ impl Search {
         None
     }
 
-    fn shared(&mut self) -> Option<ContextFile> {
-        SHARED.into_iter().find_map(|name| {
-            let file = self.workspace.join(name);
-            let text = self.text(&file)?;
-            self.prepared(&file, &text, 1)
-        })
+    /// The first file of each folder. The nearest ones get the room first, and come last.
+    fn shared(&mut self) -> Vec<ContextFile> {
+        let mut files: Vec<ContextFile> = Vec::new();
+        let mut room = self.limit;
+        for folder in self.up_to_root() {
+            for file in shared_in(&folder) {
+                if file.canonicalize().is_ok_and(|real| self.read.contains(&real)) {
+                    break;
+                }
+                let Some(text) = self.text(&file) else { continue };
+                if room < LEAST_ROOM.min(self.limit) && !text.trim().is_empty() {
+                    let source_name = self.name(&file);
+                    self.notices.push(Notice::NoRoom { source_name });
+                    break;
+                }
+                if let Some(found) = self.prepared(&file, &text, 1, room) {
+                    room = room.saturating_sub(found.text().chars().count());
+                    files.push(found);
+                    break;
+                }
+            }
+        }
+        files.reverse();
+        files
     }
 
     fn cursor(&mut self) -> Option<ContextFile> {
@@ -138,11 +215,151 @@ impl Search {
         Some(text)
     }
 
-    fn prepared(&mut self, file: &Path, text: &str, first_line: usize) -> Option<ContextFile> {
+    /// A file with what it imports, within this many characters.
+    fn prepared(&mut self, file: &Path, text: &str, first_line: usize, limit: usize) -> Option<ContextFile> {
         let name = self.name(file);
-        let (prepared, notices) = ContextFile::from_line(first_line, &name, text, self.limit);
-        self.notices.extend(notices);
-        prepared
+        self.read.extend(file.canonicalize());
+        let before = self.imported.len();
+        let mut text = self.with_imports(file, &name, text, first_line, 0)?;
+        if self.imported.len() > before {
+            // A phrase may begin in one file and end in another.
+            let scan::Cleaned { text: whole, notice, .. } = scan::cleaned(&name, &text, Scope::Context, 1);
+            self.notices.extend(notice);
+            text = whole;
+        }
+        let text = fitted(&name, text, limit, READ_ON, &mut self.notices);
+        ContextFile::of(&name, &text)
+    }
+
+    /// A text, scanned, with the files behind it that it imports.
+    fn with_imports(
+        &mut self,
+        file: &Path,
+        name: &str,
+        text: &str,
+        first_line: usize,
+        depth: usize,
+    ) -> Option<String> {
+        let scan::Cleaned { text, notice, .. } = scan::cleaned(name, text, Scope::Context, first_line);
+        self.notices.extend(notice);
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let mut parts = vec![text.to_owned()];
+        if let Some(path) = imports::written_link(text) {
+            parts.extend(self.import(file, name, path, depth));
+        }
+        for path in imports::named(text) {
+            parts.extend(self.import(file, name, &path, depth));
+        }
+        Some(parts.join("\n\n"))
+    }
+
+    /// A file that another one imports, under its name. What is in the prompt already is not there twice.
+    fn import(&mut self, importer: &Path, importer_name: &str, path: &str, depth: usize) -> Option<String> {
+        let flaw = |why: &'static str| Notice::Import {
+            source_name: importer_name.to_owned(),
+            path: path.replace(char::is_control, "\u{fffd}"),
+            why,
+        };
+        if path.starts_with("~/") {
+            self.notices.push(flaw("leads out of the project"));
+            return None;
+        }
+        let file = importer.parent()?.join(path);
+        let real = match file.canonicalize() {
+            Ok(real) if self.read.contains(&real) => return None,
+            Ok(real) if real.is_file() => real,
+            _ => {
+                if imports::means_file(path) {
+                    self.notices.push(flaw("is not a file"));
+                }
+                return None;
+            }
+        };
+        let Ok(inside) = real.strip_prefix(self.root.path()) else {
+            self.notices.push(flaw("leads out of the project"));
+            return None;
+        };
+        let refused = if !imports::is_open(inside) {
+            Some("is a hidden file that is no text")
+        } else if depth >= imports::DEEPEST {
+            Some("is more than five files away")
+        } else if self.imported.len() >= imports::MOST {
+            Some("is beyond the 32 files that are imported")
+        } else if self.bytes >= super::reading::MOST_BYTES {
+            Some("is beyond the 4 MiB that are imported")
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            self.notices.push(flaw(why));
+            return None;
+        }
+        let text = self.text(&real)?;
+        self.bytes += text.len() as u64;
+        self.read.push(real.clone());
+        self.imported.push(real.clone());
+        let name = self.name(&real);
+        let text = self.with_imports(&real, &name, &text, 1, depth + 1)?;
+        Some(format!("## {name}\n\n{text}"))
+    }
+
+    /// What another agent would read in the workspace or at the root.
+    fn unread(&self, files: &[ContextFile]) -> Option<Notice> {
+        let mut folders = vec![self.workspace.clone()];
+        if self.root.path() != self.workspace {
+            folders.push(self.root.path().to_owned());
+        }
+        let has_text = |text: &str| files.iter().any(|file| file.text().contains(text.trim()));
+        let mut names: Vec<String> = Vec::new();
+        let mut settings: Vec<(String, &'static str)> = Vec::new();
+        let mut seen: Vec<PathBuf> = Vec::new();
+        for folder in &folders {
+            let others = shared_in(folder).into_iter().chain(INSTRUCTIONS.iter().map(|name| folder.join(name)));
+            for file in others {
+                let Ok(real) = file.canonicalize() else { continue };
+                if seen.contains(&real) || self.read.contains(&real) {
+                    continue;
+                }
+                seen.push(real);
+                let is_cursors = [CURSOR, CURSOR_RULES].iter().any(|name| file.ends_with(name));
+                if is_cursors && files.iter().any(|file| file.name() == CURSOR) && file.starts_with(&self.workspace) {
+                    continue;
+                }
+                // A copy says nothing new, and a file that only imports one that is read neither.
+                let text = self.root.text(&file, "").ok().flatten();
+                // A file that cannot be read was named when it was tried.
+                if text.is_none() && file.is_file() {
+                    continue;
+                }
+                if text.as_deref().is_some_and(|text| has_text(text) || self.only_imports_read(&file, text)) {
+                    continue;
+                }
+                names.push(self.name(&file));
+            }
+            for (name, hint) in SETTINGS {
+                let path = folder.join(name);
+                if path.exists() {
+                    settings.push((self.name(&path), hint));
+                }
+            }
+        }
+        if names.is_empty() && settings.is_empty() {
+            return None;
+        }
+        let used = files.iter().map(|file| file.name().to_owned()).collect();
+        Some(Notice::NotRead { names, used, settings })
+    }
+
+    fn only_imports_read(&self, file: &Path, text: &str) -> bool {
+        let is_read = |path: &str| {
+            let real = file.parent().map(|folder| folder.join(path)).and_then(|path| path.canonicalize().ok());
+            real.is_some_and(|real| self.read.contains(&real))
+        };
+        let text = text.trim();
+        text.lines().all(|line| line.trim().strip_prefix('@').unwrap_or(line.trim()).split_whitespace().all(is_read))
     }
 
     /// The file's name for the model: relative to the workspace, or absolute if it lies above.
@@ -164,4 +381,19 @@ pub fn repository(folder: &Path) -> Option<&Path> {
         }
     }
     Some(root)
+}
+
+/// The files of a folder that several agents read, the first one first: exact names before those in another case.
+fn shared_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().take(MOST_ENTRIES).flatten();
+    let mut entries: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    entries.sort();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for name in SHARED {
+        let is_other = |entry: &&String| entry.as_str() != name && entry.eq_ignore_ascii_case(name);
+        files.push(folder.join(name));
+        files.extend(entries.iter().filter(is_other).map(|entry| folder.join(entry)));
+    }
+    files.push(folder.join(CLAUDE_FOLDER));
+    files
 }

@@ -85,6 +85,31 @@ static TABLE: [Pattern; 36] = [
     row("hardcoded_secret", Strict, Lines, &["key", "token", "secret", "password"], r#"(?:api[ _-]?key|token|secret|password)["']?\s*[=:]\s*["'][a-z0-9+/=_-]{20,}["']"#),
 ];
 
+/// What a rule is about, for people. The text continues "it ".
+pub fn meaning(id: &str) -> &'static str {
+    match id {
+        "prompt_injection" | "sys_prompt_override" | "disregard_rules" => {
+            "tells the model to ignore its instructions or rules"
+        }
+        "bypass_restrictions" | "remove_filters" => "tells the model that no limits apply",
+        "html_comment_injection" | "hidden_div" => "has words to the model that a page does not show",
+        "translate_execute" => "asks the model to run what it translates",
+        "deception_hide" => "asks the model to hide something from the user",
+        "exfil_curl" | "exfil_wget" | "send_to_url" | "context_exfil" => "may send a key or the conversation elsewhere",
+        "read_secrets" | "hermes_env" | "ssh_access" => "reads files that hold keys",
+        "role_hijack" | "role_pretend" | "fake_update" | "identity_override" => "gives the model another role",
+        "leak_system_prompt" => "asks for the system prompt",
+        "anti_forensic_oneliner" | "anti_forensic_disk" => "avoids traces",
+        "env_var_unset_agent" => "unsets a variable of an agent",
+        "ssh_backdoor" => "may change who can log in",
+        "agent_config_mod" | "hermes_config_mod" => "changes the instructions or settings of an agent",
+        "hardcoded_secret" => "may contain a key",
+        id if id.starts_with("invisible_unicode") => "has a character that is not shown",
+        // The other rules.
+        _ => "has words of programs that control machines from afar",
+    }
+}
+
 /// Matches whole words only: `prettier-ignore` is not an instruction to a model.
 const IN_COMMENT: &str = r"(?:<!--|[^a-z0-9_-])(?:ignore|override|system|secret|hidden)(?:-->|[^a-z0-9_-])";
 

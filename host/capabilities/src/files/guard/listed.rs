@@ -12,6 +12,7 @@ use super::linked::{Linked, Places};
 use super::name::{caseless, folded};
 
 /// Why a file is listed that only the configuration lists.
+const IMPORTED: &str = "a context file of the project imports it, so agents follow it as instructions";
 const CONFIGURED: &str = "your configuration lists it under `approvals.protect`";
 
 /// An entry of the list.
@@ -69,14 +70,34 @@ impl Listed {
     ///
     /// When a pattern is not valid.
     pub fn new(further: &[String], home: Option<&Path>) -> Result<Self, PatternError> {
+        Self::with_imported(further, &[], home)
+    }
+
+    /// The same with the files that context files import: what agents follow as instructions depends on the project.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern is not valid.
+    pub fn with_imported(
+        further: &[String],
+        imported: &[PathBuf],
+        home: Option<&Path>,
+    ) -> Result<Self, PatternError> {
         let built_in = BUILT_IN.iter().flat_map(|(reason, patterns)| {
             patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
         });
-        let is_constant = further.is_empty();
+        // A path with such characters would be a pattern.
+        let is_plain = |path: &&str| path.starts_with('/') && !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!']);
+        let imported: Vec<ListedFile> = imported
+            .iter()
+            .filter_map(|path| path.to_str().filter(is_plain))
+            .map(|path| ListedFile { pattern: path.to_owned().into(), reason: IMPORTED.into() })
+            .collect();
+        let is_constant = further.is_empty() && imported.is_empty();
         let further = further
             .iter()
             .map(|pattern| ListedFile { pattern: pattern.trim().to_owned().into(), reason: CONFIGURED.into() });
-        let files: Vec<ListedFile> = built_in.chain(further).collect();
+        let files: Vec<ListedFile> = built_in.chain(imported).chain(further).collect();
         let listed = Self { files, home: home.map(Path::to_owned), sets: OnceLock::new() };
         if !is_constant {
             let _ = listed.sets.set(listed.compile()?);
