@@ -66,11 +66,16 @@ impl Diagnose for AppError {
                 "nothing was changed".into(),
                 Fix::words(format!("remove `{name}`, and install the plugin from the source")),
             ),
-            Self::SkillBlocked { name, folder, .. } => (
+            Self::SkillBlocked { name, command, .. } => (
                 codes::SKILL_BLOCKED,
                 format!("the skill `{name}` is refused").into(),
                 Fix::words("read these lines, and ask the author of the skill")
-                    .or(format!("if you trust them, copy its folder to {} by hand", folder.display())),
+                    .or(format!("if you trust them, accept exactly this version with `{command}`")),
+            ),
+            Self::SkillDigest { name, command, .. } => (
+                codes::SKILL_DIGEST,
+                format!("the skill `{name}` was not changed").into(),
+                Fix::words("look at what is new in its source").or(format!("accept this version with `{command}`")),
             ),
             Self::NothingToAdopt { name } => (
                 codes::NOTHING_TO_ADOPT,
@@ -132,7 +137,18 @@ mod tests {
             AppError::NoSource { name: "mine".into(), folder: "/p".into() },
             AppError::Renamed { name: "mine".into(), now: "other".into() },
             AppError::NothingToAdopt { name: "mine".into() },
-            AppError::SkillBlocked { name: "mine".into(), folder: "/s".into(), found: vec!["SKILL.md, line 1".into()] },
+            AppError::SkillBlocked {
+                name: "mine".into(),
+                command: "hermes skills update mine --accept blake3:00".into(),
+                found: vec!["SKILL.md, line 1".into()],
+            },
+            AppError::SkillDigest {
+                name: "mine".into(),
+                digest: "blake3:00".into(),
+                accepted: vec!["blake3:11".into()],
+                found: vec!["SKILL.md, line 1".into()],
+                command: "hermes skills update mine --accept blake3:00".into(),
+            },
             AppError::Temporary { source: std::io::Error::other("refused") },
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
             AppError::Prefill { file: file(), setting: "HERMES_PREFILL_MESSAGES_FILE", flaw: PrefillFlaw::NoReply },

@@ -159,10 +159,24 @@ pub enum AppError {
     SkillBlocked {
         /// The skill.
         name: String,
-        /// The folder of the user's own skills.
-        folder: PathBuf,
-        /// The first passages: the file, the lines and the rules.
+        /// The command that accepts it as it is now.
+        command: String,
+        /// The first passages: the file, the lines, the rules, and what they are about.
         found: Vec<String>,
+    },
+    /// The user accepted another digest than that of the skill.
+    #[error("its digest is {digest}, you accepted {}, and the scan finds {}", accepted.join(", "), found.join("; "))]
+    SkillDigest {
+        /// The skill.
+        name: String,
+        /// Its digest.
+        digest: String,
+        /// The digests that the user accepted.
+        accepted: Vec<String>,
+        /// The first passages that the scan found.
+        found: Vec<String>,
+        /// The command that accepts it as it is now.
+        command: String,
     },
     /// No temporary folder can be created.
     #[error("no temporary folder can be created: {source}")]

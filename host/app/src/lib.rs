@@ -51,6 +51,7 @@ hermes_diagnostic::codes! {
         NOTHING_TO_ADOPT = "install.nothing-to-adopt", Category::General, "no data was set aside for the plugin";
         RENAMED = "install.renamed", Category::Plugin, "the source contains a plugin of another name";
         SKILL_BLOCKED = "skills.blocked", Category::Plugin, "the scan for injected instructions blocks the skill";
+        SKILL_DIGEST = "skills.digest", Category::Plugin, "the skill has another digest than the one that you accepted";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";
         NO_SESSION_HERE = "app.no-session-here", Category::General, "no session of this folder can be continued";

@@ -3,6 +3,7 @@
 
 mod example;
 mod loaded;
+mod marks;
 mod review;
 mod sources;
 

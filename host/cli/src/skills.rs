@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use hermes_app::operations::{self, SkillReport};
 use hermes_install::Source;
 use hermes_install::skills::{FetchedSkills, OfferedSkill};
+use hermes_plugin_host::Digest;
 
 use self::consent::Terminal as Consent;
 use crate::console::{Console, print};
@@ -76,6 +77,9 @@ pub(crate) struct InstallArguments {
     /// Replace a skill of this name that has another source, that you changed, or that is your own
     #[arg(long)]
     replace: bool,
+    /// Install the skill with exactly this digest although the scan refuses it. The refusal names the digest
+    #[arg(long, value_name = "DIGEST")]
+    accept: Vec<Digest>,
     /// Allow unencrypted connections
     #[arg(long)]
     insecure: bool,
@@ -92,6 +96,9 @@ pub(crate) struct UpdateArguments {
     /// Replace files that you changed since the skill was installed
     #[arg(long)]
     discard_edits: bool,
+    /// Install the skill with exactly this digest although the scan refuses it. The refusal names the digest
+    #[arg(long, value_name = "DIGEST")]
+    accept: Vec<Digest>,
     /// Allow unencrypted connections
     #[arg(long)]
     insecure: bool,
@@ -137,7 +144,7 @@ async fn install(setup: &Setup, arguments: &InstallArguments, console: Console) 
     };
     let consent = Consent { console, yes: arguments.yes };
     let one = |name: &String, fetched: &FetchedSkills| {
-        let report = operations::install_skill(fetched, name, arguments.replace, setup, &consent)?;
+        let report = operations::install_skill(fetched, name, (arguments.replace, &arguments.accept), setup, &consent)?;
         Ok(show(&report, console))
     };
     all(&names, console, "installed", names.iter().map(|name| one(name, &fetched)))
@@ -153,7 +160,7 @@ async fn update(setup: &Setup, arguments: &UpdateArguments, console: Console) ->
     let mut ended = Vec::new();
     for name in &names {
         let reporter = Terminal::new(console);
-        let how = (arguments.insecure, arguments.discard_edits);
+        let how = (arguments.insecure, arguments.discard_edits, arguments.accept.as_slice());
         let report = operations::update_skill(name, how, setup, &consent, &reporter).await;
         drop(reporter);
         ended.push(report.map(|report| show(&report, console)));

@@ -275,10 +275,36 @@ mod tests {
         assert_eq!((header.platforms, header.tags), (vec!["linux".to_owned()], vec!["a".to_owned(), "b".to_owned()]));
     }
 
+    /// As people write it, and as templates and editors on Windows leave it.
+    #[test]
+    fn a_description_is_read_to_its_end() {
+        for (lines, expected) in [
+            ("description: Use for remote work over\nssh and tunnels, when asked", "Use for remote work over ssh and tunnels, when asked"),
+            ("description: Use for remote work over\nssh: and tunnels\nversion: 1", "Use for remote work over"),
+            ("description: Use for\ndesign work: plan first\nNote: not for tea\nversion: 1", "Use for design work: plan first Note: not for tea"),
+            ("description:\n  Pairs well with a\n  design skill: plan first\nversion: 1", "Pairs well with a design skill: plan first"),
+            ("description:\n\tPairs: well\n\twith tabs\nmetadata:\n\tversion: 1", "Pairs: well with tabs"),
+            ("description: >-\n  Folded: text\n  of two lines\nother: a: b", "Folded: text of two lines"),
+            ("description: |\n  Literal text\n  of two lines\nother: a: b\n  c", "Literal text of two lines"),
+            ("Description: Brews tea\nVERSION: 1", "Brews tea"),
+            ("DESCRIPTION: Brews: tea\nand more", "Brews: tea and more"),
+            ("\"description\": Brews: tea", "Brews: tea"),
+            ("description : Brews: tea", "Brews: tea"),
+            ("description: Brews tea\n# a comment\nother: a: b", "Brews tea"),
+        ] {
+            for lines in [lines.to_owned(), lines.replace('\n', "\r\n")] {
+                let header = parse(&format!("\u{feff}\r\n\n---\nName: tea\n{lines}\n---\nBody.\n"));
+                assert_eq!((header.name.as_str(), header.description.as_str()), ("tea", expected), "{lines}");
+            }
+        }
+        let exact = parse("---\nname: tea\nDescription: other\ndescription: this\n---\n");
+        assert_eq!(exact.description, "this");
+    }
+
     #[test]
     fn a_text_without_front_matter_is_no_skill() {
         for text in
-            ["", "Use water.\n", "# Tea\n\nname: tea\ndescription: Brews tea.\n", "\n---\ndescription: x\n---\n"]
+            ["", "Use water.\n", "# Tea\n\nname: tea\ndescription: Brews tea.\n", "x\n---\ndescription: x\n---\n"]
         {
             assert_eq!(Header::parse(text, Some("tea")), Err(Flaw::NoFrontMatter), "{text:?}");
         }

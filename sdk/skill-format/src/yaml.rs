@@ -64,11 +64,13 @@ pub(crate) fn parse(text: &str) -> Result<Yaml, String> {
 }
 
 impl Yaml {
-    /// The value of a key, if this is a map that has one.
+    /// The value of a key, if this is a map that has one. A key in capital letters counts if there is no exact one.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
-        let value = map.iter().find(|(name, _)| name.text() == Some(key)).map(|(_, value)| value);
-        value.filter(|value| **value != Self::Nothing)
+        let is_alike = |name: &Self| name.text().is_some_and(|name| name.eq_ignore_ascii_case(key));
+        let exact = map.iter().find(|(name, _)| name.text() == Some(key));
+        let (_, value) = exact.or_else(|| map.iter().find(|(name, _)| is_alike(name)))?;
+        Some(value).filter(|value| **value != Self::Nothing)
     }
 
     pub(crate) fn text(&self) -> Option<&str> {

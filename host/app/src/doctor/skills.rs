@@ -26,6 +26,10 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
             continue;
         }
         let (Ok(header), Ok(files)) = (&found.header, installer.files(found)) else { continue };
+        // The user accepted what the scan finds in exactly these files.
+        if found.edits.is_empty() && found.entry.as_ref().is_some_and(|entry| !entry.accepted.is_empty()) {
+            continue;
+        }
         let blocked = review(header, &files).blocked;
         if let Some(first) = blocked.first() {
             let more = if blocked.len() > 1 { format!(" and {} more", blocked.len() - 1) } else { String::new() };

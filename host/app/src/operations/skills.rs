@@ -2,9 +2,10 @@
 
 use hermes_install::skills::{FetchedSkills, FileChange, StagedSkill};
 use hermes_install::{InstallError, Source};
+use hermes_plugin_host::Digest;
 
 use super::Downloads;
-use crate::skills::{Review, review};
+use crate::skills::{Review, Suspicion, review};
 use crate::{AppError, Reporter, Setup};
 
 /// Asks the user about a skill. Consent covers only what was presented before the answer.
@@ -21,8 +22,10 @@ pub trait SkillConsent {
 pub struct SkillOffer<'a> {
     /// The skill on the stage.
     pub skill: &'a StagedSkill,
-    /// What the scan found. Nothing that blocks the skill.
+    /// What the scan found. What blocks the skill is there only if its digest was accepted.
     pub review: &'a Review,
+    /// Whether the user accepted exactly this digest.
+    pub is_accepted: bool,
     /// Whether an installed skill of the same source is replaced.
     pub is_update: bool,
     /// The files that differ from those that are there now.
@@ -73,7 +76,7 @@ pub async fn fetch_skills(
 }
 
 /// Installs a skill of a fetched source. With `replace`, also over a skill that has another source, was edited, or is the
-/// user's own.
+/// user's own. What the scan blocks is installed only if `accepted` has exactly its digest.
 ///
 /// # Errors
 ///
@@ -81,18 +84,20 @@ pub async fn fetch_skills(
 pub fn install_skill<C: SkillConsent>(
     fetched: &FetchedSkills,
     name: &str,
-    replace: bool,
+    (replace, accepted): (bool, &[Digest]),
     setup: &Setup,
     consent: &C,
 ) -> Result<SkillReport, C::Error> {
-    let staged = setup.skill_installer().stage(fetched, name).map_err(AppError::from)?;
+    let mut staged = setup.skill_installer().stage(fetched, name).map_err(AppError::from)?;
     if staged.is_installed() {
         return Ok(SkillReport::Unchanged { name: staged.name().to_owned(), is_edited: false });
     }
     if !replace {
         staged.replaces_nothing_of_the_user().map_err(AppError::from)?;
     }
-    settle(&staged, setup, consent)
+    let argument = if staged.entry.path.is_empty() { staged.name() } else { &staged.entry.path };
+    let command = ["hermes", "skills", "install", &staged.entry.source, argument].map(str::to_owned).to_vec();
+    settle(&mut staged, accepted, command, setup, consent)
 }
 
 /// The names of the skills that Hermes installed, or this one if it is among them.
@@ -119,7 +124,7 @@ pub fn installed_skills(name: Option<&str>, setup: &Setup) -> Result<Vec<String>
 /// When the source no longer has the skill, the user edited it, or the front end cannot ask.
 pub async fn update_skill<C: SkillConsent>(
     name: &str,
-    (insecure, discards_edits): (bool, bool),
+    (insecure, discards_edits, accepted): (bool, bool, &[Digest]),
     setup: &Setup,
     consent: &C,
     reporter: &dyn Reporter,
@@ -132,7 +137,7 @@ pub async fn update_skill<C: SkillConsent>(
         Err(InstallError::SkillTwice { .. }) => installer.stage(&fetched, &before.path),
         _ => installer.stage(&fetched, name),
     };
-    let staged = staged.map_err(AppError::from)?;
+    let mut staged = staged.map_err(AppError::from)?;
     if staged.name() != name {
         let there = fetched.skills.iter().map(|skill| skill.name().to_owned()).collect();
         let from = fetched.source.clone();
@@ -145,27 +150,51 @@ pub async fn update_skill<C: SkillConsent>(
     if !discards_edits {
         staged.replaces_nothing_of_the_user().map_err(AppError::from)?;
     }
-    settle(&staged, setup, consent)
+    let command = ["hermes", "skills", "update", name].map(str::to_owned).to_vec();
+    settle(&mut staged, accepted, command, setup, consent)
 }
 
-/// Scans the staged skill, asks, and commits.
-fn settle<C: SkillConsent>(staged: &StagedSkill, setup: &Setup, consent: &C) -> Result<SkillReport, C::Error> {
-    let name = staged.name().to_owned();
+/// Scans the staged skill, asks, and commits. `command` is what the user runs again to accept a digest.
+fn settle<C: SkillConsent>(
+    staged: &mut StagedSkill,
+    accepted: &[Digest],
+    mut command: Vec<String>,
+    setup: &Setup,
+    consent: &C,
+) -> Result<SkillReport, C::Error> {
+    let (name, digest) = (staged.name().to_owned(), staged.entry.digest);
     let review = review(&staged.header, &staged.files);
-    if !review.blocked.is_empty() {
-        let more = review.blocked.len().saturating_sub(MOST_NAMED);
-        let mut found: Vec<String> = review.blocked.iter().take(MOST_NAMED).map(ToString::to_string).collect();
-        found.extend((more > 0).then(|| format!("and {more} more")));
-        return Err(AppError::SkillBlocked { name, folder: setup.home.skills(), found }.into());
+    let is_accepted = accepted.contains(&digest);
+    command.extend(["--accept".to_owned(), digest.to_string()]);
+    let command = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default();
+    let is_doubtful = !review.blocked.is_empty() || !review.asked.is_empty();
+    if !is_accepted && !accepted.is_empty() && is_doubtful {
+        let accepted = accepted.iter().map(ToString::to_string).collect();
+        let found = explained(if review.blocked.is_empty() { &review.asked } else { &review.blocked });
+        return Err(AppError::SkillDigest { name, digest: digest.to_string(), accepted, found, command }.into());
+    }
+    if !is_accepted && !review.blocked.is_empty() {
+        return Err(AppError::SkillBlocked { name, command, found: explained(&review.blocked) }.into());
     }
     let is_update = staged.has_same_source();
     let changes = staged.changes();
-    if !consent.agree(&SkillOffer { skill: staged, review: &review, is_update, changes: &changes })? {
+    if !consent.agree(&SkillOffer { skill: staged, review: &review, is_accepted, is_update, changes: &changes })? {
         return Ok(SkillReport::Declined { name });
+    }
+    if is_accepted {
+        staged.entry.accepted = review.blocked.iter().chain(&review.asked).map(ToString::to_string).collect();
     }
     let moment = setup.clock()?.local().timestamp().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     setup.skill_installer().commit(staged, &moment, &|_| ()).map_err(AppError::from)?;
     Ok(SkillReport::Installed { name, is_update })
+}
+
+/// The first passages with their lines.
+fn explained(found: &[Suspicion]) -> Vec<String> {
+    let more = found.len().saturating_sub(MOST_NAMED);
+    let mut lines: Vec<String> = found.iter().take(MOST_NAMED).map(Suspicion::explained).collect();
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    lines
 }
 
 /// Removes a skill that Hermes installed.

@@ -4,6 +4,9 @@
 //! An example is harmless only if the key can arrive nowhere else. So everything about it is literal and known: the command
 //! begins its line within a fenced block, has one address whose host is in [`HOSTS`], only options of [`FLAGS`] and [`VALUES`],
 //! and the key is the whole value of a header. Anything else stays as it is for the scan, and so does all other text on the line.
+//!
+//! With [`Trust::Own`], the host may also be one that has the name of its key, as `NEON_API_KEY` at `console.neon.tech`. Anybody
+//! can own such a name below another domain, so the user decides about these.
 
 use std::borrow::Cow;
 
@@ -16,6 +19,17 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("api.mistral.ai", &["MISTRAL_API_KEY"]),
     ("api.deepseek.com", &["DEEPSEEK_API_KEY"]),
 ];
+/// Which hosts may get a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Those of [`HOSTS`].
+    Known,
+    /// Also those that have the name of the key.
+    Own,
+}
+
+/// Ends of the names of variables that hold a key.
+const ENDS: &[&str] = &["_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN", "_AUTH_TOKEN", "_SECRET_KEY", "_KEY", "_TOKEN", "_PAT"];
 /// Headers that carry a key.
 const HEADERS: &[&str] = &["x-api-key", "x-goog-api-key", "authorization"];
 /// Options without a value that change neither where a request goes nor whether its certificate is checked.
@@ -68,7 +82,7 @@ pub(super) fn tampers(text: &str) -> bool {
 }
 
 /// The text of a document in which the keys of examples are no variables any more. All else stays, at its place.
-pub(super) fn without_keys(text: &str) -> Cow<'_, str> {
+pub(super) fn without_keys(text: &str, trust: Trust) -> Cow<'_, str> {
     let mut keys = Vec::new();
     let (mut at, mut fence, mut continues) = (0, None, false);
     for line in text.split_inclusive('\n') {
@@ -82,7 +96,7 @@ pub(super) fn without_keys(text: &str) -> Cow<'_, str> {
             Some(_) if trimmed.starts_with("```") => fence = None,
             Some(end) if !continues && start < end => {
                 if let Some(command) = command_of(line) {
-                    keys.extend(keys_of(&text[start + command..end]).iter().map(|key| start + command + key));
+                    keys.extend(keys_of(&text[start + command..end], trust).iter().map(|key| start + command + key));
                 }
             }
             _ => {}
@@ -128,11 +142,11 @@ impl<'t> Word<'t> {
 }
 
 /// The places of the `$` of keys in a command that is an example.
-fn keys_of(text: &str) -> Vec<usize> {
-    example(text).unwrap_or_default()
+fn keys_of(text: &str, trust: Trust) -> Vec<usize> {
+    example(text, trust).unwrap_or_default()
 }
 
-fn example(text: &str) -> Option<Vec<usize>> {
+fn example(text: &str, trust: Trust) -> Option<Vec<usize>> {
     let words = words(text)?;
     let mut words = words.iter().skip(1);
     let (mut host, mut keys) = (None, Vec::new());
@@ -148,21 +162,49 @@ fn example(text: &str) -> Option<Vec<usize>> {
             let is_known = !letters.is_empty() && letters.chars().all(|letter| LETTERS.contains(letter));
             is_known.then_some(())?;
         } else if host.is_none() {
-            host = Some(host_of(value)?);
+            host = Some(host_of(value, trust)?);
         } else {
             return None;
         }
     }
     let own = host?;
-    Some(keys.into_iter().filter(|(_, name)| own.contains(name)).map(|(at, _)| at).collect())
+    Some(keys.into_iter().filter(|(_, name)| own.may_have(name)).map(|(at, _)| at).collect())
 }
 
-/// The variables of the host of an address.
-fn host_of(address: &str) -> Option<&'static [&'static str]> {
+/// The host of a request.
+enum Host<'t> {
+    /// A known one, with its variables.
+    Known(&'static [&'static str]),
+    /// The label of another one below its last part, such as `neon` of `console.neon.tech`.
+    Named(&'t str),
+}
+
+impl Host<'_> {
+    fn may_have(&self, variable: &str) -> bool {
+        match self {
+            Self::Known(names) => names.contains(&variable),
+            Self::Named(label) => {
+                let is_known = HOSTS.iter().any(|(_, names)| names.contains(&variable));
+                let name = ENDS.iter().find_map(|end| variable.strip_suffix(end)).unwrap_or_default();
+                let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
+                !is_known && label.len() > 2 && plain(name) == plain(label)
+            }
+        }
+    }
+}
+
+/// The host of an address.
+fn host_of(address: &str, trust: Trust) -> Option<Host<'_>> {
     let rest = address.strip_prefix("https://")?;
     let is_host =
         |host: &str| rest.strip_prefix(host).is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?']));
-    HOSTS.iter().find(|(host, _)| is_host(host)).map(|(_, keys)| *keys)
+    if let Some((_, keys)) = HOSTS.iter().find(|(host, _)| is_host(host)) {
+        return Some(Host::Known(keys));
+    }
+    let host = rest.split(['/', '?']).next().filter(|_| trust == Trust::Own)?;
+    let is_plain = host.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte));
+    let label = host.rsplit('.').nth(1).filter(|_| is_plain)?;
+    Some(Host::Named(label))
 }
 
 /// The place and the name of the variable in a header that has nothing else as its value.
@@ -225,7 +267,7 @@ mod attack {
     /// Whether the keys of a command in a fenced block are no variables any more.
     fn passes(command: &str) -> bool {
         let text = format!("Text.\n\n```bash\n{command}\n```\n");
-        let masked = without_keys(&text);
+        let masked = without_keys(&text, Trust::Known);
         assert_eq!(masked.len(), text.len());
         assert_eq!(masked.replace('_', "$"), text.replace('_', "$"), "only `$` changes");
         !masked.contains('$')
@@ -244,7 +286,7 @@ mod attack {
             assert!(passes(example), "{example}");
         }
         let captured = format!("answer=$({EXAMPLE})\n");
-        let masked = without_keys("").len() + keys_of(&captured[9..]).len();
+        let masked = without_keys("", Trust::Known).len() + keys_of(&captured[9..], Trust::Known).len();
         assert_eq!((command_of(&captured), masked), (Some(9), 1));
     }
 
@@ -302,13 +344,36 @@ mod attack {
     }
 
     #[test]
+    fn a_host_with_the_name_of_its_key_counts_only_with_more_trust() {
+        let text = |variable: &str, host: &str| {
+            format!("```\ncurl https://{host}/v2/projects -H \"Authorization: Bearer ${variable}\"\n```\n")
+        };
+        for (variable, host, expected) in [
+            ("NEON_API_KEY", "console.neon.tech", true),
+            ("MY_CORP_TOKEN", "api.my-corp.io", true),
+            ("NEON_API_KEY", "neon.tech.evil.test", false),
+            ("NEON_API_KEY", "neon.evil.test", false),
+            ("NEON_API_KEY", "xneon.tech", false),
+            ("NEON_API_KEY", "neon.tech:8443", false),
+            ("NEON_API_KEY", "neon.tech@evil.test", false),
+            // The keys of models go to known hosts only.
+            ("OPENAI_API_KEY", "api.openai.evil", false),
+            ("API_KEY", "api.com", false),
+        ] {
+            let text = text(variable, host);
+            assert_eq!(without_keys(&text, Trust::Known), text);
+            assert_eq!(without_keys(&text, Trust::Own) != text, expected, "{variable} {host}");
+        }
+    }
+
+    #[test]
     fn only_fenced_blocks_have_examples_and_a_quote_does_not_leave_one() {
-        assert_eq!(without_keys(EXAMPLE), EXAMPLE);
+        assert_eq!(without_keys(EXAMPLE, Trust::Known), EXAMPLE);
         let after = format!("```\nx\n```\n{EXAMPLE}\n");
-        assert_eq!(without_keys(&after), after);
+        assert_eq!(without_keys(&after, Trust::Known), after);
         let open = EXAMPLE.replace("}'", "");
         let text = format!("```bash\n{open}\n```\ntext '\n");
-        assert_eq!(without_keys(&text), text);
+        assert_eq!(without_keys(&text, Trust::Known), text);
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! the column of the labels. The question comes last.
 
 use hermes_app::operations::{SkillConsent, SkillOffer};
+use hermes_app::skills::Suspicion;
 use hermes_install::skills::{Change, FileChange, SkillFile};
 
 use super::listing::{declared, guessed};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::plugins::consent::ask;
 use crate::plugins::consent::sheet::Sheet;
 use crate::text;
@@ -72,7 +73,7 @@ impl SkillConsent for Terminal {
     type Error = Failure;
 
     fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Failure> {
-        let SkillOffer { skill, review, is_update, changes } = offer;
+        let SkillOffer { skill, review, is_update, changes, .. } = offer;
         let (header, entry, before) = (&skill.header, &skill.entry, &skill.replacing);
         let mut sheet = self.console.sheet();
         sheet.whole("skill", &header.name);
@@ -111,11 +112,31 @@ impl SkillConsent for Terminal {
         let count = text::counted(programs.len() as u64, "program");
         let title = format!("{count} that the skill may ask the model to start:");
         warned(&mut sheet, "scripts", "none", &title, &programs);
+        let explained = |found: &[Suspicion]| found.iter().map(Suspicion::explained).collect::<Vec<_>>();
+        let (blocked, asked) = (explained(&review.blocked), explained(&review.asked));
         let noted: Vec<String> = review.noted.iter().map(ToString::to_string).collect();
-        let title = format!("{}, which may be harmless:", text::counted(noted.len() as u64, "suspicious passage"));
-        warned(&mut sheet, "scan", "nothing found; that does not prove that the skill is harmless", &title, &noted);
+        let passages = |found: &[String]| text::counted(found.len() as u64, "suspicious passage");
+        if !blocked.is_empty() {
+            let title = format!("{} that the scan refuses, and that you accept by the digest:", passages(&blocked));
+            warned(&mut sheet, "refused", "", &title, &blocked);
+        }
+        if !asked.is_empty() {
+            let title = format!("{} in what the text marks as an example:", passages(&asked));
+            warned(&mut sheet, "examples", "", &title, &asked);
+        }
+        if (blocked.is_empty() && asked.is_empty()) || !noted.is_empty() {
+            let title = format!("{}, which may be harmless:", passages(&noted));
+            warned(&mut sheet, "scan", "nothing found; that does not prove that the skill is harmless", &title, &noted);
+        }
         self.console.lines(sheet);
         self.warn(offer);
+        // A mark is no proof, so somebody has to read these lines.
+        if self.yes && !asked.is_empty() && !offer.is_accepted {
+            let digest = entry.digest;
+            let why = format!("--yes does not agree to {} in its examples", passages(&asked));
+            let fix = format!("answer the question in a terminal, or add `--accept {digest}` after reading these lines");
+            return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
+        }
         if self.yes {
             return Ok(true);
         }

@@ -101,6 +101,7 @@ fn described(found: &FoundSkill) -> Value {
         "resolved": entry.and_then(|entry| entry.resolved.as_ref()),
         "digest": entry.map(|entry| entry.digest),
         "installed": entry.map(|entry| &entry.installed),
+        "accepted": entry.map(|entry| &entry.accepted),
         "edited": found.edits,
     })
 }
@@ -117,7 +118,7 @@ pub(super) fn info(setup: &Setup, name: &str, json: bool, console: Console) -> R
     let scan = match (&found.header, &files) {
         (Ok(header), Ok(files)) => {
             let review = review(header, files);
-            review.blocked.iter().chain(&review.noted).map(ToString::to_string).collect()
+            review.blocked.iter().chain(&review.asked).chain(&review.noted).map(ToString::to_string).collect()
         }
         _ => Vec::new(),
     };
@@ -165,6 +166,7 @@ fn rows(setup: &Setup, found: &FoundSkill, files: &[SkillFile], scan: &[String])
         rows.push(("revision", entry.resolved.clone().unwrap_or_default()));
         rows.push(("digest", entry.digest.to_string()));
         rows.push(("installed", entry.installed.clone()));
+        rows.push(("accepted", entry.accepted.join("; ")));
     }
     rows.extend(found.edits.iter().map(|edit| ("edited", super::consent::changed(edit))));
     rows.extend(files.iter().map(|file| ("file", described_file(file))));

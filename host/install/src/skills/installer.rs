@@ -210,6 +210,7 @@ impl SkillInstaller {
             digest: digest_of(&files),
             installed: String::new(),
             files: digests(&files),
+            accepted: Vec::new(),
         };
         let replacing = self.replacing(&header.name, &self.lock()?);
         Ok(StagedSkill { stage, header, files, entry, replacing })

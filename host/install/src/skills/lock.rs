@@ -46,6 +46,9 @@ pub struct SkillEntry {
     pub installed: String,
     /// The digest of each file.
     pub files: BTreeMap<String, Digest>,
+    /// What the scan found, if the user accepted exactly this digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
 }
 
 impl Default for SkillsLock {
