@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hermes_private_files::read_text;
+use hermes_private_files::read_regular;
 
 /// The most bytes of `.env`.
 const LARGEST: u64 = 1 << 20;
@@ -21,8 +21,8 @@ pub struct Environment {
 impl Environment {
     /// Reads `.env`. A missing file sets nothing.
     pub fn read(dotenv: &Path) -> Self {
-        match read_text(dotenv, LARGEST) {
-            Ok(text) => Self::parse(&text, dotenv),
+        match read_regular(dotenv, LARGEST) {
+            Ok(bytes) => Self::parse(&bytes, dotenv),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
             Err(error) => {
                 let why = match error.kind() {
@@ -34,23 +34,35 @@ impl Environment {
         }
     }
 
-    fn parse(text: &str, file: &Path) -> Self {
+    /// Reads the lines one by one, so that a byte of another encoding costs its own line only.
+    fn parse(bytes: &[u8], file: &Path) -> Self {
         let mut environment = Self::default();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
+        let utf_8 = of_utf_16(bytes);
+        let bytes = utf_8.as_deref().unwrap_or(bytes);
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
             // A message never quotes the line, since it may contain a key.
-            match assignment(line) {
-                Some((name, value)) => drop(environment.from_file.insert(name.to_owned(), value)),
-                None => environment.warnings.push(format!(
-                    "{}:{}: the line is not KEY=VALUE and is ignored",
-                    file.display(),
-                    number + 1
-                )),
+            let mut warn =
+                |what: &str| environment.warnings.push(format!("{}:{}: {what}", file.display(), number + 1));
+            let Ok(line) = std::str::from_utf8(line) else {
+                warn("the line is not UTF-8 text and is ignored");
+                continue;
+            };
+            let Some((name, value)) = assignment(line) else {
+                warn("the line is not KEY=VALUE and is ignored");
+                continue;
+            };
+            if let Some(other) = reference(line).filter(|other| value.contains(&format!("${{{other}}}"))) {
+                warn(&format!(
+                    "`${{{other}}}` in the value of {name} is not replaced by the variable {other}; write the value itself, or \
+                     single quotes around the value if it is meant so"
+                ));
             }
+            environment.from_file.insert(name.to_owned(), value);
         }
         environment
     }
@@ -79,8 +91,31 @@ impl Environment {
     }
 }
 
+/// The text of a file that begins with a mark of UTF-16, as PowerShell writes it.
+fn of_utf_16(bytes: &[u8]) -> Option<Vec<u8>> {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let (pairs, _) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+    Some(String::from_utf16_lossy(&units).into_bytes())
+}
+
+/// The other variable that a value seems to contain. Values stay as they are, because a key may have these characters.
+fn reference(line: &str) -> Option<&str> {
+    let (_, value) = line.split_once('=')?;
+    let value = value.trim_start();
+    let at = value.find("${").filter(|at| !value.starts_with('\'') && !value[..*at].ends_with('\\'))?;
+    let (name, _) = value[at + 2..].split_once('}')?;
+    let is_name = !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    is_name.then_some(name)
+}
+
 fn assignment(line: &str) -> Option<(&str, String)> {
-    let line = line.strip_prefix("export ").unwrap_or(line);
+    let exported = line.strip_prefix("export").filter(|rest| rest.starts_with(char::is_whitespace));
+    let line = exported.unwrap_or(line);
     let (name, value) = line.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     let plain = |character: char| character.is_ascii_alphanumeric() || character == '_';
@@ -127,6 +162,8 @@ mod tests {
         for (line, value) in [
             ("HERMES_T_A=plain", Some("plain")),
             ("export HERMES_T_A=plain", Some("plain")),
+            ("export\tHERMES_T_A=plain", Some("plain")),
+            ("export  HERMES_T_A=plain\r\n", Some("plain")),
             ("HERMES_T_A = spaced out ", Some("spaced out")),
             ("HERMES_T_A=a # b", Some("a")),
             ("HERMES_T_A=a#b", Some("a#b")),
@@ -136,7 +173,7 @@ mod tests {
             ("HERMES_T_A=", None),
             ("# HERMES_T_A=x", None),
         ] {
-            let environment = Environment::parse(line, Path::new(".env"));
+            let environment = Environment::parse(line.as_bytes(), Path::new(".env"));
             assert_eq!(environment.var("HERMES_T_A").as_deref(), value, "{line}");
             assert!(environment.warnings().is_empty(), "{line}");
         }
@@ -145,7 +182,7 @@ mod tests {
     #[test]
     fn an_invalid_line_is_named_by_its_number_and_not_quoted() {
         let text = "\u{feff}A=1\nsk-secret-without-a-name\nB='open\n9A=x\n";
-        let environment = Environment::parse(text, Path::new(".env"));
+        let environment = Environment::parse(text.as_bytes(), Path::new(".env"));
         assert_eq!(environment.warnings().len(), 3);
         assert!(environment.warnings()[0].starts_with(".env:2:"), "{:?}", environment.warnings());
         assert!(!environment.warnings().join("").contains("secret"));
@@ -153,8 +190,34 @@ mod tests {
 
     #[test]
     fn variables_of_the_process_take_precedence() {
-        let environment = Environment::parse("PATH=from-file\nHERMES_T_GAP=filled\n", Path::new(".env"));
+        let environment = Environment::parse(b"PATH=from-file\nHERMES_T_GAP=filled\n", Path::new(".env"));
         assert_ne!(environment.var("PATH").as_deref(), Some("from-file"));
         assert_eq!(environment.var("HERMES_T_GAP").as_deref(), Some("filled"));
+    }
+    #[test]
+    fn a_byte_of_another_encoding_costs_its_own_line_only() {
+        let latin = b"# Schl\xfcssel\nHERMES_T_B=b # f\xfcr mich\nHERMES_T_A=a\n";
+        let environment = Environment::parse(latin, Path::new(".env"));
+        assert_eq!(environment.var("HERMES_T_A").as_deref(), Some("a"));
+        assert_eq!(environment.warnings(), [".env:2: the line is not UTF-8 text and is ignored"]);
+        let wide: Vec<u8> = "\u{feff}HERMES_T_A=a\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let environment = Environment::parse(&wide, Path::new(".env"));
+        assert_eq!((environment.var("HERMES_T_A").as_deref(), environment.warnings().len()), (Some("a"), 0));
+    }
+
+    #[test]
+    fn a_reference_to_another_variable_stays_and_is_named() {
+        for (line, value, told) in [
+            ("HERMES_T_A=${OTHER}/x", "${OTHER}/x", true),
+            ("HERMES_T_A=\"a ${OTHER}\"", "a ${OTHER}", true),
+            ("HERMES_T_A='${OTHER}'", "${OTHER}", false),
+            ("HERMES_T_A=\"\\${OTHER}\"", "${OTHER}", false),
+            ("HERMES_T_A=pa$$word${", "pa$$word${", false),
+            ("HERMES_T_A=a${b c}", "a${b c}", false),
+        ] {
+            let environment = Environment::parse(line.as_bytes(), Path::new(".env"));
+            assert_eq!(environment.var("HERMES_T_A").as_deref(), Some(value), "{line}");
+            assert_eq!(environment.warnings().len(), usize::from(told), "{line}: {:?}", environment.warnings());
+        }
     }
 }

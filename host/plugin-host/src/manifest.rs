@@ -256,7 +256,27 @@ impl Manifest {
     }
 
     /// Checks the user's section for the plugin against its schema. Returns a line for each mismatch.
+    ///
+    /// A key that the schema does not define is one if the plugin takes an address from its section: with `base_url` in place of
+    /// `baseUrl`, the plugin would send its requests and a key to the default address.
     pub fn misfits(&self, entry: &serde_json::Value) -> Vec<String> {
+        let mut misfits = self.mismatches(entry);
+        if misfits.is_empty() && self.permissions.addresses().any(|address| address.template().is_some()) {
+            let because = "and the plugin takes an address from this section, so it does not start";
+            misfits = self.unknown_keys(entry).iter().map(|key| format!("{key}, {because}")).collect();
+        }
+        misfits
+    }
+
+    /// A line for each key of the user's section that the schema does not define, with the nearest one that it does.
+    pub fn unknown_keys(&self, entry: &serde_json::Value) -> Vec<String> {
+        let Some(schema) = &self.config else { return Vec::new() };
+        let mut lines = Vec::new();
+        schema::undefined(schema, entry, &format!("plugins.entries.{}", self.name), &mut lines);
+        lines
+    }
+
+    fn mismatches(&self, entry: &serde_json::Value) -> Vec<String> {
         let Some(schema) = &self.config else { return Vec::new() };
         match schema::validator(schema) {
             Ok(validator) => {

@@ -52,6 +52,8 @@ pub(crate) struct Selected {
     pub(crate) variables: Variables,
     /// The variables in its section that were not replaced, and why.
     pub(crate) unexpanded: Vec<Unexpanded>,
+    /// A line for each key of its section that its schema does not define.
+    pub(crate) unknown_keys: Vec<String>,
     /// The addresses of its section that the user has not allowed.
     pub(crate) closed: Vec<ClosedAddress>,
     pub(crate) settings: PluginSettings,

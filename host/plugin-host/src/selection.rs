@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_diagnostic::{Action, Diagnose as _, Notice};
+use hermes_diagnostic::{Action, Diagnose as _, Fix, Notice};
 use hermes_runtime::{Exports, Loaded, Runtime};
 
 use crate::catalog::{Catalog, Found, Problem, SKILLS, Ungranted};
@@ -193,6 +193,9 @@ impl Chosen {
         }
         notices.extend(all.clone().flat_map(|selected| &selected.unexpanded).map(Notice::of));
         notices.extend(all.clone().flat_map(|selected| &selected.closed).map(Notice::of));
+        notices.extend(all.clone().flat_map(|selected| &selected.unknown_keys).map(|line| {
+            Notice::new(format!("{line}, and ignores it"), Fix::words("correct it in config.yaml"))
+        }));
         notices.extend(all.filter_map(Selected::idle_hooks).map(|idle| Notice::of(&idle)));
         let share = |selected: Vec<Selected>| selected.into_iter().map(Arc::new).collect();
         let (memories, others, skills) = (share(memories), share(others), share(skills));
@@ -299,9 +302,10 @@ impl Select<'_> {
         if !misfits.is_empty() {
             return Err(PluginsError::Configuration { name: name.clone(), misfits });
         }
+        let unknown_keys = found.manifest.unknown_keys(&config);
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, closed, settings, skills: None })
+        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, unknown_keys, closed, settings, skills: None })
     }
 
     /// The skills in a plugin's folder. The bundled code that reads them gets this folder and nothing else.
@@ -313,6 +317,7 @@ impl Select<'_> {
             config: "{}".to_owned(),
             variables: Variables::none(),
             unexpanded: Vec::new(),
+            unknown_keys: Vec::new(),
             closed: Vec::new(),
             settings: self.selection.settings.get(&found.manifest.name).cloned().unwrap_or_default(),
             skills: found.skills(),

@@ -30,6 +30,25 @@ fn say(home: &Home, text: &str, options: &[&str]) -> Output {
     home.hermes(&[&["-z", text][..], options].concat()).env("HONCHO_API_KEY", KEY).run().success()
 }
 
+/// The conversation and the key are meant for the user's own server.
+#[test]
+fn a_misspelt_address_sends_nothing_to_the_default_one() {
+    let server = answering();
+    let home = home(&server, json!({"peerName": "ada", "base_url": "http://127.0.0.1:9"}));
+    let output = home.hermes(&["-z", "My boat is the Albatross."]).env("HONCHO_API_KEY", KEY).run();
+    assert!(output.stderr.contains("plugins.entries.honcho.base_url: the plugin has no such key"), "{output}");
+    assert!(output.stderr.contains("did you mean `baseUrl`?"), "{output}");
+    let refused = home.hermes(&["config", "set", "plugins.entries.honcho.Base_Url", "http://127.0.0.1:9"]).run().refused();
+    refused.says(&["did you mean `baseUrl`?"]);
+    // A plugin that takes no address from its section is only warned about.
+    let home = Home::with(&server);
+    home.set("memory.provider", json!("chronicle"));
+    home.set("plugins.entries.chronicle", json!({"result": 3}));
+    let output = home.hermes(&["-z", "Hello."]).run().success();
+    assert!(output.stderr.contains("plugins.entries.chronicle.result: the plugin has no such key"), "{output}");
+    assert!(output.stderr.contains("did you mean `results`?"), "{output}");
+}
+
 #[test]
 fn a_conversation_reaches_the_server_and_what_it_knows_comes_back() {
     let backend = StandIn::default();

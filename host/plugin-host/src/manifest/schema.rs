@@ -154,3 +154,39 @@ fn references(schema: &Value) -> usize {
         _ => 0,
     }
 }
+
+/// The most keys that are named.
+const MOST_UNDEFINED: usize = 8;
+
+/// Adds a line for each key of a section that the schema does not define. A schema that allows other keys, or composes others,
+/// defines all of them.
+pub(super) fn undefined(schema: &Value, section: &Value, place: &str, lines: &mut Vec<String>) {
+    /// Below this, a suggestion would confuse more than it helps.
+    const LEAST_ALIKE: f64 = 0.6;
+    const OPEN: [&str; 9] = [
+        "additionalProperties", "patternProperties", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if",
+        "unevaluatedProperties",
+    ];
+    let (Some(properties), Some(section)) = (schema.get("properties").and_then(Value::as_object), section.as_object())
+    else {
+        return;
+    };
+    let is_open = OPEN.iter().any(|word| schema.get(word).is_some_and(|value| *value != Value::Bool(false)));
+    for (key, value) in section {
+        if let Some(inner) = properties.get(key) {
+            undefined(inner, value, &format!("{place}.{key}"), lines);
+            continue;
+        }
+        if is_open || lines.len() == MOST_UNDEFINED {
+            continue;
+        }
+        let plain = |key: &str| key.replace(['_', '-'], "").to_lowercase();
+        let alike = properties.keys().map(|known| (strsim::normalized_damerau_levenshtein(&plain(key), &plain(known)), known));
+        let nearest = alike.filter(|(alike, _)| *alike >= LEAST_ALIKE).max_by(|one, other| one.0.total_cmp(&other.0));
+        let key: String = key.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).take(100).collect();
+        lines.push(match nearest {
+            Some((_, nearest)) => format!("{place}.{key}: the plugin has no such key (did you mean `{nearest}`?)"),
+            None => format!("{place}.{key}: the plugin has no such key"),
+        });
+    }
+}

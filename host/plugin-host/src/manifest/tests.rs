@@ -233,6 +233,28 @@ fn the_users_section_is_checked_by_the_schema_and_not_quoted() {
     assert!(Manifest::parse("name: a\n").unwrap().misfits(&json!({"x": 1})).is_empty());
 }
 
+#[test]
+fn an_unknown_key_of_a_section_with_an_address_is_a_misfit_and_else_only_named() {
+    let config = "config: {properties: {baseUrl: {type: string, default: \"https://a.org\"}, deep: {properties: {one: {}}}, \
+                  free: {type: object, additionalProperties: {type: string}}}}\n";
+    let with = Manifest::parse(&format!("name: a\npermissions: {{http: [{{url: \"${{config.baseUrl}}/v3\"}}]}}\n{config}"));
+    let without = Manifest::parse(&format!("name: a\npermissions: {{http: [{{url: \"https://a.org\"}}]}}\n{config}"));
+    let (with, without) = (with.unwrap(), without.unwrap());
+    let section = json!({"base_url": "https://me.test", "deep": {"two": 1}, "free": {"x": "y"}});
+    let lines = [
+        "plugins.entries.a.base_url: the plugin has no such key (did you mean `baseUrl`?)",
+        "plugins.entries.a.deep.two: the plugin has no such key",
+    ];
+    assert_eq!(with.unknown_keys(&section), lines);
+    assert_eq!(without.unknown_keys(&section), lines);
+    let misfits = with.misfits(&section);
+    assert!(misfits.len() == 2 && misfits[0].starts_with(lines[0]) && misfits[0].ends_with("so it does not start"));
+    assert_eq!(without.misfits(&section), Vec::<String>::new());
+    assert_eq!(with.misfits(&json!({"baseUrl": "https://me.test", "free": {"x": "y"}})), Vec::<String>::new());
+    let open = Manifest::parse(&format!("name: a\n{}", config.replace("config: {", "config: {additionalProperties: true, ")));
+    assert_eq!(open.unwrap().unknown_keys(&section)[..], lines[1..]);
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "(name: a\n)?[a-z&*:\\[\\]{}\"'|>#!\n -]{0,200}") {
