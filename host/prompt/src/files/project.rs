@@ -219,14 +219,7 @@ impl Search {
     fn prepared(&mut self, file: &Path, text: &str, first_line: usize, limit: usize) -> Option<ContextFile> {
         let name = self.name(file);
         self.read.extend(file.canonicalize());
-        let before = self.imported.len();
-        let mut text = self.with_imports(file, &name, text, first_line, 0)?;
-        if self.imported.len() > before {
-            // A phrase may begin in one file and end in another.
-            let scan::Cleaned { text: whole, notice, .. } = scan::cleaned(&name, &text, Scope::Context, 1);
-            self.notices.extend(notice);
-            text = whole;
-        }
+        let text = self.with_imports(file, &name, text, first_line, 0)?;
         let text = fitted(&name, text, limit, READ_ON, &mut self.notices);
         ContextFile::of(&name, &text)
     }
