@@ -67,7 +67,7 @@ pub(crate) async fn build(
     let context_files = project.files;
     notices.extend(soul.notices.into_iter().chain(project.notices));
     if before.is_none() {
-        notices.extend(untold_files(host.store.as_ref(), workspace, project.unread).await);
+        notices.extend(not_told_yet(host.store.as_ref(), workspace, project.unread).await);
     }
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugins.toolbox.schemas();
@@ -134,7 +134,7 @@ pub(crate) fn characters(host: &Host) -> usize {
 }
 
 /// The notice of files that other agents would read, unless the user was told the same in this workspace before.
-async fn untold_files(
+async fn not_told_yet(
     store: &dyn SessionStore,
     workspace: &Path,
     unread: Option<hermes_prompt::Notice>,

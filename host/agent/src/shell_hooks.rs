@@ -147,7 +147,8 @@ impl SessionHook {
         let moment = self.hook.moment.name();
         let tell = |what: &str| {
             let hook = one_line_within(&self.hook.written, SHOWN_COMMAND);
-            self.notices.notice(Notice::new(format!("the hook `{hook}` {}", one_line_within(what, SHOWN)), Fix::none()));
+            self.notices
+                .notice(Notice::new(format!("the hook `{hook}` {}", one_line_within(what, SHOWN)), Fix::none()));
         };
         match answer.verdict {
             Verdict::Block(why) | Verdict::Ask(why) if !is_before => {

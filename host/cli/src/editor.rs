@@ -78,7 +78,8 @@ impl Lines {
         editor.bind_sequence(key, EventHandler::Conditional(Box::new(SwitchMode(Arc::clone(&switches)))));
         let is_pasted = Arc::new(AtomicBool::new(false));
         for key in ['!'.into(), KeyEvent(KeyCode::BracketedPasteStart, Modifiers::NONE)] {
-            let begins = BeginsLine { is_paste: key.0 == KeyCode::BracketedPasteStart, is_pasted: Arc::clone(&is_pasted) };
+            let begins =
+                BeginsLine { is_paste: key.0 == KeyCode::BracketedPasteStart, is_pasted: Arc::clone(&is_pasted) };
             editor.bind_sequence(key, EventHandler::Conditional(Box::new(begins)));
         }
         // Create the file here, with permissions for its owner only.

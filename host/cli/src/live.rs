@@ -10,8 +10,8 @@ use hermes_agent::{CallId, Status};
 use hermes_conversation::SessionId;
 use hermes_private_files::append_file;
 use hermes_terminal::{
-    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted, printable,
-    rendered, wrapped,
+    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted,
+    printable, rendered, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
 use tokio::sync::{Mutex as Waiting, mpsc};

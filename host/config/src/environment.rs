@@ -46,8 +46,7 @@ impl Environment {
                 continue;
             }
             // A message never quotes the line, since it may contain a key.
-            let mut warn =
-                |what: &str| environment.warnings.push(format!("{}:{}: {what}", file.display(), number + 1));
+            let mut warn = |what: &str| environment.warnings.push(format!("{}:{}: {what}", file.display(), number + 1));
             let Ok(line) = std::str::from_utf8(line) else {
                 warn("the line is not UTF-8 text and is ignored");
                 continue;
@@ -109,7 +108,8 @@ fn reference(line: &str) -> Option<&str> {
     let value = value.trim_start();
     let at = value.find("${").filter(|at| !value.starts_with('\'') && !value[..*at].ends_with('\\'))?;
     let (name, _) = value[at + 2..].split_once('}')?;
-    let is_name = !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    let is_name =
+        !name.is_empty() && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
     is_name.then_some(name)
 }
 

@@ -193,9 +193,11 @@ impl Chosen {
         }
         notices.extend(all.clone().flat_map(|selected| &selected.unexpanded).map(Notice::of));
         notices.extend(all.clone().flat_map(|selected| &selected.closed).map(Notice::of));
-        notices.extend(all.clone().flat_map(|selected| &selected.unknown_keys).map(|line| {
-            Notice::new(format!("{line}, and ignores it"), Fix::words("correct it in config.yaml"))
-        }));
+        notices.extend(
+            all.clone()
+                .flat_map(|selected| &selected.unknown_keys)
+                .map(|line| Notice::new(format!("{line}, and ignores it"), Fix::words("correct it in config.yaml"))),
+        );
         notices.extend(all.filter_map(Selected::idle_hooks).map(|idle| Notice::of(&idle)));
         let share = |selected: Vec<Selected>| selected.into_iter().map(Arc::new).collect();
         let (memories, others, skills) = (share(memories), share(others), share(skills));
@@ -305,7 +307,18 @@ impl Select<'_> {
         let unknown_keys = found.manifest.unknown_keys(&config);
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
-        Ok(Selected { found, permissions, loaded, config, variables, unexpanded, unknown_keys, closed, settings, skills: None })
+        Ok(Selected {
+            found,
+            permissions,
+            loaded,
+            config,
+            variables,
+            unexpanded,
+            unknown_keys,
+            closed,
+            settings,
+            skills: None,
+        })
     }
 
     /// The skills in a plugin's folder. The bundled code that reads them gets this folder and nothing else.

@@ -75,7 +75,9 @@ pub enum Notice {
         why: &'static str,
     },
     /// The nearer files leave no room for one further up.
-    #[error("{source_name} is left out, because the files of the folders below fill the room for context files; make them shorter, or set `context_file_max_chars`")]
+    #[error(
+        "{source_name} is left out, because the files of the folders below fill the room for context files; make them shorter, or set `context_file_max_chars`"
+    )]
     NoRoom {
         /// The file.
         source_name: String,

@@ -157,7 +157,11 @@ fn imports_that_are_not_followed_are_named() {
     let root = folder();
     put(root.path(), "secret.md", "canary");
     put(root.path(), "project/.env", "KEY=canary");
-    put(root.path(), "project/AGENTS.md", "@../secret.md @~/notes.md @/etc/passwd @gone.md @.env @someone @types/node\n@a0.md");
+    put(
+        root.path(),
+        "project/AGENTS.md",
+        "@../secret.md @~/notes.md @/etc/passwd @gone.md @.env @someone @types/node\n@a0.md",
+    );
     for at in 0..9 {
         put(root.path(), &format!("project/a{at}.md"), format!("file {at} @a{}.md", at + 1));
     }

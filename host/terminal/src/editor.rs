@@ -480,7 +480,11 @@ impl Editor {
 
     fn before_cursor(&self) -> String {
         let cursor = self.area.cursor();
-        self.area.lines().get(cursor.0).map(|line| line.chars().take(cursor.1).map(as_typed).collect()).unwrap_or_default()
+        self.area
+            .lines()
+            .get(cursor.0)
+            .map(|line| line.chars().take(cursor.1).map(as_typed).collect())
+            .unwrap_or_default()
     }
 
     fn behind_cursor(&self) -> String {

@@ -92,11 +92,10 @@ fn line_by_line(yaml: &str) -> Yaml {
             "name" | "description" if is_own => top.push((text(&key), text(value))),
             "platforms" => top.push((text("platforms"), list())),
             "category" => hermes.push((text("category"), text(value))),
-            key @ ("tags"
-            | "requires_toolsets"
-            | "fallback_for_toolsets"
-            | "requires_tools"
-            | "fallback_for_tools") => hermes.push((text(key), list())),
+            key
+            @ ("tags" | "requires_toolsets" | "fallback_for_toolsets" | "requires_tools" | "fallback_for_tools") => {
+                hermes.push((text(key), list()))
+            }
             _ => {}
         }
     }
@@ -120,7 +119,15 @@ fn behind<'t>(text: &'t str, line: &str) -> &'t str {
 fn goes_on(line: &str) -> bool {
     /// Keys that authors write with a capital letter. Other words before a colon are prose, such as `Note:`.
     const CAPITAL: [&str; 10] = [
-        "name", "description", "version", "license", "compatibility", "category", "tags", "platforms", "metadata",
+        "name",
+        "description",
+        "version",
+        "license",
+        "compatibility",
+        "category",
+        "tags",
+        "platforms",
+        "metadata",
         "author",
     ];
     if line.trim().is_empty() || line.starts_with('#') {
@@ -128,7 +135,8 @@ fn goes_on(line: &str) -> bool {
     }
     let Some((key, value)) = line.split_once(':').filter(|_| !line.starts_with([' ', '\t'])) else { return true };
     let key = unquoted(key.trim_end());
-    let is_word = !key.is_empty() && key.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character));
+    let is_word =
+        !key.is_empty() && key.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character));
     let is_capital = key.starts_with(char::is_uppercase) && !CAPITAL.contains(&key.to_lowercase().as_str());
     !is_word || is_capital || !(value.is_empty() || value.starts_with(char::is_whitespace))
 }

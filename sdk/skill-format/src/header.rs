@@ -279,10 +279,19 @@ mod tests {
     #[test]
     fn a_description_is_read_to_its_end() {
         for (lines, expected) in [
-            ("description: Use for remote work over\nssh and tunnels, when asked", "Use for remote work over ssh and tunnels, when asked"),
+            (
+                "description: Use for remote work over\nssh and tunnels, when asked",
+                "Use for remote work over ssh and tunnels, when asked",
+            ),
             ("description: Use for remote work over\nssh: and tunnels\nversion: 1", "Use for remote work over"),
-            ("description: Use for\ndesign work: plan first\nNote: not for tea\nversion: 1", "Use for design work: plan first Note: not for tea"),
-            ("description:\n  Pairs well with a\n  design skill: plan first\nversion: 1", "Pairs well with a design skill: plan first"),
+            (
+                "description: Use for\ndesign work: plan first\nNote: not for tea\nversion: 1",
+                "Use for design work: plan first Note: not for tea",
+            ),
+            (
+                "description:\n  Pairs well with a\n  design skill: plan first\nversion: 1",
+                "Pairs well with a design skill: plan first",
+            ),
             ("description:\n\tPairs: well\n\twith tabs\nmetadata:\n\tversion: 1", "Pairs: well with tabs"),
             ("description: >-\n  Folded: text\n  of two lines\nother: a: b", "Folded: text of two lines"),
             ("description: |\n  Literal text\n  of two lines\nother: a: b\n  c", "Literal text of two lines"),

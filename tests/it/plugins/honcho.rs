@@ -38,7 +38,8 @@ fn a_misspelt_address_sends_nothing_to_the_default_one() {
     let output = home.hermes(&["-z", "My boat is the Albatross."]).env("HONCHO_API_KEY", KEY).run();
     assert!(output.stderr.contains("plugins.entries.honcho.base_url: the plugin has no such key"), "{output}");
     assert!(output.stderr.contains("did you mean `baseUrl`?"), "{output}");
-    let refused = home.hermes(&["config", "set", "plugins.entries.honcho.Base_Url", "http://127.0.0.1:9"]).run().refused();
+    let refused =
+        home.hermes(&["config", "set", "plugins.entries.honcho.Base_Url", "http://127.0.0.1:9"]).run().refused();
     refused.says(&["did you mean `baseUrl`?"]);
     // A plugin that takes no address from its section is only warned about.
     let home = Home::with(&server);

@@ -123,10 +123,14 @@ fn a_script_with_line_ends_of_windows_blocks_and_the_cause_is_named() {
 fn a_hook_after_the_fact_that_objects_is_told() {
     let server = model();
     let home = Home::with(&server);
-    let command = script(&home, "lint", "cat > /dev/null; echo '{\"decision\": \"block\", \"reason\": \"it does not parse\"}'");
+    let command =
+        script(&home, "lint", "cat > /dev/null; echo '{\"decision\": \"block\", \"reason\": \"it does not parse\"}'");
     home.set("hooks", json!({ "after-tool": [{ "command": command }] }));
     let output = home.hermes(&["-z", "Go."]).run().success();
-    assert!(made(&home) && output.stderr.contains("a hook at `after-tool` decides nothing: it does not parse"), "{output}");
+    assert!(
+        made(&home) && output.stderr.contains("a hook at `after-tool` decides nothing: it does not parse"),
+        "{output}"
+    );
 }
 
 #[test]

@@ -175,7 +175,10 @@ fn a_pasted_sign_is_text_also_when_it_is_recalled() {
     terminal.wait_until(|rows| !shows(rows, "ctrl-c stops"));
     leave(terminal);
     assert!(!home.workspace().join("made").exists());
-    assert_eq!((message(&home, 0), message(&home, 2)), ("!touch made\nsecond".to_owned(), "!touch made\nsecond".to_owned()));
+    assert_eq!(
+        (message(&home, 0), message(&home, 2)),
+        ("!touch made\nsecond".to_owned(), "!touch made\nsecond".to_owned())
+    );
 }
 
 #[test]
@@ -210,7 +213,9 @@ fn a_command_with_a_folded_paste_runs_after_it_was_shown() {
     terminal.press(&pasted(&format!("echo one\n{}touch made", "true\n".repeat(8))));
     terminal.wait_until(|rows| shows(rows, "![paste 1: 10 lines]"));
     terminal.press("\r");
-    terminal.wait_until(|rows| shows(rows, "enter runs all of it") && shows(rows, "  !echo one") && shows(rows, "  touch made"));
+    terminal.wait_until(|rows| {
+        shows(rows, "enter runs all of it") && shows(rows, "  !echo one") && shows(rows, "  touch made")
+    });
     assert!(!home.workspace().join("made").exists());
     terminal.press("\r");
     terminal.wait_until(|rows| shows(rows, TOLD));

@@ -83,9 +83,9 @@ enum Said {
 
 fn of_output(output: &[u8]) -> Result<Answer, String> {
     let text = json::text_of(output);
-    let found = json::objects(&text)
-        .map_err(|error| format!("wrote JSON that cannot be read: {error}: {}", quoted(&text)))?;
-    let (mut said, mut unheard) = of_text(&found.around);
+    let found =
+        json::objects(&text).map_err(|error| format!("wrote JSON that cannot be read: {error}: {}", quoted(&text)))?;
+    let (mut said, mut unheard) = of_text(&found.around, &text);
     for object in &found.objects {
         let object = Object::read(object);
         unheard = unheard.or_else(|| object.unheard.clone());
@@ -112,17 +112,27 @@ fn of_word(word: &str) -> Option<fn(String) -> Said> {
 }
 
 /// Text outside of objects. No agent reads it as a decision, so it is for nobody, unless it looks like one. The second value is
-/// text without effect.
-fn of_text(text: &str) -> (Said, Option<Unheard>) {
+/// text without effect. `output` is the text with the objects.
+fn of_text(text: &str, output: &str) -> (Said, Option<Unheard>) {
     /// Beginnings of words that refuse.
     const REFUSALS: [&str; 12] = [
-        "abort", "block", "denied", "denies", "deny", "disallow", "forbid", "permissiondecision", "prohibit", "refus",
-        "reject", "veto",
+        "abort",
+        "block",
+        "denied",
+        "denies",
+        "deny",
+        "disallow",
+        "forbid",
+        "permissiondecision",
+        "prohibit",
+        "refus",
+        "reject",
+        "veto",
     ];
     let text = text.trim();
     let unclear = |what: &str| {
         let fix = "write one of its forms, or nothing, and send text for people to the standard error";
-        Said::Unclear(format!("wrote {}, which {what}: {fix}", quoted(text)))
+        Said::Unclear(format!("wrote {}, which {what}: {fix}", quoted(output)))
     };
     if text.chars().all(|character| !character.is_alphanumeric() && character != '\0') {
         return (Said::Yes, None);
@@ -143,7 +153,9 @@ fn of_text(text: &str) -> (Said, Option<Unheard>) {
     let refuses = |word: &&str| REFUSALS.iter().any(|refusal| word.starts_with(refusal));
     let refuses = words.iter().any(refuses)
         || matches!(words[..], ["no" | "stop" | "cancel"])
-        || words.windows(2).any(|pair| pair[0] == "not" && (pair[1].starts_with("allow") || pair[1].starts_with("permit")));
+        || words
+            .windows(2)
+            .any(|pair| pair[0] == "not" && (pair[1].starts_with("allow") || pair[1].starts_with("permit")));
     match refuses {
         true => (unclear("may be a refusal, and is no answer"), None),
         false => (Said::Yes, Some(Unheard::Text(quoted(text)))),

@@ -29,7 +29,8 @@ pub(super) enum Trust {
 }
 
 /// Ends of the names of variables that hold a key.
-const ENDS: &[&str] = &["_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN", "_AUTH_TOKEN", "_SECRET_KEY", "_KEY", "_TOKEN", "_PAT"];
+const ENDS: &[&str] =
+    &["_API_KEY", "_API_TOKEN", "_ACCESS_TOKEN", "_AUTH_TOKEN", "_SECRET_KEY", "_KEY", "_TOKEN", "_PAT"];
 /// Headers that carry a key.
 const HEADERS: &[&str] = &["x-api-key", "x-goog-api-key", "authorization"];
 /// Options without a value that change neither where a request goes nor whether its certificate is checked.

@@ -16,8 +16,22 @@ const COMMANDS: &[&str] = &["exfil_curl", "exfil_wget", "read_secrets", "env_var
 const HIDDEN: &[&str] = &["html_comment_injection", "hidden_div"];
 /// Beginnings of words that announce an example.
 const ANNOUNCING: &[&str] = &[
-    "example", "e.g", "for instance", "such as", "sample", "attack", "malicious", "adversarial", "injection",
-    "jailbreak", "payload", "red flag", "phishing", "test case", "suspicious", "hostile",
+    "example",
+    "e.g",
+    "for instance",
+    "such as",
+    "sample",
+    "attack",
+    "malicious",
+    "adversarial",
+    "injection",
+    "jailbreak",
+    "payload",
+    "red flag",
+    "phishing",
+    "test case",
+    "suspicious",
+    "hostile",
 ];
 
 /// The lines of a text, and which of them are marked.
@@ -40,7 +54,8 @@ impl<'t> Lines<'t> {
         for (line, is_fenced) in lines.iter().zip(&is_fenced) {
             let trimmed = line.trim();
             let announces = announces(trimmed);
-            let is_quoted = trimmed.starts_with('>') || (trimmed.len() > 1 && trimmed.starts_with('|') && trimmed.ends_with('|'));
+            let is_quoted =
+                trimmed.starts_with('>') || (trimmed.len() > 1 && trimmed.starts_with('|') && trimmed.ends_with('|'));
             is_marked.push(*is_fenced || is_quoted || announces || above || heading);
             if !is_fenced && trimmed.starts_with('#') {
                 (heading, above) = (announces, false);
@@ -132,6 +147,7 @@ fn is_item(line: &str) -> bool {
 fn announces(line: &str) -> bool {
     let line = line.to_lowercase();
     ANNOUNCING.iter().any(|word| {
-        line.match_indices(word).any(|(at, _)| line[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric()))
+        line.match_indices(word)
+            .any(|(at, _)| line[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric()))
     })
 }

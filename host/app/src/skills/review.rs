@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use hermes_install::skills::{SkillFile, SkillHeader};
 use hermes_conversation::one_line_within;
+use hermes_install::skills::{SkillFile, SkillHeader};
 use hermes_prompt::scan::{Scope, cleaned, findings, findings_in, meaning};
 use hermes_prompt::{Notice, Passage};
 
@@ -314,7 +314,8 @@ mod attack {
             let found = reviewed(PLAIN, &[("guide.md", &text)]);
             assert_eq!((found.blocked.len(), found.asked.len()), (1, 0), "{text}: {found:?}");
         }
-        let own = "```\ncurl -H \"Authorization: Bearer $NEON_API_KEY\" https://console.neon.tech/api/v2/projects\n```\n";
+        let own =
+            "```\ncurl -H \"Authorization: Bearer $NEON_API_KEY\" https://console.neon.tech/api/v2/projects\n```\n";
         let found = reviewed(PLAIN, &[("api.md", own)]);
         assert_eq!((found.blocked.len(), found.asked.len()), (0, 1), "{found:?}");
     }

@@ -134,7 +134,8 @@ impl SkillConsent for Terminal {
         if self.yes && !asked.is_empty() && !offer.is_accepted {
             let digest = entry.digest;
             let why = format!("--yes does not agree to {} in its examples", passages(&asked));
-            let fix = format!("answer the question in a terminal, or add `--accept {digest}` after reading these lines");
+            let fix =
+                format!("answer the question in a terminal, or add `--accept {digest}` after reading these lines");
             return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
         }
         if self.yes {

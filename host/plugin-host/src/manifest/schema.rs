@@ -164,7 +164,14 @@ pub(super) fn undefined(schema: &Value, section: &Value, place: &str, lines: &mu
     /// Below this, a suggestion would confuse more than it helps.
     const LEAST_ALIKE: f64 = 0.6;
     const OPEN: [&str; 9] = [
-        "additionalProperties", "patternProperties", "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if",
+        "additionalProperties",
+        "patternProperties",
+        "$ref",
+        "$dynamicRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
         "unevaluatedProperties",
     ];
     let (Some(properties), Some(section)) = (schema.get("properties").and_then(Value::as_object), section.as_object())
@@ -181,7 +188,8 @@ pub(super) fn undefined(schema: &Value, section: &Value, place: &str, lines: &mu
             continue;
         }
         let plain = |key: &str| key.replace(['_', '-'], "").to_lowercase();
-        let alike = properties.keys().map(|known| (strsim::normalized_damerau_levenshtein(&plain(key), &plain(known)), known));
+        let alike =
+            properties.keys().map(|known| (strsim::normalized_damerau_levenshtein(&plain(key), &plain(known)), known));
         let nearest = alike.filter(|(alike, _)| *alike >= LEAST_ALIKE).max_by(|one, other| one.0.total_cmp(&other.0));
         let key: String = key.chars().map(|each| if each.is_control() { '\u{fffd}' } else { each }).take(100).collect();
         lines.push(match nearest {

@@ -237,7 +237,8 @@ fn the_users_section_is_checked_by_the_schema_and_not_quoted() {
 fn an_unknown_key_of_a_section_with_an_address_is_a_misfit_and_else_only_named() {
     let config = "config: {properties: {baseUrl: {type: string, default: \"https://a.org\"}, deep: {properties: {one: {}}}, \
                   free: {type: object, additionalProperties: {type: string}}}}\n";
-    let with = Manifest::parse(&format!("name: a\npermissions: {{http: [{{url: \"${{config.baseUrl}}/v3\"}}]}}\n{config}"));
+    let with =
+        Manifest::parse(&format!("name: a\npermissions: {{http: [{{url: \"${{config.baseUrl}}/v3\"}}]}}\n{config}"));
     let without = Manifest::parse(&format!("name: a\npermissions: {{http: [{{url: \"https://a.org\"}}]}}\n{config}"));
     let (with, without) = (with.unwrap(), without.unwrap());
     let section = json!({"base_url": "https://me.test", "deep": {"two": 1}, "free": {"x": "y"}});
@@ -251,7 +252,8 @@ fn an_unknown_key_of_a_section_with_an_address_is_a_misfit_and_else_only_named()
     assert!(misfits.len() == 2 && misfits[0].starts_with(lines[0]) && misfits[0].ends_with("so it does not start"));
     assert_eq!(without.misfits(&section), Vec::<String>::new());
     assert_eq!(with.misfits(&json!({"baseUrl": "https://me.test", "free": {"x": "y"}})), Vec::<String>::new());
-    let open = Manifest::parse(&format!("name: a\n{}", config.replace("config: {", "config: {additionalProperties: true, ")));
+    let open =
+        Manifest::parse(&format!("name: a\n{}", config.replace("config: {", "config: {additionalProperties: true, ")));
     assert_eq!(open.unwrap().unknown_keys(&section)[..], lines[1..]);
 }
 

@@ -225,14 +225,7 @@ impl Search {
     }
 
     /// A text, scanned, with the files behind it that it imports.
-    fn with_imports(
-        &mut self,
-        file: &Path,
-        name: &str,
-        text: &str,
-        first_line: usize,
-        depth: usize,
-    ) -> Option<String> {
+    fn with_imports(&mut self, file: &Path, name: &str, text: &str, first_line: usize, depth: usize) -> Option<String> {
         let scan::Cleaned { text, notice, .. } = scan::cleaned(name, text, Scope::Context, first_line);
         self.notices.extend(notice);
         let text = text.trim();

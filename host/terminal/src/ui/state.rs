@@ -152,9 +152,9 @@ impl State {
         let faint = Style::new().add_modifier(Modifier::DIM);
         let columns = super::width_of(size().0);
         let head = Line::styled("a part of this command was pasted; enter runs all of it:", faint);
-        let rows = command.split('\n').flat_map(|line| {
-            wrapped(&[printable(line).into_owned().into()], columns, &["  ".into()], &["  ".into()])
-        });
+        let rows = command
+            .split('\n')
+            .flat_map(|line| wrapped(&[printable(line).into_owned().into()], columns, &["  ".into()], &["  ".into()]));
         let rows: Vec<Line<'static>> = std::iter::once(head).chain(rows).collect();
         self.above.extend(rows.iter().map(|row| sequence(row, self.colours)));
     }

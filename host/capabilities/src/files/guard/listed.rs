@@ -78,11 +78,7 @@ impl Listed {
     /// # Errors
     ///
     /// When a pattern is not valid.
-    pub fn with_imported(
-        further: &[String],
-        imported: &[PathBuf],
-        home: Option<&Path>,
-    ) -> Result<Self, PatternError> {
+    pub fn with_imported(further: &[String], imported: &[PathBuf], home: Option<&Path>) -> Result<Self, PatternError> {
         let built_in = BUILT_IN.iter().flat_map(|(reason, patterns)| {
             patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
         });
