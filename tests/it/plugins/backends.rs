@@ -114,7 +114,7 @@ fn a_service_cannot_end_the_fence_around_its_memories() {
         };
         let (_, sent) = three_turns(&backend, wrong);
         for sent in sent {
-            let count = |tag| sent.matches(tag).count();
+            let count = |tag: &str| sent.matches(tag).count();
             let (begins, ends) = (count("<memory-context"), count("</memory-context"));
             assert!(begins == ends && begins <= 1, "{:?}: {sent}", backend.kind);
             let block = fence::block(&sent, fence::MEMORY_CONTEXT);
@@ -156,7 +156,8 @@ fn what_a_service_says_to_a_tool_or_in_an_error_is_text_of_strangers() {
         output.says(&[&format!("a result of `{tool}`")]);
         backend.switch(|_, _| Answer::Json(401, json!({ "detail": HOSTILE, "error": HOSTILE, "message": HOSTILE })));
         let (refused, _) = result("Once more.");
-        assert!(refused.contains("error:"), "{refused}");
+        // Honcho shows what it knows meanwhile.
+        assert!(backend.kind == Kind::Honcho || refused.contains("\n\nerror: "), "{refused}");
     }
 }
 
