@@ -4,15 +4,13 @@ use crate::PeerHome;
 use crate::report::PartReport;
 
 /// Names in the home, and why they stay.
-const KNOWN: [(&str, &str); 10] = [
+const KNOWN: [(&str, &str); 8] = [
     ("auth.json", "logins: run `hermes login`, which makes new ones"),
     ("cron", "scheduled tasks do not exist here yet"),
     ("plugins", "plugins in Python do not run here"),
     ("hooks", "hooks of its gateway, in Python, do not run here"),
     ("profiles", "import each profile by the path of its folder"),
     ("channel_directory.json", "messengers do not exist here"),
-    ("honcho.json", "settings of the memory provider: `hermes memory setup honcho`"),
-    ("mem0.json", "settings of the memory provider: `hermes memory setup mem0`"),
     ("pairing", "messengers do not exist here"),
     ("kanban.db", "boards do not exist here"),
 ];

@@ -6,6 +6,7 @@
 
 mod admission;
 mod hooks;
+mod memory;
 mod models;
 mod servers;
 #[cfg(test)]
@@ -60,10 +61,8 @@ const SAME: &[(&str, &str)] = &[
 ];
 /// The beginnings of keys here whose texts become part of prompts.
 const PROMPTS: [&str; 4] = ["agent.environment_hint", "platform_hints", "prompt.", "skills.config"];
-/// A key that selects a plugin, what it is, and the bundled ones.
-type Selecting = (&'static str, &'static str, &'static [&'static str]);
-const ENGINES: Selecting = ("context.engine", "context engine", &["compressor", "lossless"]);
-const MEMORIES: Selecting = ("memory.provider", "memory provider", &["honcho", "mem0", "chronicle"]);
+/// The bundled context engines.
+const ENGINES: [&str; 2] = ["compressor", "lossless"];
 /// What a program writes for itself.
 const IGNORED: [&str; 2] = ["_config_version", "_config_path"];
 
@@ -164,6 +163,7 @@ impl Translator<'_> {
             }
         }
         self.plugins(&root);
+        self.memory_provider(&root, peer);
         self.delegation(&root, &custom);
         self.approvals(&root);
         self.tasks(&root, &custom);
@@ -263,19 +263,15 @@ impl Translator<'_> {
         self.take(KEY, "model.reasoning_effort", &value);
     }
 
-    /// Plugins that both programs have under the same name: the context engine, the memory provider, the search engine.
+    /// Plugins that both programs have under the same name: the context engine, the built-in memory, the search engine.
     fn plugins(&mut self, root: &Value) {
-        for (key, what, bundled) in [ENGINES, MEMORIES] {
-            let Some(name) = at(root, key).and_then(Value::as_str).filter(|name| !name.is_empty()) else { continue };
-            self.used.insert(key.to_owned());
+        const ENGINE: &str = "context.engine";
+        if let Some(name) = at(root, ENGINE).and_then(Value::as_str).filter(|name| !name.is_empty()) {
+            self.used.insert(ENGINE.to_owned());
             // Only the code of a plugin says what it is. The user selected an installed one of this name there for the same purpose.
-            let is_here =
-                self.plugins.get(name).is_some_and(|found| bundled.contains(&name) || found.folder().is_some());
-            if !is_here {
-                self.report.left(format!("{key}: no {what} here is called {name}"));
-            } else if self.take(key, key, &name.into()) && key == MEMORIES.0 {
-                self.report
-                    .right(format!("the memory provider {name} gets what conversations say; see docs/memory.md"));
+            match self.plugins.get(name).is_some_and(|found| ENGINES.contains(&name) || found.folder().is_some()) {
+                true => drop(self.take(ENGINE, ENGINE, &name.into())),
+                false => self.report.left(format!("{ENGINE}: no context engine here is called {name}")),
             }
         }
         let web = ["web.search_backend", "web.backend"].into_iter().find_map(|key| {

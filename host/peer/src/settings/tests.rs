@@ -321,6 +321,58 @@ fn folders_among_the_arguments_of_a_server_can_be_written_by_it() {
 }
 
 #[test]
+fn a_memory_provider_comes_with_its_address_or_not_at_all() {
+    for (files, taken, words) in [
+        (
+            &[][..],
+            json!({ "memory": { "provider": "honcho" } }),
+            "gets what conversations say at https://api.honcho.dev",
+        ),
+        (
+            &[(
+                "honcho.json",
+                "{\"baseUrl\": \"http://127.0.0.1:9\", \"peerName\": \"ada\", \"apiKey\": \"sk-0123456789abcdef\", \"enabled\": true}",
+            )],
+            json!({ "plugins": { "entries": { "honcho": { "baseUrl": "http://127.0.0.1:9", "peerName": "ada" } } }, "memory": { "provider": "honcho" } }),
+            "gets what conversations say at http://127.0.0.1:9",
+        ),
+        (
+            &[("honcho.json", "{\"hosts\": {\"hermes\": {\"base_url\": \"http://127.0.0.1:9\"}}}")],
+            json!({ "plugins": { "entries": { "honcho": { "baseUrl": "http://127.0.0.1:9" } } }, "memory": { "provider": "honcho" } }),
+            "gets what conversations say at http://127.0.0.1:9",
+        ),
+        (
+            &[(".env", "HONCHO_BASE_URL=http://127.0.0.1:9\n")],
+            json!({ "plugins": { "entries": { "honcho": { "baseUrl": "http://127.0.0.1:9" } } }, "memory": { "provider": "honcho" } }),
+            "gets what conversations say at http://127.0.0.1:9",
+        ),
+        (
+            &[("honcho.json", "{\"baseUrl\": \"http://${HOST}:9\"}")],
+            Value::Null,
+            "the address of honcho cannot be taken",
+        ),
+        (
+            &[("honcho.json", "{\"environment\": \"http://x.test\"}")],
+            Value::Null,
+            "the address of honcho cannot be taken",
+        ),
+        (&[("honcho.json", "no JSON")], Value::Null, "honcho.json is not JSON"),
+    ] {
+        let homes = Homes::with("memory: {provider: honcho}\n", "");
+        for (name, text) in files {
+            std::fs::write(homes.folder.path().join("peer").join(name), text).unwrap();
+        }
+        let (text, report) = homes.plan(false);
+        assert_eq!(yaml(&text), taken, "{files:?}: {report:?}");
+        assert!(sheet(&report).contains(words), "{files:?}: {report:?}");
+        assert!(!sheet(&report).contains("sk-01"), "{report:?}");
+    }
+    let (text, report) = Homes::with("memory: {provider: honcho}\n", "memory: {provider: mem0}\n").plan(false);
+    assert_eq!(yaml(&text), json!({ "memory": { "provider": "mem0" } }));
+    assert_eq!(report.left, ["memory.provider: memory.provider is set here"]);
+}
+
+#[test]
 fn messages_that_begin_each_conversation_are_copied() {
     let homes = Homes::with("prefill_messages_file: few.json\n", "");
     let write = |text: &str| std::fs::write(homes.folder.path().join("peer/few.json"), text).unwrap();
