@@ -4,7 +4,7 @@
 use hermes_config::Environment;
 use serde_json::{Map, Value, json};
 
-use super::{Translator, at, copy, is_empty, shown};
+use super::{Translator, at, is_empty, shown};
 use crate::PeerHome;
 
 const KEY: &str = "memory.provider";
@@ -32,14 +32,16 @@ impl Translator<'_> {
             Err(why) => return self.report.left(format!("{KEY}: {why}")),
         };
         if let Some((_, key, variable, elsewhere)) = bundled {
-            copy(&Value::from(section.clone()), "base_url", &mut section, key);
-            section.remove("base_url");
+            // The file may have either name.
+            let other = section.remove("base_url").filter(|address| !is_empty(address));
+            if let Some(address) = other {
+                section.entry(*key).or_insert(address);
+            }
             let of_file = peer.within(".env").ok().flatten().map(|file| Environment::read(&file));
             let named = of_file.iter().flat_map(Environment::in_file).find(|(name, _)| name == variable);
             let address = at(root, elsewhere).cloned().or_else(|| Some(named?.1.into()));
-            if let (None, Some(address)) = (section.get(*key), address.filter(|address| !is_empty(address))) {
-                section.insert((*key).to_owned(), address);
-            }
+            let address = address.filter(|address| !is_empty(address) && !section.contains_key(*key));
+            section.extend(address.map(|address| ((*key).to_owned(), address)));
         }
         self.used.insert(name.to_owned());
         let before = (self.edit.clone(), self.report.clone(), self.known);
@@ -66,7 +68,7 @@ impl Translator<'_> {
         let known = self.known;
         if self.take(KEY, KEY, &name.into()) && self.known == known {
             let default = |key: &str| properties.get(key).and_then(|property| property.get("default")).cloned();
-            let address = bundled.and_then(|(_, key, ..)| section.get(*key).cloned().or_else(|| default(key)));
+            let address = bundled.and_then(|(_, key, ..)| section.get(*key).cloned().or_else(|| default(*key)));
             let place = match (section.get("mode").and_then(Value::as_str), address) {
                 (Some("local" | "oss"), _) => " and keeps it on this machine".to_owned(),
                 (_, Some(address)) => format!(" at {}", shown("address", &address)),
