@@ -72,7 +72,6 @@ fn a_session_of_another_agent_is_named_where_it_cannot_be_imported() {
 fn a_hook_in_the_words_of_another_agent_gives_one_message() {
     let home = Home::new();
     home.config("hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: check.sh}]\n");
-    let refused = home.hermes(&["-z", "hello"]).run().exits(3);
-    refused.says(&["write `before-tool`"]);
+    let refused = home.hermes(&["-z", "hello"]).run().exits(3).says(&["write `before-tool`"]);
     assert!(!refused.stderr.contains("warning"), "{refused}");
 }
