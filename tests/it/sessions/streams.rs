@@ -217,7 +217,7 @@ fn setup_says_where_the_window_is_a_guess() {
         (json!({"id": "mine", "meta": {"n_ctx_train": 131_072, "n_ctx": 40_960}}), "40,960", false),
         (json!({"id": "mine"}), "128,000", true),
     ] {
-        let server = Server::answering(|_, _| Reply::text("OK")).with_models(models(row.clone()));
+        let server = Server::answering(|_, _| Reply::text("OK")).without_key().with_models(models(row.clone()));
         let home = Home::new();
         let output = home.hermes(&["setup", "--base-url", &server.url(), "--yes"]).run().success();
         let said = output.to_string();
