@@ -36,7 +36,7 @@ pub(crate) fn complaint(event: &Value, place: Place) -> Option<Stated> {
     });
     let names_error = ["type", "object", "status"]
         .iter()
-        .any(|key| event.get(key).and_then(Value::as_str).is_some_and(|kind| is_error_name(kind)));
+        .any(|key| event.get(key).and_then(Value::as_str).is_some_and(is_error_name));
     if error.is_some() || names_error && place != Place::Part {
         return Some(stated(event));
     }
