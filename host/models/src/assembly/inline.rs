@@ -297,7 +297,7 @@ mod tests {
             let pieces: Vec<String> = text.as_bytes().chunks(size).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let (thoughts, said) = separated(&pieces, true);
-            let letters = |text: &str| text.matches(|each: char| each == 'a').count();
+            let letters = |text: &str| text.matches('a').count();
             prop_assert_eq!(letters(&thoughts) + letters(&said), letters(&text));
         }
     }
