@@ -116,7 +116,7 @@ pub enum AgentError {
         thought: bool,
     },
     /// The model replied twice without text and calls.
-    #[error("the model `{model}` gave an empty reply twice")]
+    #[error("the model `{model}` gave an empty reply twice, with no text and no tool call")]
     EmptyReply {
         /// The model.
         model: String,

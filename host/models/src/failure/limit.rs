@@ -47,11 +47,13 @@ pub(crate) fn stated(message: &str) -> Option<u32> {
     before.chain(behind).find(|limit| is_plausible(*limit)).or_else(|| smaller(&text))
 }
 
-/// The size of the window, if a refusal has one number that may be it: less than what was sent, about so many tokens.
+/// The size of the window, if a refusal has one number that may be it: less than what was sent, about so many tokens, and not a
+/// small part of it, as the number of an error is.
 pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
     let mut plausible = numbers(message).into_iter().filter(|number| is_plausible(*number));
     let number = plausible.next().filter(|number| plausible.all(|other| other == *number))?;
-    (u64::from(number) * 10 < u64::from(sent) * 9).then_some(number)
+    let (wide, sent) = (u64::from(number), u64::from(sent));
+    (wide * 10 < sent * 9 && wide * 4 >= sent).then_some(number)
 }
 
 /// Whether a refusal has a number near what was sent, or near the window.
@@ -207,6 +209,7 @@ mod tests {
     fn one_number_is_the_window_only_if_it_is_less_than_what_was_sent() {
         assert_eq!(limit_below("no more than 16384 fit", 20_000), Some(16_384));
         assert_eq!(limit_below("18000 do not fit", 18_500), None);
+        assert_eq!(limit_below("context window exceeds limit (2013)", 18_500), None, "the number of an error");
         assert_eq!(limit_below("18000 or 16384", 30_000), None);
         assert!(names_size("18000 do not fit", 19_000, 128_000) && names_size("128000", 19_000, 128_000));
         assert!(!names_size("error 5000", 19_000, 128_000) && !names_size("", 19_000, 128_000));
