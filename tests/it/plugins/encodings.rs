@@ -195,13 +195,13 @@ fn a_file_that_is_written_anew_keeps_its_encoding_and_line_ends() {
         if file.form == "open" { text } else { text + "\n" }
     };
     let calls = |file: &File| {
-        let read = ("read_file", json!({"path": file.path}));
-        [vec![read], vec![("write_file", json!({"path": file.path, "content": content(file)}))]]
+        let write = json!({"path": file.path, "content": content(file)});
+        vec![("read_file", json!({"path": file.path})), ("write_file", write)]
     };
-    let (home, server) = session(&files, files.iter().flat_map(calls).collect());
-    let turns = server.turns();
-    for (file, requests) in files.iter().zip(turns[1..].chunks(2)) {
-        let read = requests[0].trailing_results()[0].1;
+    let (home, server) = session(&files, files.iter().map(calls).collect());
+    for (file, request) in files.iter().zip(server.turns().iter().skip(1)) {
+        let results = request.trailing_results();
+        let [(_, read), (_, written)] = results[..] else { panic!("{results:?}") };
         for (number, line) in (1..).zip(&file.lines) {
             assert!(read.contains(&format!("{number}|{line}\n")), "{}: {read}", file.path);
         }
@@ -212,7 +212,7 @@ fn a_file_that_is_written_anew_keeps_its_encoding_and_line_ends() {
             _ => "\n",
         };
         let expected = file.stored.bytes(&content(file).replace('\n', end));
-        assert_eq!(hex(&found), hex(&expected), "{}: {}", file.path, requests[1].trailing_results()[0].1);
+        assert_eq!(hex(&found), hex(&expected), "{}: {written}", file.path);
     }
 }
 

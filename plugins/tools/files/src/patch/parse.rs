@@ -146,7 +146,7 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
     let end = has_line(END).filter(|end| *end >= begin).unwrap_or(lines.len());
     let is_head = |line: &&str| V4A.iter().any(|head| line.trim_end().starts_with(head));
     let mut changes: Vec<Change> = Vec::new();
-    let (mut open, mut fenced) = (false, false);
+    let (mut open, mut has_fence) = (false, false);
     for (number, line) in lines.iter().enumerate().take(end).skip(begin) {
         let is_blank = line.trim().is_empty();
         let is_fence = line.starts_with("```");
@@ -158,8 +158,8 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
             rest.iter().find(|line| !separates(line)).is_none_or(is_head)
         };
         // A fence around the patch or a part of it. Any other one is a line of a file, and has lost the sign before it.
-        if is_fence && (changes.is_empty() || (is_gap && (fenced || line.trim_end().len() > 3))) {
-            fenced = !fenced;
+        if is_fence && (changes.is_empty() || (is_gap && (has_fence || line.trim_end().len() > 3))) {
+            has_fence = true;
             continue;
         }
         if let Some(path) = path_after(number, line, UPDATE)? {
@@ -530,7 +530,9 @@ mod tests {
     /// The lines of the new files of a patch.
     fn added(patch: &str) -> Result<Vec<Vec<String>>, String> {
         let lines = |change: Change| match change {
-            Change::Add { lines, .. } => lines.into_iter().map(|row| format!("{}{}", row.text, row.ending("\n"))).collect(),
+            Change::Add { lines, .. } => {
+                lines.into_iter().map(|row| format!("{}{}", row.text, row.ending("\n"))).collect()
+            }
             other => panic!("{other:?}"),
         };
         parse(patch).map(|changes| changes.into_iter().map(lines).collect()).map_err(|error| error.message)

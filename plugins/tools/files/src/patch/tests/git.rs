@@ -8,6 +8,8 @@ use std::process::Command;
 use super::*;
 
 type Tree = BTreeMap<String, Vec<u8>>;
+/// The content of a file, if there is one, before and after.
+type Change = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Names that git quotes, or that look like other parts of a diff.
 const NAMES: [&str; 14] = [
@@ -29,7 +31,7 @@ const NAMES: [&str; 14] = [
 
 /// What a file has before and after: changes, and files that appear and vanish. Those of one name differ from all others, so that
 /// git sees no renames but the ones that are meant.
-fn contents(name: &str) -> Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+fn contents(name: &str) -> Vec<Change> {
     let text = |text: &str| Some(text.replace('N', &name.replace(['\n', '\t'], "-")).into_bytes());
     vec![
         (text("N 1\nN 2\nN 3\nN 4\nN 5\n"), text("N 1\nN 2\nN changed\nN 4\nN 5\nN 6\n")),
@@ -156,9 +158,8 @@ fn every_diff_of_git_gives_the_bytes_that_git_compared() {
 #[test]
 fn every_content_survives_a_diff_of_git() {
     let tree = |old: bool| -> Tree {
-        let content = |(at, (before, after)): (usize, (Option<Vec<u8>>, Option<Vec<u8>>))| {
-            Some((format!("f{at}"), if old { before } else { after }?))
-        };
+        let content =
+            |(at, (before, after)): (usize, Change)| Some((format!("f{at}"), if old { before } else { after }?));
         contents("f").into_iter().enumerate().filter_map(content).collect()
     };
     let (before, after) = (tree(true), tree(false));
