@@ -188,7 +188,9 @@ impl Host<'_> {
                 let is_known = HOSTS.iter().any(|(_, names)| names.contains(&variable));
                 let name = ENDS.iter().find_map(|end| variable.strip_suffix(end)).unwrap_or_default();
                 let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-                !is_known && label.len() > 2 && plain(name) == plain(label)
+                // `API_KEY` names nobody.
+                let is_general = ["api", "auth", "access", "secret"].contains(&&*plain(name));
+                !is_known && !is_general && label.len() > 2 && plain(name) == plain(label)
             }
         }
     }

@@ -14,6 +14,8 @@ const MOST_LINES: usize = 400;
 const COMMANDS: &[&str] = &["exfil_curl", "exfil_wget", "read_secrets", "env_var_unset_agent"];
 /// Rules about text that a page does not show. It is visible only as code.
 const HIDDEN: &[&str] = &["html_comment_injection", "hidden_div"];
+/// Inline code, and quotation marks.
+const MARKS: [(char, char); 4] = [('`', '`'), ('"', '"'), ('\u{201c}', '\u{201d}'), ('\u{ab}', '\u{bb}')];
 /// Beginnings of words that announce an example.
 const ANNOUNCING: &[&str] = &[
     "example",
@@ -86,8 +88,8 @@ impl<'t> Lines<'t> {
             // A phrase over several lines is in all of them.
             let found = if found.is_empty() { lines.clone().collect() } else { found };
             found.into_iter().all(|at| match HIDDEN.contains(&rule.as_str()) {
-                true => self.is_fenced[at] || self.is_in_quotes(at, rule),
-                false => self.is_marked[at] || self.is_in_quotes(at, rule),
+                true => self.is_fenced[at] || self.is_within(at, rule, &MARKS[..1]),
+                false => self.is_marked[at] || self.is_within(at, rule, &MARKS),
             })
         })
     }
@@ -101,11 +103,11 @@ impl<'t> Lines<'t> {
         findings(self.lines[at], Scope::Context)
     }
 
-    /// Whether nothing is found without what stands in quotation marks and inline code.
-    fn is_in_quotes(&self, at: usize, rule: &str) -> bool {
+    /// Whether nothing is found without what stands between such marks.
+    fn is_within(&self, at: usize, rule: &str, marks: &[(char, char)]) -> bool {
         let line = self.lines[at];
         let mut rest = line.to_owned();
-        for (open, close) in [('`', '`'), ('"', '"'), ('\u{201c}', '\u{201d}'), ('\u{ab}', '\u{bb}')] {
+        for &(open, close) in marks {
             while let Some(begin) = rest.find(open)
                 && let Some(length) = rest[begin + open.len_utf8()..].find(close)
             {
