@@ -77,7 +77,7 @@ pub(crate) struct InstallArguments {
     /// Replace a skill of this name that has another source, that you changed, or that is your own
     #[arg(long)]
     replace: bool,
-    /// Install the skill with exactly this digest although the scan refuses it. The refusal names the digest
+    /// Accept what the scan refuses in the skill with exactly this digest, which the refusal names
     #[arg(long, value_name = "DIGEST")]
     accept: Vec<Digest>,
     /// Allow unencrypted connections
@@ -96,7 +96,7 @@ pub(crate) struct UpdateArguments {
     /// Replace files that you changed since the skill was installed
     #[arg(long)]
     discard_edits: bool,
-    /// Install the skill with exactly this digest although the scan refuses it. The refusal names the digest
+    /// Accept what the scan refuses in the skill with exactly this digest, which the refusal names
     #[arg(long, value_name = "DIGEST")]
     accept: Vec<Digest>,
     /// Allow unencrypted connections
