@@ -92,7 +92,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
-    // Its benchmark starts components by itself.
+    // Its runtimes start as those of the program do; its benchmark starts components by itself.
     (
         "hermes-lab",
         &[

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test` builds both and runs these. Every test has a home, a workspace and a model server of its own.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod arrows;
 mod attack;

@@ -5,6 +5,7 @@
 //! and asks nobody directly: a question is an event that a command answers.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod answer;
 pub mod approval;

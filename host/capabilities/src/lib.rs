@@ -5,6 +5,7 @@
 //! bindings: `hermes-runtime` adapts it to the imports of `wit/`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod approval;
 pub mod changes;

@@ -255,7 +255,11 @@ fn read_all(look: &Look<'_>, entries: &[(RelPath, Found)]) -> Result<Vec<(RelPat
     if entries.len() < READERS * 8 {
         reader();
     } else {
-        std::thread::scope(|scope| (0..READERS).for_each(|_| drop(scope.spawn(reader))));
+        std::thread::scope(|scope| {
+            // Fewer, where the system starts no more threads.
+            (1..READERS).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, reader)));
+            reader();
+        });
     }
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(failure) => Err(failure),

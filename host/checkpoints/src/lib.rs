@@ -5,6 +5,7 @@
 //! plugins nor sessions: the agent says what changes when.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod apply;
 mod diff;

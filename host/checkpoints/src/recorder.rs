@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::git::Head;
@@ -386,10 +387,14 @@ impl Window {
         let Some(recorder) = self.recorder.take() else { return };
         let in_background = self.in_background;
         recorder.lock().ended += 1;
-        std::thread::spawn(move || {
-            let _looked = Looked(&recorder);
+        let look = move |recorder: &Recorder| {
+            let _looked = Looked(recorder);
             recorder.program_ended(in_background);
-        });
+        };
+        let meanwhile = Arc::clone(&recorder);
+        if thread::Builder::new().spawn(move || look(&meanwhile)).is_err() {
+            look(&recorder);
+        }
     }
 }
 
@@ -410,10 +415,14 @@ impl Drop for Window {
     fn drop(&mut self) {
         if let Some(recorder) = self.recorder.take() {
             let in_background = self.in_background;
-            std::thread::spawn(move || {
-                std::thread::sleep(ENDING);
-                recorder.program_ended(in_background);
+            let meanwhile = Arc::clone(&recorder);
+            let looks = thread::Builder::new().spawn(move || {
+                thread::sleep(ENDING);
+                meanwhile.program_ended(in_background);
             });
+            if looks.is_err() {
+                recorder.program_ended(in_background);
+            }
         }
     }
 }

@@ -157,9 +157,14 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
         // Columns are independent, so running them in parallel changes no figure.
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
             let one = &one;
-            let running: Vec<_> =
-                contenders.iter().enumerate().map(|(at, contender)| scope.spawn(move || one(at, contender))).collect();
-            running.into_iter().map(|column| column.join().unwrap_or_else(|_| Err(panicked()))).collect()
+            let contenders = contenders.iter().enumerate();
+            let running: Vec<_> = contenders
+                .map(|(at, contender)| thread::Builder::new().spawn_scoped(scope, move || one(at, contender)))
+                .collect();
+            let ended = |column: io::Result<thread::ScopedJoinHandle<'_, Result<Outcome, Failure>>>| {
+                column.map_err(|error| no_thread(&error))?.join().unwrap_or_else(|_| Err(panicked()))
+            };
+            running.into_iter().map(ended).collect()
         });
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         if let Some(path) = &arguments.trace {
@@ -296,6 +301,11 @@ fn scratch() -> Result<tempfile::TempDir, Failure> {
         let fix = "free some space, or set TMPDIR to another folder";
         Failure::new(Kind::General, "no temporary folder can be created", error.to_string(), fix)
     })
+}
+
+fn no_thread(error: &io::Error) -> Failure {
+    let fix = "end other programs, or raise the limits of threads and memory";
+    Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
 }
 
 fn panicked() -> Failure {

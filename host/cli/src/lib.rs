@@ -143,9 +143,8 @@ fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCod
     supervise::programs();
     hermes_runtime::share_heap();
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        let fix = "close other programs, or raise the limit of threads";
+    let runtime = hermes_runtime::executor::shared(threads).map_err(|error| {
+        let fix = "end other programs, or raise the limits of threads and memory";
         Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
     })?;
     let ended = runtime.block_on(work);

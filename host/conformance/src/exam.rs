@@ -80,8 +80,8 @@ pub fn examine(
         report.kinds = loaded.exports().names();
         let folders = Folders::make()?;
         let bench = TestBench::new(subject, loaded, &folders, config, settings);
-        let tokio_runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let tokio_runtime = tokio_runtime.map_err(|error| ConformanceError::Surroundings(error.to_string()))?;
+        let tokio_runtime = hermes_runtime::executor::single()
+            .map_err(|error| ConformanceError::Surroundings(format!("the system starts no thread: {error}")))?;
         let works = tokio_runtime.block_on(by_kind(&bench, &mut checks, progress))?;
         if works && bench.exports.context_engine {
             progress("generated conversations");

@@ -183,8 +183,7 @@ impl Engine {
 
 /// A runtime with one thread, so that tasks run in a fixed order.
 pub(crate) fn runtime() -> Result<Runtime, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("no thread can be started: {error}"))
+    hermes_runtime::executor::single().map_err(|error| format!("no thread can be started: {error}"))
 }
 
 /// The messages that a view shows in full.

@@ -280,23 +280,24 @@ impl Process {
                 return process;
             }
         };
+        let mut started = Vec::new();
         if let Some(mut stdin) = child.stdin.take() {
             // The queue never fills up: there is at most one open request at a time.
             let (input, lines) = mpsc::sync_channel::<Vec<u8>>(8);
-            thread::spawn(move || {
+            started.push(thread::Builder::new().spawn(move || {
                 for line in lines {
                     if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
                         return;
                     }
                 }
-            });
+            }));
             process.input = Some(input);
         }
         if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || read_lines(BufReader::new(stdout), &sender));
+            started.push(thread::Builder::new().spawn(move || read_lines(BufReader::new(stdout), &sender)));
         }
         if let Some(mut stderr) = child.stderr.take() {
-            process.stderr_reader = Some(thread::spawn(move || {
+            let reader = thread::Builder::new().spawn(move || {
                 let mut chunk = [0; 4096];
                 while let Ok(length @ 1..) = stderr.read(&mut chunk) {
                     let Ok(mut tail) = stderr_tail.lock() else { return };
@@ -304,7 +305,16 @@ impl Process {
                     let surplus = tail.len().saturating_sub(STDERR_TAIL);
                     tail.drain(..surplus);
                 }
-            }));
+            });
+            match reader {
+                Ok(reader) => process.stderr_reader = Some(reader),
+                Err(error) => started.push(Err(error)),
+            }
+        }
+        if let Some(error) = started.into_iter().find_map(Result::err) {
+            // Its end is not waited for here, but when the process is dropped.
+            let _ = child.kill();
+            process.start_error = Some(format!("the system starts no thread for `{}`: {error}", words[0]));
         }
         process.child = Some(child);
         process

@@ -8,6 +8,7 @@
 mod judge;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,11 +118,13 @@ pub fn verify(trial: &Trial<'_>, progress: &(dyn Fn(u64) + Sync)) -> Result<Proo
         }
     };
     let proofs: Vec<Result<Proof, String>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..trial.jobs.max(1)).map(|_| scope.spawn(work)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined
-            .map(|proof| proof.unwrap_or_else(|_| Err("a thread of the laboratory ended in a panic".into())))
-            .collect()
+        let workers: Vec<_> =
+            (0..trial.jobs.max(1)).map(|_| thread::Builder::new().spawn_scoped(scope, work)).collect();
+        let ended = |worker: io::Result<thread::ScopedJoinHandle<'_, Result<Proof, String>>>| {
+            let worker = worker.map_err(|error| format!("no thread can be started: {error}"))?;
+            worker.join().unwrap_or_else(|_| Err("a thread of the laboratory ended in a panic".into()))
+        };
+        workers.into_iter().map(ended).collect()
     });
     let mut all = Proof::default();
     for proof in proofs {

@@ -131,11 +131,13 @@ fn leads_home(host: &str) -> bool {
     }
     let (answer, found) = mpsc::channel();
     let host = host.to_owned();
-    std::thread::spawn(move || {
+    let looks = std::thread::Builder::new().spawn(move || {
         let addresses = (host.as_str(), 0).to_socket_addrs();
         // If nobody waits any more, the answer came too late.
         let _ = answer.send(addresses.is_ok_and(|mut found| found.any(|address| is_local(address.ip()))));
     });
+    // Without a thread the channel is closed.
+    drop(looks);
     found.recv_timeout(LOOKUP).unwrap_or(false)
 }
 

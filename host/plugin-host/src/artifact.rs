@@ -211,12 +211,14 @@ fn metadata(folder: &Path) -> Option<Value> {
     let mut child = cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let (sender, output) = mpsc::channel();
     let mut pipe = child.stdout.take()?;
-    std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         let mut text = Vec::new();
         let read = pipe.read_to_end(&mut text).map(|_| text);
         // Nobody listens any more after the deadline.
         let _ = sender.send(read);
     });
+    // Without a reader the channel is closed.
+    drop(reader);
     let output = output.recv_timeout(PATIENCE).ok().and_then(Result::ok);
     if output.is_none() {
         // It may have ended by itself.

@@ -6,6 +6,7 @@
 //! plugin is run.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod addresses;
 mod allowance;

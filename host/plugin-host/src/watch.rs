@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::Runtime;
+use hermes_runtime::{Runtime, executor};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
@@ -125,6 +125,8 @@ impl Watch {
         });
         let (weak, lock) = (Arc::downgrade(&shared), Lock::path(&home));
         let beside = home.clone();
+        // A watcher without its thread would panic at the first folder.
+        executor::starts(1).map_err(|error| unwatched(format!("the system starts no thread: {error}")))?;
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let Some(shared) = weak.upgrade() else { return };
             // Beside the folder of plugins only the lock matters. An error may stand for lost events.

@@ -17,6 +17,7 @@ use wasmtime::Engine;
 use crate::adapter;
 use crate::engine;
 use crate::error::LoadError;
+use crate::executor;
 use crate::stamp;
 
 /// Called several times a second while something is compiled, with the elapsed time. Returning `Break` cancels it.
@@ -105,7 +106,7 @@ impl CompilerProcess {
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         std::thread::scope(|scope| {
             // Stays open until the child has ended: the child takes the end of its input for the end of its parent.
-            let input = scope.spawn(move || {
+            let input = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let mut stdin = stdin;
                 if let Some(stdin) = &mut stdin {
                     // A child that stops reading reports the reason itself.
@@ -115,7 +116,7 @@ impl CompilerProcess {
                 }
                 stdin
             });
-            let errors = scope.spawn(move || {
+            let errors = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let mut errors = Vec::new();
                 if let Some(mut stderr) = stderr {
                     let _ = (&mut stderr).take(MAX_STDERR).read_to_end(&mut errors);
@@ -123,15 +124,18 @@ impl CompilerProcess {
                 }
                 String::from_utf8_lossy(&errors).trim().to_owned()
             });
-            let ended = self.wait(&mut child, progress);
+            let started = input.and_then(|input| Ok((input, errors?)));
+            let started = started.map_err(|error| failed("the system starts no thread for it", error));
+            let ended = started.and_then(|threads| Ok((self.wait(&mut child, progress)?, threads)));
             if ended.is_err() {
                 // Killing a child that has just ended does no harm.
                 let _ = child.kill();
                 let _ = child.wait();
             }
+            let (status, (input, errors)) = ended?;
             drop(input.join());
             let errors = errors.join().unwrap_or_default();
-            self.check_exit(ended?, &errors)
+            self.check_exit(status, &errors)
         })
     }
 
@@ -232,12 +236,18 @@ pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), Serve
     if input.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the component is cut short").into());
     }
-    let code = precompile(&engine::engine(), &bytes).map_err(|error| match error {
+    let engine = if threads_for_compiling() { engine::engine() } else { engine::of_one_thread() };
+    let code = precompile(&engine, &bytes).map_err(|error| match error {
         LoadError::NotAComponent { why } => ServeError::NotAComponent(why),
         other => ServeError::NotAComponent(other.to_string()),
     })?;
     output.write_all(&code)?;
     Ok(output.flush()?)
+}
+
+/// Whether the system starts the threads with which wasmtime compiles; it panics without them.
+fn threads_for_compiling() -> bool {
+    executor::starts(std::thread::available_parallelism().map_or(1, usize::from)).is_ok()
 }
 
 #[cfg(all(test, unix))]
@@ -309,6 +319,14 @@ mod tests {
         });
         assert!(matches!(stopped, Err(LoadError::Cancelled)));
         assert_eq!(reports.get(), 3);
+    }
+
+    #[test]
+    fn one_thread_compiles_the_same_code() {
+        let bytes = hermes_zoo::Shell::with_tool("nop").build();
+        let [many, one] =
+            [engine::engine(), engine::of_one_thread()].map(|engine| precompile(&engine, &bytes).unwrap());
+        assert!(many == one);
     }
 
     #[test]

@@ -140,6 +140,13 @@ pub(crate) fn engine() -> Engine {
     Engine::new(&configuration()).expect("the configuration is sound for this processor")
 }
 
+/// The same engine, which compiles in the thread that asks it. The code is the same.
+pub(crate) fn of_one_thread() -> Engine {
+    let mut config = configuration();
+    config.parallel_compilation(false);
+    Engine::new(&config).expect("the configuration is sound for this processor")
+}
+
 /// An engine that compiles for every processor of this target. It cannot run code.
 pub(crate) fn baseline() -> Engine {
     let mut config = configuration();

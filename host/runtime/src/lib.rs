@@ -6,6 +6,7 @@
 //! call gets a new one.
 
 #![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod adapter;
 mod calls;
@@ -17,6 +18,7 @@ mod contract;
 mod convert;
 mod engine;
 mod error;
+pub mod executor;
 mod heap;
 mod imports;
 #[cfg(test)]

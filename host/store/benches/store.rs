@@ -2,7 +2,7 @@
 //!
 //! The peer was measured earlier on a similar machine, so only the order of magnitude can be compared. The disk's
 //! `fsync` is measured in the same run, because it takes most of the time of an append.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs)]
 
 #[path = "store/corpus.rs"]
 #[allow(dead_code)]

@@ -1,5 +1,5 @@
 //! Two processes append to one store while a third one searches it. The benchmark measures their durations.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Several processes with one home folder. The tests start this program again as a child process.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod common;
 

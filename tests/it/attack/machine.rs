@@ -66,6 +66,29 @@ fn limits_of_the_system_end_a_turn_with_an_error_and_later_ones_work() {
     assert!(worked < 10, "no limit was reached");
 }
 
+/// From a limit of memory under which the program just starts: no thread at all, then one more after the other.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_system_that_starts_too_few_threads_is_an_error_in_words() {
+    let server = server();
+    let home = Home::with(&server);
+    home.hermes(&["-z", "hello"]).run().success();
+    let limit = |size: u32| format!("ulimit -v {size}");
+    let starts = |size: &u32| shell(&home, &limit(*size), &["--version"]).status.success();
+    let least = (1..400).map(|step| step * 4_096).find(starts).expect("the program starts");
+    let (mut refused, mut worked) = (0, 0);
+    for step in 0..40 {
+        let limit = limit(least + step * 1_536);
+        let output = shell(&home, &format!("{limit}; exec timeout 120 \"$0\" \"$@\""), &["-z", "hello"]);
+        assert_ne!(output.status.code(), Some(124), "{limit}: it hangs");
+        let ended = ended(&limit, &output);
+        worked += usize::from(ended);
+        refused += usize::from(String::from_utf8_lossy(&output.stderr).contains("no thread can be started"));
+    }
+    assert!(refused > 0 && worked > 0, "{refused} refused, {worked} worked");
+    recovered("few threads", &home);
+}
+
 #[test]
 fn a_stream_that_is_full_or_closed_ends_a_command_without_a_panic() {
     let server = server();

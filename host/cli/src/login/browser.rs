@@ -12,8 +12,8 @@ pub(crate) fn open(page: &str) -> io::Result<()> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
     let mut child = child.map_err(named)?;
-    // Otherwise the ended browser stays in the table of processes.
-    std::thread::spawn(move || child.wait());
+    // Otherwise, as without a thread, the ended browser stays in the table of processes until this one ends.
+    drop(std::thread::Builder::new().spawn(move || child.wait()));
     Ok(())
 }
 

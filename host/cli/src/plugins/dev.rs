@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hermes_plugin_host::Selection;
-use hermes_runtime::Runtime;
+use hermes_runtime::{Runtime, executor};
 use notify::Watcher;
 
 use self::log::Tail;
@@ -175,11 +175,18 @@ impl Development {
     }
 
     fn watch(&self, changes: &Arc<tokio::sync::Notify>) -> Result<notify::RecommendedWatcher, Failure> {
+        let unwatched =
+            |why: String, fix: &str| Failure::new(Kind::General, "the project cannot be watched for changes", why, fix);
         let failed = |error: notify::Error| {
             let fix =
                 "raise the limit of file watches (fs.inotify.max_user_watches), or move the project to a local disk";
-            Failure::new(Kind::General, "the project cannot be watched for changes", error.to_string(), fix)
+            unwatched(error.to_string(), fix)
         };
+        // A watcher without its thread would panic at the first folder.
+        executor::starts(1).map_err(|error| {
+            let fix = "end other programs, or raise the limits of threads and memory";
+            unwatched(format!("the system starts no thread: {error}"), fix)
+        })?;
         let changes = Arc::clone(changes);
         let notify = move |event: notify::Result<notify::Event>| {
             // Looking for changes reads the folder, which is an event too.

@@ -10,6 +10,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hermes_capabilities::process::{End, OwnProgram};
@@ -201,14 +202,14 @@ impl Git<'_> {
         let child = Arc::new(Mutex::new(child));
         let (finished, still_runs) = mpsc::channel::<()>();
         let late = Arc::clone(&child);
-        std::thread::spawn(move || {
+        let watch = thread::Builder::new().spawn(move || {
             if still_runs.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 // The stream ends with it, and so does the caller's wait.
                 let _ = late.lock().unwrap_or_else(PoisonError::into_inner).kill();
             }
         });
         // Both streams are read at once: git would wait forever for a reader of the other one.
-        let messages = std::thread::spawn(move || {
+        let messages = thread::Builder::new().spawn(move || {
             let mut messages = Vec::new();
             if let Some(mut stderr) = stderr {
                 let _ = (&mut stderr).take(MOST_OUTPUT).read_to_end(&mut messages);
@@ -216,6 +217,16 @@ impl Git<'_> {
             }
             messages
         });
+        let messages = match watch.and(messages) {
+            Ok(messages) => messages,
+            Err(error) => {
+                let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = child.kill();
+                let _ = child.wait();
+                let reason = format!("the system starts no thread: {error}");
+                return Err(InstallError::Fetch { from: tree.to_owned(), reason: reason.into() });
+            }
+        };
         let unpacked = match stdout {
             Some(stdout) => unpack_tar(stdout, packed, into, how.caps),
             None => Ok(Vec::new()),

@@ -8,7 +8,7 @@ use hermes_agent::Clock;
 use hermes_agent::session_search::{self, Discover};
 use hermes_conversation::{Draft, MessageId, Model, Role, SessionId};
 use hermes_store::{NewSession, SqliteSessions, Store, StoreError};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use super::{Answer, Contender, Dialogue, Memory, Turn, Utterance};
 
@@ -31,7 +31,8 @@ impl Contender for SessionSearch {
         let sessions = Arc::new(SqliteSessions::new(Arc::clone(&store)));
         // What the scan leaves out is left out of an answer too; nobody reads the notice.
         let search = session_search::SessionSearch::new(sessions, None, Clock::default(), Arc::new(|_| {}));
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        let runtime =
+            hermes_runtime::executor::single().map_err(|error| format!("no thread can be started: {error}"))?;
         Ok(Box::new(Sessions {
             dialogue,
             store,

@@ -1,5 +1,5 @@
 //! Export and import of sessions, and files that imitate exports.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod attack;
 #[path = "../common/mod.rs"]
