@@ -8,6 +8,8 @@ pub(crate) mod ledger;
 pub(crate) mod listener;
 pub(crate) mod mem0;
 pub(crate) mod old_store;
+#[cfg(unix)]
+pub(crate) mod outside;
 pub(crate) mod peer;
 pub(crate) mod planner;
 pub(crate) mod released;

@@ -148,7 +148,9 @@ impl Connection {
                 let base = handler.front.roots().into_iter().next().unwrap_or_default();
                 let front = Arc::clone(&handler.front);
                 let started = program::start(&definition.name, program, &base, &flow, &front).await?;
-                greet(definition, &flow, started, handler).await.map_err(|cause| program::hinted(program, cause))?
+                greet(definition, &flow, started, handler)
+                    .await
+                    .map_err(|cause| program::hinted(program, &base, cause))?
             }
             Endpoint::Web(address) => {
                 greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?

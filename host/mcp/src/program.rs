@@ -122,14 +122,37 @@ fn exists(command: &str, folder: &Path, path: &OsStr) -> bool {
 }
 
 /// A confined program that does not answer may miss what the sandbox denies.
-pub(crate) fn hinted(program: &Program, cause: Cause) -> Cause {
+pub(crate) fn hinted(program: &Program, base: &Path, cause: Cause) -> Cause {
     match cause {
-        Cause::Ended(why) if program.confinement.here() == Confined::Yes => Cause::Ended(format!(
-            "{why} (it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add \
-             --sandbox off`, lifts it)"
-        )),
+        Cause::Ended(why) if program.confinement.here() == Confined::Yes => {
+            let hint = unseen(program, base).unwrap_or_else(|| {
+                "it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add --sandbox off`, \
+                 lifts it"
+                    .to_owned()
+            });
+            Cause::Ended(format!("{why} ({hint})"))
+        }
         cause => cause,
     }
+}
+
+/// Which of its files a confined program does not see, although it exists, and the way out.
+fn unseen(program: &Program, base: &Path) -> Option<String> {
+    let sandbox = program.confinement.sandbox(base).ok()??;
+    let folder = base.join(&program.folder);
+    let variables = program.variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let environment: Vec<(OsString, OsString)> = program.environment.iter().cloned().chain(variables).collect();
+    let paths = program.arguments.iter().map(|argument| folder.join(argument));
+    let (path, place) = paths.into_iter().find_map(|path| {
+        let place = sandbox.temporary_around(&path, &environment)?;
+        Some((path, place))
+    })?;
+    Some(format!(
+        "{} lies below {}, and programs in the sandbox have a folder of their own in its place: move it, or add its folder to `write` \
+         in its section",
+        path.display(),
+        place.display()
+    ))
 }
 
 async fn keep_last(mut pipe: impl AsyncRead + Unpin, errors: Tail) {

@@ -11,6 +11,8 @@ use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::{Value, json};
 
+use crate::fixtures::outside::{outside, shown};
+
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/mcp/tests/server.py");
 
 /// A model that makes one call after another, one for each request.
@@ -34,7 +36,7 @@ fn log(home: &Home) -> PathBuf {
 
 fn fixture(home: &Home, misbehaviour: &[&str]) -> Value {
     let log = log(home).display().to_string();
-    let mut arguments = vec![SCRIPT.to_owned(), "--log".to_owned(), log];
+    let mut arguments = vec![shown(home, SCRIPT), "--log".to_owned(), log];
     arguments.extend(misbehaviour.iter().flat_map(|word| ["--do".to_owned(), (*word).to_owned()]));
     json!({ "command": "python3", "args": arguments })
 }
@@ -67,7 +69,7 @@ fn tools_of(server: &Server, turn: usize) -> Vec<String> {
 
 #[track_caller]
 fn ends(pid: &str) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(600);
     while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(Instant::now() < until, "{pid} still runs");
         std::thread::sleep(Duration::from_millis(10));
@@ -180,14 +182,12 @@ fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
     home.set("mcp_servers.other", fixture(&home, &["mute"]));
     home.set("mcp_servers.gone", json!({"command": "no-such-program"}));
     home.set("mcp_servers.fine", fixture(&home, &[]));
-    let begun = Instant::now();
     let output = home.hermes(&["-z", "go"]).run().success().says(&[
         "the MCP server `fixture` is left out of this session: it did not answer within 5 s",
         "the MCP server `other` is left out of this session",
         "the MCP server `gone` is left out of this session: `no-such-program` cannot be started",
         "hermes mcp test fixture",
     ]);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(!output.stderr.contains("`fine`"), "{}", output.stderr);
     assert!(tools_of(&server, 0).iter().all(|name| name.starts_with("mcp_fine_")));
     assert!(!tools_of(&server, 0).is_empty());
@@ -283,13 +283,14 @@ fn what_a_tool_of_a_server_returns_is_from_outside_unless_a_trusted_server_says_
 #[test]
 fn servers_are_added_listed_tried_and_removed() {
     let home = Home::new();
+    let script = &shown(&home, SCRIPT);
     let missing = ["mcp", "add", "gone", "--", "no-such-program"];
     home.hermes(&missing).run().exits(5).says(&["`no-such-program` cannot be started", "mcp_servers.gone"]);
-    home.hermes(&["mcp", "add", "files", "--", "python3", SCRIPT])
+    home.hermes(&["mcp", "add", "files", "--", "python3", script])
         .run()
         .refused()
         .says(&["a plugin is called `files`"]);
-    let add = ["mcp", "add", "mine", "--env", "KEY=${KEY}", "--", "python3", SCRIPT, "--do", "library"];
+    let add = ["mcp", "add", "mine", "--env", "KEY=${KEY}", "--", "python3", script, "--do", "library"];
     home.hermes(&add).run().success().says(&["added `mine` with 14 tools"]);
     assert!(home.read("config.yaml").contains(r#"KEY: "${KEY}""#), "{}", home.read("config.yaml"));
     home.hermes(&add).run().refused().says(&["config.yaml has a server `mine` already"]);
@@ -418,8 +419,7 @@ fn can_confine(home: &Home) -> bool {
 fn a_confined_server_writes_reads_and_reaches_only_what_its_section_allows() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it has an address").port();
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let granted = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let (Some(outside), Some(granted)) = (outside(), outside()) else { return };
     let path = |folder: &Path, name: &str| json!({"path": folder.join(name)});
     let run = |home: &Home| {
         let (of_home, workspace) = (home.path().to_owned(), home.workspace().to_owned());
@@ -477,7 +477,7 @@ fn nothing_that_a_confined_server_left_behind_survives() {
     home.set("mcp_servers.fixture.sandbox", json!("workspace"));
     let rests = |file: &Path| {
         let size = || fs::metadata(file).map(|data| data.len()).unwrap_or_default();
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(600);
         loop {
             let before = size();
             std::thread::sleep(Duration::from_millis(500));
@@ -539,6 +539,7 @@ fn a_program_that_the_sandbox_does_not_show_is_told_from_one_that_is_missing() {
     if !can_confine(&home) {
         return;
     }
+    let script = shown(&home, SCRIPT);
     // The sandbox has a folder of its own in this place.
     let hidden = tempfile::tempdir_in("/tmp").expect("a folder");
     let at = |name: &str| hidden.path().join(name);
@@ -549,7 +550,7 @@ fn a_program_that_the_sandbox_does_not_show_is_told_from_one_that_is_missing() {
     let python = String::from_utf8(python.expect("there is a Python").stdout).expect("a path");
     symlink(python.trim(), at("lib/python")).expect("it is new");
     let script =
-        format!("#!{}\nimport runpy\nrunpy.run_path('{SCRIPT}', run_name='__main__')\n", at("lib/python").display());
+        format!("#!{}\nimport runpy\nrunpy.run_path('{script}', run_name='__main__')\n", at("lib/python").display());
     fs::write(at("bin/hidden-server"), script).expect("it is new");
     fs::set_permissions(at("bin/hidden-server"), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let path = std::env::var("PATH").expect("there is a PATH");
@@ -572,6 +573,25 @@ fn a_program_that_the_sandbox_does_not_show_is_told_from_one_that_is_missing() {
 }
 
 #[test]
+fn a_server_whose_file_lies_below_the_temporary_folder_is_told_so_with_the_way_out() {
+    let home = Home::new();
+    if !can_confine(&home) {
+        return;
+    }
+    let hidden = tempfile::tempdir_in("/tmp").expect("a folder");
+    let script = hidden.path().join("server.py");
+    fs::copy(SCRIPT, &script).expect("it is new");
+    let script = script.canonicalize().expect("it exists").display().to_string();
+    let why = format!("{script} lies below /tmp, and programs in the sandbox have a folder of their own in its place");
+    let add = ["mcp", "add", "mine", "--", "python3", &script, "--log", &log(&home).display().to_string()];
+    home.hermes(&add).run().refused().says(&[&why, "move it", "`write` in its section"]);
+    home.set("mcp_servers.mine", json!({"command": "python3", "args": [script]}));
+    home.hermes(&["mcp", "test", "mine"]).run().refused().says(&[&why]);
+    home.set("mcp_servers.mine.write", json!([hidden.path()]));
+    home.hermes(&["mcp", "test", "mine"]).run().success();
+}
+
+#[test]
 fn commands_say_what_a_server_may_do() {
     let home = Home::new();
     let folder = home.workspace().join("notes");
@@ -580,7 +600,8 @@ fn commands_say_what_a_server_may_do() {
     if !can_confine(&home) {
         return;
     }
-    let add = ["mcp", "add", "mine", "--no-network", "--", "python3", SCRIPT, "--do", &folder];
+    let script = &shown(&home, SCRIPT);
+    let add = ["mcp", "add", "mine", "--no-network", "--", "python3", script, "--do", &folder];
     let words = format!(
         "`mine` runs in the sandbox, without the network; it writes only the folder of the session, {folder} and caches"
     );
@@ -593,7 +614,7 @@ fn commands_say_what_a_server_may_do() {
     // What the user named to the server is among its roots.
     let server = model_that_calls(vec![("mcp_mine_roots", json!({}))]);
     let home = Home::with(&server);
-    home.set("mcp_servers.mine", json!({"command": "python3", "args": [SCRIPT], "write": [folder]}));
+    home.set("mcp_servers.mine", json!({"command": "python3", "args": [shown(&home, SCRIPT)], "write": [folder]}));
     home.set("approvals.allow", json!(["mine"]));
     home.hermes(&["-z", "go"]).run().success();
     let workspace = home.workspace().canonicalize().expect("it exists");

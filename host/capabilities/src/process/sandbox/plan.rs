@@ -11,7 +11,7 @@ use super::leads::leads;
 use super::named::named;
 use super::repository::{Repository, has_parts, is_repository};
 use super::watched::{Search, Watched, changed_at, identity};
-use super::{Confined, denial};
+use super::{Confined, Sandbox, denial};
 
 /// The variable that names the folder for temporary files.
 pub(in crate::process) const TMPDIR: &str = "TMPDIR";
@@ -166,6 +166,20 @@ pub(in crate::process) struct Start<'a> {
     pub(in crate::process) files: Vec<PathBuf>,
 }
 
+impl Sandbox {
+    /// The folder for temporary files in which a path lies that programs in this sandbox do not see, because they have a folder of
+    /// their own in its place.
+    pub fn temporary_around(&self, path: &Path, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
+        let path = path.canonicalize().ok()?;
+        let wanted = self.rules.writable.iter().map(|path| expanded(path));
+        let shown = self.writable.iter().chain(&self.readable).cloned().chain(wanted);
+        let shown: Vec<PathBuf> = shown.filter_map(|path| path.canonicalize().ok()).collect();
+        let is_shown = shown.iter().any(|folder| path.starts_with(folder));
+        let places = if is_shown { Vec::new() } else { temporary_places(environment, &shown) };
+        places.into_iter().find(|place| path.starts_with(place) && path != *place)
+    }
+}
+
 impl Planned {
     pub(in crate::process) fn new(confined: &Confined, start: Start<'_>) -> io::Result<Self> {
         let sandbox = &confined.sandbox;
@@ -188,7 +202,7 @@ impl Planned {
                  `sandbox.mode: off` in config.yaml",
             ));
         }
-        let temporary = temporary_places(&start, &writable);
+        let temporary = temporary_places(start.environment, &writable);
         let other_temporary = other_temporary(&start, &temporary, &writable);
         let mut hidden: Vec<PathBuf> = std::env::home_dir()
             .into_iter()
@@ -346,8 +360,8 @@ fn expanded(path: &Path) -> PathBuf {
 }
 
 /// The paths where programs expect to write temporary files, unless they are writable themselves.
-fn temporary_places(start: &Start<'_>, writable: &[PathBuf]) -> Vec<PathBuf> {
-    let own = named_temporary(start).filter(|path| !is_of_system(path));
+fn temporary_places(environment: &[(OsString, OsString)], writable: &[PathBuf]) -> Vec<PathBuf> {
+    let own = named_temporary(environment).filter(|path| !is_of_system(path));
     let all = TEMPORARY.iter().filter_map(|path| Path::new(path).canonicalize().ok()).chain(own);
     let mut places: Vec<PathBuf> =
         all.filter(|path| path.is_dir() && !writable.iter().any(|folder| path.starts_with(folder))).collect();
@@ -357,8 +371,8 @@ fn temporary_places(start: &Start<'_>, writable: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// What `TMPDIR` leads to, if that is anything.
-fn named_temporary(start: &Start<'_>) -> Option<PathBuf> {
-    let named = start.environment.iter().find(|(name, _)| name == TMPDIR).map(|(_, path)| PathBuf::from(path));
+fn named_temporary(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let named = environment.iter().find(|(name, _)| name == TMPDIR).map(|(_, path)| PathBuf::from(path));
     named.filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok())
 }
 
@@ -378,7 +392,7 @@ fn other_temporary(start: &Start<'_>, places: &[PathBuf], writable: &[PathBuf]) 
             || path.starts_with(SHARED_MEMORY)
             || writable.iter().any(|folder| path.starts_with(folder))
     };
-    if named_temporary(start).is_some_and(|path| is_usable(&path)) {
+    if named_temporary(start.environment).is_some_and(|path| is_usable(&path)) {
         return None;
     }
     Some(TEMPORARY.iter().map(PathBuf::from).find(|path| path.is_dir()).unwrap_or_else(|| SHARED_MEMORY.into()))
