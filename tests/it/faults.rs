@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// Text of a reply that must not be stored.
 const HALF: &str = "Half an answer";
 /// What a start of Hermes and a busy machine may add to the time of a failure.
-const SLACK: Duration = Duration::from_secs(20);
+const SLACK: Duration = Duration::from_secs(600);
 /// `model.silence_timeout` of the silent servers, in seconds.
 const SILENCE: u64 = 2;
 

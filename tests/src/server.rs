@@ -25,7 +25,7 @@ use crate::request::Request;
 use crate::wire::{Wire, is_auxiliary};
 
 /// How long a test waits for an expected request; far longer than any machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// An address without a listener.
 pub fn dead_endpoint() -> String {

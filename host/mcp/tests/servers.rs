@@ -142,7 +142,7 @@ impl Fixture {
     }
 
     async fn until(&self, is_so: impl Fn() -> bool) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(600);
         while !is_so() {
             assert!(Instant::now() < until, "{:?} {:?}", self.log(), self.notices());
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -151,7 +151,7 @@ impl Fixture {
 }
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(60)
+    Instant::now() + Duration::from_secs(600)
 }
 
 async fn live(server: &Server) -> Arc<hermes_mcp::Listing> {
@@ -577,7 +577,7 @@ impl Web {
         command.args([SCRIPT, "--http"]).arg(&port).arg("--log").arg(fixture.path("log"));
         command.args(fixture.misbehaviour.iter().flat_map(|word| ["--do", word]));
         let child = command.spawn().unwrap();
-        let until = std::time::Instant::now() + Duration::from_secs(60);
+        let until = std::time::Instant::now() + Duration::from_secs(600);
         while !port.exists() {
             assert!(std::time::Instant::now() < until, "the server did not start");
             std::thread::sleep(Duration::from_millis(10));

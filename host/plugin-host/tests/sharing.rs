@@ -130,7 +130,7 @@ fn versions(plugins: &Plugins) -> HashMap<String, String> {
 /// Applies changes until the condition holds. Returns the notices.
 async fn renew_until(plugins: &mut Plugins, is_done: impl Fn(&Plugins, &[String]) -> bool) -> Vec<String> {
     let mut notices = Vec::new();
-    for _ in 0..60 {
+    for _ in 0..600 {
         notices.extend(plugins.renew(Duration::from_secs(1)).await.into_iter().map(|notice| notice.text));
         if is_done(plugins, &notices) {
             return notices;
@@ -226,7 +226,7 @@ async fn twenty_sessions_have_one_file_watcher_and_all_learn_of_a_change() {
     drop(sessions);
     assert_eq!(watchers(), 1);
     drop(last);
-    for _ in 0..100 {
+    for _ in 0..12_000 {
         if watchers() == 0 {
             return;
         }

@@ -8,7 +8,7 @@ use hermes_zoo::{LOOP, Shell};
 use serde_json::json;
 
 /// Far more than the limits of the plugins together.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Installs a plugin with short limits.
 fn keep(home: &Home, component: &[u8]) {

@@ -15,7 +15,7 @@ pub(super) fn workers_of(home: &Home) -> Vec<u32> {
         files.flat_map(|file| fs::read_link(file.path())).any(|file| file.starts_with(home.path()))
     };
     // A process that was killed a moment ago may still be listed.
-    for _ in 0..100 {
+    for _ in 0..30_000 {
         let workers: Vec<u32> = all().into_iter().filter(|process| is(*process, "serve-sql")).filter(of_home).collect();
         if workers.is_empty() {
             return workers;

@@ -17,7 +17,7 @@ use super::chat::{PROMPT, chat, leave, model_that_calls};
 /// Shown when an answer counts.
 const READY: &str = "[d]eny (enter)? ";
 /// Generous: the machine may be busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 /// A model that makes this call after every message of the user, and then finishes.
 fn model_that_runs(program: &str, arguments: &[&str]) -> Server {

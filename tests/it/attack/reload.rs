@@ -113,7 +113,7 @@ fn a_generation_that_hangs_crashes_or_does_not_fit_never_takes_over() {
     chat.running.wait_for_stderr("change=\"ready\"");
     let mut answer = chat.turn();
     // The watcher may still be at work on what came before.
-    for _ in 0..20 {
+    for _ in 0..1_200 {
         if answer == "better" {
             break;
         }

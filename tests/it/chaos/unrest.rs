@@ -84,7 +84,7 @@ fn upset<'a>(dice: &mut Dice, first: usize, steps: usize, happened: &mut HashMap
             note("forked");
         }
         let seen = server.requests().len();
-        let running = home.hermes(&arguments).timeout(Duration::from_secs(120)).spawn();
+        let running = home.hermes(&arguments).spawn();
         if dice.below(3) > 0 {
             running.wait().success();
             acknowledged.push(text);

@@ -2,8 +2,6 @@
 //!
 //! Two servers: one for the session, one for the summaries. The sessions are long-lived, because `/compress` waits for its summary.
 
-use std::time::Duration;
-
 use hermes_tests::{Home, KEY, Output, Reply, Request, Server, dead_endpoint};
 use serde_json::{Value, json};
 
@@ -274,7 +272,7 @@ fn the_doctor_shows_which_model_serves_each_task() {
     });
     let home = home(&session, section);
     home.set("auxiliary.memory", json!({"model": "tiny"}));
-    let output = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let output = home.hermes(&["doctor"]).run().success();
     let shown = output.stdout.as_str();
     for words in
         ["compression: small of custom at http://127.0.0.1:1/v1", "memory: tiny of custom", "then the session's model"]
@@ -327,7 +325,7 @@ fn a_window_that_a_summary_model_names_is_kept_for_later_sessions() {
     // Another session keeps to it from the start.
     converse(&home, 1);
     assert_eq!(refused(), 1);
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains("window of 2,500 tokens, as the provider said; then"), "{doctor}");
 
     // The configured window applies. The user is told once that the provider named a smaller one.
@@ -338,6 +336,6 @@ fn a_window_that_a_summary_model_names_is_kept_for_later_sessions() {
     let output = home.hermes(&["-z", "hello"]).run().success();
     assert_eq!(format!("{output}").matches(told).count(), 1, "{output}");
     output.says(&["set `auxiliary.compression.context_length` to 2500, or remove it"]);
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains(told), "{doctor}");
 }

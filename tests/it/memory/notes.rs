@@ -72,13 +72,12 @@ fn sixteen_processes_and_an_editor_lose_no_entry() {
         // Half of the processes are sessions, whose model writes through the component; the others are commands.
         let mut processes: Vec<Running> = Vec::new();
         for writer in 0..8 {
-            processes
-                .push(home.hermes(&["-z", &format!("Remember {writer}")]).timeout(Duration::from_secs(300)).spawn());
+            processes.push(home.hermes(&["-z", &format!("Remember {writer}")]).spawn());
             let name = format!("import-{writer}.md");
             let text: Vec<String> = (0..ENTRIES).map(|entry| format!("command {writer} entry {entry}")).collect();
             home.write_workspace(&name, text.join("\n§\n"));
             let import = ["memory", "import", &name, "--target", "memory"];
-            processes.push(home.hermes(&import).timeout(Duration::from_secs(300)).spawn());
+            processes.push(home.hermes(&import).spawn());
         }
         for process in processes {
             process.wait().success();

@@ -446,7 +446,7 @@ fn an_interrupt_ends_the_program_with_the_process() {
         status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
     };
     // The signal was sent before the process exited; it may arrive a moment later.
-    for _ in 0..2_000 {
+    for _ in 0..120_000 {
         if !alive() {
             return;
         }

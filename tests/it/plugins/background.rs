@@ -44,7 +44,7 @@ fn pid_file(home: &Home) -> PathBuf {
 
 #[track_caller]
 fn pid(home: &Home) -> String {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(600);
     loop {
         if let Ok(pid) = fs::read_to_string(pid_file(home)) {
             return pid.trim().to_owned();
@@ -62,7 +62,7 @@ fn is_alive(pid: &str) -> bool {
 
 #[track_caller]
 fn dies(pid: &str) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(600);
     while is_alive(pid) {
         assert!(Instant::now() < until, "{pid} is still alive");
         std::thread::sleep(Duration::from_millis(10));

@@ -24,7 +24,7 @@ fn awaited(home: &Home, name: &str, text: &str) -> String {
         if found.contains(text) {
             return found;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{text:?} is missing in {found:?}");
+        assert!(begun.elapsed() < Duration::from_secs(600), "{text:?} is missing in {found:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

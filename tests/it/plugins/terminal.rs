@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const READY: &str = "[d]eny (enter)? ";
 const PROMPT: &str = "> ";
 /// Generous: the machine may be busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 /// The entry that allows every command.
 const ALLOWED: &str = "terminal/process:bash";
 

@@ -9,7 +9,7 @@ use serde_json::json;
 const READY: &str = "— scripted-model";
 const TOLD: &str = "the model reads this with your next message";
 /// Generous: the machine may be busy.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 fn begin(home: &Home) -> Terminal {
     let terminal = home.hermes(&[]).at_drawn_terminal(80, 30);

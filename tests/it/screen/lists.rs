@@ -168,7 +168,7 @@ fn a_plain_terminal_completes_files_and_skills_with_the_tab_key() {
     terminal.wait_until(|rows| shows(rows, "attached src/main.rs, 13 bytes") && shows(rows, "I see."));
     terminal.press("/bre");
     // The skills are listed in the background.
-    for _ in 0..600 {
+    for _ in 0..12_000 {
         terminal.press("\t");
         std::thread::sleep(Duration::from_millis(50));
         if shows(&terminal.rows(), "> /brew ") {

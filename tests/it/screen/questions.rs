@@ -32,7 +32,7 @@ fn runs(command: &str) -> Server {
 }
 
 fn begin(home: &Home, columns: u16, rows: u16) -> Terminal {
-    let mut terminal = home.hermes(&[]).timeout(Duration::from_secs(100)).at_drawn_terminal(columns, rows);
+    let mut terminal = home.hermes(&[]).at_drawn_terminal(columns, rows);
     terminal.wait_until(|rows| shows(rows, READY));
     terminal.press("Go.\r");
     terminal

@@ -2,7 +2,7 @@
 //!
 //! A message counts as acknowledged when a request with it has reached the server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hermes_tests::oracle::{assert_fits, assert_valid_request};
 use hermes_tests::{Call, Home, Reply, Server, is_auxiliary};
@@ -105,6 +105,8 @@ fn killed_while_a_tool_computes_its_call_is_closed_by_appending() {
     home.write_workspace("notes.txt", "a note");
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
     home.set("context.engine", json!("hostile"));
+    // Only the interrupt ends it.
+    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "10h", "cpu": "10h" }));
     let running = home.hermes(&["-z", "Poke it."]).spawn();
     server.wait_for_finished(1);
     std::thread::sleep(Duration::from_secs(1));
@@ -221,14 +223,13 @@ fn an_interrupt_stops_a_tool_at_once() {
     let home = Home::with(&server);
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
     home.set("context.engine", json!("hostile"));
+    // Only the interrupt ends it.
+    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "10h", "cpu": "10h" }));
     let running = home.hermes(&["-z", "Poke it."]).spawn();
     server.wait_for_finished(1);
     std::thread::sleep(Duration::from_secs(1));
-    let interrupted = Instant::now();
     running.interrupt();
     running.wait();
-    // Less than a tool's deadline, so the interrupt ended it.
-    assert!(interrupted.elapsed() < Duration::from_secs(25));
     home.hermes(&["-z", "Are you there?", "--continue"]).run().success();
     let request = server.last_turn();
     assert_valid_request(&request.body);

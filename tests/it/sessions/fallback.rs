@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request};
 use hermes_tests::{Call, Home, KEY, Output, Reply, Server, dead_endpoint};
@@ -165,14 +164,12 @@ fn what_the_request_causes_and_half_an_answer_bring_no_fallback() {
 
 #[test]
 fn unattended_work_falls_back_before_it_waits_long() {
-    let limited = Reply::error(429, "slow down").header("retry-after", "120");
+    let limited = Reply::error(429, "slow down").header("retry-after", "3600");
     let (first, second) = (recovering(&Arc::default(), limited), second());
     let home = home(&first, &[&second]);
-    home.set("model.retry_for", json!(300));
-    let begun = Instant::now();
+    home.set("model.retry_for", json!(7_200));
     let output = home.hermes(&["-z", "hello"]).run().success();
     assert_eq!(output.stdout, "Second.\n");
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(first.requests().len(), 1, "{output}");
 }
 
@@ -238,7 +235,7 @@ fn the_keys_of_a_provider_take_turns_before_a_fallback_answers() {
     // The list in the configuration says the same.
     home.set("model.api_key", Value::Null);
     home.set("model.api_keys", json!(KEYS));
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains("2 keys sk-emp...cdef, sk-ful...defg from model.api_key"), "{doctor}");
     let shown = home.hermes(&["config", "show"]).run().success();
     for key in KEYS {
@@ -248,7 +245,7 @@ fn the_keys_of_a_provider_take_turns_before_a_fallback_answers() {
 
 /// What `hermes doctor` shows.
 fn doctor(home: &Home) -> String {
-    home.hermes(&["doctor", "--no-request"]).timeout(Duration::from_secs(120)).run().success().stdout
+    home.hermes(&["doctor", "--no-request"]).run().success().stdout
 }
 
 #[test]
@@ -331,7 +328,7 @@ fn the_doctor_lists_each_fallback_and_a_mistake_is_refused() {
     let own: Value = serde_json::from_str(&home.read("config.yaml")).unwrap();
     entries.as_array_mut().unwrap().insert(0, own["fallback_providers"][0].clone());
     home.set("fallback_providers", entries);
-    let output = home.hermes(&["doctor", "--no-request"]).timeout(Duration::from_secs(120)).run().success();
+    let output = home.hermes(&["doctor", "--no-request"]).run().success();
     let shown = &output.stdout;
     let usable = format!("model-2 of house-2 at {} (from config.yaml), key sk-s", second.url());
     for part in [

@@ -1,7 +1,5 @@
 //! Windows that providers name when they refuse a request as too long.
 
-use std::time::Duration;
-
 use hermes_tests::{Home, Reply, Server, is_auxiliary};
 use serde_json::{Value, json};
 
@@ -53,7 +51,7 @@ fn a_window_that_the_provider_names_is_kept_for_later_sessions() {
     let output = home.hermes(&["chat"]).stdin(&[long(), long(), long()].join("\n")).run().success();
     assert_eq!(output.stdout.matches("Read.").count(), 3, "{output}");
     assert_eq!(refused(&server), before, "{output}");
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains("window of 24,000 tokens, as the provider said"), "{doctor}");
 
     // The configuration decides, and the difference is told.
@@ -61,7 +59,7 @@ fn a_window_that_the_provider_names_is_kept_for_later_sessions() {
     let output = home.hermes(&["-z", "hello"]).run().success();
     let told = "`model.context_length` is 100000, but the provider of `scripted-model` said on 20";
     output.says(&[told, "that it takes 24000 tokens", "set `model.context_length` to 24000, or remove it"]);
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(
         doctor.stdout.contains("window of 100,000 tokens, as configured") && doctor.stdout.contains(told),
         "{doctor}"
@@ -71,6 +69,6 @@ fn a_window_that_the_provider_names_is_kept_for_later_sessions() {
     let other = Server::answering(|_, _| Reply::text("Read."));
     home.set("model.context_length", Value::Null);
     home.set("model.base_url", json!(other.url()));
-    let doctor = home.hermes(&["doctor"]).timeout(Duration::from_secs(120)).run().success();
+    let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains("window of 128,000 tokens, assumed"), "{doctor}");
 }

@@ -20,7 +20,7 @@ fn away(retry_after_ms: u32) -> Cause {
 }
 
 async fn until_noted(memory: &ScriptedMemory, note: &str) {
-    for _ in 0..1_000 {
+    for _ in 0..60_000 {
         if memory.notes().iter().any(|known| known == note) {
             return;
         }

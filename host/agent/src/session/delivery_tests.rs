@@ -30,7 +30,7 @@ async fn close(session: &SessionHandle) -> Vec<String> {
 
 /// Waits until the outbox satisfies a condition.
 async fn outbox(process: &Process, is_reached: impl Fn(&[QueuedTurn]) -> bool) -> Vec<QueuedTurn> {
-    for _ in 0..2_000 {
+    for _ in 0..60_000 {
         let turns = process.store.outbox().unwrap();
         if is_reached(&turns) {
             return turns;
@@ -239,7 +239,7 @@ async fn a_rewound_turn_that_waits_is_not_delivered() {
 }
 
 async fn until_noted(memory: &Arc<ScriptedMemory>, notes: usize) {
-    for _ in 0..500 {
+    for _ in 0..60_000 {
         if memory.notes().len() >= notes {
             return;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
 
 fn shell(folder: &Path, script: &str) -> Run {
     Run {

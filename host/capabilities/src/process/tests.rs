@@ -102,7 +102,7 @@ pub(super) fn order(program: &str, arguments: &[&str]) -> Order {
     }
 }
 
-pub(super) const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(600);
 
 fn is_alive(pid: &str) -> bool {
     // A zombie process is dead.

@@ -67,11 +67,11 @@ pub(crate) struct Bench {
 pub(crate) fn limits() -> LimitSet {
     let with_time =
         |set: LimitSet, limit, time: Duration| set.and(limit, u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    let minute = Duration::from_secs(60);
+    let minutes = Duration::from_secs(10 * 60);
     let set = [Limit::StartTime, Limit::TurnTime, Limit::RecallTime, Limit::Cpu]
         .into_iter()
-        .fold(LimitSet::default(), |set, limit| with_time(set, limit, minute));
-    let set = with_time(set, Limit::ToolTime, minute * 2);
+        .fold(LimitSet::default(), |set, limit| with_time(set, limit, minutes));
+    let set = with_time(set, Limit::ToolTime, minutes);
     // Background work waits in simulated time, for as long as the replay takes.
     with_time(set, Limit::BackgroundTime, PATIENCE)
 }
