@@ -283,7 +283,8 @@ fn what_a_tool_of_a_server_returns_is_from_outside_unless_a_trusted_server_says_
 #[test]
 fn servers_are_added_listed_tried_and_removed() {
     let home = Home::new();
-    let script = &shown(&home, SCRIPT);
+    let script = shown(&home, SCRIPT);
+    let script = script.as_str();
     let missing = ["mcp", "add", "gone", "--", "no-such-program"];
     home.hermes(&missing).run().exits(5).says(&["`no-such-program` cannot be started", "mcp_servers.gone"]);
     home.hermes(&["mcp", "add", "files", "--", "python3", script])
@@ -582,8 +583,9 @@ fn a_server_whose_file_lies_below_the_temporary_folder_is_told_so_with_the_way_o
     let script = hidden.path().join("server.py");
     fs::copy(SCRIPT, &script).expect("it is new");
     let script = script.canonicalize().expect("it exists").display().to_string();
+    let log = log(&home).display().to_string();
     let why = format!("{script} lies below /tmp, and programs in the sandbox have a folder of their own in its place");
-    let add = ["mcp", "add", "mine", "--", "python3", &script, "--log", &log(&home).display().to_string()];
+    let add = ["mcp", "add", "mine", "--", "python3", script.as_str(), "--log", log.as_str()];
     home.hermes(&add).run().refused().says(&[&why, "move it", "`write` in its section"]);
     home.set("mcp_servers.mine", json!({"command": "python3", "args": [script]}));
     home.hermes(&["mcp", "test", "mine"]).run().refused().says(&[&why]);
@@ -600,7 +602,8 @@ fn commands_say_what_a_server_may_do() {
     if !can_confine(&home) {
         return;
     }
-    let script = &shown(&home, SCRIPT);
+    let script = shown(&home, SCRIPT);
+    let script = script.as_str();
     let add = ["mcp", "add", "mine", "--no-network", "--", "python3", script, "--do", &folder];
     let words = format!(
         "`mine` runs in the sandbox, without the network; it writes only the folder of the session, {folder} and caches"
