@@ -1,7 +1,7 @@
 //! Replies that the model's output limit cuts: everyone who reads them can tell.
 
 use hermes_tests::wire::Wire;
-use hermes_tests::{Call, Home, Reply, Server, is_auxiliary};
+use hermes_tests::{Call, Home, Reply, Server};
 use serde_json::{Value, json};
 
 const HALF: &str = "The three steps are: first stop the";
@@ -122,25 +122,5 @@ fn a_parent_is_told_that_the_report_of_its_subagent_is_cut() {
         }
         let told = told.expect("the parent gets the result");
         assert!(told.contains(HALF) && told.contains("reached the model's output limit and is not complete"), "{told}");
-    }
-}
-
-/// A summary that was cut would hide what the model had no room to write.
-#[test]
-fn a_summary_that_is_cut_is_never_used_as_a_whole_one() {
-    const CUT: &str = "## Goal\nThe user wants the ferry to leave at half past";
-    let server = Server::answering(|body, _| match is_auxiliary(body) {
-        true => Reply::text(CUT).cut(),
-        false => Reply::text("Read."),
-    });
-    let home = Home::with(&server);
-    home.set("model.context_length", json!(16_000));
-    let long = "All of this is one message. ".repeat(800);
-    let lines = [long.clone(), long.clone(), long].join("\n");
-    let output = home.hermes(&["chat"]).stdin(&lines).run().success();
-    assert_eq!(output.stdout.matches("Read.").count(), 3, "{output}");
-    assert!(server.requests().iter().any(|request| request.is_auxiliary()), "{output}");
-    for request in server.turns() {
-        assert!(!request.body.to_string().contains("leave at half past"), "{}", request.body);
     }
 }

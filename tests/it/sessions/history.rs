@@ -132,17 +132,10 @@ fn a_request_that_is_too_long_is_compacted_in_whatever_words_it_is_refused() {
 }
 
 #[test]
-fn a_guess_is_made_once_and_other_refusals_are_no_reason_to_compact() {
-    // The window is nearly full, and the words say nothing.
-    let server = refusing(400, json!({"error": {"message": "ei käy"}}));
-    let home = Home::with(&server);
-    home.set("model.context_length", json!(32_000));
-    let output = home.hermes(&["chat"]).stdin(&[long(), long(), long(), long()].join("\n")).run();
-    assert!(format!("{output}").contains("perhaps it is too long: compacting and trying once more"), "{output}");
+fn other_refusals_are_no_reason_to_compact() {
     for message in ["Unknown parameter: 'top_k'", "max_tokens must be at most 4096", "tools.0.name: string too long"] {
         let server = refusing(400, json!({"error": {"message": message}}));
         let home = Home::with(&server);
-        home.set("model.context_length", json!(32_000));
         let output = home.hermes(&["chat"]).stdin(&[long(), long(), long()].join("\n")).run();
         assert!(!format!("{output}").contains("compacted by"), "{message}: {output}");
         let output = output.exits(4);

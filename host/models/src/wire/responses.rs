@@ -362,7 +362,7 @@ fn call_id(id: &str, repeats: u32) -> Cow<'_, str> {
         return Cow::Owned(format!("call_{}", digest(&[id.as_bytes(), b"\0", &repeats.to_le_bytes()])));
     }
     let call = split_id(id);
-    let is_sound = (1..=LONGEST_ID).contains(&call.len()) && !call.contains(char::is_control);
+    let is_sound = call.len() <= LONGEST_ID && !call.trim().is_empty() && !call.contains(char::is_control);
     if is_sound { call } else { Cow::Owned(format!("call_{}", digest(&[call.as_bytes()]))) }
 }
 
