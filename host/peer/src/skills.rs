@@ -234,9 +234,10 @@ fn check(path: &Path, skill: &Skill) -> Result<Vec<String>, String> {
     }
     let header = SkillHeader::parse(text, folder).map_err(|flaw| flaw.to_string())?;
     let files: Vec<SkillFile> = skill.files.iter().map(|(path, file)| file.of_skill(path)).collect();
-    let Review { blocked, noted } = review(&header, &files);
-    if let Some(Suspicion { file, passage }) = blocked.first() {
-        return Err(format!("{file} is suspicious, {passage}; read it, and copy the skill by hand"));
+    let Review { blocked, asked, noted } = review(&header, &files);
+    // An import asks one question about everything, and no such passage.
+    if let Some(Suspicion { file, passage, .. }) = blocked.iter().chain(&asked).next() {
+        return Err(format!("{file} is suspicious, {passage}; read it, and install its folder with `hermes skills install`"));
     }
     let noted = noted.into_iter().map(|suspicion| format!("{suspicion} is unusual"));
     Ok([header.description].into_iter().chain(noted).collect())
