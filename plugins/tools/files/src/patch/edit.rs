@@ -26,7 +26,6 @@ pub(super) struct Shown {
 
 /// Compares two versions of a file.
 pub(super) fn show(before: &Text, after: &Text) -> Shown {
-    let ends = |text| lines(text).iter().map(|line| (line.text.to_owned(), line.end)).collect::<Vec<_>>();
     let (old, new) = (ends(&before.content), ends(&after.content));
     let ops = similar::capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + PATIENCE));
     let mut shown = Shown::default();
@@ -40,9 +39,9 @@ pub(super) fn show(before: &Text, after: &Text) -> Shown {
             let gone = if kept { 0..0 } else { op.old_range() };
             shown.removed += gone.len();
             shown.added += if kept { 0 } else { op.new_range().len() };
-            rows.extend(gone.map(|at| row('-', at, &old[at].0)));
+            rows.extend(gone.map(|at| row('-', at, old[at].0)));
             let mark = if kept { ' ' } else { '+' };
-            rows.extend(op.new_range().map(|at| row(mark, at, &new[at].0)));
+            rows.extend(op.new_range().map(|at| row(mark, at, new[at].0)));
         }
     }
     let left = rows.len().saturating_sub(SHOWN);
@@ -52,6 +51,11 @@ pub(super) fn show(before: &Text, after: &Text) -> Shown {
     }
     shown.diff = rows.join("\n");
     shown
+}
+
+/// The lines with their ends, borrowed: a file can have millions of them.
+fn ends(text: &str) -> Vec<(&str, &str)> {
+    lines(text).iter().map(|line| (line.text, line.end)).collect()
 }
 
 fn row(mark: char, at: usize, text: &str) -> String {
