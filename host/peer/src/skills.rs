@@ -237,7 +237,9 @@ fn check(path: &Path, skill: &Skill) -> Result<Vec<String>, String> {
     let Review { blocked, asked, noted } = review(&header, &files);
     // An import asks one question about everything, and no such passage.
     if let Some(Suspicion { file, passage, .. }) = blocked.iter().chain(&asked).next() {
-        return Err(format!("{file} is suspicious, {passage}; read it, and install its folder with `hermes skills install`"));
+        return Err(format!(
+            "{file} is suspicious, {passage}; read it, and install its folder with `hermes skills install`"
+        ));
     }
     let noted = noted.into_iter().map(|suspicion| format!("{suspicion} is unusual"));
     Ok([header.description].into_iter().chain(noted).collect())

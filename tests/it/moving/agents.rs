@@ -34,8 +34,10 @@ fn the_home_of_another_agent_is_not_taken_for_that_of_hermes_agent() {
         let refused = home.hermes(&["import", "peer", &path]).run().exits(2);
         let has_skill = files.contains(&"skills/tea/SKILL.md");
         let install = format!("hermes skills install {path}/skills/tea");
-        refused
-            .says(&[&format!("{path} belongs to {agent}"), if has_skill { install.as_str() } else { "hermes skills install" }]);
+        refused.says(&[
+            &format!("{path} belongs to {agent}"),
+            if has_skill { install.as_str() } else { "hermes skills install" },
+        ]);
     }
     let other = write(&home, "other/skills/tea/SKILL.md", skill);
     let folder = other.strip_suffix("/skills/tea/SKILL.md").unwrap();

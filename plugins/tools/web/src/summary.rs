@@ -84,7 +84,14 @@ mod tests {
     #[test]
     fn a_summary_that_was_cut_says_so() {
         let reply = |finish| {
-            let usage = hermes_plugin::Usage { input: 0, output: 0, cache_read: 0, cache_write: 0, reasoning: 0, extra: Vec::new() };
+            let usage = hermes_plugin::Usage {
+                input: 0,
+                output: 0,
+                cache_read: 0,
+                cache_write: 0,
+                reasoning: 0,
+                extra: Vec::new(),
+            };
             Reply { text: "The ferry leaves at \n".into(), finish, model: "m".into(), usage, extra: Vec::new() }
         };
         assert_eq!(told(&reply(Finish::Stop)), "The ferry leaves at \n");

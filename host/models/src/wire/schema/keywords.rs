@@ -110,10 +110,12 @@ fn found<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
 
 /// Whether a reference leads to a definition of the schema that is more than references in a circle.
 fn leads(root: &Value, reference: &str) -> bool {
-    let is_definition = ["#/$defs/", "#/definitions/"].iter().any(|place| reference.starts_with(place));
+    if !["#/$defs/", "#/definitions/"].iter().any(|place| reference.starts_with(place)) {
+        return false;
+    }
     let mut seen = HashSet::new();
     let mut next = reference;
-    while is_definition {
+    loop {
         let Some(target) = found(root, next) else { return false };
         let Some(further) = target.get("$ref").and_then(Value::as_str) else { return true };
         if !seen.insert(further) {
@@ -121,7 +123,6 @@ fn leads(root: &Value, reference: &str) -> bool {
         }
         next = further;
     }
-    false
 }
 
 /// A value in the place of a schema as one.
