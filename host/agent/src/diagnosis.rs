@@ -184,11 +184,11 @@ mod tests {
                 tool: "mcp_odd_greet".into(),
                 owner: "odd".into(),
                 is_server: true,
-                refused: hermes_models::ModelError::NotFound {
+                refused: Box::new(hermes_models::ModelError::NotFound {
                     url: "u".into(),
                     model: "m".into(),
                     message: "no".into(),
-                },
+                }),
             },
             AgentError::NoVision { model: "m".into() },
             AgentError::EmptyMessage,

@@ -30,7 +30,7 @@ pub enum AgentError {
         /// Whether it is a server.
         is_server: bool,
         /// The refusal.
-        refused: ModelError,
+        refused: Box<ModelError>,
     },
     /// A required plugin is missing.
     #[error(transparent)]

@@ -180,7 +180,7 @@ fn without_unknown(program: BpfProgram, newest: u32) -> BpfProgram {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
     use super::*;
     use crate::syscalls::error_of;

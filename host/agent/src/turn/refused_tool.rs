@@ -18,7 +18,7 @@ pub(super) fn explained(live: &Live, error: AgentError) -> AgentError {
     match owners.iter().find(|(owner, schema)| schema.name == tool && !is_bundled(owner)) {
         Some((owner, _)) => {
             let (tool, owner) = (tool.to_owned(), owner.clone());
-            AgentError::ToolRefused { is_server: toolbox.is_server(&owner), tool, owner, refused }
+            AgentError::ToolRefused { is_server: toolbox.is_server(&owner), tool, owner, refused: Box::new(refused) }
         }
         None => refused.into(),
     }

@@ -100,7 +100,7 @@ fn newest_branch<'a>(records: &[&'a Record]) -> HashSet<&'a str> {
         }
     }
     let turns = || records.iter().map(|record| &record.value).filter(|value| is_turn(value));
-    let mut at = turns().last().and_then(|value| text(value, "/uuid"));
+    let mut at = turns().next_back().and_then(|value| text(value, "/uuid"));
     let mut chosen: HashSet<&str> = HashSet::new();
     while let Some(id) = at.filter(|id| chosen.insert(*id)) {
         at = parents.get(id).copied().flatten();

@@ -68,7 +68,7 @@ impl Translator<'_> {
         let known = self.known;
         if self.take(KEY, KEY, &name.into()) && self.known == known {
             let default = |key: &str| properties.get(key).and_then(|property| property.get("default")).cloned();
-            let address = bundled.and_then(|(_, key, ..)| section.get(*key).cloned().or_else(|| default(*key)));
+            let address = bundled.and_then(|(_, key, ..)| section.get(*key).cloned().or_else(|| default(key)));
             let place = match (section.get("mode").and_then(Value::as_str), address) {
                 (Some("local" | "oss"), _) => " and keeps it on this machine".to_owned(),
                 (_, Some(address)) => format!(" at {}", shown("address", &address)),
