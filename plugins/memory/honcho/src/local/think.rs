@@ -209,13 +209,13 @@ fn summary_in<'r>(reply: &'r Reply, before: &'r str) -> &'r str {
     if reply.finish != Finish::Length {
         return text;
     }
-    let ends = text.char_indices().filter_map(|(at, character)| {
+    let mut ends = text.char_indices().filter_map(|(at, character)| {
         let end = at + character.len_utf8();
         // A point within a number or a name ends nothing.
         let stops = || matches!(character, '.' | '!' | '?') && text[end..].starts_with(char::is_whitespace);
         (matches!(character, '。' | '！' | '？' | '\n') || stops()).then_some(end)
     });
-    match text[..ends.last().unwrap_or(0)].trim() {
+    match text[..ends.next_back().unwrap_or(0)].trim() {
         "" => before,
         whole => whole,
     }
