@@ -28,4 +28,4 @@ pub use sdk::SdkTypes;
 pub use server::{Server, dead_endpoint};
 #[cfg(unix)]
 pub use terminal::Terminal;
-pub use wire::is_auxiliary;
+pub use wire::{is_auxiliary, without_fence};

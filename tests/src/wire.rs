@@ -91,7 +91,7 @@ pub fn trailing_results(body: &Value) -> Vec<(&str, &str)> {
 }
 
 /// What is in the fence that is a whole text, behind the host's note.
-fn without_fence(text: &str) -> Option<&str> {
+pub fn without_fence(text: &str) -> Option<&str> {
     let (tag, inside) = text.strip_prefix("<untrusted-text ")?.split_once(">\n")?;
     let inside = inside.strip_suffix('>')?.strip_suffix(tag)?.strip_suffix("\n</untrusted-text ")?;
     inside.split_once("\n\n").map(|(_, text)| text)

@@ -6,7 +6,7 @@
 //! of calls that have none.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::message::media_of;
 use crate::part::{Part, Payloads, Reader, ToolResult, keep_for};
@@ -276,16 +276,20 @@ impl Rendering {
         }
     }
 
-    /// Counts the ids of calls, and returns those that earlier calls have. Formats that take few characters shorten ids, so what
-    /// is equal then counts as equal here.
+    /// Counts the ids of calls, and returns those that earlier calls have. Formats that take few characters change ids, so what
+    /// one of them makes equal counts as equal here.
     fn count_ids(&mut self, calls: &[ToolCall]) -> Vec<(String, u32)> {
         let mut repeated = Vec::new();
         for call in calls {
-            let earlier = self.ids.entry(shortened_id(&call.id)).or_default();
-            if *earlier > 0 {
-                repeated.push((call.id.clone(), *earlier));
+            let mut most = 0;
+            for form in BTreeSet::from(sent_ids(&call.id)) {
+                let earlier = self.ids.entry(form).or_default();
+                most = most.max(*earlier);
+                *earlier = earlier.saturating_add(1);
             }
-            *earlier = earlier.saturating_add(1);
+            if most > 0 {
+                repeated.push((call.id.clone(), most));
+            }
         }
         repeated
     }
@@ -358,12 +362,19 @@ impl Rendering {
     }
 }
 
-/// The part of an id that every format sends. `call_1|fc_1` has the id of an item behind that of the call.
-fn shortened_id(id: &str) -> String {
-    let call = id.split('|').find(|piece| !piece.is_empty()).unwrap_or_default();
-    call.chars()
-        .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })
-        .collect()
+/// What formats send of an id: all of it, or the part of the call. `call_1|fc_1` has the id of an item behind that of the call.
+fn sent_ids(id: &str) -> [String; 2] {
+    let call = match id.split_once('|').unwrap_or((id, "")) {
+        ("", item) => item.strip_prefix("fc_").map_or_else(|| item.to_owned(), |rest| format!("call_{rest}")),
+        (call, _) => call.to_owned(),
+    };
+    [id, &call].map(|form| match form {
+        "" => "tool_0".to_owned(),
+        form => form
+            .chars()
+            .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })
+            .collect(),
+    })
 }
 
 fn count(length: usize) -> u32 {

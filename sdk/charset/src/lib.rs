@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, ISO_2022_JP};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_16BE, UTF_16LE};
 
 pub use admission::Refused;
 pub use stream::Stream;
@@ -204,12 +204,8 @@ impl Charset {
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         match self {
             Self::Utf8 | Self::Mixed | Self::Unknown => String::from_utf8_lossy(bytes),
-            Self::Utf16Le | Self::Utf16Be => {
-                let units = bytes.chunks_exact(2).map(|unit| self.unit(unit));
-                let text = char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER));
-                let rest = (!bytes.len().is_multiple_of(2)).then_some(char::REPLACEMENT_CHARACTER);
-                text.chain(rest).collect::<String>().into()
-            }
+            Self::Utf16Le => UTF_16LE.decode_without_bom_handling(bytes).0,
+            Self::Utf16Be => UTF_16BE.decode_without_bom_handling(bytes).0,
             Self::Legacy(encoding) => encoding.decode_without_bom_handling(bytes).0,
         }
     }

@@ -20,6 +20,11 @@ pub(crate) fn split(text: &str) -> Parts<'_> {
         return Parts { is_there: is_open, yaml: Yaml::Nothing, body: text, broken };
     };
     let (yaml, broken) = match yaml::parse(yaml) {
+        // Programs disagree about which of them counts.
+        Ok(Yaml::Map(map)) if repeated(&map).is_some() => {
+            let key = repeated(&map).unwrap_or_default();
+            (Yaml::Nothing, Some(format!("`{key}` is there twice")))
+        }
         Ok(Yaml::Map(map)) if map.iter().any(|(key, _)| key.text().is_some_and(has_blank)) => {
             let guessed = line_by_line(yaml).get("description").and_then(Yaml::text).map(str::to_owned);
             let mut map = map;
@@ -89,7 +94,12 @@ fn line_by_line(yaml: &str) -> Yaml {
         }
         let list = || Yaml::List(items(value).map(text).collect());
         match key.as_str() {
-            "name" | "description" if is_own => top.push((text(&key), text(value))),
+            "name" | "description" if is_own => {
+                top.push((text(&key), text(value)));
+                if repeated(&top).is_some() {
+                    return Yaml::Nothing;
+                }
+            }
             "platforms" => top.push((text("platforms"), list())),
             "category" => hermes.push((text("category"), text(value))),
             key
@@ -102,6 +112,15 @@ fn line_by_line(yaml: &str) -> Yaml {
     let hermes = Yaml::Map(vec![(text("hermes"), Yaml::Map(hermes))]);
     top.push((text("metadata"), hermes));
     Yaml::Map(top)
+}
+
+/// A name or description that is there twice, with other words.
+fn repeated(map: &[(Yaml, Yaml)]) -> Option<&'static str> {
+    ["name", "description"].into_iter().find(|key| {
+        let mut values = map.iter().filter(|(known, _)| known.text() == Some(*key)).map(|(_, value)| value);
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    })
 }
 
 /// Keys have no blanks. A line of prose may have some before a colon.

@@ -341,6 +341,15 @@ mod tests {
     }
 
     #[test]
+    fn two_descriptions_make_a_skill_broken() {
+        for lines in ["description: x\ndescription: y", "description: a: b\ndescription: y", "name: a\nname: b"] {
+            let found = Header::parse(&format!("---\n{lines}\n---\nUse water.\n"), Some("tea"));
+            assert!(matches!(found, Err(Flaw::Guess(_))), "{lines}: {found:?}");
+        }
+        assert_eq!(parse("---\nname: tea\ndescription: x\ndescription: x\n---\n").description, "x");
+    }
+
+    #[test]
     fn keys_without_a_value_and_values_of_another_kind_count_as_absent() {
         let header = parse("---\nname: a\ndescription:\nplatforms:\nlicense: [x]\nmetadata:\n---\nText.\n");
         assert_eq!((header.guessed, header.license.as_str(), header.description.as_str()), (None, "", "Text."));

@@ -101,7 +101,7 @@ fn home_with(server: &Server, plugins: &[Glutton], listener: &Listener, tool_tim
             json!({
                 "memory": format!("{MEMORY}MiB"), "sql_memory": format!("{SQL_MEMORY}MiB"), "document_bytes": "4MiB",
                 "cpu": format!("{}ms", cpu.as_millis()), "tool_time": format!("{}s", tool_time.as_secs()),
-                "start_time": "10h", "turn_time": "10h",
+                "start_time": "600min", "turn_time": "600min",
             }),
         );
     }

@@ -157,7 +157,7 @@ fn a_program_without_a_grant_is_denied_without_asking() {
 
 #[test]
 fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
-    let script = "printf 'a\u{1b}[2J%s' \"$1\"";
+    let script = "printf 'a\u{1b}[2J%s' \"$1\">o";
     let server = model_that_calls(vec![run(&[json!({
         "program": "sh", "arguments": ["-c", script, "x", "two\nlines\u{202e}"], "input": "piped",
     })])]);
@@ -167,7 +167,7 @@ fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
     let shown = terminal.shown();
     for text in [
         "plugin `runner` 0.1.0 wants to run a program",
-        r#"sh -c "printf 'a\u{1b}[2J%s' \"$1\"" x "two\nlines\u{202e}""#,
+        r#"sh -c "printf 'a\u{1b}[2J%s' \"$1\">o" x "two\nlines\u{202e}""#,
         r#"5 bytes: "piped""#,
     ] {
         assert!(shown.contains(text), "`{text}` is not in\n{shown}");
@@ -177,7 +177,9 @@ fn the_question_shows_the_command_exactly_and_one_key_answers_it() {
     terminal.press("o");
     terminal.wait_for("allowed once", 1);
     leave(terminal, 1);
-    assert_eq!(answers(&results(&server)[0])[0]["output"], "a\u{1b}[2Jtwo\nlines\u{202e}");
+    assert_eq!(answers(&results(&server)[0])[0]["end"], 0);
+    let written = std::fs::read_to_string(home.workspace().join("o")).unwrap();
+    assert_eq!(written, "a\u{1b}[2Jtwo\nlines\u{202e}");
 }
 
 #[test]

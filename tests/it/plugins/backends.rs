@@ -143,6 +143,8 @@ fn what_a_service_says_to_a_tool_or_in_an_error_is_text_of_strangers() {
         let service = backend.serve(0);
         let home = backend.home(&server, &service);
         backend.remember(HOSTILE);
+        // Honcho knows a session from its first stored turn on.
+        home.hermes(&["-z", "Hello."]).at(TODAY).run().success();
         let result = |text: &str| {
             let output = home.hermes(&["-z", text]).at(TODAY).run().success();
             let result = server.last_turn().trailing_results_as_sent().last().map(|(_, text)| (*text).to_owned());

@@ -46,6 +46,7 @@ fn home(server: &Server, permissions: Value, config: Value) -> Home {
 /// A turn in which the model calls one tool of the guest. Returns the tool's result and what the user saw.
 fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (Value, Output) {
     let server = Server::scripted([Reply::calls([Call::new("call_1", tool, &arguments)]), Reply::text("Done.")]);
+    let reaches_web = permissions.get("http").is_some();
     let home = home(&server, permissions, config);
     let output = home
         .hermes(&["-z", "go"])
@@ -62,10 +63,8 @@ fn called(permissions: Value, config: Value, tool: &str, arguments: Value) -> (V
     let last = server.last_turn();
     assert!(!last.body.to_string().contains(TOKEN) && !output.stderr.contains(TOKEN), "{output}");
     // What a plugin with the permission says comes from outside, whatever it says about its tools.
-    assert!(
-        last.trailing_results_as_sent().iter().all(|(_, text)| text.starts_with("<untrusted-text mark=")),
-        "{last:?}"
-    );
+    let is_fenced = |(_, text): &(&str, &str)| text.starts_with("<untrusted-text mark=");
+    assert!(last.trailing_results_as_sent().iter().all(|result| is_fenced(result) == reaches_web), "{last:?}");
     let results = last.trailing_results();
     let (_, result) = results.first().unwrap_or_else(|| panic!("no result: {output}"));
     (serde_json::from_str(result).unwrap_or_else(|error| panic!("{result}: {error}")), output)

@@ -90,7 +90,7 @@ fn a_session_in_a_folder_of_a_repository_has_the_rules_of_its_root_with_their_im
     let kept = std::fs::read_to_string(home.workspace().join("docs/rules.md")).expect("the file is there");
     assert_eq!(kept, "Ring the bell.\n");
     let result = server.last_turn().trailing_results()[0].1.to_owned();
-    assert!(result.contains("a context file of the project imports it"), "{result}");
+    assert!(result.contains("needs the user's approval"), "{result}");
     output.says(&["GEMINI.md is not read"]);
     let again = home.hermes(&["-z", "hi"]).current_dir(&folder).run();
     assert!(!again.stderr.contains("GEMINI.md"), "{again}");

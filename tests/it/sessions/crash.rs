@@ -106,7 +106,7 @@ fn killed_while_a_tool_computes_its_call_is_closed_by_appending() {
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
     home.set("context.engine", json!("hostile"));
     // Only the interrupt ends it.
-    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "10h", "cpu": "10h" }));
+    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "600min", "cpu": "600min" }));
     let running = home.hermes(&["-z", "Poke it."]).spawn();
     server.wait_for_finished(1);
     std::thread::sleep(Duration::from_secs(1));
@@ -224,7 +224,7 @@ fn an_interrupt_stops_a_tool_at_once() {
     home.install_guest("hostile", "hostile", json!({"mode": "ok"}));
     home.set("context.engine", json!("hostile"));
     // Only the interrupt ends it.
-    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "10h", "cpu": "10h" }));
+    home.set("plugins.settings.hostile.limits", json!({ "tool_time": "600min", "cpu": "600min" }));
     let running = home.hermes(&["-z", "Poke it."]).spawn();
     server.wait_for_finished(1);
     std::thread::sleep(Duration::from_secs(1));
