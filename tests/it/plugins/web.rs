@@ -130,7 +130,7 @@ fn no_page_of_this_machine_or_its_network_is_read() {
     let found = results(&server);
     assert_eq!(found.len(), urls.len(), "{output}");
     for (url, result) in urls.iter().zip(&found) {
-        assert!(inside(result).starts_with("error: ") && !result.contains("Private."), "{url}: {result}");
+        assert!(self::inside(result).starts_with("error: ") && !result.contains("Private."), "{url}: {result}");
     }
     assert!(found[0].contains("leads to an address that is not read"), "{}", found[0]);
     assert_eq!((service.asked().len(), inside.asked().len()), (1, 0));
