@@ -265,6 +265,28 @@ mod tests {
                 r#"{"error":{"message":"messages.3.content.1.image: image exceeds 5 MB maximum: 6291456 bytes"}}"#,
                 "bad request",
             ),
+            // A timeout of a Go server, and other words of time, memory and policies.
+            (504, r#"{"error":{"message":"context deadline exceeded"}}"#, "server, again"),
+            (500, "context deadline exceeded", "server, again"),
+            (400, r#"{"error":{"message":"context deadline exceeded"}}"#, "bad request"),
+            (200, r#"{"error":{"message":"context deadline exceeded"}}"#, "server, again"),
+            (500, r#"{"error":"timed out while the context window was filled"}"#, "server, again"),
+            (503, r#"{"error":"request queue is too long, try again later"}"#, "server, again"),
+            (500, r#"{"error":"execution context exceeded memory limit"}"#, "server, again"),
+            (500, r#"{"error":"the worker context exceeded its share"}"#, "server, again"),
+            (500, r#"{"error":"The dialogue of 18000 tokens goes beyond our 16384"}"#, "too long"),
+            (400, r#"{"error":"prompt_cache_retention: '24h' is too long; at most '1h'"}"#, "bad request"),
+            (400, r#"{"error":"prompt id is longer than 64 characters"}"#, "bad request"),
+            (
+                400,
+                r#"{"error":"Your prompt was flagged as potentially violating our usage policy. It exceeds severity level 4."}"#,
+                "refused",
+            ),
+            (
+                400,
+                r#"{"error":"The prompt was rejected because it exceeds our content safety threshold"}"#,
+                "refused",
+            ),
             // A limit on tokens a minute is not a prompt that is too long.
             (429, r#"{"error":{"code":"rate_limit_exceeded","message":"Too many tokens"}}"#, "rate limit, again"),
             (

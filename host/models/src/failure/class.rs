@@ -125,6 +125,9 @@ const TOO_LONG: &[&str] = &[
     "kontextfenster",
 ];
 
+/// Those of [`TOO_LONG`] that need no other words.
+const LONG: &[&str] = &["context_length_exceeded", "is too long", "prompt too long", "exceeds the context", "too many tokens"];
+
 /// A prompt for which the account would have to be upgraded: a shorter one is accepted.
 const LONG_CONTEXT_TIER: &str = "extra usage is required for long context";
 
@@ -200,7 +203,16 @@ const LIFTED_LATER: &[&str] = &[
 ];
 
 /// A policy about contents.
-const REFUSED: &[&str] = &["content_filter", "content_policy", "content policy", "data policy", "内容安全", "敏感内容"];
+const REFUSED: &[&str] = &[
+    "content_filter",
+    "content_policy",
+    "content policy",
+    "data policy",
+    "usage polic",
+    "content safety",
+    "内容安全",
+    "敏感内容",
+];
 
 /// A country that is not served.
 const REGION: &[&str] = &[
@@ -257,7 +269,8 @@ pub(crate) fn classify(status: u16, codes: &str, message: &str) -> Class {
 /// The class where no word for programs says it. `text` is in lower case.
 fn by_status(status: u16, text: &str) -> Class {
     let is_cap = says(text, OUTPUT_CAP) || size::is_about_cap(text);
-    let is_known = says(text, TOO_LONG) && !is_cap;
+    // Words such as `context window` may stand beside others of time.
+    let is_known = says(text, TOO_LONG) && !is_cap && (!size::is_apart(text) || says(text, LONG));
     let too_long = is_known || (size::speaks(text) && !is_cap);
     match status {
         401 => Class::Auth,
@@ -275,8 +288,9 @@ fn by_status(status: u16, text: &str) -> Class {
         429 if is_known => Class::TooLong,
         429 => Class::RateLimited,
         451 => Class::Region,
-        // Not even an error of the server has a prompt that is too long as its cause by chance.
-        400 | 422 | 500..600 if too_long => Class::TooLong,
+        400 | 422 if too_long => Class::TooLong,
+        // A server that fails has other causes, unless it says the size in known words or in numbers.
+        500..600 if is_known || too_long && size::counts_tokens(text) => Class::TooLong,
         400..500 => by_prose(text).unwrap_or(Class::BadRequest),
         503 | 529 => Class::Overloaded,
         504 => Class::TimedOut,

@@ -143,7 +143,7 @@ fn trailing(text: &str) -> Option<u32> {
 }
 
 /// Digits, and the commas between thousands.
-fn is_of_number(character: char) -> bool {
+pub(super) fn is_of_number(character: char) -> bool {
     character.is_ascii_digit() || character == ','
 }
 

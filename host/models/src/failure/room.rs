@@ -16,7 +16,7 @@ pub(crate) fn for_output(message: &str) -> Option<u32> {
         number(text.split_once("supports at most ")?.1)?
     } else if size::is_about_cap(&text) {
         // What was asked for is the larger number.
-        limit::numbers(&text).into_iter().filter(|number| *number >= LEAST).min()?
+        limit::numbers(&size::without_least(&text)).into_iter().filter(|number| *number >= LEAST).min()?
     } else {
         let window = number(text.split_once("maximum context length is ")?.1)?;
         let requested = text.split_once("you requested ")?.1;
@@ -78,6 +78,10 @@ mod tests {
             ("`max_output_tokens` 100000 exceeds the limit of 65,536", Some(65_536)),
             ("max_completion_tokens must be less than or equal to 8192", Some(8_192)),
             ("max_tokens must be positive", None),
+            ("thinking.budget_tokens: must be greater than 1024 and less than max_tokens 16000", None),
+            ("max_tokens must be greater than 1024", None),
+            ("max_tokens must be at least 2048 and at most 8192", Some(8_192)),
+            ("max_output_tokens must be between 1,024 and 16,000", Some(16_000)),
             ("max_tokens should be lower; prompt is too long", None),
             ("Range of max_tokens should be [1, 99999999999999]", None),
             ("", None),

@@ -332,6 +332,62 @@ const OTHER: &[&str] = &[
     "desconocid",
 ];
 
+/// What runs out, is kept or is judged besides the length of a text. A Go server calls a timeout a context whose deadline is exceeded.
+const APART: &[&str] = &[
+    "deadline",
+    "timeout",
+    "timed out",
+    "time out",
+    "time limit",
+    "took too long",
+    "taking too long",
+    "queue",
+    "waiting",
+    "out of memory",
+    "memory limit",
+    "execution",
+    "cpu",
+    "retention",
+    "prompt_cache",
+    "prompt cache",
+    "prompt id",
+    "prompt name",
+    "prompt template",
+    "context id",
+    "conversation id",
+    "message id",
+    "request id",
+    "polic",
+    "flagged",
+    "violat",
+    "safety",
+    "moderation",
+    "severity",
+    "harmful",
+    "超时",
+    "超時",
+    "排队",
+    "排隊",
+];
+
+/// Units of what is sent, in bytes: no fields are measured in them.
+const BYTES: &[&str] = &["byte", " kb", " mb", " kib", " mib"];
+
+/// Words before the least that is allowed, which is no limit above.
+const LEAST: &[&str] = &[
+    "must be greater than",
+    "should be greater than",
+    "must be larger than",
+    "must be more than",
+    "must be above",
+    "must be >",
+    "must be at least",
+    "should be at least",
+    "minimum of",
+    "minimum is",
+    "between",
+];
+
 /// Names of the cap on output.
 const CAPS: &[&str] = &[
     "max_tokens",
@@ -349,6 +405,9 @@ const CAPS: &[&str] = &[
 
 /// What a complaint about the cap on output does not name.
 const READ: &[&str] = &["prompt", "input", "messages", "conversation", "context"];
+
+/// How many characters behind a bound its number may be.
+const NEAR: usize = 40;
 
 /// That no wait makes room.
 const NEVER: &[&str] = &[
@@ -374,7 +433,8 @@ pub(super) fn speaks(text: &str) -> bool {
     let numbers = limit::numbers(text);
     let is_large = numbers.iter().any(|number| limit::is_plausible(*number));
     // Only fields are as short as that.
-    if !numbers.is_empty() && !is_large && says(text, BOUND) {
+    let is_small = !numbers.is_empty() && (says(text, BOUND) || is_beyond_a_small_number(text));
+    if !is_large && (is_small || is_of_hours(text)) {
         return false;
     }
     let (counted, sent) = (says(text, COUNTED), says(text, SENT));
@@ -386,13 +446,60 @@ pub(super) fn speaks(text: &str) -> bool {
     }
 }
 
+/// Whether the first number behind words of a bound is small, and counts no bytes.
+fn is_beyond_a_small_number(text: &str) -> bool {
+    let behind = BEYOND.iter().filter_map(|word| text.split_once(word)).find_map(|(_, behind)| {
+        let near: String = behind.chars().take(NEAR).collect();
+        limit::numbers(&near).first().copied()
+    });
+    behind.is_some_and(|number| !limit::is_plausible(number)) && !says(text, BYTES)
+}
+
+/// Whether a number has a unit of time behind it, as `24h` has.
+fn is_of_hours(text: &str) -> bool {
+    let words = text.split(|each: char| !each.is_ascii_alphanumeric());
+    words.into_iter().any(|word| {
+        let unit = word.trim_start_matches(|each: char| each.is_ascii_digit());
+        unit.len() < word.len() && ["h", "s", "ms", "min", "d"].contains(&unit)
+    })
+}
+
+/// Whether a message in lower case is about time, memory, a policy or the like.
+pub(super) fn is_apart(text: &str) -> bool {
+    says(text, APART)
+}
+
+/// Whether a message in lower case has a number of tokens.
+pub(super) fn counts_tokens(text: &str) -> bool {
+    says(text, &["token", "令牌", "токен", "トークン", "토큰", "jeton"])
+        && limit::numbers(text).into_iter().any(limit::is_plausible)
+}
+
 /// Whether a message in lower case names something else than the size of what the model reads.
 pub(super) fn is_about_other(text: &str) -> bool {
-    says(text, OTHER) || is_about_cap(text)
+    says(text, OTHER) || is_apart(text) || is_about_cap(text)
+}
+
+/// A message in lower case without the least that it demands, such as `must be greater than 1024`.
+pub(super) fn without_least(text: &str) -> String {
+    let mut text = text.to_owned();
+    for words in LEAST {
+        let Some(at) = text.find(words) else { continue };
+        let behind = at + words.len();
+        let Some(start) = text[behind..].find(|each: char| each.is_ascii_digit()) else { continue };
+        let digits = text[behind + start..].find(|each: char| !limit::is_of_number(each));
+        let end = digits.map_or(text.len(), |length| behind + start + length);
+        text.replace_range(behind..end, " ");
+    }
+    text
 }
 
 /// Whether a message in lower case is about the cap on output alone.
 pub(super) fn is_about_cap(text: &str) -> bool {
+    // Names the cap only to compare with it.
+    if text.contains("budget") {
+        return false;
+    }
     let without_caps = CAPS.iter().fold(text.to_owned(), |text, cap| text.replace(cap, ""));
     says(text, CAPS) && !says(&without_caps, READ)
 }
@@ -477,6 +584,21 @@ mod tests {
             "stop sequence is too long",
             "The model `x` does not exist",
             "参数错误：temperature 超出范围",
+            // They name a context or a prompt, and are about time, memory, a name or a policy.
+            "context deadline exceeded",
+            "rpc error: code = DeadlineExceeded desc = context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+            "The prompt exceeded the time limit of 30000 ms",
+            "request queue is too long, try again later",
+            "execution context exceeded memory limit",
+            "prompt_cache_retention: '24h' is too long; at most '1h'",
+            "The context lifetime '24h' is too long",
+            "prompt id is longer than 64 characters",
+            "prompt label is longer than 64 characters",
+            "Your prompt was flagged as potentially violating our usage policy. It exceeds severity level 4.",
+            "The prompt was rejected because it exceeds our content safety threshold",
+            "The prompt exceeds risk level 4",
+            "thinking.budget_tokens: must be greater than 1024 and less than max_tokens 16000",
+            "上下文处理超时，超过限制",
             "boom",
             "",
         ] {
