@@ -44,7 +44,7 @@ pub(crate) fn plan(
     let there: BTreeMap<&str, &str> = there.in_file().filter(|(_, value)| !value.is_empty()).collect();
     for (name, value) in there {
         // Settings of this program itself are no keys: they would change where every key goes.
-        let is_setting = name.starts_with("HERMES_") || name.ends_with("_BASE_URL");
+        let is_setting = name.starts_with("HERMES_") || name.ends_with("_BASE_URL") || name == "MEM0_HOST";
         let is_wanted = (known.contains(name) || is_named(config, name)) && !is_setting;
         let here = own.in_file().find(|(here, _)| *here == name).map(|(_, value)| value);
         match here {

@@ -5,9 +5,11 @@
 //! defaults may differ. Each passes [`admission`], is checked as `hermes config set` checks it, and stands in the report.
 
 mod admission;
+mod exact;
 mod hooks;
 mod memory;
 mod models;
+mod places;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -92,6 +94,7 @@ pub(crate) fn plan(peer: &PeerHome, setup: &Setup, with_keys: bool) -> Result<Pl
         ),
         known: 0,
         used: BTreeSet::new(),
+        refused: BTreeSet::new(),
     };
     match read(peer) {
         Ok(None) => {}
@@ -148,6 +151,8 @@ struct Translator<'a> {
     known: u64,
     /// Settings of the peer that were looked at, by dotted names.
     used: BTreeSet<String>,
+    /// Providers of the peer that stay behind, by their plain names.
+    refused: BTreeSet<String>,
 }
 
 impl Translator<'_> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::exact::{line, word};
 use super::{Translator, is_empty};
 
 /// The moments there, each with the moment here.
@@ -71,11 +72,11 @@ impl Translator<'_> {
             return;
         }
         for row in rows.as_array().into_iter().flatten() {
-            let tools = row["matcher"].as_str().map_or_else(String::new, |matcher| format!(" of {matcher}"));
+            let tools = row["matcher"].as_str().map_or_else(String::new, |matcher| format!(" of {}", word(matcher)));
             let effect = if here == "before-tool" { "; if it fails, the call does not run" } else { "" };
             self.report.right(format!(
                 "the program {} runs at {here}{tools}, with your rights and without a sandbox{effect}",
-                row["command"].as_str().unwrap_or_default()
+                line(row["command"].as_str().unwrap_or_default())
             ));
         }
         self.report.changed(format!(

@@ -1,9 +1,16 @@
 //! The memory provider, with the settings that it has in a file of its own. Without its address, conversations would go to
 //! another server than there, so a provider whose address stays behind stays behind itself.
+//!
+//! A provider sends a key of the user to its address. Without the user's word, only an address of the vendor comes along, or one
+//! on this machine if there is no key.
+
+use std::collections::BTreeSet;
 
 use hermes_config::Environment;
+use hermes_plugin_host::Permissions;
 use serde_json::{Map, Value, json};
 
+use super::places::is_on_this_machine;
 use super::{Translator, at, is_empty, shown};
 use crate::PeerHome;
 
@@ -20,8 +27,10 @@ impl Translator<'_> {
         self.used.insert(KEY.to_owned());
         let bundled = BUNDLED.iter().find(|(bundled, ..)| *bundled == name);
         // Only the code of a plugin says what it is. The user selected an installed one of this name there for the same purpose.
-        let schema = match self.plugins.get(name) {
-            Some(found) if bundled.is_some() || found.folder().is_some() => found.manifest.config.clone(),
+        let (schema, permissions) = match self.plugins.get(name) {
+            Some(found) if bundled.is_some() || found.folder().is_some() => {
+                (found.manifest.config.clone(), found.manifest.permissions.clone())
+            }
             _ => return self.report.left(format!("{KEY}: no memory provider here is called {name}")),
         };
         if at(&self.own, KEY).is_some_and(|here| here != name) {
@@ -44,9 +53,12 @@ impl Translator<'_> {
             section.extend(address.map(|address| ((*key).to_owned(), address)));
         }
         self.used.insert(name.to_owned());
+        let properties = schema.as_ref().map(|schema| &schema["properties"]).cloned().unwrap_or_default();
+        let variables: BTreeSet<String> = permissions.secrets.iter().map(|secret| secret.env.to_string()).collect();
+        let moved = self.moved(name, &section, &properties, &permissions);
         let before = (self.edit.clone(), self.report.clone(), self.known);
         let mut unknown = Vec::new();
-        let properties = schema.as_ref().map(|schema| &schema["properties"]).cloned().unwrap_or_default();
+        let news = self.report.taken.len();
         for (key, value) in section.iter().filter(|(_, value)| !is_empty(value)) {
             let fits =
                 self.plugins.get(name).is_some_and(|found| found.manifest.misfits(&json!({ key: value })).is_empty());
@@ -54,7 +66,7 @@ impl Translator<'_> {
                 let to = format!("plugins.entries.{name}.{key}");
                 self.take(&to, &to, value)
             };
-            let is_address = value.as_str().is_some_and(|text| text.contains("://"));
+            let is_address = !super::addresses(value).is_empty() || moved.iter().any(|(moved, _)| moved == key);
             if is_address && !is_taken {
                 (self.edit, self.report, self.known) = before;
                 return self.report.left(format!(
@@ -65,8 +77,19 @@ impl Translator<'_> {
                 unknown.push(key.as_str());
             }
         }
-        let known = self.known;
-        if self.take(KEY, KEY, &name.into()) && self.known == known {
+        if let Some((key, address)) = moved.iter().find(|(_, address)| self.is_held_back(name, address, &variables)) {
+            let with = match variables.is_empty() {
+                true => String::new(),
+                false => format!(" and the value of {}", variables.iter().cloned().collect::<Vec<_>>().join(", ")),
+            };
+            (self.edit, self.report, self.known) = before;
+            return self.report.left(format!(
+                "{KEY}: {name} would send conversations{with} to {} ({key}); --with-keys takes it",
+                shown("address", &address.as_str().into())
+            ));
+        }
+        // Also if the provider was here, it gets another address now.
+        if self.take(KEY, KEY, &name.into()) && self.report.taken.len() > news {
             let default = |key: &str| properties.get(key).and_then(|property| property.get("default")).cloned();
             let address = bundled.and_then(|(_, key, ..)| section.get(*key).cloned().or_else(|| default(key)));
             let place = match (section.get("mode").and_then(Value::as_str), address) {
@@ -77,10 +100,55 @@ impl Translator<'_> {
                 }
             };
             self.report.right(format!("the memory provider {name} gets what conversations say{place}"));
+            for (key, address) in &moved {
+                let address = shown("address", &address.as_str().into());
+                for variable in &variables {
+                    self.report.right(format!(
+                        "the value of the variable {variable} goes to {address} (plugins.entries.{name}.{key})"
+                    ));
+                }
+            }
         }
         if !unknown.is_empty() {
             self.report.left(format!("{name}.json: {} has no counterpart here", unknown.join(", ")));
         }
+    }
+}
+
+impl Translator<'_> {
+    /// The addresses of a section that are neither set here nor the vendor's, with their keys.
+    fn moved(
+        &self,
+        name: &str,
+        section: &Map<String, Value>,
+        properties: &Value,
+        permissions: &Permissions,
+    ) -> Vec<(String, String)> {
+        let plain = |text: &str| text.trim().trim_end_matches('/').to_owned();
+        let defaults = properties.as_object().into_iter().flatten().filter_map(|(_, property)| property.get("default"));
+        let vendors: Vec<String> =
+            defaults.filter_map(Value::as_str).filter(|text| text.contains("://")).map(plain).collect();
+        // An address may lack what makes it look like one.
+        let templates = serde_json::to_string(permissions).unwrap_or_default();
+        let mut moved = Vec::new();
+        for (key, value) in section {
+            let is_named = ["}", "."].iter().any(|end| templates.contains(&format!("${{config.{key}{end}")));
+            for text in hermes_prompt::scan::texts(value).into_iter().filter(|text| is_named || text.contains("://")) {
+                let is_here = at(&self.own, &format!("plugins.entries.{name}.{key}")).is_some_and(|here| here == value);
+                if !text.trim().is_empty() && !is_here && !vendors.contains(&plain(text)) {
+                    moved.push((key.clone(), text.to_owned()));
+                }
+            }
+        }
+        moved
+    }
+
+    /// Whether an address needs the user's word: it is elsewhere, or would receive a key of the user.
+    fn is_held_back(&self, name: &str, address: &str, variables: &BTreeSet<String>) -> bool {
+        let own = at(&self.own, &format!("plugins.entries.{name}")).cloned().unwrap_or_default();
+        let has_key = variables.iter().any(|variable| self.setup.environment.var(variable).is_some())
+            || hermes_config::redacted(own.clone()) != own;
+        !self.with_keys && (has_key || !is_on_this_machine(address))
     }
 }
 

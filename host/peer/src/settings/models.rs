@@ -3,6 +3,7 @@
 use hermes_models::ProviderRow;
 use serde_json::{Map, Value, json};
 
+use super::places::{self, PLACE, is_same_place, plain};
 use super::{Translator, at, copy, is_empty, same};
 
 /// Tasks of models that both programs have.
@@ -15,6 +16,8 @@ const OF_MODEL: [&str; 3] = ["api_mode", "context_length", "api_key"];
 const FORMATS: [&str; 3] = ["chat_completions", "codex_responses", "anthropic_messages"];
 /// The members of a row that name keys. A row is useful without them.
 const KEYS: [&str; 2] = ["api_key", "key_env"];
+/// What fits any model, whatever its place.
+const OF_ANY_PLACE: [&str; 2] = ["timeout", "reasoning_effort"];
 
 impl Translator<'_> {
     pub(super) fn model(&mut self, root: &Value, custom: &[String]) {
@@ -28,7 +31,7 @@ impl Translator<'_> {
         let Some(name) = text("default").or_else(|| text("model")).or_else(|| text("name")) else { return };
         let mut wanted = Map::new();
         match (text("provider"), text("base_url")) {
-            (Some(provider), address) => match known_provider(provider, custom) {
+            (Some(provider), address) => match self.known_provider(provider, custom) {
                 Some(known) => {
                     if known != provider {
                         self.report.changed(format!("the provider {provider} is called {known} here"));
@@ -61,9 +64,17 @@ impl Translator<'_> {
             Some(Value::String(name)) => json!({ "default": name }),
             here => here.cloned().unwrap_or_default(),
         };
-        // A model of one program with the address of the other would fit nothing.
-        if here.is_object() && wanted.iter().any(|(key, value)| !here[key].is_null() && !same(&here[key], value)) {
+        // A model of one program with the address of the other would fit nothing, and a key here would go to that address.
+        let is_set = places::is_set(&here, &["default"]);
+        let is_moved = is_set && !is_same_place(&here, &wanted);
+        if is_moved || wanted.iter().any(|(key, value)| !here[key].is_null() && !same(&here[key], value)) {
             self.report.left("model: another one is set here");
+            return;
+        }
+        let keys = if is_set { Vec::new() } else { self.keys_for_model(&wanted) };
+        let place = places::receiver(&wanted);
+        if let Some(key) = keys.first().filter(|_| !self.with_keys) {
+            self.report.left(format!("model: {key} would go to {place}; --with-keys takes it"));
             return;
         }
         let before = (self.edit.clone(), self.report.clone());
@@ -75,6 +86,9 @@ impl Translator<'_> {
                 self.report.left(format!("model: it is taken as a whole or not at all; {why}"));
                 return;
             }
+        }
+        for key in keys {
+            self.report.right(format!("{key} goes to {place} (model)"));
         }
     }
 
@@ -116,7 +130,7 @@ impl Translator<'_> {
         let provider = entry["provider"].as_str().filter(|name| !name.is_empty() && *name != "auto");
         copy(entry, "base_url", &mut row, "base_url");
         if let Some(provider) = provider {
-            match known_provider(provider, custom) {
+            match self.known_provider(provider, custom) {
                 Some(known) => drop(row.insert("provider".to_owned(), known.into())),
                 None if row.contains_key("base_url") => {}
                 None => {
@@ -162,6 +176,7 @@ impl Translator<'_> {
             row
         });
         let (mut rows, mut names) = (Vec::new(), Vec::new());
+        let is_new = at(&self.own, KEY).is_none();
         for entry in listed.into_iter().chain(keyed) {
             let text = |name: &str| entry[name].as_str().filter(|text| !text.is_empty());
             let Some(name) = text("name") else { continue };
@@ -170,6 +185,11 @@ impl Translator<'_> {
                 continue;
             };
             let of = format!("{KEY}.{name}");
+            if let Some(why) = self.why_not_called(name, address).filter(|_| is_new) {
+                self.report.left(format!("{of}: {}", hermes_config::redacted_text(&why)));
+                self.refused.insert(plain(name));
+                continue;
+            }
             let mut row = Map::from_iter([("name".to_owned(), name.into()), ("base_url".to_owned(), address.into())]);
             copy(&entry, "api_key_env", &mut row, "key_env");
             copy(&entry, "key_env", &mut row, "key_env");
@@ -219,10 +239,28 @@ impl Translator<'_> {
             }
             self.leave_unknown(&of, section, &[&OF_TASK[..], &["provider", "base_url", CHAIN][..]].concat());
             // A key of one address with another address would fit nothing.
-            let Some(Value::Object(row)) = self.admitted_row(&of, row) else { continue };
+            let Some(Value::Object(mut row)) = self.admitted_row(&of, row) else { continue };
+            let here = at(&self.own, &of).filter(|here| !is_empty(here));
+            if here.is_some_and(|here| !is_same_place(here, &row)) {
+                let (kept, moved): (Map<String, Value>, Map<String, Value>) =
+                    row.into_iter().partition(|(key, _)| OF_ANY_PLACE.contains(&key.as_str()));
+                if !moved.is_empty() {
+                    self.report.left(format!(
+                        "{of}: {}; this section is set here, and its place is taken as a whole or not at all",
+                        places::words(&moved)
+                    ));
+                }
+                row = kept;
+            }
+            let before = (self.edit.clone(), self.report.clone(), self.known);
             for (key, value) in &row {
-                let key = format!("{of}.{key}");
-                self.take(&key, &key, value);
+                let name = format!("{of}.{key}");
+                if !self.take(&name, &name, value) && PLACE.contains(&key.as_str()) {
+                    let why = self.report.left.pop().unwrap_or_default();
+                    (self.edit, self.report, self.known) = before;
+                    self.report.left(format!("{of}: it is taken as a whole or not at all; {why}"));
+                    break;
+                }
             }
         }
     }
@@ -241,15 +279,50 @@ impl Translator<'_> {
             self.report.left("delegation.model: its address is not in `custom_providers`, which it has to be here");
             return;
         }
-        let known = provider.map(|provider| known_provider(provider, custom));
+        let known = provider.map(|provider| self.known_provider(provider, custom));
         if let (Some(None), Some(provider)) = (&known, provider) {
             self.report.left(format!("{OF}: the provider {provider} is not known here, or needs a login"));
             return;
         }
-        for (key, value) in [("delegation.provider", known.flatten()), ("delegation.model", model.map(str::to_owned))] {
+        let known = known.flatten();
+        let wanted: Map<String, Value> =
+            known.iter().map(|provider| ("provider".to_owned(), provider.as_str().into())).collect();
+        let here = self.own.get(OF).unwrap_or(&Value::Null);
+        let is_set = places::is_set(here, &["model", "models"]);
+        if is_set && !is_same_place(here, &wanted) {
+            self.report.left(format!("{OF}: another model is set here, and it is taken as a whole or not at all"));
+            return;
+        }
+        let key = self.unbound_key().filter(|_| !is_set && !wanted.is_empty());
+        if let Some(key) = &key {
+            let place = places::receiver(&wanted);
+            if !self.with_keys {
+                self.report.left(format!("{OF}: {key} would go to {place}; --with-keys takes it"));
+                return;
+            }
+            self.report.right(format!("{key} goes to {place} (delegation.provider)"));
+        }
+        for (key, value) in [("delegation.provider", known), ("delegation.model", model.map(str::to_owned))] {
             if let Some(value) = value {
                 self.take(key, key, &value.into());
             }
+        }
+    }
+
+    /// A provider by the name that it has here.
+    fn known_provider(&self, name: &str, custom: &[String]) -> Option<String> {
+        let id = name.strip_prefix("custom:").unwrap_or(name).to_lowercase().replace(' ', "-");
+        if custom.contains(&id) {
+            return Some(name.to_owned());
+        }
+        // The name would mean another provider here.
+        if self.refused.contains(&plain(name)) {
+            return None;
+        }
+        match name {
+            "custom" => Some(name.to_owned()),
+            "openai-api" => Some("openai".to_owned()),
+            _ => ProviderRow::by_name(name).map(|row| row.id.to_owned()),
         }
     }
 
@@ -269,17 +342,4 @@ impl Translator<'_> {
 /// Whether a value of this member is understood here; only wire formats differ.
 fn is_format(key: &str, value: &Value) -> bool {
     key != "api_mode" || value.as_str().is_some_and(|mode| FORMATS.contains(&mode))
-}
-
-/// A provider by the name that it has here.
-fn known_provider(name: &str, custom: &[String]) -> Option<String> {
-    let plain = name.strip_prefix("custom:").unwrap_or(name).to_lowercase().replace(' ', "-");
-    if custom.contains(&plain) {
-        return Some(name.to_owned());
-    }
-    match name {
-        "custom" => Some(name.to_owned()),
-        "openai-api" => Some("openai".to_owned()),
-        _ => ProviderRow::by_name(name).map(|row| row.id.to_owned()),
-    }
 }

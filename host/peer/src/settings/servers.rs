@@ -3,6 +3,7 @@
 use hermes_config::{named_folders, redacted, redacted_text};
 use serde_json::{Map, Value};
 
+use super::exact::{quoted, word};
 use super::{Translator, at, same};
 
 /// What a section of a server may have here.
@@ -105,20 +106,19 @@ impl Translator<'_> {
         if !folders.is_empty() {
             self.report.right(format!(
                 "mcp_servers.{name}.write: {}; the arguments name it, and the server may write there",
-                folders.join(", ")
+                folders.iter().map(|folder| word(folder)).collect::<Vec<_>>().join(", ")
             ));
         }
         Ok(Some(()))
     }
 }
 
-/// The program of a server with its arguments, or its address, without keys. An argument with blanks is in quotation marks.
+/// The program of a server with its arguments, or its address, without keys.
 fn place(server: &Map<String, Value>) -> String {
     let arguments = server.get("args").filter(|_| server.contains_key("command")).cloned().map(redacted);
     let first = server.get("command").or_else(|| server.get("url")).and_then(Value::as_str).unwrap_or_default();
-    let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     let words = std::iter::once(redacted_text(first)).chain(texts(arguments.as_ref()));
-    words.map(|word| if is_plain(&word) { word } else { format!("{word:?}") }).collect::<Vec<_>>().join(" ")
+    words.map(|text| word(&text)).collect::<Vec<_>>().join(" ")
 }
 
 /// What goes along with a program or a request: variables, headers, the folder.
@@ -132,9 +132,14 @@ fn besides(key: &str, value: &Value) -> String {
     // As the user wrote them, but for what looks like a key: the headings of `env` and `headers` would hide everything.
     let shown = match value {
         Value::Object(values) => {
-            let each = values.iter().map(|(name, value)| format!("{name}={}", super::shown(name, value)));
+            let each = values.iter().map(|(name, value)| {
+                // A name with `=` would look like another name with another value.
+                let label = if name.contains('=') { quoted(name) } else { word(name) };
+                format!("{label}={}", word(&super::shown(name, value)))
+            });
             each.collect::<Vec<_>>().join(" ")
         }
+        Value::String(_) => word(&super::shown(key, value)),
         other => super::shown(key, other),
     };
     format!("; with {what} {shown}")
