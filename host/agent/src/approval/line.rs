@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod attack;
 mod builtin;
+mod git;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -327,7 +328,20 @@ impl Hidden {
                 continue;
             }
             let command = &full[from..];
-            is_any |= test(command) || command_of_git(command).is_some_and(|command| test(&command));
+            let of_git = command_of_git(command);
+            is_any |= test(command) || of_git.as_ref().is_some_and(|command| test(command));
+            if command[0].exact().is_some() && (of_git.is_some() || command[0].is_named(&["git"])) {
+                for text in git::texts(of_git.as_deref().unwrap_or(command)) {
+                    match text {
+                        git::Text::Line(text) => self.read(&text, &command[0], depth),
+                        git::Text::Perhaps(text) => {
+                            if let Ok(line) = Line::read(&text) {
+                                self.push(line, depth);
+                            }
+                        }
+                    }
+                }
+            }
             self.is_unread |= builtin::changes_meanings(command) || builtin::sets_unknown(command);
             self.evaluates |= builtin::evaluates(command);
             self.has_shell |= command[0].is_named(SHELLS);

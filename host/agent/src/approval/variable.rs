@@ -36,6 +36,12 @@ const QUIET: &[&str] = &[
     "TZ",
 ];
 
+/// Variables that name a place, an account or an amount if their value is plain: the whole name, or its end.
+const DATA: &[&str] = &["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "CARGO_TARGET_DIR", "DATABASE_URL"];
+const DATA_ENDS: &[&str] = &["_DATABASE_URL", "_DB_URL", "_API_URL", "_BASE_URL", "_PORT", "_LOG_LEVEL"];
+/// Options of the compiler. Only those about lints start nothing.
+const COMPILER: &[&str] = &["RUSTFLAGS", "RUSTDOCFLAGS"];
+
 /// Programs that show or edit a text, and start nothing, as the value of such a variable.
 const SHOWS: &[&str] = &["PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
 const SHOWN_BY: &[&str] = &["", "cat", "true", ":"];
@@ -85,8 +91,38 @@ pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
         || QUIET.contains(&name)
         || name.starts_with("LC_")
         || value.is_some_and(|value| {
-            (SHOWS.contains(&name) && SHOWN_BY.contains(&value)) || (is_switch(value) && stays_in_the_shell(name))
+            (SHOWS.contains(&name) && SHOWN_BY.contains(&value))
+                || (is_switch(value) && stays_in_the_shell(name))
+                || (is_data(name) && is_plain(value))
+                || (COMPILER.contains(&name) && sets_lints(value))
         })
+}
+
+fn is_data(name: &str) -> bool {
+    DATA.contains(&name) || (stays_in_the_shell(name) && DATA_ENDS.iter().any(|end| name.ends_with(end)))
+}
+
+/// Whether a value is a name, a path or an address, and no option or command line.
+fn is_plain(value: &str) -> bool {
+    value.starts_with(|c: char| c.is_ascii_alphanumeric() || "/._".contains(c))
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./:@?=%+,-".contains(&byte))
+}
+
+/// Whether options of the compiler only say which lints count: `-D warnings -Aunused`.
+fn sets_lints(value: &str) -> bool {
+    let is_lint = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"_:-".contains(&byte))
+    };
+    let mut words = value.split_ascii_whitespace();
+    while let Some(word) = words.next() {
+        let lint = ["-D", "-W", "-A", "-F"].iter().find_map(|option| word.strip_prefix(option));
+        let lint = lint.and_then(|lint| if lint.is_empty() { words.next() } else { Some(lint) });
+        if !lint.is_some_and(is_lint) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether a variable that no program gets changes nothing but what the line itself does with it.
@@ -110,6 +146,10 @@ mod tests {
             ("DEBUG", Some("1")),
             ("MY_SWITCH", Some("TRUE")),
             ("PATH", None),
+            ("CARGO_TARGET_DIR", Some("t")),
+            ("AWS_PROFILE", Some("x")),
+            ("DATABASE_URL", Some("postgres://a:b@localhost/x")),
+            ("RUSTFLAGS", Some("-D warnings -Aunused")),
         ] {
             assert!(starts_nothing(name, value), "{name}");
         }
@@ -125,6 +165,14 @@ mod tests {
             ("ANY_NAME", Some("x")),
             ("ANY_NAME", None),
             ("lower", Some("")),
+            ("RUSTFLAGS", Some("-C linker=x")),
+            ("RUSTFLAGS", Some("-D warnings -Clinker=x")),
+            ("RUSTFLAGS", Some("-D -Clinker=x")),
+            ("DATABASE_URL", Some("git push")),
+            ("DATABASE_URL", None),
+            ("CARGO_HOME", Some("x")),
+            ("JAVA_HOME", Some("x")),
+            ("GIT_BASE_URL", Some("x")),
         ] {
             assert!(!starts_nothing(name, value), "{name}");
         }

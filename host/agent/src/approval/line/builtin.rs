@@ -1,7 +1,7 @@
 //! What the builtins of a shell do with their arguments: some evaluate them as text, and some change what later commands mean.
 
 use super::super::variable;
-use super::{Atom, Word};
+use super::{Atom, Word, git};
 
 /// Builtins of bash, dash and ksh whose arguments are data. Other builtins evaluate some arguments, set variables such as `PATH`, or
 /// change what the names of commands mean.
@@ -95,11 +95,6 @@ const READING: &[&str] =
 const READING_LETTERS: &[char] = &['a', 'k', 'H'];
 /// Options of a shell that name a file with commands.
 const START_FILES: &[&str] = &["--rcfile", "--init-file"];
-/// Settings of git that start nothing, whatever their value, and the begin of the names of others.
-const GIT_SETTINGS: &[&str] =
-    &["user.name", "user.email", "core.quotepath", "core.autocrlf", "core.safecrlf", "commit.gpgsign", "gc.auto"];
-const GIT_SECTIONS: &[&str] = &["advice.", "color.", "init.", "safe."];
-
 /// Whether a line with these commands means what its words say: no command evaluates text or changes what another one means.
 pub(super) fn are_inert(commands: &[Vec<Word>]) -> bool {
     let names = |known: &[&str]| {
@@ -181,10 +176,7 @@ pub(super) fn changes_meanings(words: &[Word]) -> bool {
         "shopt" => has(&|text| READING.contains(&text)),
         "set" => has(&|text| READING.contains(&text) || has_letter(text)),
         "setopt" | "emulate" => true,
-        "git" => {
-            let exact = words[1..].iter().map(Word::exact).collect::<Option<Vec<_>>>();
-            exact.is_some_and(|arguments| !is_plain_git(&arguments))
-        }
+        "git" => !git::is_plain(words),
         _ => words[0].is_named(super::SHELLS) && starts_otherwise(&words[1..]),
     }
 }
@@ -205,29 +197,6 @@ fn starts_otherwise(arguments: &[Word]) -> bool {
 /// Whether a word of options has a letter that changes how lines are read.
 fn has_letter(text: &str) -> bool {
     text.starts_with(['-', '+']) && !text.starts_with("--") && text.contains(READING_LETTERS)
-}
-
-/// Whether git is given no setting, in these arguments, that could make it run a program.
-fn is_plain_git(arguments: &[String]) -> bool {
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next().filter(|argument| argument.starts_with('-')) {
-        match argument.as_str() {
-            "-c" => {
-                let setting = arguments.next().map(|setting| setting.to_lowercase()).unwrap_or_default();
-                let (name, value) = setting.split_once('=').unwrap_or((&setting, ""));
-                let is_known = GIT_SETTINGS.contains(&name)
-                    || GIT_SECTIONS.iter().any(|section| name.starts_with(section))
-                    || (name == "core.pager" && value == "cat");
-                if !is_known {
-                    return false;
-                }
-            }
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" => drop(arguments.next()),
-            option if option.starts_with("--config-env") || option.starts_with("--exec-path=") => return false,
-            _ => {}
-        }
-    }
-    true
 }
 
 /// Whether a variable that is set before this command reaches no program: it is a builtin that starts none.

@@ -14,6 +14,9 @@ const KEYWORDS: &[&str] = &[
     "then", "time", "until", "while", "{", "}",
 ];
 
+/// The number of processors, as it is written in lines that build.
+const PROCESSORS: [char; 8] = ['$', '(', 'n', 'p', 'r', 'o', 'c', ')'];
+
 pub(super) fn read(text: &str) -> Result<Line, Unreadable> {
     if text.len() > LONGEST {
         return Err(Unreadable);
@@ -389,6 +392,13 @@ impl Reader<'_> {
                     is_quoted = true;
                     self.at += 1;
                     self.quoted(&mut atoms)?;
+                }
+                // `make -j$(nproc)`: a number, and no word of its own.
+                '$' if atoms == [Atom::Char('-'), Atom::Char('j')] && self.text[self.at..].starts_with(&PROCESSORS) => {
+                    self.odd();
+                    self.found.commands.push(vec![Word::literal("nproc")]);
+                    atoms.push(Atom::Char('1'));
+                    self.at += PROCESSORS.len();
                 }
                 '$' | '`' => atoms.push(self.expansion()?),
                 // A file pattern of bash with its option `extglob`.

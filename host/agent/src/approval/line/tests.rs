@@ -307,3 +307,15 @@ fn has_push(text: &str) -> bool {
     });
     is_found || read.is_err()
 }
+
+#[test]
+fn the_number_of_processors_hides_no_command() {
+    for (text, expected) in [
+        ("make -j$(nproc) -n", false),
+        ("make -j$(nproc) git push", true),
+        ("CARGO_TARGET_DIR=t cargo build -j$(nproc)", false),
+        ("make -j$(git push)", true),
+    ] {
+        assert_eq!(has_push(text), expected, "{text}");
+    }
+}
