@@ -20,7 +20,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// A text in quotation marks, with escapes for all that a front end could change: also for each blank after a blank.
-pub(super) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for character in format!("{text:?}").chars() {
         match character {

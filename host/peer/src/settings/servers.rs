@@ -3,7 +3,7 @@
 use hermes_config::{named_folders, redacted, redacted_text};
 use serde_json::{Map, Value};
 
-use super::exact::{quoted, word};
+use super::exact::word;
 use super::{Translator, at, same};
 
 /// What a section of a server may have here.
@@ -132,11 +132,8 @@ fn besides(key: &str, value: &Value) -> String {
     // As the user wrote them, but for what looks like a key: the headings of `env` and `headers` would hide everything.
     let shown = match value {
         Value::Object(values) => {
-            let each = values.iter().map(|(name, value)| {
-                // A name with `=` would look like another name with another value.
-                let label = if name.contains('=') { quoted(name) } else { word(name) };
-                format!("{label}={}", word(&super::shown(name, value)))
-            });
+            let each =
+                values.iter().map(|(name, value)| format!("{}={}", word(name), word(&super::shown(name, value))));
             each.collect::<Vec<_>>().join(" ")
         }
         Value::String(_) => word(&super::shown(key, value)),

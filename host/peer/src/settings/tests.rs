@@ -306,18 +306,18 @@ fn the_report_shows_what_a_server_runs_and_whether_sessions_start_it() {
 
 #[test]
 fn the_borders_of_what_a_server_gets_can_be_seen() {
-    let peer = "mcp_servers:\n  one: {command: sh, args: [-c, 'a   b', ''], env: {\"A\\nB\": '1', 'C=D': 'x  E=2', F: '3; with G'}, cwd: '/a  b'}\n\
+    let peer = "mcp_servers:\n  one: {command: sh, args: [-c, 'a   b', ''], env: {\"A\\nB\": '1', D: 'x  E=2', F: '3; with G'}, cwd: '/a  b'}\n\
                 hooks: {pre_tool_call: [{command: 'sh   x', matcher: 'a  b'}]}\n";
     let (_, report) = Homes::with(peer, "").plan(true);
     let rights = report.rights.join("\n");
     for words in [
         r#": sh -c "a \u{20}\u{20}b" "";"#,
         r#" "A\nB"=1 "#,
-        r#" "C=D"="x \u{20}E=2" F="3; with G""#,
+        r#" D="x \u{20}E=2" F="3; with G""#,
         r#"; with the folder "/a \u{20}b""#,
         r#"the program "sh \u{20}\u{20}x" runs at before-tool of "a \u{20}b","#,
     ] {
-        assert!(rights.contains(words), "{words} is not in {rights}");
+        assert!(rights.contains(words), "{words} is not in {rights}\n{:?}", report.left);
     }
 }
 
