@@ -11,7 +11,7 @@ use hermes_prompt::scan::{Scope, findings};
 /// A passage with more lines is not taken apart.
 const MOST_LINES: usize = 400;
 /// Rules about commands, which a fenced block does not make an example: it is there to be run.
-const COMMANDS: &[&str] = &["exfil_curl", "exfil_wget", "read_secrets", "env_var_unset_agent"];
+const COMMANDS: &[&str] = &["exfil_curl", "exfil_wget", "exfil_keys", "read_secrets", "env_var_unset_agent"];
 /// Rules about text that a page does not show. It is visible only as code.
 const HIDDEN: &[&str] = &["html_comment_injection", "hidden_div"];
 /// Inline code, and quotation marks.
