@@ -110,16 +110,25 @@ impl ProjectFiles {
     }
 }
 
-/// The names of the files that are not the same in both.
+/// The names of the files that are not the same in both, imported ones too. A file is not named if only what it imports differs.
 fn differing(before: &Project, now: &Project) -> Vec<String> {
     let missing = |from: &Project, of: &Project| -> Vec<String> {
-        of.files.iter().filter(|file| !from.files.contains(file)).map(|file| file.name().to_owned()).collect()
+        let files = of.files.iter().filter(|file| !from.files.contains(file)).map(|file| file.name().to_owned());
+        let texts = of.texts.iter().filter(|text| !from.texts.contains(text)).map(|(name, _)| name.clone());
+        files.chain(texts).collect()
+    };
+    let has_same_text = |name: &String| {
+        let mut own = before.texts.iter().filter(|(known, _)| known == name);
+        own.any(|text| now.texts.contains(text))
     };
     let mut names = missing(before, now);
     names.extend(missing(now, before));
     names.sort();
     names.dedup();
-    names
+    match names.iter().all(has_same_text) {
+        true => names,
+        false => names.into_iter().filter(|name| !has_same_text(name)).collect(),
+    }
 }
 
 /// The entries of a folder that start programs or instruct agents.
@@ -130,4 +139,27 @@ fn listed(workspace: &Path, listed: &Listed) -> BTreeMap<PathBuf, String> {
         listed.of_file(path).or_else(of_folder).map(|entry| entry.reason.to_string())
     };
     entries.filter_map(|entry| Some((entry.path(), reason(&entry.path())?))).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_imported_file_is_named_whose_text_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let read = || files::project(folder.path(), 10_000);
+        put("AGENTS.md", "Use tabs. @rules.md @later.md");
+        put("rules.md", "Be kind.");
+        let before = read();
+        assert_eq!(differing(&before, &read()), Vec::<String>::new());
+        put("rules.md", "Be quick.");
+        assert_eq!(differing(&before, &read()), ["rules.md"]);
+        put("later.md", "Hello.");
+        assert_eq!(differing(&before, &read()), ["later.md", "rules.md"]);
+        put("AGENTS.md", "Use blanks. @rules.md");
+        assert_eq!(differing(&before, &read()), ["AGENTS.md", "rules.md"]);
+    }
 }

@@ -455,18 +455,17 @@ impl Setup {
         self.listed_files_with(&[])
     }
 
-    /// The same in a workspace, with the files that its context files import.
-    ///
-    /// # Errors
-    ///
-    /// When an entry below `approvals.protect` is not a pattern.
-    pub fn listed_files_of(&self, workspace: &Path) -> Result<Listed, AppError> {
-        let reads = self.config.settings().prompt.context_files;
-        let imported = reads.then(|| hermes_prompt::files::project(workspace, usize::MAX).imported);
-        self.listed_files_with(&imported.unwrap_or_default())
+    /// The files that the context files of a workspace import, also those that do not exist: once created, they are instructions.
+    pub(crate) fn imported(&self, workspace: &Path) -> Vec<PathBuf> {
+        if !self.config.settings().prompt.context_files {
+            return Vec::new();
+        }
+        let project = hermes_prompt::files::project(workspace, usize::MAX);
+        project.imported.into_iter().chain(project.awaited).collect()
     }
 
-    fn listed_files_with(&self, imported: &[PathBuf]) -> Result<Listed, AppError> {
+    /// The same with the files that context files import.
+    pub(crate) fn listed_files_with(&self, imported: &[PathBuf]) -> Result<Listed, AppError> {
         let further = &self.config.settings().approvals.protect;
         let listed = Listed::with_imported(further, imported, std::env::home_dir().as_deref());
         listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })

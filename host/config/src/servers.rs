@@ -164,6 +164,8 @@ impl Config {
             hidden: settings.sandbox.hidden.iter().map(PathBuf::from).collect(),
             home: self.file().parent().map(Path::to_owned).unwrap_or_default(),
             protect: settings.approvals.protect.clone(),
+            // Known once the folder of a session is.
+            imported: Vec::new(),
         })
     }
 }

@@ -24,6 +24,8 @@ pub struct Confinement {
     pub home: PathBuf,
     /// The patterns of `approvals.protect`.
     pub protect: Vec<String>,
+    /// The files that the context files of the session's folder import: instructions, which it cannot change.
+    pub imported: Vec<PathBuf>,
 }
 
 /// What becomes of the user's wish on this machine.
@@ -50,6 +52,7 @@ impl Confinement {
             hidden: Vec::new(),
             home: PathBuf::new(),
             protect: Vec::new(),
+            imported: Vec::new(),
         }
     }
 
@@ -112,7 +115,8 @@ impl Confinement {
             }
             Confined::Yes => {}
         }
-        let listed = Listed::new(&self.protect, std::env::home_dir().as_deref()).map_err(|error| error.to_string())?;
+        let listed = Listed::with_imported(&self.protect, &self.imported, std::env::home_dir().as_deref());
+        let listed = listed.map_err(|error| error.to_string())?;
         // The root of the file system is no workspace.
         let is_usable = workspace.parent().is_some() && workspace.is_dir();
         for cache in &self.caches {

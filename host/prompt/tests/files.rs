@@ -187,6 +187,22 @@ fn imports_that_are_not_followed_are_named() {
 }
 
 #[test]
+fn the_places_of_missing_imports_inside_the_project_are_known() {
+    let root = folder();
+    put(
+        root.path(),
+        "project/AGENTS.md",
+        "@docs/rules.md @a/../b.md @../up.md @/etc/gone.md @.env @x/.env @~/n.md\n@sub/a.md",
+    );
+    put(root.path(), "project/sub/a.md", "@b/c.md @notes");
+    let found = project(&root.path().join("project"), LIMIT);
+    let real = root.path().canonicalize().unwrap().join("project");
+    assert_eq!(found.awaited, ["docs/rules.md", "b.md", "sub/b/c.md", "sub/notes"].map(|file| real.join(file)));
+    let names: Vec<&str> = found.texts.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["AGENTS.md", "sub/a.md"]);
+}
+
+#[test]
 fn what_other_agents_would_read_is_named() {
     let root = folder();
     for name in ["GEMINI.md", "QWEN.md", ".github/copilot-instructions.md", ".cursor/rules/a.mdc", ".mcp.json"] {

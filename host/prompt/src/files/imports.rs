@@ -1,6 +1,6 @@
 //! `@path` in a context file names another file, which becomes part of the prompt behind it.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd, TextMergeStream};
 
@@ -8,6 +8,8 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd, TextMergeStream};
 pub(super) const DEEPEST: usize = 5;
 /// The most files that are imported into a prompt.
 pub(super) const MOST: usize = 32;
+/// The most paths of missing files that are remembered.
+pub(super) const MOST_AWAITED: usize = 256;
 /// What ends a sentence or a bracket, and no path.
 const BEHIND: [char; 11] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\''];
 /// Files with these ends are texts for people and agents.
@@ -85,6 +87,25 @@ pub(super) fn written_link(text: &str) -> Option<&str> {
 /// Whether a name means a file, so that one which does not exist is a mistake: not `@someone` or `@scope/package`.
 pub(super) fn means_file(path: &str) -> bool {
     path.starts_with("./") || path.starts_with("../") || path.starts_with('/') || is_of_text(Path::new(path))
+}
+
+/// Where a file would be that is not there: the real path of what exists of it, and the rest by its names.
+pub(super) fn place(file: &Path) -> Option<PathBuf> {
+    let mut place = PathBuf::new();
+    let mut exists = true;
+    for part in file.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(place.pop()),
+            part => place.push(part),
+        }
+        exists = exists
+            && place.canonicalize().is_ok_and(|real| {
+                place = real;
+                true
+            });
+    }
+    place.is_absolute().then_some(place)
 }
 
 /// Whether a path below the root may be imported: not a hidden file such as `.env`, unless it is a text.

@@ -65,6 +65,10 @@ pub struct Project {
     pub unread: Option<Notice>,
     /// The files that others import: canonical paths.
     pub imported: Vec<PathBuf>,
+    /// Where files inside the project would be that others import, and that are not there or cannot be read now.
+    pub awaited: Vec<PathBuf>,
+    /// The names of the files that were read, imported ones too, and their own texts.
+    pub texts: Vec<(String, String)>,
 }
 
 /// Reads the context files of a workspace, all of them together up to `limit` characters.
@@ -87,7 +91,8 @@ pub fn project(workspace: &Path, limit: usize) -> Project {
         files.extend(search.cursor());
     }
     let unread = search.unread(&files);
-    Project { files, notices: search.notices, unread, imported: search.imported }
+    let Search { notices, imported, awaited, texts, .. } = search;
+    Project { files, notices, unread, imported, awaited, texts }
 }
 
 struct Search {
@@ -101,6 +106,8 @@ struct Search {
     read: Vec<PathBuf>,
     /// Those of them that others import, and their bytes.
     imported: Vec<PathBuf>,
+    awaited: Vec<PathBuf>,
+    texts: Vec<(String, String)>,
     bytes: u64,
 }
 
@@ -108,7 +115,17 @@ impl Search {
     fn new(workspace: &Path, limit: usize) -> std::io::Result<Self> {
         let workspace = workspace.canonicalize()?;
         let root = Folder::open(repository(&workspace).unwrap_or(&workspace))?;
-        Ok(Self { workspace, root, limit, notices: Vec::new(), read: Vec::new(), imported: Vec::new(), bytes: 0 })
+        Ok(Self {
+            workspace,
+            root,
+            limit,
+            notices: Vec::new(),
+            read: Vec::new(),
+            imported: Vec::new(),
+            awaited: Vec::new(),
+            texts: Vec::new(),
+            bytes: 0,
+        })
     }
 
     /// The folders from the workspace up to the root.
@@ -219,6 +236,7 @@ impl Search {
     fn prepared(&mut self, file: &Path, text: &str, first_line: usize, limit: usize) -> Option<ContextFile> {
         let name = self.name(file);
         self.read.extend(file.canonicalize());
+        self.texts.push((name.clone(), text.to_owned()));
         let text = self.with_imports(file, &name, text, first_line, 0)?;
         let text = fitted(&name, text, limit, READ_ON, &mut self.notices);
         ContextFile::of(&name, &text)
@@ -258,6 +276,7 @@ impl Search {
             Ok(real) if self.read.contains(&real) => return None,
             Ok(real) if real.is_file() => real,
             _ => {
+                self.awaits(&file);
                 if imports::means_file(path) {
                     self.notices.push(flaw("is not a file"));
                 }
@@ -283,13 +302,30 @@ impl Search {
             self.notices.push(flaw(why));
             return None;
         }
-        let text = self.text(&real)?;
+        let Some(text) = self.text(&real) else {
+            self.awaits(&real);
+            return None;
+        };
         self.bytes += text.len() as u64;
         self.read.push(real.clone());
         self.imported.push(real.clone());
         let name = self.name(&real);
+        self.texts.push((name.clone(), text.clone()));
         let text = self.with_imports(&real, &name, &text, 1, depth + 1)?;
         Some(format!("## {name}\n\n{text}"))
+    }
+
+    /// Notes a path at which a later session would import a file, if there were one.
+    fn awaits(&mut self, file: &Path) {
+        let root = self.root.path();
+        let found = imports::place(file).filter(|place| place.strip_prefix(root).is_ok_and(imports::is_open));
+        if let Some(place) = found
+            && self.awaited.len() < imports::MOST_AWAITED
+            && place != root
+            && !self.awaited.contains(&place)
+        {
+            self.awaited.push(place);
+        }
     }
 
     /// What another agent would read in the workspace or at the root.

@@ -15,6 +15,9 @@ use super::name::{caseless, folded};
 const IMPORTED: &str = "a context file of the project imports it, so agents follow it as instructions";
 const CONFIGURED: &str = "your configuration lists it under `approvals.protect`";
 
+/// A longer pattern is none.
+const LONGEST: usize = 512;
+
 /// An entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
@@ -83,7 +86,9 @@ impl Listed {
             patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
         });
         // A path with such characters would be a pattern.
-        let is_plain = |path: &&str| path.starts_with('/') && !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!']);
+        let is_plain = |path: &&str| {
+            path.starts_with('/') && path.len() <= LONGEST && !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
+        };
         let imported: Vec<ListedFile> = imported
             .iter()
             .filter_map(|path| path.to_str().filter(is_plain))
@@ -194,7 +199,7 @@ impl Place {
 impl Globs {
     fn of(pattern: &str, home: Option<&Path>) -> Result<Self, PatternError> {
         let bad = |why: &str| PatternError { pattern: pattern.to_owned(), why: why.to_owned() };
-        if pattern.is_empty() || pattern.len() > 512 {
+        if pattern.is_empty() || pattern.len() > LONGEST {
             return Err(bad("it needs 1 to 512 characters"));
         }
         if pattern.starts_with('!') {
@@ -296,6 +301,14 @@ mod tests {
             let error = Listed::new(&[wrong.to_owned()], None).unwrap_err();
             assert_eq!(error.pattern, wrong);
         }
+    }
+
+    #[test]
+    fn imported_files_are_listed_before_they_exist_and_odd_paths_refuse_nothing() {
+        let imported = ["/w/docs/rules.md".to_owned(), format!("/w/{}.md", "a".repeat(600)), "/w/[x]".to_owned()];
+        let listed = Listed::with_imported(&[], &imported.map(PathBuf::from), None).unwrap();
+        assert_eq!(pattern(&listed, "/w/docs/Rules.md"), Some("/w/docs/rules.md"));
+        assert_eq!(pattern(&listed, "/w/docs/other.md"), None);
     }
 
     /// The table in `docs/approvals.md`.
