@@ -282,11 +282,7 @@ mod tests {
                 r#"{"error":"Your prompt was flagged as potentially violating our usage policy. It exceeds severity level 4."}"#,
                 "refused",
             ),
-            (
-                400,
-                r#"{"error":"The prompt was rejected because it exceeds our content safety threshold"}"#,
-                "refused",
-            ),
+            (400, r#"{"error":"The prompt was rejected because it exceeds our content safety threshold"}"#, "refused"),
             // A limit on tokens a minute is not a prompt that is too long.
             (429, r#"{"error":{"code":"rate_limit_exceeded","message":"Too many tokens"}}"#, "rate limit, again"),
             (

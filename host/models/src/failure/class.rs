@@ -126,7 +126,8 @@ const TOO_LONG: &[&str] = &[
 ];
 
 /// Those of [`TOO_LONG`] that need no other words.
-const LONG: &[&str] = &["context_length_exceeded", "is too long", "prompt too long", "exceeds the context", "too many tokens"];
+const LONG: &[&str] =
+    &["context_length_exceeded", "is too long", "prompt too long", "exceeds the context", "too many tokens"];
 
 /// A prompt for which the account would have to be upgraded: a shorter one is accepted.
 const LONG_CONTEXT_TIER: &str = "extra usage is required for long context";
