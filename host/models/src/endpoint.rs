@@ -34,7 +34,7 @@ use crate::{
     assembly::{Assemble, Broken, MOST_CALLS, Progress, Unread},
     auth::{self, Authentication, Authorized, ReadKey},
     client,
-    failure::{self, Stated, silence, wait},
+    failure::{self, Stated, complaint, silence, wait},
     json,
     providers::{self, ProviderRow},
 };
@@ -235,6 +235,8 @@ impl Endpoint {
         let mut events = events(bytes);
         // When a reply that is whole has waited long enough for what may follow.
         let mut deadline = None;
+        // What the newest event says, if it is no part of the reply.
+        let mut last_words = None;
         for number in 1_usize.. {
             if number % EVENTS_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;
@@ -276,6 +278,7 @@ impl Endpoint {
                 }
                 Event::Json(chunk) => {
                     assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
+                    last_words = complaint::last_words(&chunk);
                     if assembly.calls() > MOST_CALLS {
                         return Err(self.too_many_calls());
                     }
@@ -292,7 +295,11 @@ impl Endpoint {
                 }
             }
         }
-        self.finish(assembly, model, on_delta)
+        match last_words {
+            // A server that ends a stream with a message and no reply says why there is none.
+            Some(stated) if assembly.progress() == Progress::Open => Err(self.stated(stated, model, None)),
+            _ => self.finish(assembly, model, on_delta),
+        }
     }
 
     /// A reply in one piece, for servers that do not stream; or a stream under another name.

@@ -21,6 +21,9 @@ use crate::ModelError;
 /// Most characters of a server's message in an error.
 const LONGEST_MESSAGE: usize = 500;
 
+/// How deep an error may be in errors: gateways wrap what they got.
+const MOST_NESTED: usize = 3;
+
 /// Statuses of the errors that Anthropic's wire names inside a stream, where HTTP has said 200.
 const NAMED: &[(&str, u16)] = &[
     ("invalid_request_error", 400),
@@ -68,16 +71,25 @@ impl Stated {
     pub(crate) fn from_value(status: u16, value: &Value) -> Self {
         // Some gateways wrap the object in a list.
         let value = value.get(0).unwrap_or(value);
-        let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
+        if let Some(stated) = base(value) {
+            return stated;
+        }
+        let error = error_of(value);
         let word = |key: &str| error.get(key).or_else(|| value.get(key)).and_then(as_text).unwrap_or_default();
-        let own = ["/metadata/raw", "/message", "/detail", "/msg"]
+        let own = ["/metadata/raw", "/message", "/detail", "/msg", "/error_description"]
             .iter()
             .filter_map(|place| error.pointer(place))
+            .chain(value.get("error_description"))
             .chain([error])
             .find_map(as_text)
             .or_else(|| value.get("message").and_then(as_text))
-            .or_else(|| value.get("detail").map(Value::to_string));
+            .or_else(|| value.get("detail").map(Value::to_string))
+            .or_else(|| error.get("reason").or_else(|| value.get("reason")).and_then(as_text));
         let mut code = class::codes(error, value);
+        // `{"error": "invalid_request", "error_description": "..."}`
+        if let Some(word) = error.as_str().filter(|_| value.get("error_description").is_some()) {
+            code = format!("{word} {code}");
+        }
         let inner: Option<u16> = word("code").parse().ok().or_else(|| word("status").parse().ok());
         let named = || NAMED.iter().find(|(name, _)| *name == word("type")).map(|(_, status)| *status);
         let status = match status {
@@ -136,6 +148,34 @@ impl Stated {
             Class::Server | Class::Overloaded | Class::TimedOut => ModelError::Server { host, status, message },
         }
     }
+}
+
+/// The object with the words of an error: under `error`, also twice, or the first of `errors`.
+fn error_of(value: &Value) -> &Value {
+    let is_error = |error: &&Value| !matches!(error, Value::Null | Value::Bool(_));
+    let mut found = value;
+    for _ in 0..MOST_NESTED {
+        let listed = || found.get("errors").and_then(|errors| errors.get(0).or(Some(errors)));
+        let Some(inner) = found.get("error").filter(is_error).or_else(listed).filter(is_error) else { break };
+        found = inner.get(0).unwrap_or(inner);
+    }
+    found
+}
+
+/// What MiniMax says beside a reply, or in its place: `{"base_resp": {"status_code": 1002, "status_msg": "..."}}`. 0 is no error.
+fn base(value: &Value) -> Option<Stated> {
+    let base = value.get("base_resp")?;
+    let code = base.get("status_code").and_then(|code| code.as_i64().or_else(|| code.as_str()?.trim().parse().ok()))?;
+    let status = match code {
+        0 => return None,
+        1002 | 1041 => 429,
+        1004 | 2049 => 401,
+        1008 => 402,
+        1026 | 1027 | 1042 | 2013 => 400,
+        _ => 500,
+    };
+    let message = base.get("status_msg").and_then(as_text).unwrap_or_else(|| format!("status code {code}"));
+    Some(Stated { status, code: code.to_string(), message: one_line(&message), window: None })
 }
 
 /// A status in words, for servers that send nothing else.
@@ -265,6 +305,16 @@ mod tests {
                 r#"{"error":{"message":"messages.3.content.1.image: image exceeds 5 MB maximum: 6291456 bytes"}}"#,
                 "bad request",
             ),
+            // MiniMax.
+            (200, r#"{"base_resp":{"status_code":1002,"status_msg":"rate limit"}}"#, "rate limit, again"),
+            (200, r#"{"base_resp":{"status_code":1004,"status_msg":"login fail"}}"#, "auth"),
+            (200, r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#, "billing"),
+            (200, r#"{"base_resp":{"status_code":1000,"status_msg":"unknown error"}}"#, "server, again"),
+            (
+                200,
+                r#"{"base_resp":{"status_code":2013,"status_msg":"invalid params, context window exceeds limit"}}"#,
+                "too long",
+            ),
             // A timeout of a Go server, and other words of time, memory and policies.
             (504, r#"{"error":{"message":"context deadline exceeded"}}"#, "server, again"),
             (500, "context deadline exceeded", "server, again"),
@@ -346,6 +396,22 @@ mod tests {
             message(r#"{"error":{"metadata":{"raw":"{\"error\":{\"message\":\"slow\"}}"},"message":"x"}}"#),
             "slow"
         );
+        for body in [
+            r#"{"errors":[{"message":"it broke"}]}"#,
+            r#"{"errors":["it broke"]}"#,
+            r#"{"errors":"it broke"}"#,
+            r#"{"error":{"error":{"message":"it broke"}}}"#,
+            r#"{"error":[{"message":"it broke"}]}"#,
+            r#"{"error":"invalid_request","error_description":"it broke"}"#,
+            r#"{"error":{"code":"x","error_description":"it broke"}}"#,
+            r#"{"reason":"it broke"}"#,
+            r#"{"error":{"reason":"it broke"}}"#,
+            r#"{"reason":"x","message":"it broke"}"#,
+            r#"{"base_resp":{"status_code":2013,"status_msg":"it broke"}}"#,
+            r#"{"base_resp":{"status_code":0,"status_msg":"success"},"error":"it broke"}"#,
+        ] {
+            assert_eq!(message(body), "it broke", "{body}");
+        }
         assert_eq!(message("<!doctype html><title>502</title>"), "a web page instead of an answer");
         assert!(message(&"ä".repeat(5000)).len() <= LONGEST_MESSAGE + 3);
     }

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{Assemble, Broken, Progress, Unread};
-use crate::failure::Stated;
+use crate::failure::{
+    Stated,
+    complaint::{Place, complaint},
+};
 use crate::{Finish, OnDelta, Reply};
 
 /// Reads what is wanted from an answer.
@@ -56,8 +59,8 @@ impl<T: Send> Assemble for Answer<T> {
     }
 
     fn take_whole(&mut self, answer: &Value, _: OnDelta<'_>) -> Result<(), Unread> {
-        if answer.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Stated::from_value(200, answer).into());
+        if let Some(stated) = complaint(answer, Place::Part) {
+            return Err(stated.into());
         }
         self.slot.keep((self.read)(answer)?);
         Ok(())

@@ -84,7 +84,7 @@ const ONLY_CALL: u64 = u64::MAX;
 impl Assemble for Assembly {
     fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
         let choice = chunk.pointer("/choices/0");
-        let place = if choice.is_some() { Place::Part } else { Place::Stray };
+        let place = if choice.is_some() { Place::Part } else { Place::beside(chunk) };
         let complained = complaint(chunk, place).or_else(|| complaint(choice?, Place::Part));
         if let Some(stated) = complained {
             return Err(stated);

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::inline::{Inline, Piece};
 use super::reason::Ending;
@@ -49,6 +49,8 @@ pub(crate) struct Assembly {
     finish: Option<Finish>,
     usage: Option<Usage>,
     model: Option<String>,
+    /// It arrives in events, whose types say what ended.
+    is_streamed: bool,
 }
 
 /// An item that has begun.
@@ -208,7 +210,7 @@ impl Assembly {
     /// Takes an item as it is when it is done, and shows what was not shown yet.
     fn done_item(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
         let Some(kind) = Kind::of(item) else { return };
-        let id = &word(item, "id");
+        let (id, is_streamed) = (&word(item, "id"), self.is_streamed);
         match kind {
             Kind::Message => self.done_message(index, item, on_delta),
             Kind::Reasoning => {
@@ -227,7 +229,12 @@ impl Assembly {
             Kind::Call => {
                 let Content::Call(slot) = &mut self.item(kind, index, id).content else { return };
                 take_members(slot, item, on_delta);
-                slot.whole = !["in_progress", "incomplete"].contains(&text(item, "status"));
+                // Some servers leave the status as it was in the beginning: then the arguments tell.
+                slot.whole = match text(item, "status") {
+                    "incomplete" => false,
+                    "in_progress" => is_streamed && is_object(&slot.arguments),
+                    _ => true,
+                };
             }
         }
         self.item(kind, index, id).done = true;
@@ -352,12 +359,17 @@ impl Assembly {
         }
     }
 
-    /// Takes the state of the whole response.
-    fn end(&mut self, response: &Value) {
+    /// Takes the state of the whole response; `is_event` if an event of the stream says that it ended.
+    fn end(&mut self, response: &Value, is_event: bool) {
         self.served(response);
         self.usage = response.get("usage").and_then(usage::read);
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
-        self.finish = Some(match (text(response, "status"), reason) {
+        let status = match text(response, "status") {
+            // Some servers leave the status as it was in the beginning: the event says that it ended.
+            "in_progress" | "queued" if is_event => "",
+            status => status,
+        };
+        self.finish = Some(match (status, reason) {
             (_, Some(reason)) if Ending::of(reason) == Some(Ending::Refused) => Finish::Refused,
             ("incomplete" | "in_progress" | "queued", _) | (_, Some(_)) => Finish::Length,
             _ => Finish::Stop,
@@ -414,6 +426,11 @@ fn failure(event: &Value) -> Stated {
     }
 }
 
+/// Whether arguments are a whole object.
+fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
+}
+
 fn is_failed(response: &Value) -> bool {
     ["failed", "cancelled"].contains(&text(response, "status"))
         || response.get("error").is_some_and(|error| !error.is_null())
@@ -421,11 +438,15 @@ fn is_failed(response: &Value) -> bool {
 
 impl Assemble for Assembly {
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
+        self.is_streamed = true;
         let index = number(event.get("output_index"));
         let (id, delta) = (&word(event, "item_id"), text(event, "delta"));
         let number = |key: &str| number(event.get(key));
         let response = event.get("response").unwrap_or(&Value::Null);
         let kind = text(event, "type");
+        if let Some(stated) = complaint(event, Place::Part).filter(|_| event.get("base_resp").is_some()) {
+            return Err(stated);
+        }
         match kind {
             "response.created" | "response.in_progress" => self.served(response),
             "response.output_item.added" => self.added(index, &event["item"], on_delta),
@@ -449,7 +470,7 @@ impl Assemble for Assembly {
             "response.output_item.done" => self.done_item(index, &event["item"], on_delta),
             "response.completed" | "response.incomplete" | "response.done" if !is_failed(response) => {
                 self.list(response, on_delta);
-                self.end(response);
+                self.end(response, true);
                 if kind == "response.incomplete" && self.finish == Some(Finish::Stop) {
                     self.finish = Some(Finish::Length);
                 }
@@ -484,7 +505,7 @@ impl Assemble for Assembly {
             return Err(Unread::Lacks("output"));
         }
         self.list(reply, on_delta);
-        self.end(reply);
+        self.end(reply, false);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Errors among the events of a reply, in any of the forms in which servers write them.
 //!
 //! Servers and gateways put an error into a stream as their framework writes it: under `error`, as `detail`, as a message with a code, as
-//! plain text. No list of them can be complete, so the rule is: what is no part of a reply and has words for people is an error with
-//! these words.
+//! plain text. No list of them can be complete, so the rule is: what is no part of a reply and says that it is an error is one. Words
+//! alone are none, since servers also send notices; but where the stream ends with them and the reply is not whole, they say why.
 
 use serde_json::Value;
 
@@ -15,40 +15,77 @@ pub(crate) enum Place {
     Part,
     /// It has a name that the format does not know, as events of later versions do: only what is named an error is one.
     Named,
-    /// Nothing of the format: words are an error.
+    /// Nothing of the format: what looks like an error is one.
     Stray,
 }
 
+impl Place {
+    /// The place of an event that is no part of a reply in a format whose events need no names.
+    pub(crate) fn beside(event: &Value) -> Self {
+        let is_named = event.get("type").and_then(Value::as_str).is_some_and(|name| !name.trim().is_empty());
+        if is_named { Self::Named } else { Self::Stray }
+    }
+}
+
 /// Parts of the names of members that hold the words of an error.
-const ERRORS: &[&str] = &["error", "exception", "fault"];
+const ERRORS: &[&str] = &["error", "exception", "fault", "detail"];
 /// Parts of the names of members that hold words for people.
 const WORDS: &[&str] = &["message", "msg", "error", "exception", "fault", "detail"];
+/// Members with a number or a word for how a request ended.
+const CODES: &[&str] = &["code", "status", "status_code", "statusCode", "error_code"];
+/// Codes of what went well, in lower case.
+const WELL: &[&str] = &["", "0", "ok", "success", "succeeded", "none", "null"];
 
 /// The error that an event is; none for everything else.
 pub(crate) fn complaint(event: &Value, place: Place) -> Option<Stated> {
     // Some gateways wrap the object in a list.
     let event = event.get(0).unwrap_or(event);
-    let error = event.get("error").filter(|error| match error {
+    if let Some(stated) = super::base(event) {
+        return Some(stated);
+    }
+    let is_given = |error: &&Value| match error {
         Value::Null | Value::Bool(false) => false,
+        Value::String(text) if WELL.contains(&text.trim().to_lowercase().as_str()) => false,
         // Some servers have the member in every event.
-        Value::String(_) | Value::Object(_) | Value::Array(_) => place != Place::Part || !is_blank(error),
-        _ => true,
-    });
+        Value::String(_) | Value::Array(_) => place != Place::Part || !is_blank(error),
+        Value::Object(members) => !is_well(error) && (members.is_empty() && place != Place::Part || !is_blank(error)),
+        _ => error.as_u64() != Some(0),
+    };
+    if event.get("error").filter(is_given).is_some() {
+        return Some(stated(event));
+    }
     let names_error = ["type", "object", "status"]
         .iter()
         .any(|key| event.get(key).and_then(Value::as_str).is_some_and(is_error_name));
-    if error.is_some() || names_error && place != Place::Part {
-        return Some(stated(event));
+    if place == Place::Part {
+        return None;
     }
-    let complains = words_of(event, ERRORS).is_some() || !is_other(event) && words(event).is_some();
-    (place == Place::Stray && complains).then(|| stated(event))
+    let has_code = || CODES.iter().any(|key| event.get(key).is_some_and(|code| is_bad(key, code)));
+    let says = words_of(event, ERRORS).is_some() && !is_well(event);
+    let complains = says && (place == Place::Stray || event.get("errors").is_some())
+        || has_failed(event)
+        || place == Place::Stray && has_code() && !is_other(event) && words(event).is_some();
+    (names_error || complains).then(|| stated(event))
+}
+
+/// What an event says that is neither a part of a reply nor an error for sure, for the case that nothing follows it.
+pub(crate) fn last_words(event: &Value) -> Option<Stated> {
+    let event = event.get(0).unwrap_or(event);
+    // What has these is a part of a reply in one of the formats.
+    let is_part = ["choices", "delta", "response", "content_block", "item", "usage"].iter().any(|key| event.get(key).is_some());
+    let is_said = !is_part && !is_well(event) && !is_other(event);
+    let says = || event.is_object() && words(event).is_some();
+    (is_said && says()).then(|| stated(event))
 }
 
 /// Whether a name of an event says that it is an error.
 pub(crate) fn is_error_name(name: &str) -> bool {
+    // In the Responses API, tools that the provider runs fail by themselves: `response.mcp_call.failed`.
+    let is_of_format = name.starts_with("response.");
     name.split(|each: char| !each.is_alphanumeric()).any(|word| {
         let word = word.to_ascii_lowercase();
-        word == "error" || word.ends_with("error") && word != "noerror"
+        let has_failed = word.starts_with("fail") || word.starts_with("abort");
+        word.contains("error") && !word.starts_with("noerror") || has_failed && !is_of_format
     })
 }
 
@@ -74,12 +111,40 @@ fn stated(event: &Value) -> Stated {
 
 /// Something else that has words: counts, or the state of a request that goes on.
 fn is_other(event: &Value) -> bool {
-    let failed = ["code", "status", "status_code", "statusCode", "error_code"].iter().any(|key| {
+    let has = |key: &str| event.get(key).is_some_and(|value| !is_blank(value) && !value.is_null());
+    !has_failed(event) && (has("id") || has("usage"))
+}
+
+/// Whether an event has the status of a failure, and words.
+fn has_failed(event: &Value) -> bool {
+    let failed = CODES.iter().any(|key| {
         let code = event.get(key).and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
         code.is_some_and(|code| code >= 400)
     });
-    let has = |key: &str| event.get(key).is_some_and(|value| !is_blank(value) && !value.is_null());
-    !failed && (has("id") || has("usage"))
+    failed && words(event).is_some()
+}
+
+/// Whether a member with this name is the code of a failure. A status in words tells how far a request is.
+fn is_bad(key: &str, code: &Value) -> bool {
+    match code {
+        Value::Number(code) => code.as_i64() != Some(0) && code.as_i64() != Some(200),
+        Value::String(word) => {
+            let word = word.trim().to_lowercase();
+            !WELL.contains(&word.as_str()) && word != "200" && (key.contains("code") || is_error_name(&word))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an object has a code, and it is that of something that went well: `{"code": 0, "message": "success"}`.
+fn is_well(event: &Value) -> bool {
+    let codes: Vec<&Value> = ["code", "status_code", "error_code"].iter().filter_map(|key| event.get(key)).collect();
+    let is_well = |code: &&Value| match code {
+        Value::Number(code) => code.as_i64() == Some(0),
+        Value::String(word) => !word.trim().is_empty() && WELL.contains(&word.trim().to_lowercase().as_str()),
+        _ => false,
+    };
+    !codes.is_empty() && codes.iter().all(is_well)
 }
 
 /// The words for people in an event.
@@ -126,15 +191,17 @@ mod tests {
             json!({"type": "overloaded_error", "message": "it broke"}),
             json!({"detail": "it broke"}),
             json!({"detail": [{"loc": ["body"], "msg": "it broke"}]}),
-            json!({"message": "it broke"}),
-            json!({"Message": "it broke"}),
             json!({"code": 1301, "msg": "it broke"}),
             json!({"error_code": 18, "error_msg": "it broke", "id": "x"}),
             json!({"errors": [{"message": "it broke"}]}),
             json!({"fault": {"faultstring": "it broke", "detail": {"errorcode": "x"}}}),
             json!({"id": "r", "status": 503, "message": "it broke"}),
             json!({"err": "it broke"}),
-            json!("it broke"),
+            json!({"type": "request_failed", "message": "it broke"}),
+            json!({"type": "aborted", "message": "it broke"}),
+            json!({"type": "status", "status": 503, "message": "it broke"}),
+            json!({"code": "E12", "message": "it broke"}),
+            json!({"base_resp": {"status_code": 1000, "status_msg": "it broke"}}),
         ] {
             let stated = complaint(&event, Place::Stray);
             assert!(stated.as_ref().is_some_and(|stated| stated.message.contains("it broke")), "{event}: {stated:?}");
@@ -148,6 +215,24 @@ mod tests {
                 .map(|stated| stated.status),
             Some(429)
         );
+    }
+
+    #[test]
+    fn words_at_the_end_of_a_stream_may_be_its_error() {
+        for event in [json!({"message": "it broke"}), json!({"Message": "it broke"}), json!({"type": "info", "message": "it broke"})] {
+            let stated = last_words(&event);
+            assert!(stated.is_some_and(|stated| stated.message.contains("it broke")), "{event}");
+        }
+        for event in [
+            json!({"choices": [], "message": "hi"}),
+            json!({"code": 0, "message": "success"}),
+            json!({"id": "q", "message": "position 3"}),
+            json!({"type": "ping"}),
+            json!({"message": {"role": "assistant", "content": "hi"}, "done": false}),
+            json!("hi"),
+        ] {
+            assert_eq!(last_words(&event), None, "{event}");
+        }
     }
 
     #[test]
@@ -165,6 +250,18 @@ mod tests {
             (json!({"id": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}), Place::Stray),
             (json!({"choices": null}), Place::Stray),
             (json!({"message": ""}), Place::Stray),
+            // Notices.
+            (json!({"message": "hi"}), Place::Stray),
+            (json!({"type": "info", "message": "hi"}), Place::Named),
+            (json!({"type": "status", "status": "in_progress", "message": "hi"}), Place::Named),
+            (json!({"code": 0, "message": "success"}), Place::Stray),
+            (json!({"code": "0", "message": "success"}), Place::Stray),
+            (json!({"code": 200, "msg": "ok"}), Place::Stray),
+            (json!({"error": {"code": 0, "message": ""}}), Place::Stray),
+            (json!({"error": {"code": 0, "message": ""}, "choices": [1]}), Place::Part),
+            (json!({"error": {"code": "0", "message": "success"}, "choices": [1]}), Place::Part),
+            (json!({"error": "", "error_code": 0, "error_msg": "success"}), Place::Stray),
+            (json!({"base_resp": {"status_code": 0, "status_msg": ""}, "choices": [1]}), Place::Part),
             (json!({"message": {"role": "assistant", "content": "hi"}, "done": false}), Place::Stray),
             (json!(7), Place::Stray),
             (json!(null), Place::Stray),

@@ -132,11 +132,18 @@ fn a_call_that_is_not_done_never_runs() {
         assert_eq!(reply.finish, Finish::Length, "the loop runs no call of such a reply");
         assert_eq!(calls(&reply), [("c1", "pwd", "{}"), ("c2", "write", "{\"path\": \"a")]);
     }
-    for status in ["in_progress", "incomplete"] {
-        let mut item = call("c2", "write", "{}");
+    // The event says that the call is done, unless its status is a cut; a status that was left as it was is none.
+    for (status, given) in [("in_progress", "{\"path\": \"a"), ("incomplete", "{}")] {
+        let mut item = call("c2", "write", given);
         item["status"] = json!(status);
         let reply = assemble(&[done(1, item), completed()]).0.unwrap();
         assert_eq!(reply.finish, Finish::Length, "{status}");
+    }
+    let mut item = call("c2", "write", "{}");
+    item["status"] = json!("in_progress");
+    let end = json!({"type": "response.completed", "response": {"status": "in_progress", "output": [item]}});
+    for events in [vec![done(1, item.clone()), end.clone()], vec![end]] {
+        assert_eq!(assemble(&events).0.unwrap().finish, Finish::ToolCalls);
     }
     // The end of the arguments is enough.
     let arguments =
