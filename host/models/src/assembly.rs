@@ -87,6 +87,12 @@ pub(crate) trait Assemble: Send {
     /// The number of tool calls so far. More than [`MOST_CALLS`] are not collected: the reply is refused.
     fn calls(&self) -> usize;
 
+    /// The reason with which the provider stopped a reply that had begun, so that it is not whole. A refusal in the model's own words
+    /// is a whole reply.
+    fn stopped(&self) -> Option<&str> {
+        None
+    }
+
     /// Shows what was held back, once nothing more comes.
     fn close(&mut self, _on_delta: OnDelta<'_>) {}
 

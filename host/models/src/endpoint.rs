@@ -341,6 +341,16 @@ impl Endpoint {
 
     fn finish(&self, mut assembly: Box<dyn Assemble>, model: &str, on_delta: OnDelta<'_>) -> Result<Reply, Failed> {
         assembly.close(on_delta);
+        if let Some(reason) = assembly.stopped() {
+            let message = format!(
+                "the provider stopped the reply with the reason `{}`; it is not whole",
+                failure::one_line(reason)
+            );
+            return Err(Failed::for_good(ModelError::Refused {
+                host: self.host.clone(),
+                message: self.scrub(&message),
+            }));
+        }
         assembly.finish(model, &mut new_call_id).map_err(|broken| match broken {
             Broken::Cut { partial } => self.cut(ENDED.to_owned(), partial),
             Broken::TooManyCalls => self.too_many_calls(),

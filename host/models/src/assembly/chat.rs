@@ -66,6 +66,8 @@ pub(crate) struct Assembly {
     begun: bool,
     /// Why the reply ended, unless content followed.
     reason: Option<Ending>,
+    /// The words of a reason that declined the reply.
+    declined_by: String,
     /// Whether the reason came together with content.
     with_content: bool,
     /// Counts without a choice came last.
@@ -117,6 +119,9 @@ impl Assemble for Assembly {
             if matches!(ending, Ending::Failed | Ending::Unknown) {
                 return Err(ended_badly(&reason));
             }
+            if ending == Ending::Refused {
+                self.declined_by.clone_from(&reason);
+            }
             self.reason = Some(ending.with(self.reason));
             self.with_content = grew;
         }
@@ -145,6 +150,12 @@ impl Assemble for Assembly {
 
     fn calls(&self) -> usize {
         self.calls.len()
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        let has_begun = !self.text.trim().is_empty() || !self.calls.is_empty();
+        let is_stopped = self.reason == Some(Ending::Refused) && has_begun && self.refusal.trim().is_empty();
+        is_stopped.then_some(&self.declined_by)
     }
 
     fn close(&mut self, on_delta: OnDelta<'_>) {
@@ -228,6 +239,7 @@ impl Assembly {
             newest: BTreeMap::new(),
             begun: false,
             reason: None,
+            declined_by: String::new(),
             with_content: false,
             counted: false,
             too_early: false,

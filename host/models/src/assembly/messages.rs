@@ -61,6 +61,8 @@ pub(crate) struct Assembly {
     calls: usize,
     /// Why the reply ended, unless content followed.
     reason: Option<Ending>,
+    /// The words of a reason that declined the reply.
+    declined_by: String,
     usage: Map<String, Value>,
     model: Option<String>,
     ended: bool,
@@ -381,7 +383,12 @@ impl Assembly {
     fn stop(&mut self, reason: &str) -> Result<(), Stated> {
         match Ending::of(reason) {
             Some(Ending::Failed) => return Err(ended_badly(reason)),
-            Some(ending) => self.reason = Some(ending.with(self.reason)),
+            Some(ending) => {
+                if ending == Ending::Refused {
+                    reason.clone_into(&mut self.declined_by);
+                }
+                self.reason = Some(ending.with(self.reason));
+            }
             None => {}
         }
         Ok(())
@@ -503,6 +510,11 @@ impl Assemble for Assembly {
 
     fn calls(&self) -> usize {
         self.calls
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        let has_begun = self.calls > 0 || !self.texts().trim().is_empty();
+        (self.reason == Some(Ending::Refused) && has_begun).then_some(&self.declined_by)
     }
 
     fn close(&mut self, on_delta: OnDelta<'_>) {

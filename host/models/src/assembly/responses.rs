@@ -521,6 +521,15 @@ impl Assemble for Assembly {
         self.calls
     }
 
+    fn stopped(&self) -> Option<&str> {
+        let has_refusal = self.items.iter().any(|item| match &item.content {
+            Content::Message(message) => !message.refusal.trim().is_empty(),
+            _ => false,
+        });
+        let has_begun = self.calls > 0 || !self.said().trim().is_empty();
+        (self.finish == Some(Finish::Refused) && has_begun && !has_refusal).then_some("content_filter")
+    }
+
     fn close(&mut self, on_delta: OnDelta<'_>) {
         let rest = self.inline.rest(self.finish == Some(Finish::Stop) && self.calls == 0);
         let last = self

@@ -279,6 +279,7 @@ fn told(read: &Result<Reply, ModelError>) -> String {
         }
         Err(ModelError::Cut { partial, .. }) => format!("CUT {partial}"),
         Err(ModelError::Server { message, .. }) => format!("ERROR {message}"),
+        Err(ModelError::Refused { message, .. }) => format!("STOPPED {message}"),
         Err(ModelError::Malformed { .. }) => "MALFORMED".to_owned(),
         Err(error) => format!("{error:?}"),
     }
@@ -329,7 +330,28 @@ fn table() -> Vec<(&'static str, Vec<Step>, Expected)> {
             vec![Text("Look"), HalfCall("a", "ls", "{\"n\":"), Reason("length"), End],
             All("Look a:ls{\"n\": (cut by the limit)"),
         ),
-        ("a filter", vec![Text("He"), Reason("content_filter"), End], All("He (declined)")),
+        (
+            "a filter",
+            vec![Text("He"), Reason("content_filter"), End],
+            Of([
+                "STOPPED the provider stopped the reply with the reason `content_filter`; it is not whole",
+                "STOPPED the provider stopped the reply with the reason `refusal`; it is not whole",
+                "STOPPED the provider stopped the reply with the reason `content_filter`; it is not whole",
+            ]),
+        ),
+        ("a filter before all", vec![Reason("content_filter"), End], All(" (declined)")),
+        (
+            "a notice amid a reply",
+            vec![
+                Text("He"),
+                Raw("event: warning\ndata: {\"message\":\"x\"}"),
+                Raw("data: {\"message\":\"x\"}"),
+                Reason("stop"),
+                End,
+            ],
+            All("He"),
+        ),
+        ("words at the end", vec![Text("He"), Raw("data: {\"message\":\"it broke\"}")], All("ERROR it broke")),
         // Broken off.
         ("a text and no end", vec![Text("Hello")], All("CUT Hello")),
         ("a call and no end", vec![Text("Look"), Call("a", "ls", A)], All("CUT Look")),

@@ -72,7 +72,8 @@ pub(crate) fn complaint(event: &Value, place: Place) -> Option<Stated> {
 pub(crate) fn last_words(event: &Value) -> Option<Stated> {
     let event = event.get(0).unwrap_or(event);
     // What has these is a part of a reply in one of the formats.
-    let is_part = ["choices", "delta", "response", "content_block", "item", "usage"].iter().any(|key| event.get(key).is_some());
+    let is_part =
+        ["choices", "delta", "response", "content_block", "item", "usage"].iter().any(|key| event.get(key).is_some());
     let is_said = !is_part && !is_well(event) && !is_other(event);
     let says = || event.is_object() && words(event).is_some();
     (is_said && says()).then(|| stated(event))
@@ -219,7 +220,11 @@ mod tests {
 
     #[test]
     fn words_at_the_end_of_a_stream_may_be_its_error() {
-        for event in [json!({"message": "it broke"}), json!({"Message": "it broke"}), json!({"type": "info", "message": "it broke"})] {
+        for event in [
+            json!({"message": "it broke"}),
+            json!({"Message": "it broke"}),
+            json!({"type": "info", "message": "it broke"}),
+        ] {
             let stated = last_words(&event);
             assert!(stated.is_some_and(|stated| stated.message.contains("it broke")), "{event}");
         }
