@@ -514,7 +514,9 @@ impl Assemble for Assembly {
 
     fn stopped(&self) -> Option<&str> {
         let has_begun = self.calls > 0 || !self.texts().trim().is_empty();
-        (self.reason == Some(Ending::Refused) && has_begun).then_some(&self.declined_by)
+        // In this format a model declines in its own words with `refusal`.
+        let is_own = self.calls == 0 && self.declined_by == "refusal";
+        (self.reason == Some(Ending::Refused) && has_begun && !is_own).then_some(&self.declined_by)
     }
 
     fn close(&mut self, on_delta: OnDelta<'_>) {

@@ -179,7 +179,7 @@ impl Writer {
                     "stop" => "end_turn",
                     "length" => "max_tokens",
                     "tool_calls" => "tool_use",
-                    "content_filter" => "refusal",
+                    "content_filter" => "guardrail_intervened",
                     other => other,
                 };
                 self.event(
@@ -335,7 +335,7 @@ fn table() -> Vec<(&'static str, Vec<Step>, Expected)> {
             vec![Text("He"), Reason("content_filter"), End],
             Of([
                 "STOPPED the provider stopped the reply with the reason `content_filter`; it is not whole",
-                "STOPPED the provider stopped the reply with the reason `refusal`; it is not whole",
+                "STOPPED the provider stopped the reply with the reason `guardrail_intervened`; it is not whole",
                 "STOPPED the provider stopped the reply with the reason `content_filter`; it is not whole",
             ]),
         ),
@@ -617,7 +617,8 @@ proptest! {
 
     #[test]
     fn a_text_is_the_same_however_its_deltas_are_split(
-        mode in 0..MODES.len(), text in "[<>/think\n a🚀ä\\\\\"]{1,40}", cuts in prop::collection::vec(0usize..80, 0..8),
+        // A blank text is no reply.
+        mode in 0..MODES.len(), text in "a[<>/think\n a🚀ä\\\\\"]{0,40}", cuts in prop::collection::vec(0usize..80, 0..8),
     ) {
         // Also amid a character, as the escapes of its two halves.
         let units: Vec<u16> = text.encode_utf16().collect();
