@@ -500,7 +500,7 @@ fn nothing_that_a_confined_server_left_behind_survives() {
     home.use_endpoint(&server.url());
     let running = home.hermes(&["-z", "go"]).spawn();
     server.wait_for_requests(2);
-    while !file.exists() {
+    while fs::metadata(&file).map_or(0, |data| data.len()) == 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
     running.kill();

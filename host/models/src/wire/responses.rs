@@ -305,7 +305,8 @@ impl Item {
     fn is_whole(&self) -> bool {
         match self.r#type.as_str() {
             "reasoning" => {
-                self.encrypted_content.is_some() && self.summary.as_ref().is_none_or(serde_json::Value::is_array)
+                self.encrypted_content.as_ref().is_some_and(|sealed| !sealed.trim().is_empty())
+                    && self.summary.as_ref().is_none_or(serde_json::Value::is_array)
             }
             "message" => {
                 self.role.as_deref() == Some("assistant")
