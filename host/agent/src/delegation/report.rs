@@ -16,7 +16,7 @@ const MOST_FILES: usize = 40;
 /// The least tokens of a summary.
 const LEAST: u32 = 100;
 
-/// What the parent is told of a summary that is not whole.
+/// Tells the parent that the summary is not whole.
 pub(super) const CUT: &str = "its last reply reached the model's output limit and is not complete";
 
 /// How long a summary may be.

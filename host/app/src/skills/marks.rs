@@ -51,7 +51,7 @@ impl<'t> Lines<'t> {
         let lines: Vec<&str> = text.lines().collect();
         let is_fenced = fenced(&lines);
         let mut is_marked = Vec::with_capacity(lines.len());
-        // Whether what stands above announces an example: the last line that is no item of a list, and the last heading.
+        // An example is announced by the last line above it outside of lists, or by the last heading.
         let (mut above, mut heading) = (false, false);
         for (line, is_fenced) in lines.iter().zip(&is_fenced) {
             let trimmed = line.trim();

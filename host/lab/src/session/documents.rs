@@ -1,4 +1,4 @@
-//! Reads sessions of Continue: one document, in which the results of calls stand beside them.
+//! Reads sessions of Continue: one document, which has the result of each call beside the call.
 
 use serde_json::Value;
 
