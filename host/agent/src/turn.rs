@@ -14,7 +14,7 @@ use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
 use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
 use hermes_diagnostic::{Action, Notice};
-use hermes_models::{Delta, Finish, ModelError, Reply, Request, ToolChoice, limit_below};
+use hermes_models::{Delta, Finish, ModelError, Persistence, Reply, Request, ToolChoice, limit_below};
 use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
 use tokio_util::sync::CancellationToken;
 
@@ -479,10 +479,13 @@ async fn ask(
             Delta::Call(name) => feed.publish(EventKind::CallForming { name: name.to_owned() }),
             Delta::Notice(text) => feed.notice(text),
         };
-        let answer = match attempts.has_another(&host.chain) {
-            true => provider.complete_briefly(&request, &mut on_delta),
-            false => provider.complete(&request, &mut on_delta),
+        let persistence = match attempts.has_another(&host.chain) {
+            true => Persistence::Brief,
+            // The agent that delegated goes on with what it learns, and tries its own requests again.
+            false if live.is_delegate => Persistence::Usual,
+            false => Persistence::Full,
         };
+        let answer = provider.complete_with(persistence, &request, &mut on_delta);
         tokio::select! {
             biased;
             () = stop.cancelled() => None,

@@ -7,7 +7,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_models::{Request, ToolChoice};
+use hermes_models::{Persistence, Request, ToolChoice};
 use hermes_session_store::Frozen;
 
 use crate::auxiliary::{AuxiliaryLedger, HOST};
@@ -59,21 +59,22 @@ async fn warm(host: &Host, log: &SessionLog, outgoing: &mut Outgoing) -> bool {
     };
     let row = ledger.begin(WARMING.0, WARMING.1, model).await;
     let at = row.sent_at;
-    let answered = match tokio::time::timeout(TIMEOUT, provider.attempt(&request, &mut |_| {})).await {
-        Ok(Ok(reply)) => {
-            let row = ledger.complete_marked(row, reply.usage, &reply.model, breakpoints.ttl).await;
-            reply.usage.map(|usage| (usage, row.cost))
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "the prefix is not kept in the provider's cache");
-            if !error.is_charged() {
-                ledger.withdraw(&row).await;
+    let answered =
+        match tokio::time::timeout(TIMEOUT, provider.complete_with(Persistence::Once, &request, &mut |_| {})).await {
+            Ok(Ok(reply)) => {
+                let row = ledger.complete_marked(row, reply.usage, &reply.model, breakpoints.ttl).await;
+                reply.usage.map(|usage| (usage, row.cost))
             }
-            None
-        }
-        // The provider may have read the request and charges for it, so the row stays.
-        Err(_) => None,
-    };
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the prefix is not kept in the provider's cache");
+                if !error.is_charged() {
+                    ledger.withdraw(&row).await;
+                }
+                None
+            }
+            // The provider may have read the request and charges for it, so the row stays.
+            Err(_) => None,
+        };
     drop(prefix);
     outgoing.warmed(at, answered);
     true

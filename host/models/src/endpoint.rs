@@ -27,7 +27,7 @@ use serde_json::Value;
 use url::Url;
 
 pub(crate) use self::events::{Event, events};
-pub(crate) use self::persistence::Persistence;
+pub use self::persistence::Persistence;
 
 use crate::{
     ApiMode, Delta, Logins, ModelError, OnDelta, Reply, Route, Waits,

@@ -81,6 +81,7 @@ pub use auth::{
 pub use breakpoints::{Breakpoints, Ttl, TtlChoice, UnknownTtl};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
+pub use endpoint::Persistence;
 pub use error::ModelError;
 pub use failure::limit::limit_below;
 pub use lifetime::{Asked, Lifetimes};
@@ -212,27 +213,14 @@ pub trait Provider: Send + Sync {
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError>;
 
-    /// Like [`Provider::complete`] without retries, for callers that have another model or retry themselves.
+    /// Like [`Provider::complete`] with other tries.
     ///
     /// # Errors
     ///
     /// Every [`ModelError`].
-    async fn attempt(
+    async fn complete_with(
         &self,
-        request: &Request<'_>,
-        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
-    ) -> Result<Reply, ModelError> {
-        self.complete(request, on_delta).await
-    }
-
-    /// Like [`Provider::complete`] for callers that have another model: no wait is longer than ten seconds, and nothing is
-    /// tried again after the usual tries.
-    ///
-    /// # Errors
-    ///
-    /// Every [`ModelError`].
-    async fn complete_briefly(
-        &self,
+        _persistence: Persistence,
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 
 use crate::{
-    Delta, Effort, Logins, ModelError, OnDelta, Provider, Reply, Request, Route, Style, Thinking,
+    Delta, Effort, Logins, ModelError, OnDelta, Persistence, Provider, Reply, Request, Route, Style, Thinking,
     auth::ReadKey,
-    endpoint::{Endpoint, Patience, Persistence},
+    endpoint::{Endpoint, Patience},
     wire::{self, Dialect},
 };
 
@@ -78,20 +78,13 @@ impl Provider for Remote {
         self.ask(request, on_delta, Persistence::Full).await
     }
 
-    async fn attempt(
+    async fn complete_with(
         &self,
+        persistence: Persistence,
         request: &Request<'_>,
         on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, Persistence::Once).await
-    }
-
-    async fn complete_briefly(
-        &self,
-        request: &Request<'_>,
-        on_delta: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
-    ) -> Result<Reply, ModelError> {
-        self.ask(request, on_delta, Persistence::Brief).await
+        self.ask(request, on_delta, persistence).await
     }
 
     fn can_cap(&self, request: &Request<'_>) -> bool {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hermes_conversation::{Role, Shown, Usage};
 
-use crate::{Breakpoints, Logins, ModelError, Prefix, Request, Route, System, connect, providers};
+use crate::{Breakpoints, Logins, ModelError, Persistence, Prefix, Request, Route, System, connect, providers};
 
 /// Words that every model can answer shortly.
 const QUESTION: &str = "Reply with the word OK.";
@@ -55,7 +55,8 @@ async fn try_within(patience: Duration, route: &Route, logins: &Logins) -> Resul
     };
     let begun = Instant::now();
     let mut unseen = |_: crate::Delta<'_>| {};
-    let answered = tokio::time::timeout(patience, provider.attempt(&request, &mut unseen)).await;
+    let answered =
+        tokio::time::timeout(patience, provider.complete_with(Persistence::Once, &request, &mut unseen)).await;
     let reply = answered.map_err(|_| ModelError::Late {
         host: route.base_url.as_ref().and_then(providers::host).unwrap_or_default(),
         seconds: patience.as_secs(),

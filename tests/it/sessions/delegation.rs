@@ -325,6 +325,18 @@ fn the_user_decides_what_a_subagent_may_do_and_nobody_means_no() {
     assert!(refused[0]["summary"].as_str().unwrap().contains("needs the user's approval"), "{refused:?}");
 }
 
+/// Unattended sessions keep trying for minutes, and their subagents do not: the agent that delegated can do something else.
+#[test]
+fn a_subagent_whose_model_is_down_fails_after_three_tries() {
+    let server = model(vec![delegate(json!({"goal": "count"}))], |_, _| Reply::error(500, "down for repairs"));
+    let home = Home::with(&server);
+    home.hermes(&["-z", "Delegate."]).run().success();
+    let [result] = &reported(&answers(&server)[0])[..] else { panic!("one task") };
+    assert_eq!(result["status"], "failed", "{result}");
+    assert!(result.to_string().contains("down for repairs"), "{result}");
+    assert_eq!(of_subagents(&server).len(), 3);
+}
+
 #[test]
 fn a_stopped_turn_stops_its_subagents() {
     let server = model(vec![delegate(json!({"tasks": ["one", "two", "three", "four"]}))], |_, _| {

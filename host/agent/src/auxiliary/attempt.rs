@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hermes_conversation::{Part, Role};
-use hermes_models::{Breakpoints, Delta, Finish, Prefix, Reply, Request, System, ToolChoice};
+use hermes_models::{Breakpoints, Delta, Finish, Persistence, Prefix, Reply, Request, System, ToolChoice};
 use hermes_plugin_host::services::{ModelRequest, Piece, Pieces, PromptMessage, PromptPart};
 
 use super::failure::Failure;
@@ -59,12 +59,8 @@ pub(super) async fn attempt(
         effort: who.effort,
     };
     let mut on_delta = |delta: Delta<'_>| shown.push(delta);
-    let answer = async {
-        match patient {
-            true => who.served.provider.complete(&sent, &mut on_delta).await,
-            false => who.served.provider.attempt(&sent, &mut on_delta).await,
-        }
-    };
+    let persistence = if patient { Persistence::Full } else { Persistence::Once };
+    let answer = who.served.provider.complete_with(persistence, &sent, &mut on_delta);
     match tokio::time::timeout(timeout, answer).await {
         Err(_) => Err(Failure::TimedOut(timeout)),
         Ok(Err(error)) => Err(Failure::Model(error)),

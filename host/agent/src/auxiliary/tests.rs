@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use hermes_conversation::{Role, SessionId, Usage};
-use hermes_models::{Delta, Provider, Request, RestId, Style, WindowSource};
+use hermes_models::{Delta, Persistence, Provider, Request, RestId, Style, WindowSource};
 use hermes_plugin_host::services::PromptMessage;
 use hermes_session_store::SessionStore;
 
@@ -70,12 +70,13 @@ impl Provider for Scripted {
         self.act(true).await
     }
 
-    async fn attempt(
+    async fn complete_with(
         &self,
+        persistence: Persistence,
         _: &Request<'_>,
         _: &mut (dyn for<'d> FnMut(Delta<'d>) + Send),
     ) -> Result<Reply, ModelError> {
-        self.act(false).await
+        self.act(persistence == Persistence::Full).await
     }
 
     fn is_offline(&self) -> bool {

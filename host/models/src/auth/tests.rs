@@ -25,7 +25,10 @@ use hermes_diagnostic::Diagnose as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Breakpoints, Logins, ModelError, Prefix, Provider, Request, System, ToolChoice, Wanted, connect, resolve};
+use crate::{
+    Breakpoints, Logins, ModelError, Persistence, Prefix, Provider, Request, System, ToolChoice, Wanted, connect,
+    resolve,
+};
 
 /// Counts and rules of the server.
 #[derive(Default)]
@@ -150,7 +153,7 @@ async fn ask(session: &dyn Provider) -> Result<String, ModelError> {
         tool_choice: ToolChoice::Auto,
         effort: None,
     };
-    Ok(session.attempt(&request, &mut |_| {}).await?.text)
+    Ok(session.complete_with(Persistence::Once, &request, &mut |_| {}).await?.text)
 }
 
 async fn ask_all(sessions: &[Arc<dyn Provider>]) -> Vec<Result<String, ModelError>> {

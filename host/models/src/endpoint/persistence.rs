@@ -11,12 +11,14 @@ const BRIEF_WAIT: Duration = Duration::from_secs(10);
 
 /// What is done to get a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Persistence {
-    /// One try.
+pub enum Persistence {
+    /// One try, for callers that retry themselves.
     Once,
-    /// A few tries with short waits: the caller has another model.
+    /// Three tries, with no wait longer than ten seconds, for callers that have another model.
     Brief,
-    /// A few tries with the waits that the server asks for, then more for the time that the endpoint keeps trying.
+    /// Three tries with the waits that the server asks for, for callers whose own caller goes on.
+    Usual,
+    /// Three tries with the waits that the server asks for, then more for [`Waits::keep_trying`](crate::Waits).
     Full,
 }
 
@@ -28,6 +30,9 @@ impl Persistence {
 
     /// The longest wait that a server may ask for.
     pub(super) fn longest_wait(self) -> Duration {
-        if self == Persistence::Full { wait::LONGEST_ASKED } else { BRIEF_WAIT }
+        match self {
+            Self::Once | Self::Brief => BRIEF_WAIT,
+            Self::Usual | Self::Full => wait::LONGEST_ASKED,
+        }
     }
 }

@@ -330,7 +330,7 @@ async fn a_caller_with_another_model_waits_only_briefly() {
         let patience = Patience { keep_trying: Duration::from_secs(60), ..BRIEF };
         let provider = Remote::new(&server.route(&[]), &logins(), patience).unwrap();
         let prefix = hello(&provider);
-        let error = provider.complete_briefly(&request(&prefix), &mut |_| {}).await.unwrap_err();
+        let error = provider.complete_with(Persistence::Brief, &request(&prefix), &mut |_| {}).await.unwrap_err();
         let ModelError::RateLimited { wait: Some(wait), .. } = &error else { panic!("{error:?}") };
         assert_eq!(wait.as_secs() >= 11, sent == 1);
         assert!(error.is_of_place() && error.may_pass());
@@ -415,9 +415,12 @@ async fn an_attempt_is_sent_once_whatever_comes_of_it() {
         let server = Server::start(vec![refusal, events(&[&text("later"), STOP])]).await;
         let provider = server.provider();
         let prefix = hello(&provider);
-        assert!(provider.attempt(&request(&prefix), &mut |_| {}).await.is_err());
+        assert!(provider.complete_with(Persistence::Once, &request(&prefix), &mut |_| {}).await.is_err());
         assert_eq!(server.requests().len(), 1);
-        assert_eq!(provider.attempt(&request(&prefix), &mut |_| {}).await.unwrap().text, "later");
+        assert_eq!(
+            provider.complete_with(Persistence::Once, &request(&prefix), &mut |_| {}).await.unwrap().text,
+            "later"
+        );
     }
 }
 

@@ -33,9 +33,12 @@ async fn requests(provider: &str, path: &str, api_mode: &str) -> String {
     let breakpoints = Breakpoints { previous: Some(1), ..Breakpoints::default() };
     let model = &*route.model.name;
     let conversation = Request { model, breakpoints, max_tokens: Some(9), temperature: Some(0.5), ..request(&prefix) };
-    remote.attempt(&conversation, &mut |_| {}).await.unwrap_err();
+    remote.complete_with(Persistence::Once, &conversation, &mut |_| {}).await.unwrap_err();
     let once = Prefix::of(remote.style(), System::plain("be brief"), &[shown(Role::User, "count")]).unwrap();
-    remote.attempt(&Request { model, schema: Some(SCHEMA), ..request(&once) }, &mut |_| {}).await.unwrap_err();
+    remote
+        .complete_with(Persistence::Once, &Request { model, schema: Some(SCHEMA), ..request(&once) }, &mut |_| {})
+        .await
+        .unwrap_err();
 
     let requests = server.requests().into_iter().map(|(head, body)| {
         let agent = concat!("hermes/", env!("CARGO_PKG_VERSION"));
