@@ -46,8 +46,9 @@ const BEFORE_REFUSAL: &str = "\n\n";
 pub(crate) struct Assembly {
     /// What the provider wants back.
     echo: Echo,
-    /// The text as it was sent.
+    /// The text as it was sent, and where its newest piece begins.
     sent: String,
+    piece: usize,
     /// The text without the thinking in it.
     text: String,
     /// Finds thinking in the text.
@@ -227,6 +228,7 @@ impl Assembly {
         Self {
             echo,
             sent: String::new(),
+            piece: 0,
             text: String::new(),
             inline: Inline::default(),
             reasoning: String::new(),
@@ -364,6 +366,7 @@ impl Assembly {
     }
 
     fn say(&mut self, more: &str, on_delta: OnDelta<'_>) {
+        self.piece = self.sent.len();
         self.sent.push_str(more);
         for piece in self.inline.take(more) {
             match piece {
@@ -395,7 +398,7 @@ impl Assembly {
             text.push_str(if kind == Kind::Text { &more } else { "" });
         }
         let last = Last::of(&self.sent, &text);
-        self.are_pieces |= last == Last::Instead && !self.has_pieces && !(is_last && self.sent.ends_with(&text));
+        self.are_pieces |= last == Last::Instead && !self.has_pieces && !(is_last && self.sent[self.piece..] == text);
         let repeats = last == Last::Same && is_last;
         if is_first || self.are_pieces && !repeats {
             return self.take_delta(message, is_first, on_delta);
@@ -404,6 +407,9 @@ impl Assembly {
         if let Some(members) = rest.as_object_mut() {
             members.shift_remove("content");
             members.shift_remove("tool_calls");
+            if self.newest.contains_key(&ONLY_CALL) {
+                members.shift_remove("function_call");
+            }
             grew |= self.settle_thoughts(message, members, on_delta);
             let refusal = members.get("refusal").and_then(Value::as_str).unwrap_or_default().to_owned();
             match Last::of(&self.refusal, &refusal) {
@@ -418,11 +424,12 @@ impl Assembly {
                 self.say(&more, on_delta);
                 grew = true;
             }
-            // The end of what was said, for servers that write the last piece twice.
-            Last::Instead if self.sent.ends_with(&text) => {}
+            // Some servers write the last piece twice.
+            Last::Instead if self.sent[self.piece..] == text => {}
             Last::Instead => {
                 (self.inline, self.is_changed) = (Inline::default(), true);
                 self.sent.clear();
+                self.piece = 0;
                 self.text.clear();
                 self.say(&text, &mut |_| {});
                 grew = true;

@@ -168,8 +168,7 @@ impl Inline {
     }
 
     fn think(&mut self, tag: &Tag, ended: bool, pieces: &mut Vec<Piece>) -> bool {
-        let before = self.unclosed.chars().next_back();
-        match tag.next(&self.held, before, ended) {
+        match tag.next(&self.held, &self.unclosed, ended) {
             Mark::None(at) => {
                 self.add(at, pieces);
                 false
@@ -334,6 +333,7 @@ mod tests {
             "They say \"</think>\" and <think> ends",
             "so </think>",
         ),
+        ("<think>They run `ls`</think>`ls` lists", "They run `ls`", "`ls` lists"),
         ("<think>hm</thinking> on</think>so", "hm</thinking> on", "so"),
         ("<think>hm</think>The tag `</think>` closes", "hm", "The tag `</think>` closes"),
         // The marks of harmony.

@@ -16,6 +16,9 @@ const LONGEST_NAME: usize = 24;
 /// The most bytes of attributes, and of the header of a passage.
 const LONGEST_HEADER: usize = 200;
 
+/// The most of a line that is looked at again.
+const LINE: usize = 1 << 10;
+
 /// A tag of thinking that was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -193,9 +196,20 @@ pub(super) fn end_of_passage(text: &str, ended: bool) -> (usize, usize, bool) {
     (text.len(), 0, false)
 }
 
+/// Whether the backticks of the last line are pairs, so that its last one begins no quotation.
+fn is_paired(before: &str, text: &str) -> bool {
+    let of_line = |text: &str| text.rsplit('\n').next().unwrap_or_default().matches('`').count();
+    let earlier = if text.contains('\n') {
+        0
+    } else {
+        of_line(&before[before.ceil_char_boundary(before.len().saturating_sub(LINE))..])
+    };
+    (earlier + of_line(text)).is_multiple_of(2)
+}
+
 impl Tag {
-    /// The next tag of this kind in a text behind a character. `ended` if nothing follows the text.
-    pub(super) fn next(&self, text: &str, before: Option<char>, ended: bool) -> Mark {
+    /// The next tag of this kind in a text behind another one. `ended` if nothing follows the text.
+    pub(super) fn next(&self, text: &str, before: &str, ended: bool) -> Mark {
         let lower = text.to_ascii_lowercase();
         let Some(bracket) = self.closing.chars().next() else { return Mark::None(text.len()) };
         let brackets = [bracket, self.opening.chars().next().unwrap_or(bracket)];
@@ -208,13 +222,13 @@ impl Tag {
                 (End::Maybe, _) | (_, End::Maybe) if !ended => return Mark::None(at),
                 _ => continue,
             };
-            let last = text[..at].chars().next_back().or(before);
+            let last = text[..at].chars().next_back().or_else(|| before.chars().next_back());
             let next = text[at + length..].chars().next();
             let is_quote = last.is_some_and(|last| "`\"'".contains(last));
             if next.is_none() && !ended && (is_quote || !is_closing) {
                 return Mark::None(at);
             }
-            if is_quote && next == last {
+            if is_quote && next == last && !(last == Some('`') && is_paired(before, &text[..at])) {
                 continue;
             }
             if is_closing {

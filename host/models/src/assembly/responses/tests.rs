@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use serde_json::json;
+
 use super::super::NAMELESS;
 use super::*;
 
