@@ -70,6 +70,14 @@ if "odd_tools" in DO:
         "not even an object",
         tool("echo", "Is another tool of this name."),
     ]
+if "odd_schemas" in DO:
+    TOOLS += [
+        tool("names", "Returns its arguments.", {"$filter": {"type": "string"}, "größe": {"type": ["array", "string"]}}),
+        {
+            "name": "choice",
+            "inputSchema": {"oneOf": [{"properties": {"a": {"pattern": "("}}}, {"properties": {"b": {}}}], "not": {}, "required": ["c"]},
+        },
+    ]
 if "more" in DO:
     TOOLS.append(tool("more", "Is new."))
 if "t_echo" in DO:
@@ -156,6 +164,8 @@ def call(peer, name, given, token):
         request = {"messages": [{"role": "user", "content": words}], "maxTokens": 10**9, "systemPrompt": "Be brief."}
         answers = [peer.ask("sampling/createMessage", request) for _ in range(given.get("times", 1))]
         return text(json.dumps([answer.get("result") or answer.get("error") for answer in answers]))
+    if name in ("names", "choice"):
+        return text(json.dumps(given, sort_keys=True))
     if name == "environment":
         return text(json.dumps(sorted(os.environ)))
     if name == "folder":

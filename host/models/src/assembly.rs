@@ -8,6 +8,7 @@ pub(crate) mod answer;
 mod attack;
 pub(crate) mod chat;
 mod inline;
+mod last;
 pub(crate) mod messages;
 mod object;
 mod reason;

@@ -277,8 +277,15 @@ impl Endpoint {
                     return Err(self.stated(stated, model, None));
                 }
                 Event::Json(chunk) => {
-                    assembly.take(&chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
-                    last_words = complaint::last_words(&chunk);
+                    // Some gateways collect the events of a moment in a list.
+                    let chunks = match &chunk {
+                        Value::Array(chunks) if !chunks.is_empty() => chunks.as_slice(),
+                        one => std::slice::from_ref(one),
+                    };
+                    for chunk in chunks {
+                        assembly.take(chunk, on_delta).map_err(|stated| self.stated(stated, model, None))?;
+                        last_words = complaint::last_words(chunk);
+                    }
                     if assembly.calls() > MOST_CALLS {
                         return Err(self.too_many_calls());
                     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hermes_diagnostic::Fix;
 
-use crate::failure::{class, limit};
+use crate::failure::class;
 
 /// A failed request. Its texts contain no key: messages of servers and libraries are scrubbed first, so causes are kept as
 /// text.
@@ -215,8 +215,7 @@ impl ModelError {
     /// that fills most of the window, or with a number near either.
     pub fn may_be_size(&self, sent: u32, window: u32) -> bool {
         let Self::BadRequest { status: 400 | 413 | 422, message, .. } = self else { return false };
-        let fills = u64::from(sent) * 10 >= u64::from(window) * 6;
-        (fills || limit::names_size(message, sent, window)) && !class::is_about_other(message)
+        class::may_be_size(message, sent, window)
     }
 
     /// Whether the provider read the request, and charges for it although the reply is not whole.

@@ -9,6 +9,7 @@ pub(crate) mod room;
 pub(crate) mod silence;
 mod size;
 pub(crate) mod wait;
+mod wordless;
 
 use std::time::Duration;
 
@@ -377,6 +378,12 @@ mod tests {
             (400, "se on 18000", 19_000, 128_000, true),
             (400, "se on 128000", 10_000, 128_000, true),
             (400, "virhe 5000", 19_000, 128_000, false),
+            (400, "Ombi lako lina 18000, lakini 16384 pekee", 26_000, 128_000, true),
+            (400, "Ombi lako ni refu mno kwa mfumo huu", 20_000, 128_000, true),
+            (400, "Ombi lako ni refu mno kwa mfumo huu", 6_000, 128_000, false),
+            (400, "Thamani ya temperature si sahihi kwa mfumo huu", 120_000, 128_000, false),
+            (400, "Thamani ya foo_bar si sahihi: 18000 > 16384", 19_000, 128_000, false),
+            (400, "Ogiltig API-nyckel", 120_000, 1_280_000, false),
             (400, "Unknown parameter: 'top_k'", 120_000, 128_000, false),
             (400, "max_tokens must be at most 8192", 120_000, 128_000, false),
             (400, "Your credit balance is too low", 120_000, 128_000, false),

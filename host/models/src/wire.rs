@@ -10,7 +10,7 @@ mod history;
 mod media;
 pub(crate) mod messages;
 pub(crate) mod responses;
-mod schema;
+pub(crate) mod schema;
 
 use std::ops::Range;
 

@@ -104,6 +104,45 @@ fn the_model_calls_tools_of_a_server_and_everything_ends_with_the_session() {
     ends(&results[4]);
 }
 
+/// Schemas that one API or another refuses, with the whole request.
+#[test]
+fn tools_with_odd_schemas_are_sent_as_every_provider_takes_them_and_get_their_own_names() {
+    let schema = |body: &Value, name: &str| {
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        let tool = tools.into_iter().map(|tool| tool.get("function").cloned().unwrap_or(tool));
+        let tool = tool.into_iter().find(|tool| tool["name"] == name).unwrap_or_default();
+        tool.get("input_schema").or(tool.get("parameters")).cloned().unwrap_or_default()
+    };
+    // The model takes the names from the schema.
+    let calling = move |body: &Value| {
+        let properties = schema(body, "mcp_fixture_names")["properties"].as_object().cloned().unwrap_or_default();
+        let names = properties.keys().map(|name| (name.clone(), json!("x"))).collect();
+        Reply::calls([Call::new("call_0", "mcp_fixture_names", &Value::Object(names))])
+    };
+    for is_messages in [false, true] {
+        let server = Server::answering(move |body, _| {
+            let is_told = body["messages"].to_string().contains("call_0");
+            if is_told { Reply::text("Done.") } else { calling(body) }
+        });
+        let home = if is_messages { Home::with_anthropic(&server) } else { Home::with(&server) };
+        home.set("mcp_servers.fixture", fixture(&home, &["odd_schemas"]));
+        home.set("approvals.allow", json!(["fixture"]));
+        home.hermes(&["-z", "go"]).run().success();
+        let body = server.last_turn().body;
+        // The result is what the tool was given.
+        let given = body["messages"].to_string().replace('\\', "");
+        assert!(given.contains(r#"{"$filter": "x", "gru00f6u00dfe": "x"}"#), "{given}");
+        let names = schema(&body, "mcp_fixture_names");
+        assert_eq!(names["properties"].get("$filter").is_none(), is_messages, "{names}");
+        let list = names["properties"].as_object().and_then(|properties| properties.values().next_back()).cloned();
+        assert_eq!(list, Some(json!({"type": ["array", "string"], "items": {}})), "{names}");
+        let choice = schema(&body, "mcp_fixture_choice");
+        assert_eq!(choice, json!({"type": "object", "required": ["c"], "properties": {"a": {}, "b": {}, "c": {}}}));
+        let log = fs::read_to_string(log(&home)).unwrap_or_default();
+        assert!(log.contains("call names"), "{log}");
+    }
+}
+
 #[test]
 fn a_call_needs_approval_and_rules_name_server_and_tool() {
     let calls = || vec![("mcp_fixture_echo", json!({"text": "x"})), ("mcp_fixture_folder", json!({}))];

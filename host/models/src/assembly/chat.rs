@@ -8,6 +8,8 @@
 //! - A reason to end in a chunk without content ends it, and so do counts behind a reason; what may still follow is waited for a moment.
 //! - Some gateways give a reason with every piece. So a reason together with content, or before any, ends a reply only where the stream
 //!   ends, too, and a reason followed by more content is no end. From then on silence never ends this reply.
+//! - A whole message in place of the first piece ends a reply where the stream ends, too. Further messages in place of pieces need a reason,
+//!   as pieces do.
 //! - Counts without a choice at the end of the stream end a reply for servers that give no reason.
 //! - Any other end breaks it off. A reason that no rule knows, such as `abort`, is an error.
 
@@ -16,9 +18,10 @@ mod details;
 use std::collections::BTreeMap;
 
 use hermes_conversation::{Part, ProviderPayload, Usage};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::inline::{Inline, Piece};
+use super::last::Last;
 use super::{
     Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number,
     object::ObjectScan,
@@ -43,6 +46,10 @@ const BEFORE_REFUSAL: &str = "\n\n";
 pub(crate) struct Assembly {
     /// What the provider wants back.
     echo: Echo,
+    /// The text as it was sent, and where its newest piece begins.
+    sent: String,
+    piece: usize,
+    /// The text without the thinking in it.
     text: String,
     /// Finds thinking in the text.
     inline: Inline,
@@ -78,6 +85,14 @@ pub(crate) struct Assembly {
     model: Option<String>,
     /// The server has said that nothing more follows.
     ended: bool,
+    /// There was content in the form of pieces.
+    has_pieces: bool,
+    /// Messages in place of pieces.
+    messages: usize,
+    /// These messages are pieces, too.
+    are_pieces: bool,
+    /// The text is another than the one that arrived first.
+    is_changed: bool,
 }
 
 /// The index of a call in the older form, of which a reply has one.
@@ -101,29 +116,13 @@ impl Assemble for Assembly {
             // With `include_usage`, the chunk that has counts and no choice is the last one.
             self.counted |= choice.is_none() && self.begun;
         }
-        let Some(choice) = choice else { return Ok(()) };
-        let mut grew = false;
-        if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
-            grew = self.take_delta(delta, false, on_delta);
-        } else if let Some(message) = choice.get("message") {
-            self.take_delta(message, true, on_delta);
-            self.ended = true;
-        }
-        if grew {
-            self.begun = true;
-            self.too_early |= self.reason.is_some() || self.counted;
-            (self.reason, self.counted) = (None, false);
-        }
-        let reason = word(choice, "finish_reason");
-        if let Some(ending) = Ending::of(&reason) {
-            if matches!(ending, Ending::Failed | Ending::Unknown) {
-                return Err(ended_badly(&reason));
+        let is_piece = chunk.get("object").and_then(Value::as_str) == Some("chat.completion.chunk");
+        let first = choice.and_then(|choice| number(choice.get("index")));
+        // Gateways that collect pieces put several into one chunk.
+        for choice in items(chunk.get("choices")) {
+            if number(choice.get("index")) == first {
+                self.take_choice(choice, is_piece, on_delta)?;
             }
-            if ending == Ending::Refused {
-                self.declined_by.clone_from(&reason);
-            }
-            self.reason = Some(ending.with(self.reason));
-            self.with_content = grew;
         }
         Ok(())
     }
@@ -131,6 +130,7 @@ impl Assemble for Assembly {
     /// A whole completion is one chunk.
     fn take_whole(&mut self, reply: &Value, on_delta: OnDelta<'_>) -> Result<(), Unread> {
         self.take(reply, on_delta)?;
+        self.ended = true;
         reply.pointer("/choices/0").map(|_| ()).ok_or(Unread::Lacks("choices"))
     }
 
@@ -144,6 +144,7 @@ impl Assemble for Assembly {
             Some(_) if self.begun && !self.too_early && (!self.with_content || self.counted) => Progress::Whole,
             Some(_) => Progress::Closing,
             None if self.counted && !self.too_early => Progress::Closing,
+            None if self.messages == 1 && !self.has_pieces => Progress::Closing,
             None => Progress::Open,
         }
     }
@@ -161,7 +162,7 @@ impl Assemble for Assembly {
     fn close(&mut self, on_delta: OnDelta<'_>) {
         let is_whole = self.progress() != Progress::Open;
         let rest = self.inline.rest(is_whole && self.finish_stated() == Finish::Stop && self.calls.is_empty());
-        if !rest.is_empty() && self.calls.is_empty() {
+        if !rest.is_empty() && self.calls.is_empty() && !self.is_changed {
             on_delta(Delta::Text(&rest));
         }
         self.text.push_str(&rest);
@@ -226,6 +227,8 @@ impl Assembly {
     pub(crate) fn new(echo: Echo) -> Self {
         Self {
             echo,
+            sent: String::new(),
+            piece: 0,
             text: String::new(),
             inline: Inline::default(),
             reasoning: String::new(),
@@ -246,7 +249,49 @@ impl Assembly {
             usage: None,
             model: None,
             ended: false,
+            has_pieces: false,
+            messages: 0,
+            are_pieces: false,
+            is_changed: false,
         }
+    }
+
+    fn take_choice(&mut self, choice: &Value, is_piece: bool, on_delta: OnDelta<'_>) -> Result<(), Stated> {
+        let reason = word(choice, "finish_reason");
+        let is_last = Ending::of(&reason).is_some();
+        let mut grew = false;
+        if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
+            grew = self.take_delta(delta, false, on_delta);
+        } else if let Some(text) = choice.get("delta").or_else(|| choice.get("text")).filter(|text| text.is_string()) {
+            // The form of completions that are no chat, among others.
+            grew = self.take_delta(&json!({"content": text}), false, on_delta);
+        }
+        self.has_pieces |= grew;
+        // A message beside a piece says the same, until the last one.
+        if let Some(message) = choice.get("message").filter(|message| message.is_object() && (is_last || !grew)) {
+            grew |= self.take_message(message, is_last, on_delta);
+            self.messages += usize::from(!is_piece);
+            if grew && self.ended {
+                (self.ended, self.too_early) = (false, true);
+            }
+            self.ended |= is_last && !is_piece && !self.too_early;
+        }
+        if grew {
+            self.begun = true;
+            self.too_early |= self.reason.is_some() || self.counted;
+            (self.reason, self.counted) = (None, false);
+        }
+        if let Some(ending) = Ending::of(&reason) {
+            if matches!(ending, Ending::Failed | Ending::Unknown) {
+                return Err(ended_badly(&reason));
+            }
+            if ending == Ending::Refused {
+                self.declined_by.clone_from(&reason);
+            }
+            self.reason = Some(ending.with(self.reason));
+            self.with_content = grew;
+        }
+        Ok(())
     }
 
     /// How the reply ended, before its calls are looked at.
@@ -293,31 +338,16 @@ impl Assembly {
             self.think(&more, on_delta);
             grew = true;
         }
-        for (is_thinking, more) in parts_of(delta.get("content")) {
+        for (kind, more) in parts_of(delta.get("content")) {
             grew = true;
-            if is_thinking {
-                self.think(&more, on_delta);
-                continue;
-            }
-            for piece in self.inline.take(&more) {
-                match piece {
-                    Piece::Reasoning(more) => on_delta(Delta::Reasoning(&more)),
-                    Piece::Text(more) => {
-                        // Behind the first call, text is an aside that would tear the display of calls apart.
-                        if self.calls.is_empty() {
-                            on_delta(Delta::Text(&more));
-                        }
-                        self.text.push_str(&more);
-                    }
-                }
+            match kind {
+                Kind::Thinking => self.think(&more, on_delta),
+                Kind::Text => self.say(&more, on_delta),
+                Kind::Refusal => self.refuse(&more, on_delta),
             }
         }
         if let Some(more) = delta.get("refusal").and_then(Value::as_str).filter(|more| !more.is_empty()) {
-            if self.refusal.is_empty() && !self.text.trim().is_empty() {
-                on_delta(Delta::Text(BEFORE_REFUSAL));
-            }
-            on_delta(Delta::Text(more));
-            self.refusal.push_str(more);
+            self.refuse(more, on_delta);
             grew = true;
         }
         for (position, call) in items(delta.get("tool_calls")).iter().enumerate() {
@@ -331,6 +361,148 @@ impl Assembly {
         // The form before there were several calls.
         if let Some(function) = delta.get("function_call").filter(|function| function.is_object()) {
             grew |= self.take_call(ONLY_CALL, function, on_delta);
+        }
+        grew
+    }
+
+    fn say(&mut self, more: &str, on_delta: OnDelta<'_>) {
+        self.piece = self.sent.len();
+        self.sent.push_str(more);
+        for piece in self.inline.take(more) {
+            match piece {
+                Piece::Reasoning(more) => on_delta(Delta::Reasoning(&more)),
+                Piece::Text(more) => {
+                    // Behind the first call, text is an aside that would tear the display of calls apart.
+                    if self.calls.is_empty() {
+                        on_delta(Delta::Text(&more));
+                    }
+                    self.text.push_str(&more);
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, more: &str, on_delta: OnDelta<'_>) {
+        if self.refusal.is_empty() && !self.text.trim().is_empty() {
+            on_delta(Delta::Text(BEFORE_REFUSAL));
+        }
+        on_delta(Delta::Text(more));
+        self.refusal.push_str(more);
+    }
+
+    /// Takes a message in place of a piece, or behind all pieces: the first, a piece, all so far, or the whole. Whether it says more.
+    fn take_message(&mut self, message: &Value, is_last: bool, on_delta: OnDelta<'_>) -> bool {
+        let is_first = !self.has_pieces && self.messages == 0;
+        let mut text = String::new();
+        for (kind, more) in parts_of(message.get("content")) {
+            text.push_str(if kind == Kind::Text { &more } else { "" });
+        }
+        let last = Last::of(&self.sent, &text);
+        self.are_pieces |= last == Last::Instead && !self.has_pieces && !(is_last && self.sent[self.piece..] == text);
+        let repeats = last == Last::Same && is_last;
+        if is_first || self.are_pieces && !repeats {
+            return self.take_delta(message, is_first, on_delta);
+        }
+        let (mut rest, mut grew) = (message.clone(), false);
+        if let Some(members) = rest.as_object_mut() {
+            members.shift_remove("content");
+            members.shift_remove("tool_calls");
+            if self.newest.contains_key(&ONLY_CALL) {
+                members.shift_remove("function_call");
+            }
+            grew |= self.settle_thoughts(message, members, on_delta);
+            let refusal = members.get("refusal").and_then(Value::as_str).unwrap_or_default().to_owned();
+            match Last::of(&self.refusal, &refusal) {
+                Last::More(more) => drop(members.insert("refusal".to_owned(), more.into())),
+                _ => drop(members.shift_remove("refusal")),
+            }
+        }
+        match last {
+            Last::Same => {}
+            Last::More(more) => {
+                let more = more.to_owned();
+                self.say(&more, on_delta);
+                grew = true;
+            }
+            // Some servers write the last piece twice.
+            Last::Instead if self.sent[self.piece..] == text => {}
+            Last::Instead => {
+                (self.inline, self.is_changed) = (Inline::default(), true);
+                self.sent.clear();
+                self.piece = 0;
+                self.text.clear();
+                self.say(&text, &mut |_| {});
+                grew = true;
+            }
+        }
+        grew |= self.settle_calls(message, on_delta);
+        self.take_delta(&rest, true, on_delta) || grew
+    }
+
+    /// Takes the reasoning of a whole message as far as it is new. What is left in `members` is all new.
+    fn settle_thoughts(&mut self, message: &Value, members: &mut Map<String, Value>, on_delta: OnDelta<'_>) -> bool {
+        let whole = [TEXT_KEY, CONTENT_KEY]
+            .iter()
+            .find_map(|key| message.get(*key).map(text_of).filter(|text| !text.is_empty()));
+        let mut in_content = String::new();
+        for (kind, more) in parts_of(message.get("content")) {
+            in_content.push_str(if kind == Kind::Thinking { &more } else { "" });
+        }
+        let whole = whole.unwrap_or(in_content);
+        for (key, kept) in [(TEXT_KEY, &mut self.reasoning_text), (CONTENT_KEY, &mut self.reasoning_content)] {
+            if let Some(Value::String(whole)) = members.shift_remove(key).filter(|whole| whole != "") {
+                *kept = whole;
+            }
+        }
+        if let Some(Value::Array(details)) = members.shift_remove(DETAILS_KEY).filter(|details| details != &json!([])) {
+            self.details = details;
+        }
+        match Last::of(&self.reasoning, &whole) {
+            Last::More(more) => {
+                let more = more.to_owned();
+                self.think(&more, on_delta);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the calls of a whole message, which are those that arrived before, in their order, and further ones.
+    fn settle_calls(&mut self, message: &Value, on_delta: OnDelta<'_>) -> bool {
+        let known = self.calls.len();
+        let mut left: Vec<usize> = (0..known).collect();
+        let mut grew = false;
+        for (position, call) in items(message.get("tool_calls")).iter().enumerate() {
+            if self.calls.len() > MOST_CALLS {
+                break;
+            }
+            let id = word(call, "id");
+            let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
+            let (name, whole) = (word(function, "name"), arguments(function.get("arguments")));
+            let fits = |at: &usize| {
+                let slot = &self.calls[*at];
+                name.is_empty() || slot.name.is_empty() || slot.name == name
+            };
+            let by_id = left.iter().position(|at| !id.is_empty() && self.calls[*at].id == id);
+            let Some(at) = by_id.or_else(|| left.iter().position(fits)).map(|place| left.remove(place)) else {
+                // Numbers of pieces are below.
+                grew |= self.take_call((1 << 32) + position as u64, call, on_delta);
+                continue;
+            };
+            let slot = &mut self.calls[at];
+            if slot.name.is_empty() && !name.is_empty() {
+                on_delta(Delta::Call(&name));
+                slot.name = name;
+            }
+            if !whole.trim().is_empty() && slot.arguments != whole {
+                slot.arguments = whole;
+                self.scans[at] = ObjectScan::default();
+                self.scans[at].take(&slot.arguments, slot.arguments.len());
+                grew = true;
+            }
+            if let Some(extra) = call.get(CALLS_KEY).filter(|extra| extra.is_object()) {
+                self.extras[at] = Some(extra.clone());
+            }
         }
         grew
     }
@@ -398,21 +570,39 @@ fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().map(text_of).collect(),
-        Value::Object(part) => part.get("text").map(text_of).unwrap_or_default(),
+        Value::Object(part) => {
+            let text =
+                ["text", "content", "value"].iter().find_map(|key| part.get(*key).filter(|text| !text.is_null()));
+            text.map(text_of).unwrap_or_default()
+        }
         _ => String::new(),
     }
 }
 
-/// The texts of a content, which is a text or a list of parts, and whether each of them is thinking.
-fn parts_of(content: Option<&Value>) -> Vec<(bool, String)> {
+/// What a part of a content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    Refusal,
+}
+
+/// The texts of a content, which is a text or a list of parts, each with its kind.
+fn parts_of(content: Option<&Value>) -> Vec<(Kind, String)> {
     let parts: Vec<&Value> = match content {
         Some(Value::Array(parts)) => parts.iter().collect(),
         Some(one) => vec![one],
         None => Vec::new(),
     };
-    let parts = parts.into_iter().map(|part| match part.get("thinking").or_else(|| part.get("reasoning")) {
-        Some(thinking) => (true, text_of(thinking)),
-        None => (part.get("type").and_then(Value::as_str) == Some("reasoning"), text_of(part)),
+    let parts = parts.into_iter().map(|part| {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        let thinking = part.get("thinking").or_else(|| part.get("reasoning"));
+        match (thinking, part.get("refusal")) {
+            (Some(thinking), _) => (Kind::Thinking, text_of(thinking)),
+            (None, Some(refusal)) => (Kind::Refusal, text_of(refusal)),
+            (None, None) if kind.contains("reasoning") || kind.contains("thinking") => (Kind::Thinking, text_of(part)),
+            (None, None) => (Kind::Text, text_of(part)),
+        }
     });
     parts.filter(|(_, text)| !text.is_empty()).collect()
 }

@@ -1,27 +1,26 @@
 //! Thinking that a model writes into its text, as many models on own machines do.
 //!
-//! An opening tag counts only where the reply begins, and its thinking ends at the first closing tag. Tags amid a text belong to the
-//! text: the user may have asked about them. If the thinking is never closed, although the reply ended by itself, all of it is text.
+//! An opening tag counts only where the reply begins, and its thinking ends at the closing tag of its kind: thoughts may have tags of
+//! their own, and may quote them. Tags amid a text belong to the text: the user may have asked about them. If the thinking is never closed,
+//! although the reply ended by itself, all of it is text.
+//!
+//! The harmony format marks every passage with its channel. Where a reply begins with such a mark, all marks in it count that stand where
+//! the format has them; the channel `final` is the text.
 //!
 //! The templates of some models write the opening tag into the prompt, so that the reply has only the closing one. Such a tag is told
 //! from a word of the text by [`unopened`], once the whole text is there.
 
-/// Opening and closing tags, in lower case.
-const TAGS: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<mm:think>", "</mm:think>"),
-    ("[think]", "[/think]"),
-    ("◁think▷", "◁/think▷"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|channel>thought", "<channel|>"),
-];
+mod tag;
+mod unopened;
+
+use self::tag::{Header, Mark, Opening, Tag};
+pub(super) use self::unopened::unopened;
+
 /// White space that is held back until the text behind it tells what it belongs to. Nobody writes more.
 const MOST_BLANKS: usize = 256;
-/// Between two passages of thinking.
+/// How much is looked at at once.
+const LONGEST_LOOK: usize = 1 << 10;
+/// Between two passages of thinking, or of text.
 const BETWEEN: &str = "\n\n";
 
 /// Separates thinking from text while both arrive.
@@ -36,15 +35,26 @@ pub(super) struct Inline {
     unclosed: String,
     /// The length of the thinking before the last opening tag.
     closed: usize,
+    /// The length of that tag.
+    opened: usize,
+    /// Tags in the thinking that are open, and where in `unclosed` the last one was closed.
+    open: usize,
+    inner: Option<(usize, usize)>,
+    /// Some of the text is out.
+    said: bool,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 enum State {
     /// Nothing but white space so far, or nothing but white space since the last thinking.
     #[default]
     Start,
-    /// In thinking that ends with this tag.
-    Thinking(&'static str),
+    /// In thinking with this tag.
+    Thinking(Tag),
+    /// In a passage of the harmony format.
+    Passage {
+        is_text: bool,
+    },
     Text,
 }
 
@@ -61,150 +71,211 @@ impl Inline {
         if self.state == State::Text {
             return vec![Piece::Text(more.to_owned())];
         }
-        self.held.push_str(more);
-        let mut pieces = Vec::new();
-        loop {
-            let before = self.state;
-            match self.state {
-                State::Start => self.start(&mut pieces),
-                State::Thinking(closing) => self.think(closing, &mut pieces),
-                State::Text => break,
-            }
-            if self.state == before {
-                break;
-            }
+        // What is held back is looked at again with each tag.
+        let (mut pieces, mut rest) = (Vec::new(), more);
+        while !rest.is_empty() {
+            let (next, behind) = rest.split_at(rest.floor_char_boundary(LONGEST_LOOK));
+            self.held.push_str(next);
+            pieces.append(&mut self.advance(false));
+            rest = behind;
         }
         pieces
     }
 
-    fn start(&mut self, pieces: &mut Vec<Piece>) {
-        let begun = self.held.trim_start();
-        let lower = begun.to_ascii_lowercase();
-        if let Some((opening, closing)) = TAGS.iter().find(|(opening, _)| lower.starts_with(opening)) {
-            let rest = begun[opening.len()..].to_owned();
-            begun[..opening.len()].clone_into(&mut self.unclosed);
-            self.closed = self.thoughts.len();
-            self.held = rest;
-            self.state = State::Thinking(closing);
-            return;
-        }
-        let may_open = TAGS.iter().any(|(opening, _)| opening.starts_with(&lower));
-        if !may_open || self.held.len() > MOST_BLANKS {
-            let text = self.rest_of_start();
-            self.state = State::Text;
-            if !text.is_empty() {
-                pieces.push(Piece::Text(text));
+    /// Sorts what is held back; all that can be sorted if the text has `ended`.
+    fn advance(&mut self, ended: bool) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        loop {
+            let goes_on = match self.state.clone() {
+                State::Start => self.start(ended, &mut pieces),
+                State::Thinking(tag) => self.think(&tag, ended, &mut pieces),
+                State::Passage { is_text } => self.passage(is_text, ended, &mut pieces),
+                State::Text => {
+                    let text = std::mem::take(&mut self.held);
+                    self.say(&text, &mut pieces);
+                    false
+                }
+            };
+            if !goes_on {
+                return pieces;
             }
         }
+    }
+
+    fn say(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+        if !text.is_empty() {
+            self.said = true;
+            pieces.push(Piece::Text(text.to_owned()));
+        }
+    }
+
+    /// Finds what the reply, or its text behind thinking, begins with. Whether the state changed.
+    fn start(&mut self, ended: bool, pieces: &mut Vec<Piece>) -> bool {
+        let begun = self.held.trim_start();
+        let is_behind = self.is_behind();
+        let (length, state) = match tag::opening(begun, is_behind) {
+            Opening::Tag(tag, length) => (length, State::Thinking(tag)),
+            Opening::Closing(length) => {
+                // The end of thinking that had ended already.
+                self.held = begun[length..].to_owned();
+                return true;
+            }
+            Opening::Passage(header, length) => match header {
+                Header::Text => {
+                    if self.said {
+                        pieces.push(Piece::Text(BETWEEN.to_owned()));
+                    }
+                    self.held = begun[length..].to_owned();
+                    self.state = State::Passage { is_text: true };
+                    return true;
+                }
+                // A call that the server did not take out: nobody else shows it.
+                Header::Call => {
+                    let header = begun[..length].to_owned();
+                    self.held = begun[length..].to_owned();
+                    self.state = State::Passage { is_text: true };
+                    self.say(&header, pieces);
+                    return true;
+                }
+                Header::Thinking => (length, State::Passage { is_text: false }),
+            },
+            Opening::Maybe if !ended && self.held.len() <= MOST_BLANKS => return false,
+            Opening::Maybe | Opening::None => {
+                let text = self.rest_of_start();
+                self.state = State::Text;
+                self.say(&text, pieces);
+                return true;
+            }
+        };
+        begun[..length].clone_into(&mut self.unclosed);
+        self.opened = length;
+        self.held = begun[length..].to_owned();
+        self.closed = self.thoughts.len();
+        (self.open, self.inner, self.state) = (0, None, state);
+        true
+    }
+
+    /// Whether there was thinking, or a mark of it.
+    fn is_behind(&self) -> bool {
+        !self.thoughts.is_empty() || !self.unclosed.is_empty()
     }
 
     /// The text that was held back where the reply, or its text behind thinking, begins.
     fn rest_of_start(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         // The blank lines behind thinking belong to the tag.
-        if self.thoughts.is_empty() && self.unclosed.is_empty() { held } else { held.trim_start().to_owned() }
+        if self.is_behind() { held.trim_start().to_owned() } else { held }
     }
 
-    fn think(&mut self, closing: &'static str, pieces: &mut Vec<Piece>) {
-        let lower = self.held.to_ascii_lowercase();
-        let (thought, rest) = match lower.find(closing) {
-            Some(at) => {
-                let rest = self.held.split_off(at);
-                self.state = State::Start;
-                (std::mem::take(&mut self.held).trim_end().to_owned(), rest[closing.len()..].to_owned())
+    fn think(&mut self, tag: &Tag, ended: bool, pieces: &mut Vec<Piece>) -> bool {
+        match tag.next(&self.held, &self.unclosed, ended) {
+            Mark::None(at) => {
+                self.add(at, pieces);
+                false
             }
-            None => {
-                let at = self.held.len() - begun(&lower, closing);
-                let blanks = self.held[..at].trim_end().len();
-                let at = if at - blanks > MOST_BLANKS { at } else { blanks };
-                let rest = self.held.split_off(at);
-                (std::mem::take(&mut self.held), rest)
+            Mark::Opening(at, length) => {
+                self.open += 1;
+                self.add(at + length, pieces);
+                true
             }
-        };
+            Mark::Closing(at, length) if self.open > 0 => {
+                self.open -= 1;
+                self.add(at + length, pieces);
+                self.inner = Some((self.unclosed.len() - length, length));
+                true
+            }
+            Mark::Closing(at, length) => {
+                self.end(at, length, pieces);
+                true
+            }
+        }
+    }
+
+    /// A passage of the harmony format up to its end. Whether the state changed.
+    fn passage(&mut self, is_text: bool, ended: bool, pieces: &mut Vec<Piece>) -> bool {
+        let (at, length, is_end) = tag::end_of_passage(&self.held, ended);
+        if !is_text && is_end {
+            self.end(at, length, pieces);
+            return true;
+        }
+        if !is_text {
+            self.add(at, pieces);
+            return false;
+        }
+        let rest = self.held.split_off(at);
+        let text = std::mem::replace(&mut self.held, rest);
+        self.say(&text, pieces);
+        if is_end {
+            self.held.drain(..length);
+            self.state = State::Start;
+        }
+        is_end
+    }
+
+    /// Ends the thinking at a tag.
+    fn end(&mut self, at: usize, length: usize, pieces: &mut Vec<Piece>) {
+        let rest = self.held.split_off(at + length);
+        self.held.truncate(self.held[..at].trim_end().len());
+        self.add(self.held.len(), pieces);
+        self.held = rest;
+        self.state = State::Start;
+    }
+
+    /// Adds the beginning of what is held back to the thinking, without the white space at its end.
+    fn add(&mut self, at: usize, pieces: &mut Vec<Piece>) {
+        let blanks = self.held[..at].trim_end().len();
+        let at = if at - blanks > MOST_BLANKS { at } else { blanks };
+        let rest = self.held.split_off(at);
+        let thought = std::mem::replace(&mut self.held, rest);
         self.unclosed.push_str(&thought);
         let begins = self.thoughts.len() == self.closed;
         let thought = if begins { thought.trim_start() } else { &thought };
-        if !thought.is_empty() {
-            if begins && self.closed > 0 {
-                self.thoughts.push_str(BETWEEN);
-                pieces.push(Piece::Reasoning(BETWEEN.to_owned()));
-            }
-            self.thoughts.push_str(thought);
-            pieces.push(Piece::Reasoning(thought.to_owned()));
+        if thought.is_empty() {
+            return;
         }
-        self.held = rest;
+        if begins && self.closed > 0 {
+            self.thoughts.push_str(BETWEEN);
+            pieces.push(Piece::Reasoning(BETWEEN.to_owned()));
+        }
+        self.thoughts.push_str(thought);
+        pieces.push(Piece::Reasoning(thought.to_owned()));
     }
 
     /// What was held back when the reply ended: the rest of its text. If its thinking was never closed, although the reply ended by
-    /// itself, all of it is text.
+    /// itself, all of it was text.
     pub(super) fn rest(&mut self, ended_by_itself: bool) -> String {
-        match self.state {
-            State::Text => String::new(),
-            State::Start => {
-                self.state = State::Text;
-                self.rest_of_start()
-            }
-            State::Thinking(_) if ended_by_itself => {
-                self.state = State::Text;
-                let text = std::mem::take(&mut self.unclosed) + &std::mem::take(&mut self.held);
+        let pieces = self.advance(true);
+        let mut text: String = pieces
+            .into_iter()
+            .filter_map(|piece| match piece {
+                Piece::Text(text) => Some(text),
+                Piece::Reasoning(_) => None,
+            })
+            .collect();
+        let is_thinking = matches!(self.state, State::Thinking(_) | State::Passage { is_text: false });
+        if is_thinking {
+            let unclosed = std::mem::take(&mut self.unclosed) + &std::mem::take(&mut self.held);
+            if let Some((at, length)) = self.inner {
+                // One of its tags was only named. What is behind the last one that closes is text.
                 self.thoughts.truncate(self.closed);
-                text
-            }
-            State::Thinking(_) => {
-                self.thoughts.push_str(self.held.trim_end());
-                self.held.clear();
-                String::new()
+                self.thoughts.push_str(if self.closed > 0 { BETWEEN } else { "" });
+                self.thoughts.push_str(unclosed[self.opened..at].trim());
+                text.push_str(unclosed[at + length..].trim_start());
+            } else if ended_by_itself && !self.said {
+                self.thoughts.truncate(self.closed);
+                text.push_str(&unclosed);
+            } else {
+                self.thoughts.truncate(self.thoughts.trim_end().len());
             }
         }
+        self.state = State::Text;
+        text
     }
 
     /// The thinking that was found.
     pub(super) fn into_thoughts(self) -> String {
         self.thoughts
     }
-}
-
-/// How many bytes at the end of a text begin a tag.
-fn begun(text: &str, tag: &str) -> usize {
-    (1..tag.len())
-        .rev()
-        .filter(|length| tag.is_char_boundary(*length))
-        .find(|length| text.ends_with(&tag[..*length]))
-        .unwrap_or(0)
-}
-
-/// Separates thinking whose opening tag was in the prompt: the thinking, and the text behind its closing tag.
-pub(super) fn unopened(text: &str) -> Option<(&str, &str)> {
-    let lower = text.to_ascii_lowercase();
-    let closings = TAGS.iter().filter_map(|(_, closing)| Some((lower.find(closing)?, closing.len())));
-    let (at, length) = closings.min()?;
-    // A text that names the opening tag is about tags.
-    if TAGS.iter().any(|(opening, _)| lower[..at].contains(opening)) {
-        return None;
-    }
-    let (before, behind) = (&text[..at], &text[at + length..]);
-    (!is_code(before) && is_apart(before, behind)).then(|| (before.trim(), behind.trim_start()))
-}
-
-/// Whether the place behind this text is in a block or a span of code.
-fn is_code(before: &str) -> bool {
-    let fences = before.lines().filter(|line| line.trim_start().starts_with("```")).count();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    fences % 2 == 1 || line.matches('`').count() % 2 == 1 || line.starts_with("    ") || line.starts_with('\t')
-}
-
-/// Whether a tag between these texts separates them, and is no word of a sentence or a quotation.
-fn is_apart(before: &str, behind: &str) -> bool {
-    const BLANK: [char; 2] = [' ', '\t'];
-    let said = before.trim_end_matches(BLANK);
-    let is_spaced = said.len() < before.len();
-    let (last, next) = (said.chars().next_back(), behind.chars().next());
-    let begins_line = last.is_none_or(|last| last == '\n');
-    let ends_line = behind.trim_start_matches(BLANK).chars().next().is_none_or(|next| matches!(next, '\n' | '\r'));
-    let ends_sentence = last.is_some_and(|last| ".!?…。！？".contains(last));
-    let is_glued = next.is_some_and(|next| next.is_alphanumeric() || "#*".contains(next) && last != Some(next))
-        && !last.is_some_and(|last| "([{<“‘«„`'\"".contains(last));
-    begins_line || ends_line && (!is_spaced || ends_sentence) || is_glued && !is_spaced
 }
 
 #[cfg(test)]
@@ -241,6 +312,63 @@ mod tests {
         ("<thin ice", "", "<thin ice"),
         ("<think>never closed", "", "<think>never closed"),
         ("<th", "", "<th"),
+        // Tags in other spellings.
+        ("<think >hm</think > so", "hm", "so"),
+        ("<think type=\"deep\">hm</think\n>so", "hm", "so"),
+        ("<thoughts>hm</thoughts>so", "hm", "so"),
+        ("<any:Think>hm</any:think>so", "hm", "so"),
+        ("<think about it> so", "", "<think about it> so"),
+        ("<think/>so", "", "<think/>so"),
+        ("<b>so</b>", "", "<b>so</b>"),
+        ("<rethink>so</rethink>", "", "<rethink>so</rethink>"),
+        // Tags in thinking.
+        ("<think>a <think>b</think> c</think>so", "a <think>b</think> c", "so"),
+        ("<think>\n<think>\nhm</think>\n\nso", "<think>\nhm", "so"),
+        ("<think><think>hm</think></think>so", "<think>hm</think>", "so"),
+        ("<think>hm</think></think>\nso", "hm", "so"),
+        ("<think>They ask for <think> and </think>.</think>so", "They ask for <think> and", ".</think>so"),
+        ("<think>They ask for `<think>` and `</think>`.</think>so", "They ask for `<think>` and `</think>`.", "so"),
+        (
+            "<think>They say \"</think>\" and <think> ends</think>so </think>",
+            "They say \"</think>\" and <think> ends",
+            "so </think>",
+        ),
+        ("<think>They run `ls`</think>`ls` lists", "They run `ls`", "`ls` lists"),
+        ("<think>hm</thinking> on</think>so", "hm</thinking> on", "so"),
+        ("<think>hm</think>The tag `</think>` closes", "hm", "The tag `</think>` closes"),
+        // The marks of harmony.
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>so<|return|>",
+            "hm",
+            "so",
+        ),
+        (
+            "<|start|>assistant<|channel|>analysis<|message|>hm<|end|>\n<|start|>assistant<|channel|>final<|message|>so",
+            "hm",
+            "so",
+        ),
+        ("<|channel|>analysis<|message|>hm<|channel|>final <|constrain|>json<|message|>{}", "hm", "{}"),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|channel|>commentary<|message|>b<|end|><|channel|>final<|message|>so",
+            "a\n\nb",
+            "so",
+        ),
+        ("<|channel|>final<|message|>so<|end|>", "", "so"),
+        ("<|start|>assistant<|message|>so<|end|>", "", "so"),
+        ("<|channel|>final<|message|>`<|end|>` and <|start|> are marks", "", "`<|end|>` and <|start|> are marks"),
+        ("<|channel|>analysis<|message|>hm <|end|> on<|end|>", "hm <|end|> on", ""),
+        ("<|channel|>analysis<|message|>never closed", "", "<|channel|>analysis<|message|>never closed"),
+        (
+            "<|channel|>commentary to=functions.ls <|constrain|>json<|message|>{}<|call|>",
+            "",
+            "<|channel|>commentary to=functions.ls <|constrain|>json<|message|>{}",
+        ),
+        (
+            "The mark <|channel|>final<|message|> begins it.<|end|>",
+            "",
+            "The mark <|channel|>final<|message|> begins it.<|end|>",
+        ),
+        ("<|channel|> is a mark", "", "<|channel|> is a mark"),
         ("", "", ""),
         (" \n", "", " \n"),
     ];
@@ -254,35 +382,32 @@ mod tests {
         assert_eq!(separated(&["<think>cut </thi"], false), ("cut </thi".to_owned(), String::new()));
     }
 
-    #[test]
-    fn a_closing_tag_alone_separates_unless_the_text_is_about_it() {
-        for (text, expected) in [
-            ("hm\n</think>\n\nAnswer.", Some(("hm", "Answer."))),
-            ("hm.</think>Answer", Some(("hm.", "Answer"))),
-            ("hm. </think>\n\nAnswer", Some(("hm.", "Answer"))),
-            ("</think>\n\nAnswer", Some(("", "Answer"))),
-            ("hm\n</think>", Some(("hm", ""))),
-            ("a\n</think>\nb `</think>`", Some(("a", "b `</think>`"))),
-            ("Write `</think>` there", None),
-            ("The word </think> closes it", None),
-            ("It ends with \"</think>\".", None),
-            ("<think> opens and\n</think>\ncloses", None),
-            ("```\nhm\n</think>\n```\n", None),
-            ("```\nx\n```\nhm\n</think>\nso", Some(("```\nx\n```\nhm", "so"))),
-            ("    </think>\n", None),
-            ("The closing tag is </think>", None),
-            ("Okay.</think>**So**", Some(("Okay.", "**So**"))),
-            ("**</think>** is bold", None),
-            ("none", None),
-        ] {
-            assert_eq!(unopened(text), expected, "{text:?}");
-        }
-    }
+    const WORDS: &[&str] = &[
+        "a",
+        " ",
+        "\n",
+        "`",
+        "<think>",
+        "</think>",
+        "<think ",
+        "<|start|>",
+        "assistant",
+        "<|channel|>",
+        "final",
+        "analysis",
+        "<|message|>",
+        "<|end|>",
+        "<|return|>",
+        "[think]",
+        "[/think]",
+        "<",
+        ">",
+    ];
 
     proptest! {
         #[test]
         fn a_reply_gives_the_same_however_it_is_split(
-            which in 0..REPLIES.len(), cuts in proptest::collection::vec(0usize..40, 0..8), by_itself in any::<bool>(),
+            which in 0..REPLIES.len(), cuts in proptest::collection::vec(0usize..120, 0..8), by_itself in any::<bool>(),
         ) {
             let reply = REPLIES[which].0;
             let mut at: Vec<usize> = cuts.into_iter().map(|cut| reply.floor_char_boundary(cut)).collect();
@@ -293,11 +418,18 @@ mod tests {
         }
 
         #[test]
-        fn nothing_of_a_text_is_lost(text in "[<>/think a\n`]{0,60}", size in 1usize..5) {
+        fn nothing_of_a_text_is_lost(
+            text in prop_oneof!["[<>/think a\n`]{0,60}".boxed(), proptest::collection::vec(proptest::sample::select(WORDS), 0..12).prop_map(|words| words.concat()).boxed()],
+            size in 1usize..5,
+        ) {
             let pieces: Vec<String> = text.as_bytes().chunks(size).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let (thoughts, said) = separated(&pieces, true);
-            let letters = |text: &str| text.matches('a').count();
+            // Marks are no text.
+            let letters = |text: &str| {
+                let marks = ["assistant", "analysis", "final"];
+                marks.iter().fold(text.to_owned(), |text, mark| text.replace(mark, "")).matches('a').count()
+            };
             prop_assert_eq!(letters(&thoughts) + letters(&said), letters(&text));
         }
     }

@@ -17,6 +17,7 @@ use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
 
 use super::inline::{Inline, Piece};
+use super::last::{Given, Last};
 use super::reason::{Ending, ended_badly};
 use super::{
     Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number, settle,
@@ -26,7 +27,10 @@ use crate::failure::{
     Stated,
     complaint::{Place, complaint},
 };
-use crate::{Delta, Echo, Finish, OnDelta, Reply, usage, wire::messages::REPLY_TOOL};
+use crate::{
+    Delta, Echo, Finish, OnDelta, Reply, usage,
+    wire::{messages::REPLY_TOOL, schema::keys},
+};
 
 /// Between two texts.
 const BETWEEN_TEXTS: &str = "\n";
@@ -70,6 +74,11 @@ pub(crate) struct Assembly {
     formed: bool,
     /// Whether the provider demands reasoning back that it has not signed.
     demanded: bool,
+    /// Text and reasoning that the message began with.
+    given: Given,
+    given_thinking: Given,
+    /// The words of a block are others than those that arrived first.
+    is_changed: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +115,9 @@ enum At {
 /// A block of text.
 #[derive(Debug, Default)]
 struct Words {
+    /// The text as it was sent.
+    sent: String,
+    /// The text without the thinking in it.
     text: String,
     /// It goes on where the text before it stopped: gateways put empty blocks amid a text.
     goes_on: bool,
@@ -190,16 +202,22 @@ impl Assembly {
         match kind {
             Kind::Text => {
                 self.open(index, kind).unwrap_or_else(|| self.add(index, kind));
-                self.text(index, text("text"), on_delta);
+                let more = self.given.fresh(text("text"));
+                self.text(index, &more, on_delta);
             }
             Kind::Thinking => {
-                let at = self.open(index, kind).unwrap_or_else(|| self.add(index, kind));
-                if let Block::Thinking(thought) = &mut self.blocks[at]
-                    && thought.block.is_empty()
-                {
-                    thought.block = block.as_object().cloned().unwrap_or_default();
+                let given = self.at(index, kind).filter(|_| !self.given_thinking.is_empty());
+                let at = self.open(index, kind).or(given).unwrap_or_else(|| self.add(index, kind));
+                if let Block::Thinking(thought) = &mut self.blocks[at] {
+                    if thought.block.is_empty() {
+                        thought.block = block.as_object().cloned().unwrap_or_default();
+                    }
+                    if given.is_some() {
+                        thought.signature.clear();
+                    }
                 }
-                self.thinking(index, text("thinking"), on_delta);
+                let more = self.given_thinking.fresh(text("thinking"));
+                self.thinking(index, &more, on_delta);
                 self.sign(index, text("signature"));
             }
             Kind::Call => self.begin_call(index, block, on_delta),
@@ -293,9 +311,8 @@ impl Assembly {
         if more.is_empty() {
             return;
         }
-        if self.block(index, Kind::Text).is_none() {
-            return;
-        }
+        let Some(Block::Text(words)) = self.block(index, Kind::Text) else { return };
+        words.sent.push_str(more);
         self.grow(Kind::Text);
         for piece in self.inline.take(more) {
             match piece {
@@ -359,6 +376,99 @@ impl Assembly {
         }
         called.slot.arguments.push_str(more);
         self.grow(Kind::Call);
+    }
+
+    /// Takes whole blocks, or the text in their place.
+    fn content(&mut self, content: Option<&Value>, on_delta: OnDelta<'_>) {
+        self.text(Some(0), content.and_then(Value::as_str).unwrap_or_default(), on_delta);
+        for (index, block) in (0..).zip(items(content)) {
+            if self.calls > MOST_CALLS {
+                break;
+            }
+            self.begin(Some(index), block, on_delta);
+            Kind::ALL.into_iter().for_each(|kind| self.close_block(Some(index), kind));
+        }
+    }
+
+    /// Takes what a message begins with. Some servers stream it again, others what follows it.
+    fn give(&mut self, content: Option<&Value>, on_delta: OnDelta<'_>) {
+        let text = content.and_then(Value::as_str).unwrap_or_default();
+        self.text(Some(0), text, on_delta);
+        self.given.add(text);
+        for (index, block) in (0..).zip(items(content)) {
+            if self.calls > MOST_CALLS {
+                break;
+            }
+            self.begin(Some(index), block, on_delta);
+        }
+        for block in items(content) {
+            let of = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+            match of("type") {
+                "text" => self.given.add(of("text")),
+                "thinking" => self.given_thinking.add(of("thinking")),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a block as it is when it is whole.
+    fn settle(&mut self, index: Option<u64>, block: &Value, on_delta: OnDelta<'_>) {
+        let of = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = match of("type") {
+            "text" => Kind::Text,
+            "thinking" => Kind::Thinking,
+            "tool_use" => Kind::Call,
+            _ => return,
+        };
+        let Some(at) = self.at(index, kind) else {
+            self.begin(index, block, on_delta);
+            return;
+        };
+        match &mut self.blocks[at] {
+            Block::Text(words) => match Last::of(&words.sent, of("text")) {
+                Last::Same => {}
+                Last::More(more) => self.text(index, more, on_delta),
+                Last::Instead => {
+                    of("text").clone_into(&mut words.sent);
+                    self.is_changed = true;
+                }
+            },
+            Block::Thinking(thought) => {
+                if let Last::More(more) = Last::of(&thought.text, of("thinking")) {
+                    self.thinking(index, more, on_delta);
+                }
+            }
+            Block::Call(called) => {
+                let input = arguments(
+                    block.get("input").filter(|input| input.as_object().is_none_or(|input| !input.is_empty())),
+                );
+                if called.given.is_empty() {
+                    called.given = input;
+                }
+            }
+            Block::Redacted(_) => {}
+        }
+    }
+
+    /// Takes the whole message, for what was not sent before it.
+    fn settle_all(&mut self, message: &Value, on_delta: OnDelta<'_>) {
+        if self.blocks.is_empty() {
+            self.content(message.get("content"), on_delta);
+        }
+    }
+
+    /// Reads all text again, whose words are others than those that arrived first.
+    fn read_again(&mut self) {
+        self.inline = Inline::default();
+        for block in &mut self.blocks {
+            let Block::Text(words) = block else { continue };
+            let pieces = self.inline.take(&words.sent).into_iter();
+            let texts = pieces.filter_map(|piece| match piece {
+                Piece::Text(text) => Some(text),
+                Piece::Reasoning(_) => None,
+            });
+            words.text = texts.collect();
+        }
     }
 
     fn close_block(&mut self, index: Option<u64>, kind: Kind) {
@@ -433,6 +543,15 @@ impl Assemble for Assembly {
             "message_start" => {
                 self.served(event.pointer("/message/model"));
                 self.count(event.pointer("/message/usage"));
+                self.give(event.pointer("/message/content"), on_delta);
+            }
+            // The whole message in place of its events.
+            "message" if self.blocks.is_empty() && event.get("content").is_some() => {
+                self.served(event.get("model"));
+                self.content(event.get("content"), on_delta);
+                self.stop(&word(event, "stop_reason"))?;
+                self.count(event.get("usage"));
+                self.ended = true;
             }
             "content_block_start" => {
                 if let Some(block) = event.get("content_block") {
@@ -443,27 +562,31 @@ impl Assemble for Assembly {
                 // Each kind of delta has a member of its own.
                 let Some(delta) = event.get("delta") else { return Ok(()) };
                 let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
-                match text("type") {
-                    "text_delta" => self.text(index, text("text"), on_delta),
-                    "signature_delta" => self.sign(index, text("signature")),
-                    "thinking_delta" => self.thinking(index, text("thinking"), on_delta),
-                    "input_json_delta" => self.input(index, &arguments(delta.get("partial_json")), on_delta),
-                    "" => {
-                        self.thinking(index, text("thinking"), on_delta);
-                        self.text(index, text("text"), on_delta);
-                        self.input(index, &arguments(delta.get("partial_json")), on_delta);
-                    }
-                    _ => {}
-                }
+                let more = self.given_thinking.fresh(text("thinking"));
+                self.thinking(index, &more, on_delta);
+                let more = self.given.fresh(text("text"));
+                self.text(index, &more, on_delta);
+                self.input(index, &arguments(delta.get("partial_json")), on_delta);
+                self.sign(index, text("signature"));
             }
-            "content_block_stop" => Kind::ALL.into_iter().for_each(|kind| self.close_block(index, kind)),
+            "content_block_stop" => {
+                if let Some(block) = event.get("content_block") {
+                    self.settle(index, block, on_delta);
+                }
+                Kind::ALL.into_iter().for_each(|kind| self.close_block(index, kind));
+            }
             "message_delta" => {
                 let reason = event.get("delta").map(|delta| word(delta, "stop_reason")).unwrap_or_default();
                 let reason = if reason.is_empty() { word(event, "stop_reason") } else { reason };
                 self.stop(&reason)?;
                 self.count(event.get("usage"));
             }
-            "message_stop" => self.ended = true,
+            "message_stop" => {
+                if let Some(message) = event.get("message").filter(|message| message.get("content").is_some()) {
+                    self.settle_all(message, on_delta);
+                }
+                self.ended = true;
+            }
             // Pings, and events of later versions of the API.
             _ => {}
         }
@@ -475,19 +598,12 @@ impl Assemble for Assembly {
         if let Some(stated) = complaint(reply, if is_reply { Place::Part } else { Place::Stray }) {
             return Err(stated.into());
         }
-        let text = reply.get("content").and_then(Value::as_str);
-        if text.is_none() && !reply.get("content").is_some_and(|content| content.is_array() || content.is_object()) {
+        if !reply.get("content").is_some_and(|content| content.is_string() || content.is_array() || content.is_object())
+        {
             return Err(Unread::Lacks("content"));
         }
         self.served(reply.get("model"));
-        self.text(Some(0), text.unwrap_or_default(), on_delta);
-        for (index, block) in (0..).zip(items(reply.get("content"))) {
-            if self.calls > MOST_CALLS {
-                break;
-            }
-            self.begin(Some(index), block, on_delta);
-            Kind::ALL.into_iter().for_each(|kind| self.close_block(Some(index), kind));
-        }
+        self.content(reply.get("content"), on_delta);
         self.stop(&word(reply, "stop_reason"))?;
         self.count(reply.get("usage"));
         self.ended = true;
@@ -520,9 +636,20 @@ impl Assemble for Assembly {
     }
 
     fn close(&mut self, on_delta: OnDelta<'_>) {
-        let is_whole = self.progress() != Progress::Open;
+        let (reason, is_whole) = (self.reason, self.progress() != Progress::Open);
+        let (text, thinking) = (self.given.rest(), self.given_thinking.rest());
+        self.thinking(None, &thinking, on_delta);
+        self.text(None, &text, on_delta);
+        // What was held back does not go on behind the reason to stop.
+        self.reason = reason;
+        let is_changed = std::mem::take(&mut self.is_changed);
+        if is_changed {
+            self.read_again();
+        }
         let rest = self.inline.rest(is_whole && self.finish_stated() == Finish::Stop && self.calls == 0);
-        if !rest.is_empty() {
+        if !rest.is_empty() && is_changed {
+            self.say(None, &rest, &mut |_| {});
+        } else if !rest.is_empty() {
             self.say(None, &rest, on_delta);
         }
     }
@@ -575,7 +702,11 @@ impl Assemble for Assembly {
                     }
                 }
                 Block::Call(called) => {
-                    let slot = called.into_slot();
+                    let mut slot = called.into_slot();
+                    // The API does not take every name of a property.
+                    if let Some(read) = keys::read(&slot.arguments).filter(|_| !self.formed) {
+                        slot.arguments = read;
+                    }
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
                     parts.push(Part::ToolCall(call));
                     slots.push(slot);

@@ -6,18 +6,25 @@
 //! When a reply is whole:
 //!
 //! - `response.completed`, `response.incomplete` or `response.done` ends it. The list of items in this event counts for what was not sent
-//!   before it.
+//!   before it. An item that says that it is incomplete is one that a limit cut.
 //! - Any other end breaks it off, `[DONE]` too. A call that was begun and never done is cut, whatever the end says.
+
+mod item;
 
 use std::collections::VecDeque;
 
-use hermes_conversation::{Part, ProviderPayload, ToolCall, Usage};
-use serde_json::{Map, Value, json};
+use hermes_conversation::{Part, ToolCall, Usage};
+use serde_json::{Map, Value};
 
+use self::item::{
+    BETWEEN_WORDS, Content, Item, Kind, Message, REACH, TEXTS, Thought, is_cut, phase, sealed, take_members, text,
+    texts,
+};
 use super::inline::{Inline, Piece};
+use super::last::{Given, Last};
 use super::reason::Ending;
 use super::{
-    Assemble, Broken, MOST_CALLS, Progress, Slot, Unread, arguments, items, joined_thoughts, number, settle,
+    Assemble, Broken, MOST_CALLS, Progress, Unread, arguments, items, joined_thoughts, number, settle,
     without_thinking, word,
 };
 use crate::failure::{
@@ -26,14 +33,8 @@ use crate::failure::{
 };
 use crate::{Delta, Finish, OnDelta, Reply, usage};
 
-/// Between two messages, and between the text of a message and its refusal.
-const BETWEEN_WORDS: &str = "\n\n";
-/// Phases of messages that accompany the work and are not the answer. They are shown like reasoning.
-const ASIDES: &[&str] = &["commentary", "analysis"];
 /// Numbers of items in the list of a whole response, which no event has.
 const LISTED: u64 = 1 << 40;
-/// How many of the newest items an event may continue. Servers interleave a few items at most.
-const REACH: usize = 64;
 
 /// What has arrived of a reply.
 #[derive(Debug, Default)]
@@ -51,110 +52,11 @@ pub(crate) struct Assembly {
     model: Option<String>,
     /// It arrives in events, whose types say what ended.
     is_streamed: bool,
+    /// An item says of itself that it was cut.
+    is_cut: bool,
+    /// The words of a message are others than those that arrived first.
+    is_changed: bool,
 }
-
-/// An item that has begun.
-#[derive(Debug)]
-struct Item {
-    /// Its number and its id on the wire.
-    index: Option<u64>,
-    id: String,
-    /// Nothing more of it follows.
-    done: bool,
-    /// Another item was begun at its number: only its id leads to it.
-    is_passed: bool,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Message(Message),
-    Reasoning(Thought),
-    Call(Slot),
-}
-
-#[derive(Debug, Default)]
-struct Message {
-    /// The text as it was sent.
-    said: String,
-    /// The text without the thinking in it.
-    text: String,
-    refusal: String,
-    phase: Option<String>,
-}
-
-#[derive(Debug, Default)]
-struct Thought {
-    text: String,
-    /// Which part of the item is arriving.
-    part: Option<u64>,
-    sealed: Option<ProviderPayload>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Message,
-    Reasoning,
-    Call,
-}
-
-impl Kind {
-    fn of(item: &Value) -> Option<Self> {
-        match item.get("type")?.as_str()? {
-            "message" => Some(Self::Message),
-            "reasoning" => Some(Self::Reasoning),
-            "function_call" => Some(Self::Call),
-            // Tools that the provider runs itself, which are not requested.
-            _ => None,
-        }
-    }
-
-    fn begin(self) -> Content {
-        match self {
-            Self::Message => Content::Message(Message::default()),
-            Self::Reasoning => Content::Reasoning(Thought::default()),
-            Self::Call => Content::Call(Slot::default()),
-        }
-    }
-}
-
-impl Content {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Message(_) => Kind::Message,
-            Self::Reasoning(_) => Kind::Reasoning,
-            Self::Call(_) => Kind::Call,
-        }
-    }
-}
-
-impl Message {
-    fn is_aside(&self) -> bool {
-        self.phase.as_deref().is_some_and(|phase| ASIDES.contains(&phase))
-    }
-
-    fn words(&self) -> impl Iterator<Item = &str> {
-        [self.text.as_str(), self.refusal.as_str()].into_iter().filter(|words| !words.trim().is_empty())
-    }
-}
-
-/// The word of a member, without a copy.
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The texts of a list of parts of some types, joined. Servers of other vendors send a text in place of the list.
-fn texts(parts: &Value, kinds: &[&str], key: &str, separator: &str) -> String {
-    if let Some(whole) = parts.as_str().filter(|_| key == "text") {
-        return whole.to_owned();
-    }
-    let parts = items(Some(parts)).iter().filter(|part| kinds.contains(&text(part, "type")));
-    let texts: Vec<&str> = parts.map(|part| text(part, key)).collect();
-    texts.join(separator)
-}
-
-/// The types of parts that are text.
-const TEXTS: &[&str] = &["output_text", "text"];
 
 impl Assembly {
     /// The item that an event continues, if it has begun and is not done. Numbers count more than ids, which some gateways
@@ -174,13 +76,45 @@ impl Assembly {
     }
 
     /// The item of an event, begun where it is new.
-    fn item(&mut self, kind: Kind, index: Option<u64>, id: &str) -> &mut Item {
-        let at = self.open(kind, index, id).unwrap_or_else(|| {
+    fn item(&mut self, kind: Kind, index: Option<u64>, id: &str) -> usize {
+        self.open(kind, index, id).unwrap_or_else(|| {
             self.calls += usize::from(kind == Kind::Call);
             self.items.push(Item { index, id: id.to_owned(), done: false, is_passed: false, content: kind.begin() });
             self.items.len() - 1
-        });
-        &mut self.items[at]
+        })
+    }
+
+    /// The item of an event that says its `words` once more; none if an item that is done has them.
+    fn item_of_last(&mut self, kind: Kind, index: Option<u64>, id: &str, words: &str) -> Option<usize> {
+        let has_words = |item: &Item| match &item.content {
+            Content::Message(message) => message.said.iter().rev().take(REACH).any(|said| said.words == words),
+            Content::Reasoning(thought) => thought.parts.iter().rev().take(REACH).any(|(_, _, part)| part == words),
+            Content::Call(slot) => slot.arguments == words,
+        };
+        let is_told = |item: &Item| {
+            let same_id = !id.is_empty() && item.id == id;
+            let same_place = item.index == index && has_words(item);
+            item.done && item.content.kind() == kind && (same_id || same_place)
+        };
+        if words.is_empty() || self.open(kind, index, id).is_none() && self.items.iter().rev().take(REACH).any(is_told)
+        {
+            return None;
+        }
+        Some(self.item(kind, index, id))
+    }
+
+    fn message(&mut self, at: usize) -> Option<&mut Message> {
+        match &mut self.items.get_mut(at)?.content {
+            Content::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn thought(&mut self, at: usize) -> Option<&mut Thought> {
+        match &mut self.items.get_mut(at)?.content {
+            Content::Reasoning(thought) => Some(thought),
+            _ => None,
+        }
     }
 
     fn added(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
@@ -192,7 +126,7 @@ impl Assembly {
             let is_other = !id.is_empty() && !open.id.is_empty() && open.id != id;
             open.is_passed |= match &open.content {
                 Content::Message(message) => is_other && message.words().next().is_some(),
-                Content::Reasoning(thought) => is_other && !thought.text.is_empty(),
+                Content::Reasoning(thought) => is_other && !thought.parts.is_empty(),
                 Content::Call(slot) => {
                     let call = word(item, "call_id");
                     let is_same = (!id.is_empty() && open.id == id) || (!call.is_empty() && slot.id == call);
@@ -200,34 +134,57 @@ impl Assembly {
                 }
             };
         }
-        match &mut self.item(kind, index, &id).content {
-            Content::Message(message) => message.phase = phase(item),
+        let at = self.item(kind, index, &id);
+        match &mut self.items[at].content {
+            Content::Message(message) => {
+                message.phase = phase(item);
+                self.give(at, None, &texts(&item["content"], TEXTS, "text", ""), on_delta);
+            }
             Content::Reasoning(_) => {}
             Content::Call(slot) => take_members(slot, item, on_delta),
         }
     }
 
+    /// Takes a text that a message, or a part of it, begins with.
+    fn give(&mut self, at: usize, number: Option<u64>, text: &str, on_delta: OnDelta<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        let Some(message) = self.message(at) else { return };
+        // The beginning of a part repeats that of its message.
+        let more = message.given.fresh(text);
+        message.given = Given::default();
+        message.given.add(text);
+        self.say(at, number, &more, false, on_delta);
+    }
+
     /// Takes an item as it is when it is done, and shows what was not shown yet.
     fn done_item(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
         let Some(kind) = Kind::of(item) else { return };
-        let (id, is_streamed) = (&word(item, "id"), self.is_streamed);
-        match kind {
-            Kind::Message => self.done_message(index, item, on_delta),
-            Kind::Reasoning => {
+        let is_streamed = self.is_streamed;
+        let at = self.item(kind, index, &word(item, "id"));
+        self.is_cut |= is_cut(item);
+        match &mut self.items[at].content {
+            Content::Message(message) => {
+                message.phase = phase(item).or(message.phase.take());
+                let content = &item["content"];
+                self.settle(at, None, &texts(content, TEXTS, "text", ""), false, on_delta);
+                self.settle(at, None, &texts(content, &["refusal"], "refusal", ""), true, on_delta);
+            }
+            Content::Reasoning(thought) => {
                 let summary = texts(&item["summary"], &["summary_text"], "text", BETWEEN_WORDS);
                 let words = if summary.is_empty() {
                     texts(&item["content"], &["reasoning_text", "text"], "text", BETWEEN_WORDS)
                 } else {
                     summary
                 };
-                let Content::Reasoning(thought) = &mut self.item(kind, index, id).content else { return };
                 thought.sealed = sealed(item);
-                if thought.text.is_empty() && !words.is_empty() {
-                    self.think(index, id, None, &words, on_delta);
+                if let Last::More(more) = Last::of(&thought.text(), &words) {
+                    let (is_summary, part) = thought.parts.last().map_or((true, None), |last| (last.0, last.1));
+                    self.think(at, is_summary, part, more, on_delta);
                 }
             }
-            Kind::Call => {
-                let Content::Call(slot) = &mut self.item(kind, index, id).content else { return };
+            Content::Call(slot) => {
                 take_members(slot, item, on_delta);
                 // Some servers leave the status as it was in the beginning: then the arguments tell.
                 slot.whole = match text(item, "status") {
@@ -237,42 +194,43 @@ impl Assembly {
                 };
             }
         }
-        self.item(kind, index, id).done = true;
+        self.items[at].done = true;
     }
 
-    fn done_message(&mut self, index: Option<u64>, item: &Value, on_delta: OnDelta<'_>) {
-        let id = &word(item, "id");
-        let content = &item["content"];
-        let (text, refusal) = (texts(content, TEXTS, "text", ""), texts(content, &["refusal"], "refusal", ""));
-        let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
-        message.phase = phase(item).or(message.phase.take());
-        let unsaid = |said: &str, whole: &str| whole.strip_prefix(said).unwrap_or_default().to_owned();
-        let (more, more_refusal) = (unsaid(&message.said, &text), unsaid(&message.refusal, &refusal));
-        let is_changed = more.is_empty() && !text.is_empty() && text != message.said;
-        self.say(index, id, &more, false, on_delta);
-        self.say(index, id, &more_refusal, true, on_delta);
-        let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
-        // What it is when it is done counts.
-        if is_changed {
-            message.text = text;
+    /// Takes the words of a message, or of a part of it, as they are when they are whole.
+    fn settle(&mut self, at: usize, number: Option<u64>, whole: &str, is_refusal: bool, on_delta: OnDelta<'_>) {
+        let Some(message) = self.message(at) else { return };
+        if !whole.is_empty() && !is_refusal {
+            message.given = Given::default();
         }
-        if !refusal.is_empty() {
-            message.refusal = refusal;
+        let gathered =
+            if number.is_some() { message.part(number, is_refusal).clone() } else { message.sent(is_refusal) };
+        match Last::of(&gathered, whole) {
+            Last::Same => {}
+            Last::More(more) => self.say(at, number, more, is_refusal, on_delta),
+            Last::Instead => {
+                if number.is_none() {
+                    message.said.retain(|said| said.is_refusal != is_refusal);
+                }
+                whole.clone_into(message.part(number, is_refusal));
+                if is_refusal {
+                    message.refusal = message.sent(true);
+                }
+                self.is_changed = true;
+            }
         }
     }
 
     /// Adds to the text of a message, or to its refusal.
-    fn say(&mut self, index: Option<u64>, id: &str, more: &str, refusing: bool, on_delta: OnDelta<'_>) {
-        let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
+    fn say(&mut self, at: usize, number: Option<u64>, more: &str, is_refusal: bool, on_delta: OnDelta<'_>) {
+        let Some(message) = self.message(at) else { return };
         if more.is_empty() {
             return;
         }
-        if !refusing {
-            message.said.push_str(more);
-        }
-        if message.is_aside() || refusing {
-            let is_aside = message.is_aside();
-            self.put(index, id, more, refusing, is_aside, on_delta);
+        message.part(number, is_refusal).push_str(more);
+        let is_aside = message.is_aside();
+        if is_aside || is_refusal {
+            self.put(at, more, is_refusal, is_aside, on_delta);
             return;
         }
         for piece in self.inline.take(more) {
@@ -281,17 +239,17 @@ impl Assembly {
                     self.reasoning_begun = true;
                     on_delta(Delta::Reasoning(&more));
                 }
-                Piece::Text(more) => self.put(index, id, &more, false, false, on_delta),
+                Piece::Text(more) => self.put(at, &more, false, false, on_delta),
             }
         }
     }
 
-    fn put(&mut self, index: Option<u64>, id: &str, more: &str, refusing: bool, aside: bool, on_delta: OnDelta<'_>) {
-        let Content::Message(message) = &mut self.item(Kind::Message, index, id).content else { return };
-        let target = if refusing { &mut message.refusal } else { &mut message.text };
+    fn put(&mut self, at: usize, more: &str, is_refusal: bool, is_aside: bool, on_delta: OnDelta<'_>) {
+        let Some(message) = self.message(at) else { return };
+        let target = if is_refusal { &mut message.refusal } else { &mut message.text };
         let begins = target.is_empty();
         target.push_str(more);
-        if aside {
+        if is_aside {
             self.show_reasoning(begins, more, on_delta);
             return;
         }
@@ -305,19 +263,47 @@ impl Assembly {
         self.text_begun = true;
     }
 
-    /// Adds to reasoning. `part` is the number of the part of the item that grows.
-    fn think(&mut self, index: Option<u64>, id: &str, part: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
-        let Content::Reasoning(thought) = &mut self.item(Kind::Reasoning, index, id).content else { return };
+    /// Adds to reasoning. `number` is that of the part of the item that grows.
+    fn think(&mut self, at: usize, is_summary: bool, number: Option<u64>, more: &str, on_delta: OnDelta<'_>) {
+        let Some(thought) = self.thought(at) else { return };
         if more.is_empty() {
             return;
         }
-        let begins = thought.text.is_empty() || thought.part != part;
-        if begins && !thought.text.is_empty() {
-            thought.text.push_str(BETWEEN_WORDS);
+        let begins = thought.parts.last().is_none_or(|last| (last.0, last.1) != (is_summary, number));
+        if begins {
+            thought.parts.push((is_summary, number, String::new()));
         }
-        thought.part = part;
-        thought.text.push_str(more);
+        if let Some((_, _, words)) = thought.parts.last_mut() {
+            words.push_str(more);
+        }
         self.show_reasoning(begins, more, on_delta);
+    }
+
+    /// Takes a part of reasoning as it is when it is whole.
+    fn settle_thought(&mut self, at: usize, is_summary: bool, number: Option<u64>, whole: &str, on_delta: OnDelta<'_>) {
+        let Some(thought) = self.thought(at) else { return };
+        let part = thought.parts.iter().rev().take(REACH).find(|part| (part.0, part.1) == (is_summary, number));
+        if let Last::More(more) = Last::of(part.map_or("", |part| part.2.as_str()), whole) {
+            self.think(at, is_summary, number, more, on_delta);
+        }
+    }
+
+    /// Reads the text of all messages again, whose words are others than those that arrived first.
+    fn read_again(&mut self) {
+        self.inline = Inline::default();
+        for item in &mut self.items {
+            let Content::Message(message) = &mut item.content else { continue };
+            let sent = message.sent(false);
+            message.text = if message.is_aside() {
+                sent
+            } else {
+                let texts = self.inline.take(&sent).into_iter().filter_map(|piece| match piece {
+                    Piece::Text(text) => Some(text),
+                    Piece::Reasoning(_) => None,
+                });
+                texts.collect()
+            };
+        }
     }
 
     fn show_reasoning(&mut self, begins: bool, more: &str, on_delta: OnDelta<'_>) {
@@ -342,12 +328,15 @@ impl Assembly {
         for (at, item) in self.items.iter().enumerate() {
             known[item.content.kind() as usize].push_back(at);
         }
-        for (number, item) in (LISTED..).zip(items(response.get("output"))) {
+        let items = items(response.get("output"));
+        for (number, item) in (LISTED..).zip(items) {
             if self.calls > MOST_CALLS {
                 break;
             }
             let Some(kind) = Kind::of(item) else { continue };
-            match known[kind as usize].pop_front() {
+            self.is_cut |= is_cut(item);
+            let known = &mut known[kind as usize];
+            match self.listed(known, item).and_then(|place| known.remove(place)) {
                 None => self.done_item(Some(number), item, on_delta),
                 Some(at) if self.items[at].done => {}
                 Some(at) => {
@@ -357,6 +346,30 @@ impl Assembly {
                 }
             }
         }
+        // The vendor's library has the whole text in a member, and some servers send it.
+        let text = text(response, "output_text");
+        if !text.is_empty() && items.is_empty() && !self.items.iter().any(|item| item.content.kind() == Kind::Message) {
+            let at = self.item(Kind::Message, None, "");
+            self.settle(at, None, text, false, on_delta);
+        }
+    }
+
+    /// Which of the known items a listed one is: the one with its id, the first whose words it begins with, or the next one.
+    fn listed(&self, known: &VecDeque<usize>, item: &Value) -> Option<usize> {
+        let (id, call) = (word(item, "id"), word(item, "call_id"));
+        let words = texts(&item["content"], TEXTS, "text", "");
+        let near = || known.iter().take(REACH).map(|at| &self.items[*at]);
+        let same = |own: &str, other: &str| !own.is_empty() && own == other;
+        let by_id = near().position(|known| {
+            same(&known.id, &id) || matches!(&known.content, Content::Call(slot) if same(&slot.id, &call))
+        });
+        let by_words = || {
+            near().position(|known| match &known.content {
+                Content::Message(message) => message.begins(&words),
+                _ => false,
+            })
+        };
+        by_id.or_else(by_words).or_else(|| (!known.is_empty()).then_some(0))
     }
 
     /// Takes the state of the whole response; `is_event` if an event of the stream says that it ended.
@@ -372,6 +385,7 @@ impl Assembly {
         self.finish = Some(match (status, reason) {
             (_, Some(reason)) if Ending::of(reason) == Some(Ending::Refused) => Finish::Refused,
             ("incomplete" | "in_progress" | "queued", _) | (_, Some(_)) => Finish::Length,
+            _ if self.is_cut => Finish::Length,
             _ => Finish::Stop,
         });
     }
@@ -383,33 +397,6 @@ impl Assembly {
         });
         messages.flat_map(Message::words).collect::<Vec<_>>().join(BETWEEN_WORDS)
     }
-}
-
-fn phase(item: &Value) -> Option<String> {
-    Some(word(item, "phase")).filter(|phase| !phase.is_empty())
-}
-
-/// Takes name, id and arguments of a call, as far as they are there.
-fn take_members(slot: &mut Slot, item: &Value, on_delta: OnDelta<'_>) {
-    let (id, name, given) = (word(item, "call_id"), word(item, "name"), arguments(item.get("arguments")));
-    if slot.name.is_empty() && !name.is_empty() {
-        on_delta(Delta::Call(&name));
-    }
-    for (target, value) in [(&mut slot.id, id), (&mut slot.name, name), (&mut slot.arguments, given)] {
-        if !value.is_empty() {
-            *target = value;
-        }
-    }
-}
-
-/// A reasoning item as its provider takes it back: without its state, which the provider refuses. An item without sealed
-/// content is known only to a provider that stores it.
-fn sealed(item: &Value) -> Option<ProviderPayload> {
-    item.get("encrypted_content").and_then(Value::as_str).filter(|content| !content.is_empty())?;
-    let mut kept = item.as_object()?.clone();
-    kept.retain(|key, value| key != "status" && !value.is_null());
-    kept.entry("summary").or_insert_with(|| json!([]));
-    Some(ProviderPayload::untagged(Value::Object(kept).to_string()))
 }
 
 /// What a server reports in place of a reply, or of the rest of one. Events have no status; a code that blames the request
@@ -440,7 +427,8 @@ impl Assemble for Assembly {
     fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Stated> {
         self.is_streamed = true;
         let index = number(event.get("output_index"));
-        let (id, delta) = (&word(event, "item_id"), text(event, "delta"));
+        let delta = event.get("delta").map_or("", |delta| delta.as_str().unwrap_or_else(|| text(delta, "text")));
+        let id = &word(event, "item_id");
         let number = |key: &str| number(event.get(key));
         let response = event.get("response").unwrap_or(&Value::Null);
         let kind = text(event, "type");
@@ -448,21 +436,69 @@ impl Assemble for Assembly {
             return Err(stated);
         }
         match kind {
+            // The whole response in place of its events.
+            "" if event.get("output").is_some_and(Value::is_array) && !is_failed(event) => {
+                self.list(event, on_delta);
+                self.end(event, false);
+            }
             "response.created" | "response.in_progress" => self.served(response),
             "response.output_item.added" => self.added(index, &event["item"], on_delta),
-            "response.output_text.delta" | "response.content_part.delta" => self.say(index, id, delta, false, on_delta),
-            "response.refusal.delta" => self.say(index, id, delta, true, on_delta),
-            "response.reasoning_summary_text.delta" => self.think(index, id, number("summary_index"), delta, on_delta),
-            "response.reasoning_text.delta" => self.think(index, id, number("content_index"), delta, on_delta),
+            "response.output_text.delta" | "response.content_part.delta" => {
+                let at = self.item(Kind::Message, index, id);
+                let more = self.message(at).map(|message| message.given.fresh(delta)).unwrap_or_default();
+                self.say(at, number("content_index"), &more, false, on_delta);
+            }
+            "response.refusal.delta" => {
+                let at = self.item(Kind::Message, index, id);
+                self.say(at, number("content_index"), delta, true, on_delta);
+            }
+            "response.content_part.added" if Kind::of_part(&event["part"]) == Some(Kind::Message) => {
+                let given = text(&event["part"], "text");
+                if !given.is_empty() {
+                    let at = self.item(Kind::Message, index, id);
+                    self.give(at, number("content_index"), given, on_delta);
+                }
+            }
+            "response.output_text.done" | "response.refusal.done" | "response.content_part.done" => {
+                let part = event.get("part").unwrap_or(event);
+                let kind = Kind::of_part(part);
+                for (words, is_refusal) in [(text(part, "text"), false), (text(part, "refusal"), true)] {
+                    if kind == Some(Kind::Message)
+                        && let Some(at) = self.item_of_last(Kind::Message, index, id, words)
+                    {
+                        self.settle(at, number("content_index"), words, is_refusal, on_delta);
+                    }
+                }
+            }
+            "response.reasoning_summary_text.delta" => {
+                let at = self.item(Kind::Reasoning, index, id);
+                self.think(at, true, number("summary_index"), delta, on_delta);
+            }
+            "response.reasoning_text.delta" => {
+                let at = self.item(Kind::Reasoning, index, id);
+                self.think(at, false, number("content_index"), delta, on_delta);
+            }
+            "response.reasoning_summary_text.done"
+            | "response.reasoning_summary_part.done"
+            | "response.reasoning_text.done" => {
+                let is_summary = kind != "response.reasoning_text.done";
+                let part = number(if is_summary { "summary_index" } else { "content_index" });
+                let words = text(event.get("part").unwrap_or(event), "text");
+                if let Some(at) = self.item_of_last(Kind::Reasoning, index, id, words) {
+                    self.settle_thought(at, is_summary, part, words, on_delta);
+                }
+            }
             "response.function_call_arguments.delta" => {
                 let more = arguments(event.get("delta"));
-                if let Content::Call(slot) = &mut self.item(Kind::Call, index, id).content {
+                let at = self.item(Kind::Call, index, id);
+                if let Content::Call(slot) = &mut self.items[at].content {
                     slot.arguments.push_str(&more);
                 }
             }
             "response.function_call_arguments.done" => {
-                let open = self.open(Kind::Call, index, id).map(|at| &mut self.items[at].content);
-                if let Some(Content::Call(slot)) = open {
+                let open = self.open(Kind::Call, index, id);
+                let at = open.or_else(|| self.item_of_last(Kind::Call, index, id, &arguments(event.get("arguments"))));
+                if let Some(Content::Call(slot)) = at.map(|at| &mut self.items[at].content) {
                     take_members(slot, event, on_delta);
                     slot.whole = true;
                 }
@@ -531,6 +567,14 @@ impl Assemble for Assembly {
     }
 
     fn close(&mut self, on_delta: OnDelta<'_>) {
+        for at in 0..self.items.len() {
+            let rest = self.message(at).map(|message| message.given.rest()).unwrap_or_default();
+            self.say(at, None, &rest, false, on_delta);
+        }
+        let is_shown = !self.is_changed && self.calls == 0;
+        if std::mem::take(&mut self.is_changed) {
+            self.read_again();
+        }
         let rest = self.inline.rest(self.finish == Some(Finish::Stop) && self.calls == 0);
         let last = self
             .items
@@ -540,7 +584,7 @@ impl Assemble for Assembly {
             && !rest.is_empty()
         {
             message.text.push_str(&rest);
-            if self.calls == 0 {
+            if is_shown {
                 on_delta(Delta::Text(&rest));
             }
         }
@@ -573,8 +617,9 @@ impl Assemble for Assembly {
             match item.content {
                 Content::Message(message) => message.into_parts(&mut parts, &mut thoughts),
                 Content::Reasoning(thought) => {
-                    thoughts.extend(Some(thought.text.clone()).filter(|text| !text.is_empty()));
-                    parts.push(Part::Reasoning { text: thought.text, payload: thought.sealed });
+                    let text = thought.text();
+                    thoughts.extend(Some(text.clone()).filter(|text| !text.is_empty()));
+                    parts.push(Part::Reasoning { text, payload: thought.sealed });
                 }
                 Content::Call(slot) => {
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
@@ -602,32 +647,6 @@ impl Assemble for Assembly {
             model: self.model.unwrap_or_else(|| asked.to_owned()),
             parts,
         })
-    }
-}
-
-impl Message {
-    /// The parts of a message. Its phase, which the provider wants back, is an item of the provider before its words.
-    fn into_parts(self, parts: &mut Vec<Part>, thoughts: &mut Vec<String>) {
-        if self.is_aside() {
-            let text = self.words().collect::<Vec<_>>().join(BETWEEN_WORDS);
-            let item = json!({"type": "message", "role": "assistant", "content": text, "phase": self.phase});
-            if !text.is_empty() {
-                thoughts.push(text.clone());
-                let payload = Some(ProviderPayload::untagged(item.to_string()));
-                parts.push(Part::Reasoning { text, payload });
-            }
-            return;
-        }
-        if let Some(phase) = self.phase.as_ref().filter(|_| self.words().next().is_some()) {
-            let item = json!({"type": "message", "phase": phase});
-            parts.push(Part::Provider(ProviderPayload::untagged(item.to_string())));
-        }
-        if !self.text.trim().is_empty() {
-            parts.push(Part::text(self.text));
-        }
-        if !self.refusal.trim().is_empty() {
-            parts.push(Part::Refusal { text: self.refusal });
-        }
     }
 }
 

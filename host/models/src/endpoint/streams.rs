@@ -464,6 +464,49 @@ fn table() -> Vec<(&'static str, Vec<Step>, Expected)> {
             vec![Call("a", "ls", "{\"p\":\"x\\ud83dy\"}"), Reason("stop"), End],
             All(" a:ls{\"p\":\"x\\ufffdy\"}"),
         ),
+        (
+            "several events in one list",
+            vec![
+                Each([
+                    r#"data: [{"choices":[{"delta":{"content":"Hel"}},{"delta":{"content":"l"}}]},{"choices":[{"delta":{"content":"o"}}]}]"#,
+                    r#"data: [{"type":"content_block_delta","index":0,"delta":{"text":"Hel"}},{"type":"content_block_delta","index":0,"delta":{"text":"lo"}}]"#,
+                    r#"data: [{"type":"response.output_text.delta","delta":"Hel"},{"type":"response.output_text.delta","delta":{"text":"lo"}}]"#,
+                ]),
+                Reason("stop"),
+                End,
+            ],
+            All("Hello"),
+        ),
+        (
+            "the whole reply as one event",
+            vec![Each([
+                r#"data: {"object":"chat.completion","choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#,
+                r#"data: {"type":"message","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn"}"#,
+                r#"data: {"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}]}"#,
+            ])],
+            All("Hello"),
+        ),
+        (
+            "thinking in the text with attributes and tags in it",
+            vec![Text("<think a=\"1\">h <think>m</think> m</think >\n\nHello `</think>`"), Reason("stop"), End],
+            All("Hello `</think>` [h <think>m</think> m]"),
+        ),
+        (
+            "the marks of harmony",
+            vec![
+                Text(
+                    "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>",
+                ),
+                Reason("stop"),
+                End,
+            ],
+            All("Hello [hm]"),
+        ),
+        (
+            "a closing tag amid a text",
+            vec![Text("Write this:\n</think>\nand go on."), Reason("stop"), End],
+            All("Write this:\n</think>\nand go on."),
+        ),
         ("thinking in the text", vec![Text("<think>hm</think>\n\nHello"), Reason("stop"), End], All("Hello [hm]")),
         (
             "thinking in the text, cut by the limit",

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::size;
+use super::{limit, size, wordless};
 
 /// What can be done about a failure, apart from its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,10 +316,16 @@ fn by_prose(text: &str) -> Option<Class> {
     .find_map(|(phrases, class)| says(text, phrases).then_some(class))
 }
 
-/// Whether a refusal names something else than the size of the request, in a way that is known.
-pub(crate) fn is_about_other(message: &str) -> bool {
+/// Whether a refusal of a request of about `sent` tokens may be about its size, although no word says so: it names nothing else, and the
+/// request fills most of the window, or its numbers are those of a size, or nobody knows its language.
+pub(crate) fn may_be_size(message: &str, sent: u32, window: u32) -> bool {
     let text = message.to_lowercase();
-    size::is_about_other(&text) || says(&text, OUTPUT_CAP) || by_prose(&text).is_some()
+    let is_about_other = size::is_about_other(&text) || says(&text, OUTPUT_CAP) || by_prose(&text).is_some();
+    if is_about_other || wordless::names_parameter(&text) {
+        return false;
+    }
+    let fills = u64::from(sent) * 10 >= u64::from(window) * 6;
+    fills || limit::names_size(message, sent, window) || wordless::may_be_size(&text, sent, window)
 }
 
 /// Whether a message only complains about the cap on output.

@@ -47,23 +47,43 @@ pub(crate) fn stated(message: &str) -> Option<u32> {
     before.chain(behind).find(|limit| is_plausible(*limit)).or_else(|| smaller(&text))
 }
 
-/// The size of the window, if a refusal has one number that may be it: less than what was sent, about so many tokens, and not a
-/// small part of it, as the number of an error is.
+/// The size of the window, if a refusal compares it with what was sent, about so many tokens, or has one number that may be it: less than
+/// what was sent, and not a small part of it, as the number of an error is.
 pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
-    let mut plausible = numbers(message).into_iter().filter(|number| is_plausible(*number));
-    let number = plausible.next().filter(|number| plausible.all(|other| other == *number))?;
+    let plausible: Vec<u32> = numbers(message).into_iter().filter(|number| is_plausible(*number)).collect();
+    if is_comparison(&plausible, sent) {
+        return smaller(message);
+    }
+    let number = *plausible.first().filter(|number| plausible.iter().all(|other| other == *number))?;
     let (wide, sent) = (u64::from(number), u64::from(sent));
     (wide * 10 < sent * 9 && wide * 4 >= sent).then_some(number)
 }
 
-/// Whether a refusal has a number near what was sent, or near the window.
+/// Whether the numbers of a refusal are those of a size: one near what was sent or near the window, or one that may be a window and is
+/// less than what was sent; or two, the larger of which may be what was sent. What a server counts differs from an estimate.
 pub(crate) fn names_size(message: &str, sent: u32, window: u32) -> bool {
+    let plausible: Vec<u32> = numbers(message).into_iter().filter(|number| is_plausible(*number)).collect();
+    if is_comparison(&plausible, sent) {
+        return true;
+    }
     let (sent, window) = (f64::from(sent), f64::from(window));
-    let near = |number: u32| {
-        let number = f64::from(number);
-        (sent * 0.75..=sent * 1.35).contains(&number) || (number - window).abs() <= window / 50.0
+    let is_within = |number: f64, least: f64, most: f64| (sent * least..=sent * most).contains(&number);
+    let near = |number: &u32| {
+        let is_round = number.is_multiple_of(512) || number.is_multiple_of(1000);
+        let number = f64::from(*number);
+        is_within(number, 0.75, 1.35)
+            || is_round && is_within(number, 0.55, 1.0)
+            || (number - window).abs() <= window / 50.0
     };
-    numbers(message).into_iter().filter(|number| is_plausible(*number)).any(near)
+    plausible.iter().any(near)
+}
+
+/// Whether the larger of two numbers may be what was sent, and the other one a window.
+fn is_comparison(plausible: &[u32], sent: u32) -> bool {
+    let most = plausible.iter().copied().max().unwrap_or_default();
+    let less = plausible.iter().copied().filter(|number| *number < most).max();
+    let (wide, sent) = (u64::from(most), u64::from(sent));
+    wide * 10 >= sent * 4 && wide * 10 <= sent * 25 && less.is_some_and(|less| less >= most / 8)
 }
 
 /// The largest number below the largest one, without the parts of a sum.
@@ -81,9 +101,22 @@ pub(crate) fn is_plausible(limit: u32) -> bool {
     PLAUSIBLE.contains(&limit)
 }
 
-/// The numbers of a text, in order: `16384`, `16,384`, `16.384`, `16 384`, `16k`. Digits within words are left out.
+/// The zeros of scripts with digits of their own.
+const ZEROS: &[char] = &[
+    '\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{a66}', '\u{ae6}', '\u{b66}', '\u{be6}', '\u{c66}', '\u{ce6}',
+    '\u{d66}', '\u{e50}', '\u{ed0}', '\u{1040}', '\u{17e0}', '\u{ff10}',
+];
+
+/// A digit of any script as one of ASCII.
+fn ascii_digit(character: char) -> char {
+    let value = |zero: &char| u32::from(character).checked_sub(u32::from(*zero)).filter(|value| *value < 10);
+    let value = if character.is_ascii() { None } else { ZEROS.iter().find_map(value) };
+    value.and_then(|value| char::from_digit(value, 10)).unwrap_or(character)
+}
+
+/// The numbers of a text, in order: `16384`, `16,384`, `16.384`, `16 384`, `16k`, `١٦٣٨٤`. Digits within words are left out.
 pub(crate) fn numbers(text: &str) -> Vec<u32> {
-    let characters: Vec<char> = text.chars().collect();
+    let characters: Vec<char> = text.chars().map(ascii_digit).collect();
     let digits = |at: usize| characters[at..].iter().take_while(|character| character.is_ascii_digit()).count();
     let mut numbers = Vec::new();
     let mut at = 0;
@@ -98,9 +131,9 @@ pub(crate) fn numbers(text: &str) -> Vec<u32> {
         at += first;
         let is_grouped = first <= 3;
         while is_grouped
-            && characters
-                .get(at)
-                .is_some_and(|mark| matches!(mark, ',' | '.' | '\'' | '_' | ' ' | '\u{a0}' | '\u{202f}'))
+            && characters.get(at).is_some_and(|mark| {
+                matches!(mark, ',' | '.' | '\'' | '’' | '_' | ' ' | '\u{a0}' | '\u{202f}' | '٬' | '٫' | '，')
+            })
             && digits(at + 1) == 3
         {
             written.extend(&characters[at + 1..at + 4]);
@@ -200,6 +233,8 @@ mod tests {
             ("(18000+200=18200)", vec![18_000, 200, 18_200]),
             ("上限16384个", vec![16_384]),
             ("1,2,3", vec![1, 2, 3]),
+            ("۱۸۰۰۰ از ۱۶٬۳۸۴، १८००० ๑๖๓๘๔", vec![18_000, 16_384, 18_000, 16_384]),
+            ("١٨٠٠٠ ＞ １６３８４", vec![18_000, 16_384]),
         ] {
             assert_eq!(numbers(text), expected, "{text}");
         }
@@ -210,8 +245,21 @@ mod tests {
         assert_eq!(limit_below("no more than 16384 fit", 20_000), Some(16_384));
         assert_eq!(limit_below("18000 do not fit", 18_500), None);
         assert_eq!(limit_below("context window exceeds limit (2013)", 18_500), None, "the number of an error");
-        assert_eq!(limit_below("18000 or 16384", 30_000), None);
+        assert_eq!(limit_below("18000 or 16384", 30_000), Some(16_384));
+        assert_eq!(limit_below("90000 or 16384", 30_000), None);
         assert!(names_size("18000 do not fit", 19_000, 128_000) && names_size("128000", 19_000, 128_000));
         assert!(!names_size("error 5000", 19_000, 128_000) && !names_size("", 19_000, 128_000));
+        for (message, is_size) in [
+            ("18000 av 16384", true),
+            ("16384", true),
+            ("16000", true),
+            ("error 16123", false),
+            ("60000 / 50000", true),
+            ("2000 / 1800", false),
+            ("40000 / 1200", false),
+            ("90000 / 80000", false),
+        ] {
+            assert_eq!(names_size(message, 26_000, 128_000), is_size, "{message}");
+        }
     }
 }

@@ -237,7 +237,7 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         out.extend_from_slice(br#","description":"#);
         quote(out, tool.description.as_deref().unwrap_or_default());
         out.extend_from_slice(br#","input_schema":"#);
-        out.extend_from_slice(schema::without_union(tool.parameters()).as_bytes());
+        out.extend_from_slice(schema::named(tool.parameters()).as_bytes());
         out.push(b'}');
     }
     if begin.starts_with(b",") {

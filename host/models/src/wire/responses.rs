@@ -214,7 +214,7 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         quote(out, tool.description.as_deref().unwrap_or_default());
         // The strict form would need schemas in which every member is required.
         out.extend_from_slice(br#","strict":false,"parameters":"#);
-        out.extend_from_slice(schema::complete_without_union(tool.parameters()).as_bytes());
+        out.extend_from_slice(schema::complete(tool.parameters()).as_bytes());
         out.push(b'}');
     }
     if out.len() > begin {

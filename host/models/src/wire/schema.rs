@@ -1,6 +1,8 @@
 //! Schemas of tool parameters in the form that APIs take. One tool with another schema makes them refuse the whole request.
 
+pub(crate) mod keys;
 mod keywords;
+mod root;
 
 use std::borrow::Cow;
 
@@ -40,72 +42,58 @@ impl<'de: 'a, 'a> Deserialize<'de> for Keys<'a> {
     }
 }
 
-/// What an API demands of the root of a schema, besides the type `object`.
-#[derive(Clone, Copy)]
-struct Demands {
-    /// An object in `properties`.
-    properties: bool,
-    /// No `oneOf`, `anyOf` or `allOf`.
-    no_union: bool,
-}
-
-/// A schema that has the type `object` and `properties`. Every tool list is frozen in this form.
+/// A schema that has the type `object` and `properties`, and nothing that an API refuses. Every tool list is frozen in this form.
 pub(super) fn complete(parameters: &str) -> Cow<'_, str> {
-    mended(parameters, Demands { properties: true, no_union: false })
+    mended(parameters, true)
 }
 
-/// Whether an API would refuse something within a schema.
+/// Whether an API would refuse something in a schema, besides a root without type or `properties`.
 pub(super) fn is_refused(parameters: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(parameters).is_ok_and(|schema| keywords::mended(&schema).is_some())
 }
 
-/// A schema for Anthropic's messages, which refuse unions at the root and a root without the type `object`.
-pub(super) fn without_union(parameters: &str) -> Cow<'_, str> {
-    mended(parameters, Demands { properties: false, no_union: true })
+/// A schema for Anthropic's messages: `properties` may be missing, and their names are those that this API takes. Tool lists of earlier
+/// versions are stored without them.
+pub(super) fn named(parameters: &str) -> Cow<'_, str> {
+    let mended = mended(parameters, false);
+    keys::written(&mended).map_or(mended, Cow::Owned)
 }
 
-/// The same for the Responses API, which also refuses an object without `properties`. Tool lists of earlier versions are
-/// stored without them.
-pub(super) fn complete_without_union(parameters: &str) -> Cow<'_, str> {
-    mended(parameters, Demands { properties: true, no_union: true })
-}
-
-/// A schema that meets the demands is returned as written. In another one, the remaining keys keep their order and values.
-fn mended(parameters: &str, demands: Demands) -> Cow<'_, str> {
-    // First what no API takes at any depth, then what they demand of the root.
-    let deep = serde_json::from_str::<Map<String, Value>>(parameters).ok().and_then(|schema| keywords::mended(&schema));
-    match deep {
-        None => rooted(parameters, demands),
-        Some(schema) => Cow::Owned(rooted(&Value::Object(schema).to_string(), demands).into_owned()),
+/// A schema that meets the demands of the APIs is returned as written. In another one, the remaining keys keep their order and values.
+fn mended(parameters: &str, needs_properties: bool) -> Cow<'_, str> {
+    // What is nested too deep for a parser, or has numbers beyond all bounds, no API takes.
+    let Ok(schema) = serde_json::from_str::<Map<String, Value>>(parameters) else {
+        return Cow::Borrowed(NO_PARAMETERS);
+    };
+    match keywords::mended(&schema) {
+        None => rooted(parameters, needs_properties),
+        Some(schema) => Cow::Owned(rooted(&Value::Object(schema).to_string(), needs_properties).into_owned()),
     }
 }
 
-/// A schema whose root meets the demands.
-fn rooted(parameters: &str, demands: Demands) -> Cow<'_, str> {
+/// A schema whose root has the type `object`, and `properties` where they are needed.
+fn rooted(parameters: &str, needs_properties: bool) -> Cow<'_, str> {
     let Ok(Keys(keys)) = serde_json::from_str::<Keys<'_>>(parameters) else {
         return Cow::Borrowed(NO_PARAMETERS);
     };
-    let is_type = |(key, value): &(Cow<'_, str>, &RawValue)| key == "type" && value.get() == "\"object\"";
-    let is_properties = |(key, value): &(Cow<'_, str>, &RawValue)| key == "properties" && value.get().starts_with('{');
-    let is_refused = |(key, value): &(Cow<'_, str>, &RawValue)| match &**key {
-        "oneOf" | "anyOf" | "allOf" => demands.no_union,
-        "properties" => demands.properties && !value.get().starts_with('{'),
-        _ => false,
-    };
-    let lacks_properties = demands.properties && !keys.iter().any(is_properties);
-    if keys.iter().any(is_type) && !lacks_properties && !keys.iter().any(is_refused) {
+    let has_type = keys.iter().any(|(key, value)| key == "type" && value.get() == "\"object\"");
+    let has_properties = keys.iter().any(|(key, _)| key == "properties");
+    if has_type && (has_properties || !needs_properties) {
         return Cow::Borrowed(parameters);
     }
     let mut out = br#"{"type":"object""#.to_vec();
-    for (key, value) in keys.iter().filter(|entry| entry.0 != "type" && !is_refused(entry)) {
+    for (key, value) in keys.iter().filter(|entry| entry.0 != "type") {
         out.push(b',');
         quote(&mut out, key);
         out.push(b':');
         out.extend_from_slice(value.get().as_bytes());
     }
-    if !keys.iter().any(|entry| entry.0 == "properties" && !is_refused(entry)) {
+    if !has_properties {
         out.extend_from_slice(br#","properties":{}"#);
     }
     out.push(b'}');
     Cow::Owned(String::from_utf8(out).expect("it consists of texts"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -441,3 +441,87 @@ fn the_signature_of_a_thought_is_kept_with_its_call() {
     assert_eq!(reply.parts.len(), 3);
     assert_eq!(read(&url::Url::parse("http://127.0.0.1:1/v1").unwrap()).parts, []);
 }
+
+#[test]
+fn messages_in_place_of_pieces_lose_nothing_and_double_nothing() {
+    let message =
+        |message: Value, reason: Value| json!({"choices": [{"index": 0, "message": message, "finish_reason": reason}]});
+    let said = |content: &str| message(json!({"role": "assistant", "content": content}), Value::Null);
+    let last = |content: &str| message(json!({"role": "assistant", "content": content}), json!("stop"));
+    let text = |content: &str| delta(json!({"content": content}));
+    let both = |piece: &str, whole: &str, reason: Value| json!({"choices": [{"delta": {"content": piece}, "message": {"content": whole}, "finish_reason": reason}]});
+    let part = |text: &str| json!({"type": "text", "text": text});
+    for (chunks, expected) in [
+        (vec![last("Hello")], "Hello"),
+        (vec![said("Hello")], "Hello"),
+        // Pieces, all so far, and the whole behind pieces.
+        (vec![said("Hel"), said("lo"), finish("stop")], "Hello"),
+        (vec![said("Hel"), said("lo"), last("Hello")], "Hello"),
+        (vec![said("Hel"), said("Hello"), last("Hello, you")], "Hello, you"),
+        (vec![text("Hel"), text("lo"), last("Hello")], "Hello"),
+        (vec![text("Hel"), last("Hello")], "Hello"),
+        (vec![text("HelloHello"), last("Hello")], "Hello"),
+        (vec![text("Bye"), last("<think>hm</think>Hello")], "Hello"),
+        (vec![text("Hel"), text("lo"), last("lo")], "Hello"),
+        (vec![delta(json!({"role": "assistant", "content": ""})), last("Hello")], "Hello"),
+        (vec![both("", "Hello", json!("stop"))], "Hello"),
+        (vec![both("Hel", "Hel", Value::Null), both("lo", "lo", json!("stop"))], "Hello"),
+        (vec![both("Hel", "Hel", Value::Null), both("lo", "Hello", json!("stop"))], "Hello"),
+        // Content as a list of parts, in other forms.
+        (vec![delta(json!({"content": [part("Hel"), part("lo")]})), finish("stop")], "Hello"),
+        (
+            vec![
+                delta(json!({"content": [{"type": "text", "content": "Hel"}, {"text": {"value": "lo"}}]})),
+                finish("stop"),
+            ],
+            "Hello",
+        ),
+        (vec![text("Hel"), message(json!({"content": [part("Hel"), part("lo")]}), json!("stop"))], "Hello"),
+        (
+            vec![json!({"choices": [{"text": "Hel"}]}), json!({"choices": [{"text": "lo", "finish_reason": "stop"}]})],
+            "Hello",
+        ),
+    ] {
+        let (reply, shown) = assemble(&chunks, false);
+        assert_eq!(reply.unwrap().text, expected, "{chunks:?}");
+        let shown = shown.concat().replace("text:", "");
+        assert!(shown == expected || shown.starts_with("Bye") || shown == "HelloHello", "{shown} {chunks:?}");
+    }
+    for cut in [vec![said("Hel"), said("lo")], vec![said("Hel"), said("Hello")]] {
+        assert!(assemble(&cut, false).0.is_err(), "{cut:?}");
+    }
+    let refused = delta(json!({"content": [{"type": "refusal", "refusal": "I cannot."}]}));
+    assert_eq!(assemble(&[refused, finish("stop")], false).0.unwrap().finish, Finish::Refused);
+}
+
+#[test]
+fn calls_and_reasoning_of_a_message_behind_pieces_are_those_of_the_pieces() {
+    let whole = |id: &str| {
+        let call = |id: &str, name: &str, n: u64| json!({"id": id, "function": {"name": name, "arguments": format!("{{\"n\":{n}}}")}});
+        json!({"choices": [{"message": {"reasoning_content": "hm", "content": null, "tool_calls": [call(id, "a", 1), call("c2", "b", 2)]},
+            "finish_reason": "tool_calls"}]})
+    };
+    let think = delta(json!({"reasoning_content": "hm"}));
+    for (pieces, last) in [
+        (vec![], whole("c1")),
+        (
+            vec![
+                think.clone(),
+                call(Some(0), json!("c1"), Some("a"), "{\"n\":1}"),
+                call(Some(1), json!("c2"), Some("b"), "{\"n\":2}"),
+            ],
+            whole("c1"),
+        ),
+        (vec![think.clone(), call(Some(0), json!("c1"), Some("a"), "")], whole("c1")),
+        (
+            vec![think, call(Some(0), json!("c1"), Some("a"), "{\"n\":"), call(Some(1), json!("c2"), Some("b"), "")],
+            whole(""),
+        ),
+    ] {
+        let chunks = [pieces, vec![last]].concat();
+        let reply = assemble(&chunks, false).0.unwrap();
+        assert_eq!(calls(&reply), [("c1", "a", "{\"n\":1}"), ("c2", "b", "{\"n\":2}")], "{chunks:?}");
+        assert_eq!(reply.reasoning.as_deref(), Some("hm"));
+        assert_eq!(kept(&reply)["reasoning_content"], "hm");
+    }
+}

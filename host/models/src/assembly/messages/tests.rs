@@ -431,3 +431,60 @@ fn empty_blocks_amid_a_text_do_not_break_it() {
         ("one two three", "text:one text:two text:three")
     );
 }
+
+#[test]
+fn what_a_message_or_a_block_begins_or_ends_with_is_said_once() {
+    let given = |content: Value| json!({"type": "message_start", "message": {"model": "served", "content": content}});
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let stop =
+        |text: &str| json!({"type": "content_block_stop", "index": 0, "content_block": {"type": "text", "text": text}});
+    for (events, said) in [
+        (vec![given(json!([block("Hello")]))], "Hello"),
+        (vec![given(json!("Hello"))], "Hello"),
+        (vec![given(json!([block("Hello")])), begin(0, block("")), text(0, "Hel"), text(0, "lo"), close(0)], "Hello"),
+        (vec![given(json!([block("Hello")])), begin(0, block("Hello")), close(0)], "Hello"),
+        (vec![given(json!([block("Hel")])), text(0, "lo")], "Hello"),
+        (
+            vec![given(json!([block("Hello")])), begin(0, block("")), text(0, "Hel"), text(0, "lo, you"), close(0)],
+            "Hello, you",
+        ),
+        (vec![begin(0, block("Hel")), text(0, "lo")], "Hello"),
+        (vec![begin(0, block("Hello")), close(0)], "Hello"),
+        (vec![stop("Hello")], "Hello"),
+        (vec![begin(0, block("")), text(0, "Hel"), stop("Hello")], "Hello"),
+        (vec![text(0, "Bye"), stop("<think>hm</think>Hello")], "Hello"),
+        (vec![delta(0, json!({"type": "text", "text": "Hello"}))], "Hello"),
+        (vec![json!({"type": "message_stop", "message": {"content": [block("Hello")]}})], "Hello"),
+    ] {
+        let (reply, shown) = assemble(&[&events[..], &end("end_turn")].concat(), false);
+        assert_eq!(reply.unwrap().text, said, "{events:?}");
+        let shown = shown.concat().replace("text:", "");
+        assert!(shown == said || shown == "Bye", "{shown} {events:?}");
+    }
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let call = json!({"type": "tool_use", "id": "c", "name": "ls", "input": {"n": 1}});
+    let again = vec![
+        begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+        delta(0, json!({"type": "signature_delta", "signature": "s"})),
+        close(0),
+        tool(1, "c", "ls"),
+        input(1, "{\"n\":1}"),
+        close(1),
+    ];
+    for more in [vec![], again] {
+        let events = [vec![given(json!([thinking, call]))], more, end("tool_use").to_vec()].concat();
+        let reply = assemble(&events, false).0.unwrap();
+        assert_eq!((reply.reasoning.as_deref(), calls(&reply)), (Some("hm"), vec![("c", "ls", "{\"n\":1}")]));
+        let payload = reply.parts[0].payload().map(|payload| serde_json::from_str::<Value>(&payload.data).unwrap());
+        assert_eq!(payload, Some(thinking.clone()));
+    }
+}
+
+#[test]
+fn arguments_have_the_names_that_the_tool_knows() {
+    let events =
+        [&[tool(0, "c", "ls"), input(0, "{\"_x24_top\": 1.0, \"path\":\"_x24_\"}"), close(0)][..], &end("tool_use")]
+            .concat();
+    assert_eq!(calls(&assemble(&events, false).0.unwrap()), [("c", "ls", "{\"$top\": 1.0, \"path\":\"_x24_\"}")]);
+}

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use serde_json::json;
+
 use super::super::NAMELESS;
 use super::*;
 
@@ -329,7 +331,7 @@ fn hostile_events_make_no_call_and_no_panic() {
         json!({"type": "response.output_item.done", "output_index": "x", "item": 7}),
         json!({"type": "response.output_item.added"}),
         json!({"type": "response.output_text.delta", "output_index": u64::MAX, "delta": {}}),
-        json!({"type": "response.function_call_arguments.done", "output_index": 3, "arguments": "{}"}),
+        json!({"type": "response.function_call_arguments.done", "output_index": 3, "arguments": ""}),
         json!({"type": "response.reasoning_summary_text.delta", "delta": 1}),
     ] {
         let reply = assemble(&[event.clone(), completed()]).0.unwrap();
@@ -389,4 +391,108 @@ fn items_are_read_in_the_forms_of_other_makers() {
     assert_eq!((&*reply.text, calls(&reply)), ("Hello", vec![("2", "a", "{\"n\":1}")]));
     let part = json!({"type": "message", "content": [{"type": "text", "text": "Hello"}]});
     assert_eq!(assemble(&[done(0, part), completed()]).0.unwrap().text, "Hello");
+}
+
+#[test]
+fn what_comes_only_at_the_end_of_a_part_is_not_lost_and_what_comes_again_is_not_doubled() {
+    let event = |kind: &str, members: Value| {
+        let mut event = json!({"type": format!("response.{kind}"), "output_index": 0, "content_index": 0});
+        event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        event
+    };
+    let text_done = |text: &str| event("output_text.done", json!({"text": text}));
+    let part = |kind: &str, text: &str| event(kind, json!({"part": {"type": "output_text", "text": text}}));
+    let second = |mut event: Value| {
+        event["content_index"] = json!(1);
+        event
+    };
+    let listed = |text: &str| {
+        let mut end = completed();
+        end["response"]["output"] = json!([message(text)]);
+        end
+    };
+    for (events, said) in [
+        (vec![text_done("Hello")], "Hello"),
+        (vec![part("content_part.done", "Hello")], "Hello"),
+        (
+            vec![text(0, "Hel"), text_done("Hello"), part("content_part.done", "Hello"), done(0, message("Hello"))],
+            "Hello",
+        ),
+        (vec![added(0, message("Hello"))], "Hello"),
+        (vec![added(0, message("Hello")), part("content_part.added", "Hello"), text(0, "Hel"), text(0, "lo")], "Hello"),
+        (vec![part("content_part.added", "Hel"), text(0, "lo"), text_done("Hello")], "Hello"),
+        (vec![added(0, message("Hello")), text(0, "Hel"), done(0, message("Hello"))], "Hello"),
+        // Other words count in place of the first ones, and thinking stays out of them.
+        (vec![text(0, "HelloHello"), text_done("Hello")], "Hello"),
+        (vec![text(0, "Bye"), done(0, message("<think>hm</think>Hello"))], "Hello"),
+        // Two parts, and the same words after the end of the item.
+        (vec![text(0, "Hel"), text_done("Hel"), second(text(0, "lo")), second(text_done("lo"))], "Hello"),
+        (vec![text(0, "Hel"), second(text_done("lo")), text_done("Hel")], "Hello"),
+        (vec![done(0, message("Hello")), text_done("Hello"), part("content_part.done", "Hello")], "Hello"),
+        // Two messages, of which the list has the second.
+        (vec![text(0, "One."), text(1, "Two."), listed("Two.")], "One.\n\nTwo."),
+        (vec![text(0, "Hel"), listed("Hello")], "Hello"),
+        (vec![json!({"type": "response.completed", "response": {"output_text": "Hello"}})], "Hello"),
+    ] {
+        let (reply, shown) = assemble(&[&events[..], &[completed()]].concat());
+        let reply = reply.unwrap();
+        assert_eq!((&*reply.text, reply.finish), (said, Finish::Stop), "{events:?}");
+        let shown = shown.concat().replace("text:", "");
+        assert!(shown == said || reply.text != shown && events.len() == 2, "{shown} {events:?}");
+    }
+}
+
+#[test]
+fn a_refusal_reasoning_and_arguments_may_come_only_at_their_end() {
+    let refused = json!({"type": "response.refusal.done", "output_index": 0, "refusal": "I cannot."});
+    let part = json!({"type": "response.content_part.done", "output_index": 0, "part": {"type": "refusal", "refusal": "I cannot."}});
+    for events in [vec![refused.clone()], vec![part.clone()], vec![refused, part]] {
+        let reply = assemble(&[&events[..], &[completed()]].concat()).0.unwrap();
+        assert_eq!((&*reply.text, reply.finish), ("I cannot.", Finish::Refused), "{events:?}");
+    }
+    let thought = |kind: &str| json!({"type": kind, "output_index": 0, "summary_index": 0, "text": "hm", "part": {"type": "summary_text", "text": "hm"}});
+    let delta =
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "h"});
+    for first in [vec![], vec![delta]] {
+        let events = [
+            first,
+            vec![
+                thought("response.reasoning_summary_text.done"),
+                thought("response.reasoning_summary_part.done"),
+                text(1, "so"),
+                completed(),
+            ],
+        ];
+        let reply = assemble(&events.concat()).0.unwrap();
+        assert_eq!((reply.reasoning.as_deref(), &*reply.text), (Some("hm"), "so"));
+    }
+    let whole = json!({"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_c", "arguments": "{\"n\":1}"});
+    let bare = json!({"type": "function_call", "id": "fc_c", "call_id": "c", "name": "ls"});
+    let named = json!({"type": "response.function_call_arguments.done", "item_id": "fc_c", "call_id": "c", "name": "ls", "arguments": "{\"n\":1}"});
+    for events in [
+        vec![added(0, bare.clone()), whole.clone()],
+        vec![added(0, bare.clone()), whole.clone(), done(0, bare.clone())],
+        vec![whole.clone(), done(0, bare)],
+        vec![named],
+        vec![done(0, call("c", "ls", "{\"n\":1}")), whole],
+    ] {
+        let reply = assemble(&[&events[..], &[completed()]].concat()).0.unwrap();
+        assert_eq!((calls(&reply), reply.finish), (vec![("c", "ls", "{\"n\":1}")], Finish::ToolCalls), "{events:?}");
+    }
+}
+
+#[test]
+fn an_item_that_was_cut_is_cut_in_a_completed_response() {
+    let mut cut = message("Hel");
+    cut["status"] = json!("incomplete");
+    let mut end = completed();
+    end["response"]["output"] = json!([cut]);
+    for events in [
+        vec![text(0, "Hel"), done(0, cut.clone()), completed()],
+        vec![end.clone()],
+        vec![text(0, "Hel"), done(0, message("Hel")), end],
+    ] {
+        let reply = assemble(&events).0.unwrap();
+        assert_eq!((&*reply.text, reply.finish), ("Hel", Finish::Length), "{events:?}");
+    }
 }

@@ -148,7 +148,7 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
         ),
         (
             r#"{"properties":{"a":{"type":"object"}},"anyOf":[{}]}"#,
-            r#"{"type":"object","properties":{"a":{"type":"object"}},"anyOf":[{}]}"#,
+            r#"{"type":"object","properties":{"a":{"type":"object"}}}"#,
         ),
     ] {
         let list = frozen(given);
@@ -157,12 +157,10 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
         let mut sent = Vec::new();
         tools(&mut sent, &list).unwrap();
         assert_eq!(sent, list.as_bytes());
-        if !complete.contains("anyOf") {
-            for mode in [crate::ApiMode::AnthropicMessages, crate::ApiMode::Responses] {
-                let mut sent = Vec::new();
-                mode.format().tools(&mut sent, &list).unwrap();
-                assert!(String::from_utf8(sent).unwrap().contains(&format!(":{complete}}}")), "{mode:?} {given}");
-            }
+        for mode in [crate::ApiMode::AnthropicMessages, crate::ApiMode::Responses] {
+            let mut sent = Vec::new();
+            mode.format().tools(&mut sent, &list).unwrap();
+            assert!(String::from_utf8(sent).unwrap().contains(&format!(":{complete}}}")), "{mode:?} {given}");
         }
     }
 }
