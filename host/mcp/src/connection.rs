@@ -204,7 +204,9 @@ impl Connection {
                 Some(Value::Array(entries)) => entries,
                 // How some languages write an empty list.
                 Some(Value::Null) => {
-                    pages.oddity.get_or_insert_with(|| format!("its list of {} is `null` and counts as empty", list.member()));
+                    pages
+                        .oddity
+                        .get_or_insert_with(|| format!("its list of {} is `null` and counts as empty", list.member()));
                     Vec::new()
                 }
                 // A list of one, without the list.

@@ -238,7 +238,9 @@ mod tests {
         let request: ClientJsonRpcMessage = serde_json::from_value(request).unwrap();
         let answer = |body: &str| match answer_to(&request, body.as_bytes()) {
             Some(JsonRpcMessage::Response(response)) => Some((response.id.to_string(), String::new())),
-            Some(JsonRpcMessage::Error(error)) => Some((error.id.unwrap().to_string(), error.error.message.to_string())),
+            Some(JsonRpcMessage::Error(error)) => {
+                Some((error.id.unwrap().to_string(), error.error.message.to_string()))
+            }
             other => other.map(|message| (format!("{message:?}"), String::new())),
         };
         let result = || Some(("7".to_owned(), String::new()));

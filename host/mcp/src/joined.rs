@@ -1,14 +1,19 @@
 //! The lines of a server as messages: several on one line, and one on several lines.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::time::timeout;
 
 use crate::bounded::Scan;
 use crate::limits;
-use crate::mended::messages;
+use crate::mended::{messages, of_value};
 
 /// The most bytes that wait between the server and the protocol.
 const PIPE: usize = 64 << 10;
+/// How long the end of a line, or the rest of an answer that was cut, is waited for.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// Mends a server's output line by line. Lines that are no messages are left out.
 pub(crate) fn lines(input: impl AsyncRead + Send + Unpin + 'static) -> DuplexStream {
@@ -22,12 +27,34 @@ async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream) {
     let mut input = BufReader::with_capacity(PIPE, input);
     let mut lines = Lines::default();
     let mut read = Vec::new();
+    // Whether the server has been silent since it began a line or an answer.
+    let mut is_silent = false;
     loop {
-        read.clear();
-        let found = match input.read_until(b'\n', &mut read).await {
+        let is_begun = !is_silent && (!read.is_empty() || lines.is_answer());
+        let next = match is_begun {
+            true => timeout(MOMENT, input.fill_buf()).await,
+            false => Ok(input.fill_buf().await),
+        };
+        is_silent = next.is_err();
+        let (found, is_over) = match next {
+            Ok(Ok(chunk)) if !chunk.is_empty() => {
+                let end = chunk.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+                let part = &chunk[..end.unwrap_or(chunk.len())];
+                read.extend_from_slice(part);
+                let length = part.len();
+                input.consume(length);
+                (if end.is_some() { lines.feed(&std::mem::take(&mut read)) } else { Vec::new() }, false)
+            }
             // A last line without its end is one.
-            Ok(1..) => lines.feed(&read),
-            Ok(0) | Err(_) => lines.end(),
+            Ok(_) => {
+                let mut found = lines.feed(&read);
+                found.extend(lines.end());
+                (found, true)
+            }
+            // A message whose line does not end, or an answer whose rest does not come.
+            Err(_) if ends_whole(&read) => (lines.feed(&std::mem::take(&mut read)), false),
+            Err(_) if lines.is_answer() => (lines.end(), false),
+            Err(_) => continue,
         };
         for message in found {
             let mut text = message.to_string().into_bytes();
@@ -36,57 +63,64 @@ async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream) {
                 return;
             }
         }
-        if read.is_empty() {
+        if is_over {
             return;
         }
     }
 }
 
-/// Puts a value together that a server writes on several lines.
+/// Whether a line that has begun is a whole value so far.
+fn ends_whole(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line);
+    values(&text).last().is_some_and(|last| length(last).is_some())
+}
+
+/// Puts a value together that a server writes on several lines, or with a line end within a text.
 #[derive(Debug, Default)]
 struct Lines {
     /// A value that has begun.
     begun: Vec<u8>,
     depth: Depth,
+    scan: Scan,
 }
 
 impl Lines {
     /// The messages that end with a line.
     fn feed(&mut self, line: &[u8]) -> Vec<Value> {
-        let own = messages(line);
         if !self.begun.is_empty() {
             let is_too_long = self.begun.len() + line.len() > limits::MESSAGE;
-            if own.is_empty() && !is_too_long {
-                self.begun.extend_from_slice(line);
-                line.iter().for_each(|byte| _ = self.depth.step(*byte));
+            if !is_too_long && messages(line).is_empty() {
+                self.add(line);
                 return if self.depth.is_open() { Vec::new() } else { self.end() };
             }
             // A line that is a message by itself is no part of another one.
             let mut found = self.end();
-            found.extend(own);
+            found.extend(self.feed(line));
             return found;
         }
         let text = String::from_utf8_lossy(line);
-        let mut depth = Depth::default();
-        values(&text).last().unwrap_or(&"").bytes().for_each(|byte| _ = depth.step(byte));
-        if depth.is_open() && !says_what_it_answers(line) {
-            line.clone_into(&mut self.begun);
-            self.depth = depth;
+        let mut values = values(&text);
+        if let Some(cut) = values.pop_if(|last| length(last).is_none()) {
+            self.add(cut.as_bytes());
         }
-        own
+        values.into_iter().flat_map(of_value).collect()
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        self.begun.extend_from_slice(part);
+        part.iter().for_each(|byte| _ = self.depth.step(*byte));
+        self.scan.feed(part);
     }
 
     /// The messages in what has begun.
     fn end(&mut self) -> Vec<Value> {
-        messages(&std::mem::take(&mut self.begun))
+        messages(&std::mem::take(self).begun)
     }
-}
 
-/// Whether a cut answer has its id already, so that its call need not wait for the rest.
-fn says_what_it_answers(line: &[u8]) -> bool {
-    let mut scan = Scan::default();
-    scan.feed(line);
-    scan.answered().is_some()
+    /// Whether an answer has begun, so that its call waits for the rest.
+    fn is_answer(&self) -> bool {
+        !self.begun.is_empty() && self.scan.is_answer()
+    }
 }
 
 /// The texts of the objects and lists on a line. The last one can be cut. Only what means nothing stands before and between them: a
@@ -188,7 +222,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_on_several_lines_is_one() {
-        let pretty = serde_json::to_string_pretty(&json!({"jsonrpc": "2.0", "id": 7, "result": {"a": [1, {"b": "x\ny"}]}}));
+        let pretty =
+            serde_json::to_string_pretty(&json!({"jsonrpc": "2.0", "id": 7, "result": {"a": [1, {"b": "x\ny"}]}}));
         let pretty = pretty.unwrap();
         let eight = r#"{"id":8,"result":1}"#;
         for (text, ids) in [
@@ -198,6 +233,8 @@ mod tests {
             (format!("[\n{eight}\n]\n"), vec![8]),
             // Noise that looks like a beginning costs no message behind it.
             (format!("{{oops\n{eight}\n"), vec![8]),
+            (pretty.replacen('\n', "", 3), vec![7]),
+            ("{\"id\":7,\"result\":\"a text\nwith a line end\"}\n".to_owned(), vec![7]),
             (format!("[INFO ready\n[debug\n{eight}\n{pretty}"), vec![8, 7]),
         ] {
             let found: Vec<Value> = read(&text).await.into_iter().map(|(id, _)| id).collect();
@@ -205,7 +242,26 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
+    async fn the_rest_of_a_cut_answer_is_not_waited_for_long() {
+        let (mut server, input) = tokio::io::duplex(64);
+        let mut output = BufReader::new(lines(input));
+        server.write_all(b"{\"id\":7,\"result\":{\"a\":1\n{\"id\":8,\"res").await.unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).await.unwrap();
+        assert!(line.contains("cannot be read") && line.contains("\"id\":7"), "{line}");
+        server.write_all(b"ult\":1}\n").await.unwrap();
+        line.clear();
+        output.read_line(&mut line).await.unwrap();
+        assert!(line.contains("\"id\":8") && !line.contains("error"), "{line}");
+        // A message without a line end, whose server then waits for the next request.
+        server.write_all(b"{\"id\":9,\"result\":1}").await.unwrap();
+        line.clear();
+        output.read_line(&mut line).await.unwrap();
+        assert!(line.contains("\"id\":9"), "{line}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_cut_answer_ends_its_call() {
         for text in [
             "{\"id\":7,\"result\":{\"a\":\"b\n",

@@ -24,7 +24,7 @@ pub(crate) fn messages(bytes: &[u8]) -> Vec<Value> {
 }
 
 /// The messages in the text of one value: none if it is no message, and several if it is a batch.
-fn of_value(text: &str) -> Vec<Value> {
+pub(crate) fn of_value(text: &str) -> Vec<Value> {
     let parsed = serde_json::from_str(text).or_else(|_| serde_json::from_str(&as_json(text)));
     match parsed {
         Ok(Value::Array(batch)) => batch.into_iter().filter_map(message).collect(),
@@ -74,7 +74,8 @@ fn message(value: Value) -> Option<Value> {
         None if has_version => Value::Null,
         None => return None,
     };
-    let error = message.remove("error").filter(|error| !error.is_null());
+    let has_result = message.get("result").is_some_and(|result| !result.is_null());
+    let error = message.remove("error").filter(|error| !error.is_null() && !(has_result && says_nothing(error)));
     Some(match (error, message.remove("result")) {
         (Some(error), _) => json!({ "jsonrpc": "2.0", "id": id, "error": mended_error(error) }),
         (None, Some(_)) if id.is_null() => unreadable(&id, "it does not say which request it answers"),
@@ -96,6 +97,18 @@ fn own_id(id: Value) -> Value {
     };
     let whole = number.filter(|it| it.fract() == 0.0 && it.abs() < 1e15).map(|it| Value::from(it as i64));
     whole.unwrap_or(if id.is_string() { id } else { Value::Null })
+}
+
+/// Whether an error beside a result is none, as some languages write it.
+fn says_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Object(members) => members.values().all(says_nothing),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Bool(true) => false,
+    }
 }
 
 fn mended_error(error: Value) -> Value {
@@ -307,8 +320,11 @@ mod tests {
             assert_eq!(result(&text), serde_json::from_str::<Value>(odd).unwrap(), "{odd}");
         }
         // A server that forgets the version, or writes the id in another way.
-        for id in ["7", "7.0", "\"7\""] {
+        for id in ["7", "7.0", "\"7\"", "\"7.0\"", "\" 7 \""] {
             assert_eq!(result(&format!(r#"{{"id":{id},"result":1,"error":null}}"#)), json!(1), "{id}");
+        }
+        for nothing in ["null", "{}", "[]", "\"\"", "false", "0", r#"{"code":0,"message":""}"#] {
+            assert_eq!(result(&format!(r#"{{"id":7,"result":1,"error":{nothing}}}"#)), json!(1), "{nothing}");
         }
     }
 

@@ -87,6 +87,12 @@ impl Charset {
         if self.is_stateful() {
             return Ok(());
         }
+        if encoding.is_single_byte()
+            && !is_language(text)
+            && let Some(letter) = added.first()
+        {
+            return Err(Refused::Uncertain(*letter));
+        }
         // The classic Macintosh ended its lines so. Its encodings are hardly ever recognised.
         let is_mac = text.contains('\r') && !text.contains('\n');
         let count = text.chars().filter(|letter| !letter.is_ascii()).count();
@@ -104,6 +110,35 @@ impl Charset {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a text reads like one of a language. In a wrong encoding, letters stand beside letters of another alphabet and beside
+/// signs, or one letter fills a line: so look the umlauts and the frames of MS-DOS, whose encodings are not known here.
+fn is_language(text: &str) -> bool {
+    let is_cased = |letter: char| ('\u{370}'..'\u{530}').contains(&letter) && letter.is_alphabetic();
+    // What stands between letters in every language.
+    let is_joint = |sign: char| {
+        matches!(sign, '\u{2018}' | '\u{2019}' | '\u{2010}'..='\u{2015}' | '\u{b7}' | '\u{ad}' | '\u{a0}' | '\u{2026}')
+    };
+    let (mut words, mut odd) = (0_usize, 0_usize);
+    for word in
+        text.split(|letter: char| letter.is_ascii() && !letter.is_ascii_alphabetic()).filter(|word| !word.is_ascii())
+    {
+        words += 1;
+        let letters: Vec<char> = word.chars().collect();
+        let mixes = letters
+            .windows(2)
+            .any(|pair| pair[0].is_ascii() && is_cased(pair[1]) || is_cased(pair[0]) && pair[1].is_ascii());
+        let holds_sign = letters.windows(3).any(|part| {
+            part[0].is_alphabetic() && part[2].is_alphabetic() && !part[1].is_alphanumeric() && !is_joint(part[1])
+        });
+        let repeats =
+            letters.windows(4).any(|part| !part[0].is_ascii() && part.iter().all(|letter| *letter == part[0]));
+        let has_control = letters.iter().any(|letter| letter.is_control());
+        odd += usize::from(mixes || holds_sign || repeats || has_control);
+    }
+    // Names of brands and mistakes of typing mix them, too.
+    4 * odd <= words
 }
 
 fn first_foreign(text: &str) -> Option<char> {

@@ -15,7 +15,7 @@ use super::{ImportArguments, diff, printed, printed_json};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text;
+use crate::{output, text};
 
 /// The most bytes of a file.
 const LARGEST: u64 = 4 << 20;
@@ -39,7 +39,7 @@ pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Re
     let count: usize = notes.values().map(Vec::len).sum();
     let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
     let Some(file) = file else { return printed(&exported) };
-    hermes_private_files::write_output(file, exported.as_bytes(), Readers::Owner).map_err(|error| {
+    output::write(file, exported.as_bytes(), Readers::Owner, console).map_err(|error| {
         let why = format!("{} cannot be written: {error}", file.display());
         Failure::new(Kind::General, "nothing was exported", why, "choose another file")
     })?;
