@@ -1,7 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 

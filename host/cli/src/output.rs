@@ -8,6 +8,11 @@ use hermes_private_files::{Patience, Readers, write_output};
 use crate::console::Console;
 use crate::text;
 
+/// The file of an output; `None` if it is standard output, which `-` means too.
+pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
+    named.filter(|path| *path != Path::new("-"))
+}
+
 /// Writes an output. What is not done in silence is said on standard error: the wait for the reader of a pipe, and that a file was
 /// replaced.
 pub(crate) fn write(path: &Path, content: &[u8], readers: Readers, console: Console) -> io::Result<()> {

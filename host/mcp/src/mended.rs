@@ -65,8 +65,13 @@ fn carrying(result: Value) -> Value {
 fn message(value: Value) -> Option<Value> {
     let Value::Object(mut message) = value else { return None };
     let has_version = message.insert("jsonrpc".to_owned(), "2.0".into()).is_some();
-    if message.get("method").is_some_and(Value::is_string) {
-        return Some(Value::Object(message));
+    if let Some(method) = message.get("method").and_then(Value::as_str) {
+        return Some(match message.get("id") {
+            Some(id) if is_of_client(method) => {
+                unreadable(&own_id(id.clone()), "it is the request itself: the program repeats its input")
+            }
+            _ => Value::Object(message),
+        });
     }
     let id = match message.remove("id") {
         Some(id) => own_id(id),
@@ -85,6 +90,12 @@ fn message(value: Value) -> Option<Value> {
         }
         (None, None) => return None,
     })
+}
+
+/// Whether only a client sends such requests.
+fn is_of_client(method: &str) -> bool {
+    let kind = method.split_once('/').map_or(method, |(kind, _)| kind);
+    matches!(kind, "initialize" | "tools" | "resources" | "prompts" | "completion" | "logging")
 }
 
 /// The id of an answer. Those of Hermes are whole numbers, and some servers answer with a text or a fraction. What can be no id is
@@ -352,6 +363,12 @@ mod tests {
             let (code, message) = error(text);
             assert!(code == -32_603 && message.starts_with("its answer cannot be read: "), "{text}: {message}");
         }
+        // Such as `cat` in place of a server.
+        for method in ["initialize", "tools/list", "tools/call", "resources/read"] {
+            let (_, message) = error(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{}}}}"#));
+            assert!(message.contains("it is the request itself"), "{message}");
+        }
+        assert!(matches!(&read(r#"{"id":7,"method":"roots/list"}"#)[..], [ServerJsonRpcMessage::Request(_)]));
         // Neither a request nor something else is an answer.
         for text in
             ["{\"id\":7,\"method\":\"x\",\"params\":{'a'}}", "{oops", "[7, \"x\"]", "{\"level\":\"info\",\"id\":7}"]

@@ -38,13 +38,24 @@ pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Re
     }
     let count: usize = notes.values().map(Vec::len).sum();
     let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
-    let Some(file) = file else { return printed(&exported) };
+    let Some(file) = output::file(file) else { return printed(&exported) };
+    // The notes themselves are in the home, and a wrong name would replace them by their export.
+    if file.is_file() && is_within(setup.home.path(), file) {
+        let why = format!("{} is a file of Hermes, and nothing in its home is overwritten", file.display());
+        return Err(Failure::new(Kind::General, "nothing was exported", why, "choose another file"));
+    }
     output::write(file, exported.as_bytes(), Readers::Owner, console).map_err(|error| {
         let why = format!("{} cannot be written: {error}", file.display());
         Failure::new(Kind::General, "nothing was exported", why, "choose another file")
     })?;
     console.note(&format!("{} written to {}", text::counted(count as u64, "note"), file.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a path leads into a folder.
+fn is_within(folder: &Path, path: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(folder).zip(real(path)).is_some_and(|(folder, path)| path.starts_with(folder))
 }
 
 pub(super) fn import(arguments: &ImportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {

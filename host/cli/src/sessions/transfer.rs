@@ -66,7 +66,7 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         Format::Lines => Layout::Lines,
         Format::Json => Layout::Array,
     };
-    let done = match &arguments.output {
+    let done = match output::file(arguments.output.as_deref()) {
         None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
         Some(path) => to_file(&store, which, layout, path, Patience::Waits(&|| output::waits(path, console)))?,
     };

@@ -88,7 +88,8 @@ pub fn imported_below(workspace: &Path) -> Vec<PathBuf> {
         let entries: Vec<_> = entries.map(|entry| (entry.file_name(), entry.file_type())).collect();
         left -= entries.len();
         let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
-        let contexts = hints::NAMES.iter().filter(|name| folder != search.workspace && has(name));
+        let is_below = folder != search.workspace;
+        let contexts = hints::NAMES.iter().filter(|name| is_below && has(name));
         for file in contexts.map(|name| folder.join(name)) {
             if let Some(text) = search.text(&file) {
                 let name = search.name(&file);

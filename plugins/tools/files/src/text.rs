@@ -386,9 +386,9 @@ mod tests {
             ends("a\r\nb\n\nc"),
             [("a".into(), "\r\n"), ("b".into(), "\n"), ("".into(), "\n"), ("c".into(), "")]
         );
-        let returns = "\r".repeat(MOST_RETURNS);
+        let many = format!("a\r\r\nb\r{}\nc\r", "\r".repeat(MOST_RETURNS));
         assert_eq!(
-            ends(&format!("a\r\r\nb\r{returns}\nc\r")),
+            ends(&many),
             [("a".into(), "\r\r\n"), ("b\r".into(), ENDS), ("c\r".into(), "")]
         );
         assert_eq!(with_feeds("a\r\r\nb\r\n\nc\r"), "a\nb\n\nc\r");
