@@ -387,10 +387,7 @@ mod tests {
             [("a".into(), "\r\n"), ("b".into(), "\n"), ("".into(), "\n"), ("c".into(), "")]
         );
         let many = format!("a\r\r\nb\r{}\nc\r", "\r".repeat(MOST_RETURNS));
-        assert_eq!(
-            ends(&many),
-            [("a".into(), "\r\r\n"), ("b\r".into(), ENDS), ("c\r".into(), "")]
-        );
+        assert_eq!(ends(&many), [("a".into(), "\r\r\n"), ("b\r".into(), ENDS), ("c\r".into(), "")]);
         assert_eq!(with_feeds("a\r\r\nb\r\n\nc\r"), "a\nb\n\nc\r");
         assert_eq!((end_name("\r\r\n"), end_name("\r")), ("CR CR LF".to_owned(), "CR".to_owned()));
         assert_eq!(ends("a\rb"), [("a".into(), "\r"), ("b".into(), "")]);
