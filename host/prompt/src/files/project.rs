@@ -348,7 +348,7 @@ impl Search {
         };
         let refused = if let Some(why) = imports::refusal(inside) {
             Some(why)
-        } else if self.only_before.is_some_and(|moment| changed_after(&real, moment)) {
+        } else if self.only_before.is_some_and(|moment| changed_after(&file, moment)) {
             Some("appeared or changed while programs of servers ran")
         } else if depth >= imports::DEEPEST {
             Some("is more than five files away")
