@@ -122,7 +122,7 @@ pub(super) fn refusal(inside: &Path) -> Option<&'static str> {
 
 /// Whether a file is a private key, whatever its name is. Texts for people can show one as an example.
 pub(super) fn is_key(inside: &Path, text: &str) -> bool {
-    !is_of_text(inside) && text.contains("PRIVATE KEY-----")
+    text.contains("PRIVATE KEY-----") && (!is_of_text(inside) || text.trim_start().starts_with("-----BEGIN "))
 }
 
 fn is_of_text(path: &Path) -> bool {

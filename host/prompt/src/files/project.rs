@@ -418,8 +418,9 @@ impl Search {
                 }
                 // A copy says nothing new, and a file that only imports one that is read neither.
                 let text = self.root.text(&file, "").ok().flatten();
-                // A file that cannot be read was named when it was tried.
-                if text.is_none() && file.is_file() {
+                // A file that cannot be read was named when it was tried, and so was a folder with the name of a text.
+                let is_text = file.is_file() || file.extension().is_some_and(|end| end == "md");
+                if text.is_none() && is_text {
                     continue;
                 }
                 if text.as_deref().is_some_and(|text| has_text(text) || self.only_imports_read(&file, text)) {
