@@ -45,12 +45,8 @@ async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream) {
                 input.consume(length);
                 (if end.is_some() { lines.feed(&std::mem::take(&mut read)) } else { Vec::new() }, false)
             }
-            // A last line without its end is one.
-            Ok(_) => {
-                let mut found = lines.feed(&read);
-                found.extend(lines.end());
-                (found, true)
-            }
+            // A last line without its end is one. Why the rest of a cut answer does not come, the end of the connection says.
+            Ok(_) => (lines.feed(&read), true),
             // A message whose line does not end, or an answer whose rest does not come.
             Err(_) if ends_whole(&read) => (lines.feed(&std::mem::take(&mut read)), false),
             Err(_) if lines.is_answer() => (lines.end(), false),
@@ -262,15 +258,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cut_answer_ends_its_call() {
-        for text in [
-            "{\"id\":7,\"result\":{\"a\":\"b\n",
-            "{\n\"id\":7,\n\"result\":{\n\"a\":\"b",
-            "{\n\"id\":7,\n\"result\":{\n\"a\":1\n{\"id\":8,\"result\":1}\n",
-        ] {
-            let read = read(text).await;
-            let (id, words) = &read[0];
-            assert!(*id == json!(7) && words.as_deref().unwrap().contains("cannot be read"), "{text}: {read:?}");
+    async fn a_message_behind_a_cut_answer_ends_its_call() {
+        let read = read("{\n\"id\":7,\n\"result\":{\n\"a\":1\n{\"id\":8,\"result\":1}\n").await;
+        let ids: Vec<&Value> = read.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, [&json!(7), &json!(8)]);
+        assert!(read[0].1.as_deref().unwrap().contains("cannot be read"), "{read:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_the_end_of_the_output_cuts_is_none() {
+        // The connection ends with it, and says why.
+        for text in ["{\"id\":7,\"result\":{\"a\":\"b\n", "{\n\"id\":7,\n\"result\":{\n\"a\":\"b"] {
+            assert_eq!(read(text).await, [], "{text}");
         }
     }
 }

@@ -19,9 +19,12 @@ pub fn holds_secrets(name: &OsStr) -> bool {
         ".npmrc",
         ".htpasswd",
         ".vault-token",
+        "credentials",
+        "secrets",
+        ".secrets",
     ];
     const STEMS: &[&str] = &["credential", "credentials", "secret", "secrets"];
-    const DATA: &[&str] = &["", "json", "yaml", "yml", "toml", "ini", "env", "properties", "cfg", "conf"];
+    const DATA: &[&str] = &["json", "yaml", "yml", "toml", "ini", "env", "properties", "cfg", "conf"];
     const SSH: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
     const ENDS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
     const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults"];
@@ -85,6 +88,7 @@ mod tests {
             "secretary.yaml",
             "id_rsa.pub",
             "identity.md",
+            "secret",
         ] {
             assert!(!holds_secrets(name.as_ref()), "{name}");
         }

@@ -328,7 +328,8 @@ fn an_unusable_file_is_reported_and_the_next_kind_is_used() {
     assert_eq!(names(&project), ["claude.md"]);
     let expected = [
         "AGENTS.md is not UTF-8 text without NUL bytes and is left out; save it as UTF-8 text",
-        "agents.md is not a regular file and is left out",
+        "agents.md is a folder and is left out, because a context file is a text: give the folder another name, and write a file of \
+         this name that imports its texts with lines such as `@docs/rules.md`",
         "CLAUDE.md has more than 4194304 bytes and is left out; make it shorter",
     ];
     assert_eq!(texts(&project.notices), expected.join("\n"));
