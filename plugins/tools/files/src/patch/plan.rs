@@ -44,7 +44,8 @@ fn room(bytes: &[u8]) -> usize {
     let is_plain = std::str::from_utf8(bytes).is_ok();
     // Other encodings have up to twice as many bytes as UTF-8, beside the bytes of the file.
     let copies = if is_plain { 4 + usize::from(bytes.contains(&b'\r')) } else { 11 };
-    copies * bytes.len() + 48 * bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count()
+    let count = |end: u8| bytes.iter().filter(|byte| **byte == end).count();
+    copies * bytes.len() + 48 * count(b'\n').max(count(b'\r'))
 }
 
 fn too_large(path: &str, than: String) -> Error {
