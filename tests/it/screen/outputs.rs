@@ -227,7 +227,10 @@ fn a_socket_and_a_disk_are_refused_and_a_replaced_file_is_named() {
     }
     // The notes are not replaced by their export, and `-` is standard output.
     let notes = home.path().join("memories/MEMORY.md");
-    home.hermes(&["memory", "export", notes.to_str().unwrap()]).run().refused().says(&["is a file of Hermes"]);
+    home.hermes(&["memory", "export", notes.to_str().unwrap()])
+        .run()
+        .refused()
+        .says(&["holds notes, and an export would replace them"]);
     assert_eq!(fs::read_to_string(notes).unwrap(), "uses Rust\n");
     for export in [&["memory", "export", "-"][..], &["sessions", "export", "--all", "--output", "-"]] {
         assert!(home.hermes(export).run().success().stdout.starts_with('{'), "{export:?}");

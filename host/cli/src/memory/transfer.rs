@@ -39,9 +39,9 @@ pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Re
     let count: usize = notes.values().map(Vec::len).sum();
     let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
     let Some(file) = output::file(file) else { return printed(&exported) };
-    // The notes themselves are in the home, and a wrong name would replace them by their export.
-    if file.is_file() && is_within(setup.home.path(), file) {
-        let why = format!("{} is a file of Hermes, and nothing in its home is overwritten", file.display());
+    // A wrong name would replace the notes by their export.
+    if file.is_file() && is_within(&setup.home.path().join("memories"), file) {
+        let why = format!("{} holds notes, and an export would replace them", file.display());
         return Err(Failure::new(Kind::General, "nothing was exported", why, "choose another file"));
     }
     output::write(file, exported.as_bytes(), Readers::Owner, console).map_err(|error| {
