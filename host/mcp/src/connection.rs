@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const ASIDE: Duration = Duration::from_secs(2);
 
 /// What is said of a server that offers nothing.
-const NO_CAPABILITY: &str = "it has no tools: it names none among its capabilities, and lists none";
+const NO_CAPABILITY: &str = "it has no tools: its capabilities name neither `tools` nor anything else";
 
 /// What the model wants of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,11 +177,7 @@ impl Connection {
         } else if has_others {
             Pages::default()
         } else {
-            // It offers nothing, so it may only have forgotten to say what.
-            match timeout(ASIDE, self.pages(List::Tools, most)).await {
-                Ok(Ok(tools)) if tools.all > 0 => tools,
-                _ => Pages { oddity: Some(NO_CAPABILITY.to_owned()), ..Pages::default() },
-            }
+            Pages { oddity: Some(NO_CAPABILITY.to_owned()), ..Pages::default() }
         };
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
         let mut listing = Listing::new(software, tools.entries, tools.all);
