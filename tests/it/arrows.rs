@@ -164,7 +164,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
-    ("hermes-prompt", &["hermes-test-data", "hermes-conversation"]),
+    ("hermes-prompt", &["hermes-test-data", "hermes-conversation", "hermes-private-files"]),
     (
         "hermes-models",
         &["hermes-test-data", "hermes-conversation", "hermes-diagnostic", "hermes-http-client", "hermes-private-files"],

@@ -14,7 +14,7 @@ use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
-use crate::project_files::Moment;
+use crate::project_files::{Moment, changed_since_last};
 use crate::skills::flaws;
 
 /// An opening built from the current inputs.
@@ -68,6 +68,9 @@ pub(crate) async fn build(
     notices.extend(soul.notices.into_iter().chain(project.notices));
     if before.is_none() {
         notices.extend(not_told_yet(host.store.as_ref(), workspace, project.unread).await);
+        if settings.context_files {
+            notices.extend(changed_since_last(host.store.as_ref(), workspace, &project.texts).await);
+        }
     }
     failures.extend(notices.iter().map(ToString::to_string));
     let schemas = plugins.toolbox.schemas();

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use hermes_mcp::Endpoint;
 use hermes_prompt::files::{self, Project};
+use hermes_session_store::SessionStore;
 
 use crate::approval::Listed;
 use crate::host::Host;
@@ -110,6 +111,49 @@ impl ProjectFiles {
     }
 }
 
+/// Protects the files that context files of a workspace import, as instructions: from plugins, and from the programs of servers. It is
+/// done for the folder of each session, because a resumed one can work in another folder than the front end.
+pub(crate) fn protect_imports(host: &mut Host, workspace: &Path) {
+    if !host.settings.prompt.context_files {
+        return;
+    }
+    let Project { imported, awaited, .. } = files::project(workspace, usize::MAX);
+    let imported: Vec<PathBuf> = imported.into_iter().chain(awaited).chain(files::imported_below(workspace)).collect();
+    match host.approvals.listed.importing(&imported) {
+        Ok(listed) => host.approvals.listed = Arc::new(listed),
+        Err(error) => tracing::warn!(%error, "imported context files are not protected"),
+    }
+    for server in &mut host.settings.mcp {
+        if let Endpoint::Program(program) = &mut server.endpoint {
+            program.confinement.imported.clone_from(&imported);
+        }
+    }
+}
+
+/// A notice of the files whose texts are not those of the last new session in this workspace. From now on, the texts of now count.
+pub(crate) async fn changed_since_last(
+    store: &dyn SessionStore,
+    workspace: &Path,
+    texts: &[(String, String)],
+) -> Option<hermes_prompt::Notice> {
+    let name = format!("context files {}", blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex());
+    let digest = |text: &String| blake3::hash(text.as_bytes()).to_hex().to_string();
+    let now: BTreeMap<String, String> = texts.iter().map(|(name, text)| (name.clone(), digest(text))).collect();
+    let known = store.note(&name).await.ok().flatten();
+    let known: Option<BTreeMap<String, String>> = known.and_then(|note| serde_json::from_str(&note).ok());
+    if known.as_ref() == Some(&now) {
+        return None;
+    }
+    if let Err(error) = store.set_note(&name, Some(&serde_json::json!(now).to_string())).await {
+        tracing::warn!(%error, "the user will not learn which context files change");
+    }
+    // The first session here has nothing to compare with.
+    let known = known?;
+    let names: Vec<String> =
+        now.into_iter().filter(|(name, digest)| known.get(name) != Some(digest)).map(|(name, _)| name).collect();
+    (!names.is_empty()).then_some(hermes_prompt::Notice::Changed { names })
+}
+
 /// The names of the files that are not the same in both, imported ones too. A file is not named if only what it imports differs.
 fn differing(before: &Project, now: &Project) -> Vec<String> {
     let missing = |from: &Project, of: &Project| -> Vec<String> {
@@ -145,6 +189,26 @@ fn listed(workspace: &Path, listed: &Listed) -> BTreeMap<PathBuf, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_change_between_two_sessions_is_named_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = hermes_store::Store::open(home.path()).unwrap();
+        let store = hermes_store::SqliteSessions::new(Arc::new(store));
+        let texts =
+            |agents: &str| vec![("AGENTS.md".to_owned(), agents.to_owned()), ("a.md".to_owned(), "a".to_owned())];
+        for (folder, agents, expected) in [
+            ("/one", "Use tabs.", None),
+            ("/one", "Use tabs.", None),
+            ("/one", "Use blanks.", Some("AGENTS.md changed since")),
+            ("/one", "Use blanks.", None),
+            ("/two", "Use blanks.", None),
+        ] {
+            let notice = changed_since_last(&store, Path::new(folder), &texts(agents)).await.map(|it| it.to_string());
+            assert!(notice.as_deref().unwrap_or_default().starts_with(expected.unwrap_or_default()), "{notice:?}");
+            assert_eq!(notice.is_some(), expected.is_some(), "{agents} {notice:?}");
+        }
+    }
 
     #[test]
     fn the_imported_file_is_named_whose_text_changed() {

@@ -11,7 +11,6 @@ use hermes_agent::{
     Approvals, Begin, Choice, Host, HostSource, ModelChain, ModelRests, Problem, SessionHandle, SessionRules, Settings,
 };
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
-use hermes_mcp::Endpoint;
 use hermes_models::Source;
 use hermes_plugin_host::{PluginHost, Plugins, Selection};
 use hermes_store::{SessionStore, SqliteSessions, Store};
@@ -118,14 +117,8 @@ impl Launcher {
         for line in recovered_undos(&setup) {
             reporter.warning(&line);
         }
-        let mut settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
-        let imported = setup.imported(&launch.workspace);
-        for server in &mut settings.mcp {
-            if let Endpoint::Program(program) = &mut server.endpoint {
-                program.confinement.imported.clone_from(&imported);
-            }
-        }
-        let (rules, listed) = (setup.approval_rules()?, Arc::new(setup.listed_files_with(&imported)?));
+        let settings = setup.settings(&launch.platform, launch.one_shot, &auxiliary)?;
+        let (rules, listed) = (setup.approval_rules()?, Arc::new(setup.listed_files()?));
         let approvals = Approvals { rules, listed, can_ask: false, mode: setup.mode() };
         setup.check_rules(&approvals.rules, &approvals.listed)?;
         // A refused setting makes this note useless, so the settings are read first.

@@ -1,7 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -452,22 +451,8 @@ impl Setup {
     ///
     /// When an entry below `approvals.protect` is not a pattern.
     pub fn listed_files(&self) -> Result<Listed, AppError> {
-        self.listed_files_with(&[])
-    }
-
-    /// The files that the context files of a workspace import, also those that do not exist: once created, they are instructions.
-    pub(crate) fn imported(&self, workspace: &Path) -> Vec<PathBuf> {
-        if !self.config.settings().prompt.context_files {
-            return Vec::new();
-        }
-        let project = hermes_prompt::files::project(workspace, usize::MAX);
-        project.imported.into_iter().chain(project.awaited).collect()
-    }
-
-    /// The same with the files that context files import.
-    pub(crate) fn listed_files_with(&self, imported: &[PathBuf]) -> Result<Listed, AppError> {
         let further = &self.config.settings().approvals.protect;
-        let listed = Listed::with_imported(further, imported, std::env::home_dir().as_deref());
+        let listed = Listed::new(further, std::env::home_dir().as_deref());
         listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })
     }
 

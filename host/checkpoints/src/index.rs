@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::RelPath;
 use crate::scan::{self, Unwatched};
-use crate::state::{Content, Digest, Stamp, State, Unsaved, holds_secrets};
+use crate::state::{Content, Digest, Stamp, State, Unsaved};
 use crate::store::{Limits, MAX_JSON, Store};
 use crate::tree::{Found, Kind, Tree};
 
@@ -291,7 +291,7 @@ fn describe(
         return Ok(tree.plain_state(path, Some(found)).ok().flatten().unwrap_or(State::Absent));
     }
     let unsaved = |why| Content::Unsaved(why, found.stamp);
-    let content = if holds_secrets(path.name()) {
+    let content = if hermes_private_files::holds_secrets(path.name()) {
         unsaved(Unsaved::Secret)
     } else if found.stamp.size > limits.max_file {
         unsaved(Unsaved::TooLarge)

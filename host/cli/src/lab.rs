@@ -20,7 +20,7 @@ use hermes_lab::replay::{self, Column, ColumnError, Everything, Outcome};
 use hermes_lab::report::{self, Compared};
 use hermes_lab::{Contestant, Engine, FaultMode, Prices, Recording, Report, StandIn, Terms, plot, trace};
 use hermes_plugin_host::Plugins;
-use hermes_private_files::{Place, Readers, write_output};
+use hermes_private_files::{Place, Readers};
 
 use self::cache::CacheArguments;
 use self::choice::EngineChoice;
@@ -29,7 +29,7 @@ use self::verify::VerifyArguments;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
-use crate::text;
+use crate::{output, text};
 
 /// The name of the column without compaction.
 const NONE: &str = "none";
@@ -183,10 +183,10 @@ fn replay(arguments: &ReplayArguments, console: Console) -> Result<ExitCode, Fai
     };
     print(&shown)?;
     if let Some(path) = &arguments.plot {
-        write("plot", path, plot::svg(&report.recordings, &report.terms))?;
+        write("plot", path, plot::svg(&report.recordings, &report.terms), console)?;
     }
     if let Some(path) = &arguments.trace {
-        write("trace", path, lines)?;
+        write("trace", path, lines, console)?;
     }
     let failed = report.recordings.iter().flat_map(|compared| &compared.columns).any(|column| column.error.is_some());
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })
@@ -199,8 +199,8 @@ fn check_output(what: &str, path: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// Writes what a command has measured.
-fn write(what: &str, path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
-    write_output(path, content.as_ref(), Readers::Everybody).map_err(|error| unwritten(what, path, &error))
+fn write(what: &str, path: &Path, content: impl AsRef<[u8]>, console: Console) -> Result<(), Failure> {
+    output::write(path, content.as_ref(), Readers::Everybody, console).map_err(|error| unwritten(what, path, &error))
 }
 
 fn unwritten(file: &str, path: &Path, error: &io::Error) -> Failure {

@@ -32,6 +32,7 @@ mod mcp;
 mod memory;
 mod model;
 mod oneshot;
+mod output;
 mod plugins;
 mod progress;
 mod prompt;

@@ -234,6 +234,9 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
         console.note(&format!("added `{name}`; it wants a login: run `hermes mcp login {name}`"));
         return Ok(ExitCode::SUCCESS);
     }
+    for line in listing.iter().flat_map(|listing| &listing.left_out) {
+        console.warning(line);
+    }
     let found = listing.map(|listing| format!(" with {}", text::counted(listing.tools.len() as u64, "tool")));
     if let Endpoint::Program(program) = &definition.endpoint {
         console.note(&format!("`{name}` {}", program.confinement.words()));

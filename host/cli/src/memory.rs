@@ -55,7 +55,7 @@ pub(crate) enum MemoryCommand {
     },
     /// Write all notes to a file that `import` reads
     Export {
-        /// The file to write [default: standard output]
+        /// The file to write; an existing one is replaced [default: standard output]
         file: Option<PathBuf>,
     },
     /// Add notes from files: exports, MEMORY.md and USER.md, or a folder with them

@@ -120,6 +120,12 @@ impl Scan {
             b':' if self.depth == 1 && !self.is_value => {
                 self.key = std::mem::take(&mut self.part);
                 self.is_value = true;
+                // The value may never end.
+                match self.key.trim_ascii() {
+                    b"\"method\"" => self.is_request = true,
+                    b"\"result\"" | b"\"error\"" => self.is_answer = true,
+                    _ => {}
+                }
             }
             b',' if self.depth == 1 => self.member_ends(),
             _ => self.keep(byte),
@@ -129,15 +135,15 @@ impl Scan {
     fn member_ends(&mut self) {
         let (key, value) = (std::mem::take(&mut self.key), std::mem::take(&mut self.part));
         self.is_value = false;
-        match key.trim_ascii() {
-            b"\"id\"" => {
-                let value = serde_json::from_slice(&value).ok();
-                self.id = value.filter(|id: &Value| id.is_string() || id.is_number());
-            }
-            b"\"method\"" => self.is_request = true,
-            b"\"result\"" | b"\"error\"" => self.is_answer = true,
-            _ => {}
+        if key.trim_ascii() == b"\"id\"" {
+            let value = serde_json::from_slice(&value).ok();
+            self.id = value.filter(|id: &Value| id.is_string() || id.is_number());
         }
+    }
+
+    /// Whether the text is an answer whose id is known.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.id.is_some() && self.is_answer && !self.is_request
     }
 
     /// The id, if the text is an answer.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest, GetPromptRequestParams,
     JsonObject, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
-    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, RequestId,
+    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerCapabilities,
 };
 use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::Transport;
@@ -29,6 +29,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long the lists of resources and prompts are waited for.
 const ASIDE: Duration = Duration::from_secs(2);
+
+/// What is said of a server that offers nothing.
+const NO_CAPABILITY: &str = "it has no tools: its capabilities name neither `tools` nor anything else";
 
 /// What the model wants of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,15 +167,24 @@ impl Connection {
         let info = self.service.peer().peer_info();
         let software = info.as_ref().and_then(|info| info.server_info.as_ref());
         let software = software.map(|it| line(&format!("{} {}", it.name, it.version))).unwrap_or_default();
-        let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
+        let names = |what: fn(&ServerCapabilities) -> bool| info.as_ref().is_none_or(|info| what(&info.capabilities));
+        let has_tools = names(|it| it.tools.is_some());
+        let has_others = names(|it| it.resources.is_some() || it.prompts.is_some());
         // What is beyond is only counted, so that a server cannot fill the memory.
-        let tools = match has_tools {
-            true => self.pages(List::Tools, 4 * limits::TOOLS).await?,
-            false => Pages::default(),
+        let most = 4 * limits::TOOLS;
+        let tools = if has_tools {
+            self.pages(List::Tools, most).await?
+        } else if has_others {
+            Pages::default()
+        } else {
+            Pages { oddity: Some(NO_CAPABILITY.to_owned()), ..Pages::default() }
         };
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
         let mut listing = Listing::new(software, tools.entries, tools.all);
         listing.left_out.extend(tools.oddity);
+        if has_tools && tools.all == 0 && listing.left_out.is_empty() && !has_resources && !has_prompts {
+            listing.left_out.push("it has no tools: its list of them is empty".to_owned());
+        }
         Ok(Listing { resources: has_resources, prompts: has_prompts, ..listing })
     }
 
@@ -187,7 +199,12 @@ impl Connection {
             let entries = match page.get_mut(list.member()).map(Value::take) {
                 Some(Value::Array(entries)) => entries,
                 // How some languages write an empty list.
-                Some(Value::Null) => Vec::new(),
+                Some(Value::Null) => {
+                    pages
+                        .oddity
+                        .get_or_insert_with(|| format!("its list of {} is `null` and counts as empty", list.member()));
+                    Vec::new()
+                }
                 // A list of one, without the list.
                 Some(entry) => vec![entry],
                 None => return Err(Cause::Protocol(format!("its answer has no list of {}", list.member()))),

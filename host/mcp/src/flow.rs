@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use rmcp::RoleClient;
+use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::error::Cause;
 use crate::limits;
+use crate::open::OpenRequests;
 use crate::program::Child;
 
 /// An amount that is used up, and that grows back with time.
@@ -61,6 +63,7 @@ struct State {
     idle_lines: Allowance,
     /// Whether a message could not be sent.
     is_broken: bool,
+    open: OpenRequests,
     ended: Option<Cause>,
 }
 
@@ -71,6 +74,7 @@ impl Flow {
             messages: Allowance::new(limits::MESSAGES, limits::MESSAGES_PER_SECOND),
             idle_lines: Allowance::new(limits::IDLE_LINES, limits::IDLE_LINES_PER_SECOND),
             is_broken: false,
+            open: OpenRequests::default(),
             ended: None,
         };
         let closed = Arc::new(watch::Sender::new(false));
@@ -197,23 +201,36 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.flow.state().open.sent(&item);
+        let id = if let JsonRpcMessage::Request(request) = &item { Some(request.id.clone()) } else { None };
         let (sending, flow) = (self.inner.send(item), self.flow.clone());
         async move {
             let sent = sending.await;
             if sent.is_err() {
-                flow.state().is_broken = true;
+                let mut state = flow.state();
+                state.is_broken = true;
+                id.iter().for_each(|id| state.open.close(id));
             }
             sent
         }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = tokio::select! {
-            message = self.inner.receive() => message,
-            () = self.flow.flooded.notified() => None,
-        };
-        if let Some(message) = message {
-            return self.flow.admit_message().then_some(message);
+        loop {
+            if let Some(error) = self.flow.state().open.meant() {
+                return Some(error);
+            }
+            let message = tokio::select! {
+                message = self.inner.receive() => message,
+                () = self.flow.flooded.notified() => None,
+            };
+            let Some(message) = message else { break };
+            if !self.flow.admit_message() {
+                return None;
+            }
+            if let Some(message) = self.flow.state().open.received(message) {
+                return Some(message);
+            }
         }
         // Also if this future is dropped here: the next call gets nothing either.
         let why = match &mut self.child {

@@ -135,18 +135,27 @@ fn unexpected(why: String) -> HttpError {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
 }
 
-/// The answer to a request among the messages of a body: the one with its id, or else the first.
+/// The answer to a request among the messages of a body: the one with its id, or else the first one without an id, or a message of
+/// another kind.
 fn answer_to(message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
     let id = match message {
         ClientJsonRpcMessage::Request(request) => serde_json::to_value(&request.id).ok(),
         _ => None,
     };
     let mut messages = mended::messages(body);
-    let own = messages.iter().position(|message| message.get("id") == id.as_ref() && message.get("method").is_none());
-    let chosen: Value = match own {
+    let is_answer = |message: &Value| message.get("method").is_none();
+    let own = messages.iter().position(|message| is_answer(message) && message.get("id") == id.as_ref());
+    let mut chosen = match own.or_else(|| messages.iter().position(is_answer)) {
         Some(at) => messages.swap_remove(at),
         None => messages.into_iter().next()?,
     };
+    // The body is the answer to this request and to no other one.
+    if let Some(id) = id.filter(|id| is_answer(&chosen) && chosen.get("id") != Some(id)) {
+        match chosen.get("error").is_some() {
+            true => chosen["id"] = id,
+            false => chosen = mended::unreadable(&id, &format!("it is for the request {}", chosen["id"])),
+        }
+    }
     serde_json::from_value(chosen).ok()
 }
 
@@ -227,12 +236,26 @@ mod tests {
     fn of_a_batch_the_answer_with_the_id_of_the_request_is_taken() {
         let request = json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" });
         let request: ClientJsonRpcMessage = serde_json::from_value(request).unwrap();
-        let id = |body: &str| match answer_to(&request, body.as_bytes()) {
-            Some(JsonRpcMessage::Response(response)) => Some(response.id.to_string()),
-            _ => None,
+        let answer = |body: &str| match answer_to(&request, body.as_bytes()) {
+            Some(JsonRpcMessage::Response(response)) => Some((response.id.to_string(), String::new())),
+            Some(JsonRpcMessage::Error(error)) => {
+                Some((error.id.unwrap().to_string(), error.error.message.to_string()))
+            }
+            other => other.map(|message| (format!("{message:?}"), String::new())),
         };
-        assert_eq!(id(r#"[{"id":6,"result":1},{"id":"7","result":2}]"#).as_deref(), Some("7"));
-        assert_eq!(id(r#"{"id":6,"result":1}"#).as_deref(), Some("6"));
-        assert_eq!(id("<html>"), None);
+        let result = || Some(("7".to_owned(), String::new()));
+        let error = |words: &str| Some(("7".to_owned(), words.to_owned()));
+        for (body, expected) in [
+            (r#"[{"id":6,"result":1},{"id":"7","result":2}]"#, result()),
+            (r#"{"jsonrpc":"2.0","method":"notifications/message"}{"id":7,"result":2}"#, result()),
+            (r#"{"id":6,"result":1}"#, error("its answer cannot be read: it is for the request 6")),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"message":"no"}}"#, error("no")),
+            (r#"{"jsonrpc":"2.0","error":{"message":"no"}}"#, error("no")),
+            (r#"{"id":"server-error","error":{"message":"no"}}"#, error("no")),
+            (r#"{"id":null,"result":1}"#, error("its answer cannot be read: it does not say which request it answers")),
+            ("<html>", None),
+        ] {
+            assert_eq!(answer(body), expected, "{body}");
+        }
     }
 }

@@ -6,54 +6,25 @@
 
 use rmcp::model::{CallToolResult, ServerCapabilities, ServerResult};
 use serde_json::{Map, Number, Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
 
 use crate::bounded::Scan;
 use crate::error::line;
+use crate::joined;
 
-/// The most bytes that wait between the server and the protocol.
-const PIPE: usize = 64 << 10;
 /// The code of an error that says nothing of its own.
 const INTERNAL: i64 = -32_603;
 /// The version of the protocol of a server that names none: the first one.
 const FIRST_VERSION: &str = "2024-11-05";
 
-/// Mends a server's output line by line. Lines that are no messages are left out.
-pub(crate) fn lines(input: impl AsyncRead + Send + Unpin + 'static) -> DuplexStream {
-    let (passed, output) = tokio::io::duplex(PIPE);
-    tokio::spawn(pass(input, passed));
-    output
-}
-
-/// Ends with the input, or when nobody reads the lines any more. The input bounds the length of a line.
-async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream) {
-    let mut input = BufReader::with_capacity(PIPE, input);
-    let mut read = Vec::new();
-    loop {
-        read.clear();
-        match input.read_until(b'\n', &mut read).await {
-            // A last line without its end is one.
-            Ok(1..) => {}
-            Ok(0) | Err(_) => return,
-        }
-        for message in messages(&read) {
-            let mut text = message.to_string().into_bytes();
-            text.push(b'\n');
-            if output.write_all(&text).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// The messages in a line or a body: none if it is no message, and several if it is a batch. An answer that cannot be read becomes
-/// an error with its id, so that its call ends at once.
+/// The messages in a line or a body, in their order. An answer that cannot be read becomes an error with its id, so that its call
+/// ends at once.
 pub(crate) fn messages(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}').trim();
-    if !text.starts_with(['{', '[']) {
-        return Vec::new();
-    }
+    joined::values(&text).into_iter().flat_map(of_value).collect()
+}
+
+/// The messages in the text of one value: none if it is no message, and several if it is a batch.
+pub(crate) fn of_value(text: &str) -> Vec<Value> {
     let parsed = serde_json::from_str(text).or_else(|_| serde_json::from_str(&as_json(text)));
     match parsed {
         Ok(Value::Array(batch)) => batch.into_iter().filter_map(message).collect(),
@@ -90,17 +61,29 @@ fn carrying(result: Value) -> Value {
     json!({ "content": [], "structuredContent": result })
 }
 
-/// A message with parts that can be read; `None` if it is none.
+/// A message with parts that can be read; `None` if it is none. An answer that names no request has the id `null`.
 fn message(value: Value) -> Option<Value> {
     let Value::Object(mut message) = value else { return None };
-    message.insert("jsonrpc".to_owned(), "2.0".into());
-    if message.get("method").is_some_and(Value::is_string) {
-        return Some(Value::Object(message));
+    let has_version = message.insert("jsonrpc".to_owned(), "2.0".into()).is_some();
+    if let Some(method) = message.get("method").and_then(Value::as_str) {
+        return Some(match message.get("id") {
+            Some(id) if is_of_client(method) => {
+                unreadable(&own_id(id.clone()), "it is the request itself: the program repeats its input")
+            }
+            _ => Value::Object(message),
+        });
     }
-    let id = own_id(message.remove("id")?);
-    let error = message.remove("error").filter(|error| !error.is_null());
+    let id = match message.remove("id") {
+        Some(id) => own_id(id),
+        // A line of a log can have an error, too.
+        None if has_version => Value::Null,
+        None => return None,
+    };
+    let has_result = message.get("result").is_some_and(|result| !result.is_null());
+    let error = message.remove("error").filter(|error| !error.is_null() && !(has_result && says_nothing(error)));
     Some(match (error, message.remove("result")) {
         (Some(error), _) => json!({ "jsonrpc": "2.0", "id": id, "error": mended_error(error) }),
+        (None, Some(_)) if id.is_null() => unreadable(&id, "it does not say which request it answers"),
         (None, Some(result)) => {
             let result = if is_greeting(&result) { greeting(result) } else { carrying(result) };
             json!({ "jsonrpc": "2.0", "id": id, "result": result })
@@ -109,14 +92,34 @@ fn message(value: Value) -> Option<Value> {
     })
 }
 
-/// The id of an answer. Those of Hermes are whole numbers, and some servers answer with a text or a fraction.
+/// Whether only a client sends such requests.
+fn is_of_client(method: &str) -> bool {
+    let kind = method.split_once('/').map_or(method, |(kind, _)| kind);
+    matches!(kind, "initialize" | "tools" | "resources" | "prompts" | "completion" | "logging")
+}
+
+/// The id of an answer. Those of Hermes are whole numbers, and some servers answer with a text or a fraction. What can be no id is
+/// `null`.
 fn own_id(id: Value) -> Value {
     let number = match &id {
-        Value::String(text) => text.trim().parse().ok(),
-        Value::Number(number) => number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < 1e15).map(|it| it as i64),
-        _ => None,
+        Value::String(text) => text.trim().parse::<f64>().ok(),
+        Value::Number(number) => number.as_f64(),
+        _ => return Value::Null,
     };
-    number.map_or(id, Value::from)
+    let whole = number.filter(|it| it.fract() == 0.0 && it.abs() < 1e15).map(|it| Value::from(it as i64));
+    whole.unwrap_or(if id.is_string() { id } else { Value::Null })
+}
+
+/// Whether an error beside a result is none, as some languages write it.
+fn says_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Object(members) => members.values().all(says_nothing),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Bool(true) => false,
+    }
 }
 
 fn mended_error(error: Value) -> Value {
@@ -209,8 +212,11 @@ fn as_json(text: &str) -> String {
                 json.push(first);
                 1
             }
+            // Between values, a control character means nothing.
             _ => {
-                json.push(first);
+                if !first.is_control() || first.is_ascii_whitespace() {
+                    json.push(first);
+                }
                 first.len_utf8()
             }
         };
@@ -325,8 +331,11 @@ mod tests {
             assert_eq!(result(&text), serde_json::from_str::<Value>(odd).unwrap(), "{odd}");
         }
         // A server that forgets the version, or writes the id in another way.
-        for id in ["7", "7.0", "\"7\""] {
+        for id in ["7", "7.0", "\"7\"", "\"7.0\"", "\" 7 \""] {
             assert_eq!(result(&format!(r#"{{"id":{id},"result":1,"error":null}}"#)), json!(1), "{id}");
+        }
+        for nothing in ["null", "{}", "[]", "\"\"", "false", "0", r#"{"code":0,"message":""}"#] {
+            assert_eq!(result(&format!(r#"{{"id":7,"result":1,"error":{nothing}}}"#)), json!(1), "{nothing}");
         }
     }
 
@@ -354,6 +363,12 @@ mod tests {
             let (code, message) = error(text);
             assert!(code == -32_603 && message.starts_with("its answer cannot be read: "), "{text}: {message}");
         }
+        // Such as `cat` in place of a server.
+        for method in ["initialize", "tools/list", "tools/call", "resources/read"] {
+            let (_, message) = error(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{}}}}"#));
+            assert!(message.contains("it is the request itself"), "{message}");
+        }
+        assert!(matches!(&read(r#"{"id":7,"method":"roots/list"}"#)[..], [ServerJsonRpcMessage::Request(_)]));
         // Neither a request nor something else is an answer.
         for text in
             ["{\"id\":7,\"method\":\"x\",\"params\":{'a'}}", "{oops", "[7, \"x\"]", "{\"level\":\"info\",\"id\":7}"]
@@ -413,17 +428,41 @@ mod tests {
         assert!(matches!(&read(batch)[..], [ServerJsonRpcMessage::Notification(_), ServerJsonRpcMessage::Response(_)]));
     }
 
-    #[tokio::test]
-    async fn a_last_line_without_an_end_is_one() {
-        let mut output = BufReader::new(lines(&b"noise\n{\"id\":7,\"result\":1}\r\n\n{\"id\":8,\"error\":\"x\"}"[..]));
-        let mut read = Vec::new();
-        loop {
-            let mut line = String::new();
-            if output.read_line(&mut line).await.unwrap() == 0 {
-                break;
-            }
-            read.push(serde_json::from_str::<Value>(&line).unwrap()["id"].clone());
+    #[test]
+    fn each_message_of_a_line_counts() {
+        let ids = |text: &str| messages(text.as_bytes()).iter().map(|it| it["id"].clone()).collect::<Vec<_>>();
+        let (seven, eight) = (r#"{"id":7,"result":"} {"}"#, r#"{"id":"8.0","error":{"message":"no"}}"#);
+        for between in ["", " ", ",", ";", "\0", "\r", "\u{1e}", "\u{feff}", "\t\0 "] {
+            assert_eq!(ids(&format!("{seven}{between}{eight}")), [json!(7), json!(8)], "{between:?}");
         }
-        assert_eq!(read, [json!(7), json!(8)]);
+        for before in ["\0", "\0\0\0", "\u{feff}\0", "\u{1e}", "\u{1b}[2K\u{1b}[0;1m", " \u{7}\r"] {
+            assert_eq!(ids(&format!("{before}{seven}")), [json!(7)], "{before:?}");
+            assert_eq!(ids(&format!("{seven}{before}")), [json!(7)], "{before:?}");
+        }
+        // One that cannot be read costs itself alone.
+        assert_eq!(ids(&format!(r#"{{"id":6,"result":{{"a" "b"}}}}{seven}"#)), [json!(6), json!(7)]);
+        assert_eq!(ids(&format!(r#"{seven}{{"id":8,"result":"cut"#)), [json!(7), json!(8)]);
+        assert_eq!(result("{\"id\":7,\0\"result\":[1,\u{2}2]}"), json!([1, 2]));
+        // A log that quotes a message is none.
+        for log in [format!("sent {seven}"), format!("INFO: {seven}"), format!("{seven} was sent, then {eight}")] {
+            assert!(ids(&log).len() < 2, "{log}");
+        }
+        assert_eq!(ids(&format!("received {seven}")), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn an_answer_that_names_no_request_is_an_error_without_one() {
+        for (text, words) in [
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, "Parse error"),
+            (r#"{"jsonrpc":"2.0","error":{"message":"no id"}}"#, "no id"),
+            (r#"{"id":null,"error":"a text"}"#, "a text"),
+            (r#"{"id":true,"error":"a text"}"#, "a text"),
+            (r#"{"id":1.5,"error":"a text"}"#, "a text"),
+            (r#"{"id":null,"result":{}}"#, "it does not say which request it answers"),
+        ] {
+            let [ServerJsonRpcMessage::Error(error)] = &read(text)[..] else { panic!("{text}: {:?}", read(text)) };
+            assert!(error.id.is_none() && error.error.message.contains(words), "{text}: {error:?}");
+        }
+        assert_eq!(messages(br#"{"level":"error","error":"of a log"}"#), Vec::<Value>::new());
     }
 }

@@ -19,7 +19,7 @@ use crate::definition::Program;
 use crate::error::{Cause, line};
 use crate::flow::{Counted, Flow, Guarded};
 use crate::front::Front;
-use crate::{limits, mended};
+use crate::{joined, limits};
 
 /// How long the end of a program is waited for after it has closed its output.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -108,7 +108,7 @@ pub(crate) async fn start(
     let child = Child { program: started, errors, reading, server: server.to_owned(), front: Arc::clone(front) };
     let output = Counted { inner: output, flow: flow.clone(), line: 0 };
     // Mended lines may be longer: a byte that is no text becomes three.
-    let inner = AsyncRwTransport::<RoleClient, _, _>::new(mended::lines(output), input)
+    let inner = AsyncRwTransport::<RoleClient, _, _>::new(joined::lines(output), input)
         .with_max_line_length(4 * limits::MESSAGE);
     Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })
 }

@@ -229,6 +229,14 @@ def handle(peer, message):
             },
             "serverInfo": {"name": "fixture", "version": "1"},
         }
+        if "null_capability" in DO:
+            result["capabilities"] = {"tools": None}
+        if "null_capabilities" in DO:
+            result["capabilities"] = None
+        if "no_capabilities" in DO:
+            del result["capabilities"]
+    elif method == "tools/list" and ("null_list" in DO or "empty_list" in DO):
+        result = {"tools": None if "null_list" in DO else []}
     elif method == "tools/list":
         if "slow" in DO:
             time.sleep(8)

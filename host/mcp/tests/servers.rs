@@ -340,7 +340,16 @@ async fn junk_in_a_stream_over_http_ends_the_connection() {
 }
 
 /// Answers that servers have given, and the text or the error that a call ends with.
-const ODD_ANSWERS: [(&str, Result<&str, &str>); 14] = [
+const ODD_ANSWERS: [(&str, Result<&str, &str>); 20] = [
+    (
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}{"id":ID,"result":{"content":"behind"}}"#,
+        Ok("behind"),
+    ),
+    ("\0\0{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":\"nul\"}}\0", Ok("nul")),
+    (r#"{"jsonrpc":"2.0","id":"ID.0","result":{"content":"id"}}"#, Ok("id")),
+    (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"lost"}}"#, Err("lost")),
+    (r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"lost"}}"#, Err("lost")),
+    (r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32603,"message":"lost"}}"#, Err("lost")),
     (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":"a text"}}"#, Ok("a text")),
     (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":{"type":"text","text":"an object"}}}"#, Ok("an object")),
     (r#"{"jsonrpc":"2.0","id":ID,"result":"bare"}"#, Ok("bare")),
@@ -408,6 +417,24 @@ async fn an_odd_tool_costs_itself_and_is_named() {
         ]
     );
     assert_eq!(call(&server, "echo", json!({ "text": "hé" })).await.unwrap().text, "hé");
+}
+
+#[tokio::test]
+async fn a_server_without_tools_says_why() {
+    let silent = "it has no tools: its capabilities name neither `tools` nor anything else";
+    for (word, tools, line) in [
+        ("null_list", 0, Some("its list of tools is `null` and counts as empty")),
+        ("empty_list", 0, Some("it has no tools: its list of them is empty")),
+        // What a server does not offer is not asked for.
+        ("null_capability", 0, Some(silent)),
+        ("null_capabilities", 0, Some(silent)),
+        ("no_capabilities", 0, Some(silent)),
+    ] {
+        let listing = live(&Fixture::new(&[word]).start()).await;
+        assert_eq!(listing.tools.len(), tools, "{word}");
+        let lines: Vec<&str> = listing.left_out.iter().map(String::as_str).collect();
+        assert_eq!(lines, Vec::from_iter(line), "{word}");
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod place;
+mod secrets;
 mod temporary;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -23,10 +24,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use place::{Place, Readers, target, write_output};
+pub use place::{Patience, Place, Readers, target, write_output};
+pub use secrets::{holds_secrets, is_secret};
 pub use temporary::TemporaryFolder;
 
-use place::{Durable, Patience};
+use place::Durable;
 
 /// Prefix of the temporary files that [`write_whole`] and [`write_atomically`] rename into place. A process that is
 /// killed may leave one behind.

@@ -1,5 +1,6 @@
 //! What is at the path of an output, and how content gets there: a plain file is replaced as a whole, a link is followed, and
-//! everything else (a pipe, a terminal, another device, an open file of this process) is written as it is.
+//! what passes content on (a pipe, a terminal, another character device, an open file of this process) is written as it is. A disk
+//! and a socket are refused.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -38,10 +39,10 @@ pub(crate) enum Durable {
 }
 
 /// What a pipe without a reader is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Its reader may come later, as with a shell's `>`.
-    Waits,
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    /// Its reader may come later, as with a shell's `>`. This is called once before the wait, which has no end of its own.
+    Waits(&'a dyn Fn()),
     /// An error.
     None,
 }
@@ -51,7 +52,8 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::IsADirectory`] for a folder, and what the system says about links that lead nowhere.
+    /// [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::InvalidInput`] for a disk or a socket, and what the system says
+    /// about links that lead nowhere.
     pub fn of(path: &Path) -> io::Result<Self> {
         let target = target(path)?;
         let found = match fs::metadata(path) {
@@ -63,6 +65,9 @@ impl Place {
         };
         if found.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if let Some(why) = unfit(&found) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         if found.is_file() && !is_open_file(&target) {
             Ok(Self::File(target))
@@ -83,16 +88,16 @@ impl Place {
         }
     }
 
-    /// Opens it for an output that is written piece by piece and overwrites nothing. A pipe waits for its reader.
+    /// Opens it for an output that is written piece by piece and overwrites nothing.
     ///
     /// # Errors
     ///
     /// [`io::ErrorKind::AlreadyExists`] for a plain file, or the system's reason.
-    pub fn begin(&self) -> io::Result<File> {
+    pub fn begin(&self, patience: Patience<'_>) -> io::Result<File> {
         match self {
             Self::New(target) => crate::create_file(target),
             Self::File(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            Self::Stream(path) => open_stream(path, Patience::Waits),
+            Self::Stream(path) => open_stream(path, patience),
         }
     }
 
@@ -101,7 +106,7 @@ impl Place {
         content: &[u8],
         readers: Readers,
         durable: Durable,
-        patience: Patience,
+        patience: Patience<'_>,
     ) -> io::Result<()> {
         match self {
             Self::New(target) | Self::File(target) => replace(target, content, readers, durable),
@@ -111,13 +116,15 @@ impl Place {
 }
 
 /// Writes an output of a command to the path that the user gave. A plain file is replaced as a whole: after an error it is as it
-/// was. A pipe waits for its reader.
+/// was. Says whether there was one.
 ///
 /// # Errors
 ///
 /// Those of [`Place::of`], or the system's reason.
-pub fn write_output(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
-    Place::of(path)?.write(content, readers, Durable::Yes, Patience::Waits)
+pub fn write_output(path: &Path, content: &[u8], readers: Readers, patience: Patience<'_>) -> io::Result<bool> {
+    let place = Place::of(path)?;
+    place.write(content, readers, Durable::Yes, patience)?;
+    Ok(matches!(place, Place::File(_)))
 }
 
 /// The path at the end of all links, whether something is there or not.
@@ -154,29 +161,66 @@ fn is_open_file(path: &Path) -> bool {
     cfg!(unix) && (folder.starts_with("/proc") || folder.starts_with("/dev/fd"))
 }
 
-fn open_stream(path: &Path, patience: Patience) -> io::Result<File> {
+/// Why nothing is written to what is at a path, whoever asks for it. The other kinds of files pass content on.
+#[cfg(unix)]
+fn unfit(found: &fs::Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    unfit_mode(found.mode())
+}
+
+#[cfg(not(unix))]
+fn unfit(_: &fs::Metadata) -> Option<&'static str> {
+    None
+}
+
+#[cfg(unix)]
+fn unfit_mode(mode: u32) -> Option<&'static str> {
+    match mode & libc::S_IFMT {
+        libc::S_IFBLK => Some("it is a disk (a block device), and its content would be overwritten"),
+        libc::S_IFSOCK => Some("it is a socket, which cannot be written as a file"),
+        _ => None,
+    }
+}
+
+fn open_stream(path: &Path, patience: Patience<'_>) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A file that is open elsewhere keeps what it has, as with a shell's `>>`. A disk has no end to write behind.
-    match fs::metadata(path)?.is_file() {
+    let found = fs::metadata(path)?;
+    // A file that is open elsewhere keeps what it has, as with a shell's `>>`.
+    match found.is_file() {
         true => options.append(true),
         false => options.write(true),
     };
     #[cfg(unix)]
     {
-        use std::os::unix::fs::OpenOptionsExt as _;
+        use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
         // A terminal does not become the one of this process.
-        let wait = if patience == Patience::Waits { 0 } else { libc::O_NONBLOCK };
-        options.custom_flags(libc::O_NOCTTY | wait);
-    }
-    let file = options.open(path)?;
-    #[cfg(unix)]
-    if patience == Patience::None {
+        let mut opened = options.custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open(path);
+        let has_no_reader = |error: &io::Error| error.raw_os_error() == Some(libc::ENXIO);
+        if found.file_type().is_fifo() && opened.as_ref().is_err_and(has_no_reader) {
+            opened = match patience {
+                // The other end of a pipe that this process has open is gone for good.
+                _ if is_open_file(&target(path)?) => Err(io::ErrorKind::BrokenPipe.into()),
+                Patience::Waits(say) => {
+                    say();
+                    options.custom_flags(libc::O_NOCTTY).open(path)
+                }
+                Patience::None => Err(io::Error::new(io::ErrorKind::NotConnected, "no program reads from this pipe")),
+            };
+        }
+        let file = opened?;
         // It has a reader, who may be slower than this process.
         rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - rustix::fs::OFlags::NONBLOCK)?;
+        // Something else may be there by now.
+        match unfit(&file.metadata()?) {
+            Some(why) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
+            None => Ok(file),
+        }
     }
     #[cfg(not(unix))]
-    let _ = patience;
-    Ok(file)
+    {
+        let _ = patience;
+        options.open(path)
+    }
 }
 
 /// Puts a complete file in the place of the one at `target`, which keeps its permissions.
@@ -223,11 +267,11 @@ mod tests {
     type Write = fn(&Path, &[u8]) -> io::Result<()>;
 
     fn private(path: &Path, content: &[u8]) -> io::Result<()> {
-        write_output(path, content, Readers::Owner)
+        write_output(path, content, Readers::Owner, Patience::Waits(&|| ())).map(drop)
     }
 
     fn public(path: &Path, content: &[u8]) -> io::Result<()> {
-        write_output(path, content, Readers::Everybody)
+        write_output(path, content, Readers::Everybody, Patience::Waits(&|| ())).map(drop)
     }
 
     const WAYS: [Write; 4] = [write_whole, write_atomically, private, public];
@@ -363,19 +407,66 @@ mod tests {
     }
 
     #[test]
-    fn only_an_output_waits_for_the_reader_of_a_pipe() {
+    fn only_an_output_waits_for_the_reader_of_a_pipe_and_says_so_once() {
         let world = World::new();
         let pipe = world.pipe("pipe");
         for write in [write_whole, write_atomically] {
-            assert_eq!(write(&pipe, b"content").unwrap_err().raw_os_error(), Some(libc::ENXIO));
+            let error = write(&pipe, b"content").unwrap_err();
+            assert_eq!(error.to_string(), "no program reads from this pipe");
         }
-        Place::of(&pipe).unwrap().check().unwrap();
+        let place = Place::of(&pipe).unwrap();
+        place.check().unwrap();
+        assert_eq!(place.begin(Patience::None).unwrap_err().kind(), io::ErrorKind::NotConnected);
+        let (said, waits) = std::sync::mpsc::channel();
         let read = thread::scope(|scope| {
-            scope.spawn(|| private(&pipe, b"content").unwrap());
+            scope.spawn(|| {
+                let say = || said.send(()).unwrap();
+                assert!(!write_output(&pipe, b"content", Readers::Owner, Patience::Waits(&say)).unwrap());
+            });
+            waits.recv().unwrap();
             fs::read(&pipe).unwrap()
         });
         assert_eq!(read, b"content");
+        assert!(waits.try_recv().is_err(), "said twice");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    }
+
+    #[test]
+    fn only_a_replaced_file_counts_as_replaced() {
+        let world = World::new();
+        for (path, was_there) in [("elsewhere/file", true), ("link", true), ("dangling", false), ("new", false)] {
+            let write = || write_output(&world.at(path), b"x", Readers::Owner, Patience::None).unwrap();
+            assert_eq!(write(), was_there, "{path}");
+        }
+    }
+
+    #[test]
+    fn disks_and_sockets_are_refused_by_their_kind() {
+        for (kind, fits) in [
+            (libc::S_IFREG, true),
+            (libc::S_IFIFO, true),
+            (libc::S_IFCHR, true),
+            (libc::S_IFBLK, false),
+            (libc::S_IFSOCK, false),
+        ] {
+            for permissions in [0, 0o600, 0o7777] {
+                assert_eq!(unfit_mode(kind | permissions).is_none(), fits, "{kind:o}");
+            }
+        }
+        let world = World::new();
+        let _socket = std::os::unix::net::UnixListener::bind(world.at("socket")).unwrap();
+        symlink("socket", world.at("to-socket")).unwrap();
+        // Only root makes a node of a disk. No driver has this number.
+        let made = Command::new("mknod").arg(world.at("disk")).args(["b", "250", "250"]).output().unwrap().status;
+        let disks: &[&str] = if made.success() { &["disk"] } else { &[] };
+        for path in disks.iter().chain(&["socket", "to-socket"]) {
+            let before = fs::symlink_metadata(world.at(path)).unwrap().file_type();
+            for write in WAYS {
+                let error = write(&world.at(path), b"content").unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}: {error}");
+            }
+            assert_eq!(fs::symlink_metadata(world.at(path)).unwrap().file_type(), before, "{path}");
+        }
     }
 
     /// A terminal of its own is a device that no other program uses.
@@ -430,7 +521,7 @@ mod tests {
     #[test]
     fn an_output_that_overwrites_nothing_begins_at_the_end_of_links() {
         let world = World::new();
-        let begin = |path: &str| Place::of(&world.at(path)).and_then(|place| place.begin());
+        let begin = |path: &str| Place::of(&world.at(path)).and_then(|place| place.begin(Patience::None));
         for path in ["elsewhere/file", "link", "chain"] {
             assert_eq!(begin(path).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{path}");
         }

@@ -7,7 +7,8 @@ mod project;
 pub(crate) mod reading;
 mod soul;
 
-pub use project::{Project, project, repository};
+pub(crate) use project::Search;
+pub use project::{Project, imported_below, project, repository};
 pub use soul::{Soul, soul};
 
 use crate::notice::Notice;

@@ -10,12 +10,13 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::files::Search;
 use crate::files::reading::Folder;
 use crate::notice::Notice;
 use crate::scan::{self, Scope};
 use crate::{shape, wording};
 
-const NAMES: [&str; 5] = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
+pub(crate) const NAMES: [&str; 5] = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 /// Characters shown of a file.
 pub const LIMIT: usize = 8_000;
 /// Number of folder levels searched upwards from a path.
@@ -34,6 +35,8 @@ pub struct SubdirectoryHints {
     /// Folders already visited or shown, relative to the workspace, in the form of the marker line.
     seen: HashSet<String>,
     notices: Vec<Notice>,
+    /// Follows the imports of the files; `None` until the first one is shown.
+    imports: Option<Search>,
     /// Files that changed after this moment are left out.
     only_before: Option<SystemTime>,
 }
@@ -56,7 +59,7 @@ impl SubdirectoryHints {
     /// If the workspace cannot be opened.
     pub fn new(workspace: &Path, loaded: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let workspace = Folder::open(workspace)?;
-        let mut hints = Self { workspace, seen: HashSet::new(), notices: Vec::new(), only_before: None };
+        let mut hints = Self { workspace, seen: HashSet::new(), notices: Vec::new(), imports: None, only_before: None };
         let root = hints.workspace.path().to_owned();
         for folder in std::iter::once(root.clone()).chain(loaded) {
             if let Ok(real) = root.join(folder).canonicalize()
@@ -162,15 +165,10 @@ impl SubdirectoryHints {
                 self.notices.push(Notice::Name { source_name: source });
                 continue;
             }
-            let cleaned = scan::cleaned(&source, &text, Scope::Context, 1);
-            self.notices.extend(cleaned.notice);
-            let text = cleaned.text.trim();
-            if text.is_empty() {
-                continue;
-            }
+            let Some(text) = self.with_imports(&folder.join(name), &source, &text) else { continue };
             const READ_ON: &str = "read_file shows the rest";
-            let text = match shape::beginning(&source, text, LIMIT, READ_ON) {
-                None => text.to_owned(),
+            let text = match shape::beginning(&source, &text, LIMIT, READ_ON) {
+                None => text,
                 Some(cut) => {
                     let (kept, total) = (cut.head, cut.total);
                     self.notices.push(Notice::Truncated { source_name: source.clone(), kept, total, remedy: READ_ON });
@@ -183,8 +181,22 @@ impl SubdirectoryHints {
     }
 }
 
+impl SubdirectoryHints {
+    /// The text of a file, scanned, with those that it imports. `None` if it says nothing.
+    fn with_imports(&mut self, file: &Path, source: &str, text: &str) -> Option<String> {
+        if self.imports.is_none() {
+            self.imports = Search::later(self.workspace.path()).ok();
+        }
+        let search = self.imports.as_mut()?;
+        search.only_before = self.only_before;
+        let text = search.later_text(file, source, text);
+        self.notices.append(&mut search.notices);
+        text
+    }
+}
+
 /// Whether a file, or a link to it, changed after a moment. Programs cannot choose that time, other than that of the content.
-fn changed_after(path: &Path, moment: SystemTime) -> bool {
+pub(crate) fn changed_after(path: &Path, moment: SystemTime) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;

@@ -19,6 +19,34 @@ pub enum Notice {
         /// The file.
         source_name: String,
     },
+    /// A folder has the name of a context file.
+    #[error(
+        "{source_name} is a folder and is left out, because a context file is a text: give the folder another name, and write a file of \
+         this name that imports its texts with lines such as `@docs/rules.md`"
+    )]
+    Folder {
+        /// The folder.
+        source_name: String,
+    },
+    /// A link leads to a file that may hold secrets, and what is in the prompt is sent to a provider.
+    #[error(
+        "{source_name} leads to {leads_to}, which may hold secrets by its name, and is left out: it would be sent with each request"
+    )]
+    Secret {
+        /// The file.
+        source_name: String,
+        /// Where it leads, within its folder.
+        leads_to: String,
+    },
+    /// Context files are not those of the last session here.
+    #[error(
+        "{} changed since the last new session in this folder: Hermes follows what is there now as yours; look at it if the change was \
+         not yours", .names.join(", ")
+    )]
+    Changed {
+        /// The files.
+        names: Vec<String>,
+    },
     /// A link leads outside its folder.
     #[error("{source_name} is a link that leads out of {root}, and is left out; copy the file there instead")]
     Outside {

@@ -187,6 +187,66 @@ fn imports_that_are_not_followed_are_named() {
 }
 
 #[test]
+fn secrets_are_not_imported_under_any_name() {
+    let secrets = [
+        ".env",
+        "config/.env.production",
+        ".ssh/id_ed25519",
+        ".ssh/notes.md",
+        ".aws/credentials",
+        "id_rsa",
+        "secrets.yaml",
+        "deploy/secrets.prod.json",
+        "server.pem",
+        ".npmrc",
+    ];
+    let root = folder();
+    for name in secrets {
+        put(root.path(), name, "canary");
+    }
+    put(root.path(), "key", "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----\n");
+    put(root.path(), "copied.md", "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n");
+    put(root.path(), "setup.md", "A key begins with `-----BEGIN PRIVATE KEY-----`.");
+    put(root.path(), "secrets.md", "How we keep secrets.");
+    let imports: Vec<String> = secrets.iter().map(|name| format!("@{name}")).collect();
+    put(root.path(), "AGENTS.md", format!("{} @key @copied.md @setup.md @secrets.md", imports.join(" ")));
+    let found = project(root.path(), LIMIT);
+    let text = found.files[0].text();
+    assert!(!text.contains("canary") && text.contains("A key begins") && text.contains("How we keep"), "{text}");
+    let notices = texts(&found.notices);
+    for import in imports.iter().map(String::as_str).chain(["@key", "@copied.md"]) {
+        assert!(notices.contains(&format!("AGENTS.md imports {import}, which ")), "{import}: {notices}");
+    }
+    assert_eq!(found.notices.len(), secrets.len() + 2, "{notices}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_context_file_that_leads_to_a_secret_is_left_out() {
+    let root = folder();
+    put(root.path(), ".env", "KEY=canary");
+    std::os::unix::fs::symlink(".env", root.path().join("AGENTS.md")).unwrap();
+    put(root.path(), "CLAUDE.md", "the rules");
+    let found = project(root.path(), LIMIT);
+    assert_eq!(all(&found), ["the rules"]);
+    assert!(texts(&found.notices).contains("AGENTS.md leads to .env, which may hold secrets"), "{found:?}");
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_context_file_is_named_with_the_way_out() {
+    let root = folder();
+    put(root.path(), "AGENTS.md/rules.md", "x");
+    let found = project(root.path(), LIMIT);
+    assert!(
+        texts(&found.notices).contains("AGENTS.md is a folder and is left out") && found.files.is_empty(),
+        "{found:?}"
+    );
+    assert!(texts(&found.notices).contains("@docs/rules.md"), "{found:?}");
+    // Nothing else is advised about it.
+    assert_eq!((found.notices.len(), found.unread), (1, None));
+}
+
+#[test]
 fn the_places_of_missing_imports_inside_the_project_are_known() {
     let root = folder();
     put(
@@ -268,7 +328,8 @@ fn an_unusable_file_is_reported_and_the_next_kind_is_used() {
     assert_eq!(names(&project), ["claude.md"]);
     let expected = [
         "AGENTS.md is not UTF-8 text without NUL bytes and is left out; save it as UTF-8 text",
-        "agents.md is not a regular file and is left out",
+        "agents.md is a folder and is left out, because a context file is a text: give the folder another name, and write a file of \
+         this name that imports its texts with lines such as `@docs/rules.md`",
         "CLAUDE.md has more than 4194304 bytes and is left out; make it shorter",
     ];
     assert_eq!(texts(&project.notices), expected.join("\n"));

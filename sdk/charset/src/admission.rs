@@ -87,6 +87,12 @@ impl Charset {
         if self.is_stateful() {
             return Ok(());
         }
+        if encoding.is_single_byte()
+            && !is_language(text)
+            && let Some(letter) = added.first()
+        {
+            return Err(Refused::Uncertain(*letter));
+        }
         // The classic Macintosh ended its lines so. Its encodings are hardly ever recognised.
         let is_mac = text.contains('\r') && !text.contains('\n');
         let count = text.chars().filter(|letter| !letter.is_ascii()).count();
@@ -104,6 +110,43 @@ impl Charset {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a text reads like one of a language. In a wrong encoding, letters stand beside letters of another alphabet, beside signs and
+/// beside capitals, or one letter fills a line: so look the umlauts and the frames of MS-DOS, whose encodings are not known here.
+fn is_language(text: &str) -> bool {
+    let is_ascii_or = |letter: &char| letter.is_ascii_alphabetic() || !letter.is_ascii();
+    let words = text.split(|letter| !is_ascii_or(&letter)).filter(|word| !word.is_ascii());
+    let (mut all, mut odd) = (0_usize, 0_usize);
+    for word in words {
+        all += 1;
+        odd += usize::from(is_odd(&word.chars().collect::<Vec<char>>()));
+    }
+    // Names of brands and mistakes of typing are odd, too.
+    4 * odd <= all
+}
+
+/// Whether a word has letters that no language has side by side.
+fn is_odd(word: &[char]) -> bool {
+    let is_letter = |letter: char| letter.is_alphabetic() && !('\u{2b0}'..'\u{370}').contains(&letter);
+    let is_cased = |letter: char| ('\u{370}'..'\u{530}').contains(&letter) && is_letter(letter);
+    // What stands between letters in every language.
+    let is_joint = |sign: char| {
+        matches!(sign, '\u{2018}' | '\u{2019}' | '\u{2010}'..='\u{2015}' | '\u{b7}' | '\u{ad}' | '\u{a0}' | '\u{2026}')
+    };
+    let is_odd_pair = |pair: &[char]| {
+        let mixes = |one: char, other: char| one.is_ascii() && is_cased(other);
+        let rises = pair[0].is_ascii_lowercase() && ('\u{c0}'..'\u{250}').contains(&pair[1]) && pair[1].is_uppercase();
+        rises || mixes(pair[0], pair[1]) || mixes(pair[1], pair[0])
+    };
+    let holds_sign = |part: &[char]| {
+        let sign = part[1];
+        is_letter(part[0]) && is_letter(part[2]) && !is_letter(sign) && !sign.is_numeric() && !is_joint(sign)
+    };
+    word.windows(2).any(is_odd_pair)
+        || word.windows(3).any(holds_sign)
+        || word.windows(4).any(|part| !part[0].is_ascii() && part.iter().all(|letter| *letter == part[0]))
+        || word.iter().any(|letter| letter.is_control())
 }
 
 fn first_foreign(text: &str) -> Option<char> {

@@ -190,6 +190,16 @@ impl Charset {
         }
     }
 
+    /// Whether it was recognised by the frequency of letters, which can be wrong. Say so wherever you name it.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Self::Legacy(_)) && !self.is_stateful()
+    }
+
+    /// The name in a sentence, such as `is probably in Shift_JIS`.
+    pub fn is_in(self) -> String {
+        format!("is {}in {}", if self.is_guess() { "probably " } else { "" }, self.name())
+    }
+
     /// Whether a text in it is stored as UTF-8, but perhaps for some bytes.
     pub fn is_stored_as_utf8(self) -> bool {
         matches!(self, Self::Utf8 | Self::Mixed | Self::Unknown)

@@ -123,6 +123,35 @@ fn characters_are_admitted_if_they_certainly_mean_the_same() {
     assert_eq!(japanese.encode("¥"), None);
 }
 
+/// Encodings of MS-DOS are not known here, so that another one is guessed.
+#[test]
+fn what_does_not_read_like_a_language_admits_nothing_new() {
+    // "Größe über Maß", "déjà vu", and a frame, in code page 437.
+    let german =
+        b"Gr\x94\xe1e \x81ber Ma\xe1, Stra\xe1e, M\x84dchen, sch\x94n, f\x81r, Gr\x81n, K\x94ln, T\x81r, h\x94ren\n"
+            .repeat(3);
+    let french =
+        b"d\x82j\x85 vu, l'\x82t\x82 derni\x8ar, o\x97 \x88tes-vous, fran\x87ais, \x82l\x8ave, t\x88te\n".repeat(3);
+    let frame =
+        [b"\xc9", &b"\xcd".repeat(30)[..], b"\xbb\n\xba Menu \xba\n\xc8", &b"\xcd".repeat(30), b"\xbc\n"].concat();
+    for bytes in [german, french, frame] {
+        let Ok((charset, 0)) = found(&bytes) else { panic!("{bytes:?}") };
+        let text = charset.decode(&bytes);
+        for new in ["\u{436}", "\u{fc}", "\u{e9}"] {
+            let admitted = charset.admits(&text, new);
+            assert!(admitted.is_err() || text.contains(new), "{charset:?} {new}: {text}");
+        }
+        assert_eq!(charset.admits(&text, "plain"), Ok(()));
+        assert!(charset == Charset::Unknown || charset.is_guess() && charset.is_in().starts_with("is probably in "));
+    }
+    let russian = "Файл USB-кабеля, SMS-ки, iPhone'ом, «ёлки» — 5°С, и т.д. Читает строку…";
+    assert!(Charset::Legacy(WINDOWS_1251).admits(russian, "ж").is_ok());
+    assert_eq!(
+        (Charset::Utf16Le.is_in(), Charset::Legacy(ISO_2022_JP).is_guess()),
+        ("is in UTF-16LE".to_owned(), false)
+    );
+}
+
 #[test]
 fn places_are_found_in_the_bytes() {
     for (charset, text) in TEXTS.map(|(encoding, text)| (Charset::Legacy(encoding), text)).into_iter().chain([

@@ -257,7 +257,45 @@ fn what_a_server_writes_while_it_starts_instructs_nobody() {
         let said = output.stderr.lines().find(|line| line.contains("appeared or changed after programs"));
         assert!(said.is_some_and(|line| line.contains(name)), "{act}: {output}");
         assert!(output.stderr.contains(".envrc\" appeared after programs"), "{output}");
+        // A later session takes it as the user's, who may have written it meanwhile, and says so once.
+        for is_named in [true, false] {
+            let output = home.hermes(&["-z", "Go."]).run().success();
+            let said = output.stderr.lines().find(|line| line.contains("changed since the last new session"));
+            assert_eq!(said.is_some_and(|line| line.contains(name)), is_named, "{act}: {output}");
+        }
     }
+}
+
+#[test]
+fn the_imports_of_a_resumed_sessions_folder_are_protected_too() {
+    if !is_offered() {
+        return;
+    }
+    let server = Server::answering(|body, _| {
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        match messages.last().is_some_and(|last| last.to_string().contains("And now?")) {
+            true => Reply::calls([Call::new("call_1", "mcp_fixture_echo", &json!({ "text": "x" }))]),
+            false => Reply::text("Done."),
+        }
+    });
+    let home = Home::with(&server);
+    home.set("approvals.allow", json!(["fixture"]));
+    home.write_workspace("AGENTS.md", "Use tabs. @rules.md");
+    home.write_workspace("rules.md", "Be kind.");
+    home.write_workspace("sub/AGENTS.md", "@more.md");
+    home.write_workspace("sub/more.md", "Be quick.");
+    home.write_workspace("free.md", "free");
+    server_that_first(&home, "true");
+    home.hermes(&["-z", "Go."]).run().success();
+    server_that_first(&home, "for file in rules.md sub/more.md free.md; do echo MARK >> $file; done 2>/dev/null");
+    let elsewhere = home.user().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let id = home.sessions_json()[0]["id"].as_str().unwrap().to_owned();
+    let output = home.hermes(&["--resume", &id, "-z", "And now?"]).current_dir(&elsewhere).run().success();
+    let read = |name: &str| fs::read_to_string(home.workspace().join(name)).unwrap();
+    // The server ran, and could write.
+    assert!(read("free.md").contains("MARK"), "{output}");
+    assert_eq!((read("rules.md").as_str(), read("sub/more.md").as_str()), ("Be kind.", "Be quick."));
 }
 
 fn git(folder: &Path, arguments: &[&str]) {

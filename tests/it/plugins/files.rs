@@ -110,7 +110,8 @@ fn write_file_keeps_line_ends_the_byte_order_mark_and_the_encoding_of_a_file() {
             &b"\xef\xbb\xbfthree\r\n"[..],
             "CR LF line ends, byte order mark",
         ),
-        (b"caf\xe9\n", "th\u{e9}\n", b"th\xe9\n", "windows-1252 encoding"),
+        (b"one\r\r\ntwo\r\r\n", "three\n", b"three\r\r\n", "CR CR LF line ends"),
+        (b"caf\xe9\n", "th\u{e9}\n", b"th\xe9\n", "probably windows-1252 encoding"),
     ] {
         let server = Server::scripted([
             Reply::calls([Call::new("call_1", "read_file", &json!({"path": "a.txt"}))]),
@@ -123,5 +124,47 @@ fn write_file_keeps_line_ends_the_byte_order_mark_and_the_encoding_of_a_file() {
         assert_eq!(std::fs::read(home.workspace().join("a.txt")).unwrap(), after);
         let result = server.last_turn().trailing_results()[0].1.to_owned();
         assert!(result.ends_with(&format!("; kept of the file: {kept}")), "{result}");
+    }
+}
+
+#[test]
+fn write_file_does_not_write_a_file_under_the_name_of_a_folder() {
+    for (path, words) in [("n/", "`n/` names a folder"), (".", "names a folder"), ("folder", "folder is a folder")] {
+        let server = calling("write_file", &json!({"path": path, "content": "x"}));
+        let home = Home::with(&server);
+        home.write_workspace("folder/a.txt", "a");
+        home.hermes(&["-z", "Go."]).run().success();
+        let result = server.last_turn().trailing_results()[0].1.to_owned();
+        assert!(result.contains(words) && result.contains("give the path of a file"), "{path}: {result}");
+        assert!(!home.workspace().join("n").exists());
+    }
+}
+
+/// A plugin has 64 MiB of memory.
+#[test]
+fn a_large_file_is_patched_or_refused_with_the_way_out() {
+    let line = "a line of a log with some words in it 0123456789\n";
+    let large = line.repeat((7_600 << 10) / line.len());
+    let crlf = large.replace('\n', "\r\n");
+    let edit = |old: &str, new: &str| json!({"path": "a.txt", "old_string": old, "new_string": new});
+    let diff = json!({"patch": "--- a/a.txt\n+++ b/a.txt\n@@\n-last line\n+changed\n"});
+    for (content, call, words) in [
+        (format!("{large}last line\n"), edit("last line", "changed"), "patched a.txt"),
+        (format!("{crlf}last line\r\n"), edit("last line", "changed"), "patched a.txt"),
+        (format!("{large}the \u{201c}last\u{201d} line\n"), edit("\"last\" line", "changed"), "patched a.txt"),
+        (format!("{large}last line\n"), diff, "patched a.txt"),
+        (format!("{large}last line\n"), edit("no such line", "changed"), "no such line"),
+        (format!("{}last line\n", "\n".repeat(4 << 20)), edit("last line", "changed"), "such as `sed`"),
+        (format!("{}last line\n", "x".repeat(9 << 20)), edit("last line", "changed"), "such as `sed`"),
+    ] {
+        let server = calling("patch", &call);
+        let home = Home::with(&server);
+        home.write_workspace("a.txt", &content);
+        home.hermes(&["-z", "Go."]).run().success();
+        let result = server.last_turn().trailing_results()[0].1.to_owned();
+        assert!(result.contains(words), "{call}: {result}");
+        let now = std::fs::read_to_string(home.workspace().join("a.txt")).unwrap();
+        assert_eq!(now.contains("changed"), words.starts_with("patched"), "{call}");
+        assert!(now.len().abs_diff(content.len()) < 100, "{call}");
     }
 }

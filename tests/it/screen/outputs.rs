@@ -1,10 +1,10 @@
 //! Outputs are written where they point: only a plain file is replaced, and a link is followed.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use hermes_tests::{Home, KEY, Output, Reply, Server, staged_guest};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -161,6 +161,81 @@ fn until_end(mut terminal: &File) -> Vec<u8> {
         read.extend_from_slice(&some[..count]);
     }
     read
+}
+
+#[test]
+fn a_pipe_without_a_reader_is_waited_for_with_a_line() {
+    let server = Server::answering(|_, _| Reply::text("Hello."));
+    let home = home(&server);
+    let pipe = home.workspace().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for writer in &WRITERS {
+        let arguments = [writer.before, &["pipe"], writer.after].concat();
+        let start = || {
+            let mut command = Command::new(hermes_tests::binary());
+            command
+                .args(&arguments)
+                .current_dir(home.workspace())
+                .env("HERMES_HOME", home.path())
+                .env("HOME", home.user());
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap()
+        };
+        let until_it_waits = |process: &mut Child| {
+            let mut said = BufReader::new(process.stderr.take().unwrap());
+            let mut line = String::new();
+            while !line.contains("pipe is a pipe: waiting for a program that reads from it") {
+                line.clear();
+                assert!(said.read_line(&mut line).unwrap() > 0, "{arguments:?} does not wait");
+            }
+            said
+        };
+        let mut process = start();
+        let mut said = until_it_waits(&mut process);
+        assert!(fs::read(&pipe).unwrap().starts_with(writer.begins));
+        assert!(process.wait().unwrap().success());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert!(!rest.contains("waiting"), "{rest}");
+
+        let mut process = start();
+        let _said = until_it_waits(&mut process);
+        let id = rustix::process::Pid::from_child(&process);
+        rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+        assert!(!process.wait().unwrap().success());
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    }
+}
+
+#[test]
+fn a_socket_and_a_disk_are_refused_and_a_replaced_file_is_named() {
+    let server = Server::answering(|_, _| Reply::text("Hello."));
+    let home = home(&server);
+    let at = |name: &str| home.workspace().join(name);
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    // Only root makes a node of a disk. No driver has this number.
+    let made = Command::new("mknod").arg(at("disk")).args(["b", "250", "250"]).output().unwrap().status.success();
+    for writer in &WRITERS {
+        writer.run(&home, "socket").refused().says(&["it is a socket"]);
+        if made {
+            writer.run(&home, "disk").refused().says(&["it is a disk (a block device)"]);
+            assert!(fs::metadata(at("disk")).unwrap().file_type().is_block_device());
+        }
+        if writer.overwrites {
+            fs::write(at("old"), "old").unwrap();
+            writer.run(&home, "old").success().says(&["old existed, and was replaced"]);
+        }
+    }
+    // The notes are not replaced by their export, and `-` is standard output.
+    let notes = home.path().join("memories/MEMORY.md");
+    home.hermes(&["memory", "export", notes.to_str().unwrap()])
+        .run()
+        .refused()
+        .says(&["holds notes, and an export would replace them"]);
+    assert_eq!(fs::read_to_string(notes).unwrap(), "uses Rust\n");
+    for export in [&["memory", "export", "-"][..], &["sessions", "export", "--all", "--output", "-"]] {
+        assert!(home.hermes(export).run().success().stdout.starts_with('{'), "{export:?}");
+        assert!(!at("-").exists());
+    }
 }
 
 #[test]

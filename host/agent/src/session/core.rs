@@ -27,6 +27,7 @@ use crate::live::log::SessionLog;
 use crate::mcp::McpServers;
 use crate::offer::{Offer, skills_of_new};
 use crate::problem::Problem;
+use crate::project_files::protect_imports;
 use crate::session::Begin;
 use crate::skills::SkillCommands;
 use crate::turn::Said;
@@ -182,10 +183,11 @@ impl Core {
 
     /// Starts to connect to the MCP servers, unless that has happened.
     fn connect(&mut self) {
-        let workspace = self.log().map_or(&self.workspace, |log| &log.workspace);
+        let workspace = self.log().map_or(&self.workspace, |log| &log.workspace).clone();
         if self.servers.is_none() {
-            self.front.project.read(&self.host, workspace, freezing::characters(&self.host));
-            self.servers = Some(McpServers::start(&self.host, workspace, &self.front.feed));
+            protect_imports(&mut self.host, &workspace);
+            self.front.project.read(&self.host, &workspace, freezing::characters(&self.host));
+            self.servers = Some(McpServers::start(&self.host, &workspace, &self.front.feed));
         }
     }
 
@@ -194,6 +196,7 @@ impl Core {
         let State::Idle(log) = &self.state else { return Ok(()) };
         let session = self.as_accepted(self.host.store.session(&log.session).await?);
         self.connect();
+        protect_imports(&mut self.host, &session.workspace);
         // Hooks and programs of plugins start from here on.
         self.front.project.read(&self.host, &session.workspace, freezing::characters(&self.host));
         let Some(servers) = &self.servers else { return Ok(()) };

@@ -50,7 +50,7 @@ pub(super) fn each_line<E>(
         let mut from = 0;
         while let Some(length) = memchr::memchr(line_end, &text[from..]) {
             let line = &text[from..from + length];
-            match visit(line.strip_suffix(b"\r").unwrap_or(line)) {
+            match visit(without_returns(line)) {
                 Ok(true) => {}
                 enough => return Ok(enough.map(|_| Reading::Done)),
             }
@@ -60,7 +60,7 @@ pub(super) fn each_line<E>(
         let is_cut = !ended && (*budget == 0 || text.len() > MAX_LINE);
         if ended || is_cut {
             // An empty text after the last line end is not a line.
-            let seen = if text.is_empty() { Ok(true) } else { visit(text.strip_suffix(b"\r").unwrap_or(&text)) };
+            let seen = if text.is_empty() { Ok(true) } else { visit(without_returns(&text)) };
             return Ok(seen.map(|_| if is_cut { Reading::Cut } else { Reading::Done }));
         }
         let mut part = Vec::new();
@@ -74,6 +74,12 @@ pub(super) fn each_line<E>(
         }
         text.extend_from_slice(&part);
     }
+}
+
+/// A line without the carriage returns at its end. Some programs write two.
+fn without_returns(line: &[u8]) -> &[u8] {
+    let length = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    &line[..length]
 }
 
 #[cfg(test)]
@@ -95,6 +101,7 @@ mod tests {
         let utf16 = "\u{feff}ü\r\nb".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         for (bytes, lines) in [
             (&b"a\r\nb\n\nc\n"[..], &["a", "b", "", "c"][..]),
+            (b"a\r\r\nb\r\r\n\r\r\n", &["a", "b", ""]),
             (b"a\rb\r", &["a", "b"]),
             (b"a\rb\nc", &["a\rb", "c"]),
             (b"caf\xe9\nb\n", &["café", "b"]),

@@ -189,7 +189,7 @@ pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitC
     };
     print(&shown)?;
     if let Some(path) = &arguments.plot {
-        write("plot", path, recall::svg(&report))?;
+        write("plot", path, recall::svg(&report), console)?;
     }
     let failed = report.columns.iter().any(|column| !column.failures.is_empty());
     Ok(if failed { Kind::General.into() } else { ExitCode::SUCCESS })

@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &VerifyArguments, console: Console) -> Result<ExitC
     if let Some(path) = &arguments.trace {
         let mut lines = Vec::new();
         trace::write_events(&mut lines, &proof.trace).map_err(|error| unwritten("trace", path, &error))?;
-        write("trace", path, lines)?;
+        write("trace", path, lines, console)?;
     }
     Ok(if proof.failed == 0 { ExitCode::SUCCESS } else { Kind::General.into() })
 }

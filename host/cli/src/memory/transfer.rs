@@ -15,7 +15,7 @@ use super::{ImportArguments, diff, printed, printed_json};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text;
+use crate::{output, text};
 
 /// The most bytes of a file.
 const LARGEST: u64 = 4 << 20;
@@ -38,13 +38,24 @@ pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Re
     }
     let count: usize = notes.values().map(Vec::len).sum();
     let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
-    let Some(file) = file else { return printed(&exported) };
-    hermes_private_files::write_output(file, exported.as_bytes(), Readers::Owner).map_err(|error| {
+    let Some(file) = output::file(file) else { return printed(&exported) };
+    // A wrong name would replace the notes by their export.
+    if file.is_file() && is_within(&setup.home.path().join("memories"), file) {
+        let why = format!("{} holds notes, and an export would replace them", file.display());
+        return Err(Failure::new(Kind::General, "nothing was exported", why, "choose another file"));
+    }
+    output::write(file, exported.as_bytes(), Readers::Owner, console).map_err(|error| {
         let why = format!("{} cannot be written: {error}", file.display());
         Failure::new(Kind::General, "nothing was exported", why, "choose another file")
     })?;
     console.note(&format!("{} written to {}", text::counted(count as u64, "note"), file.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a path leads into a folder.
+fn is_within(folder: &Path, path: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(folder).zip(real(path)).is_some_and(|(folder, path)| path.starts_with(folder))
 }
 
 pub(super) fn import(arguments: &ImportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {

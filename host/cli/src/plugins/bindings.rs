@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use hermes_app::SCAFFOLD;
+use hermes_private_files::Readers;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -19,7 +20,7 @@ use wit_bindgen_core::Files;
 use wit_bindgen_core::wit_parser::{Resolve, UnresolvedPackageGroup, WorldId};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-use crate::console::print;
+use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 
 /// The world that includes the worlds of a project. It names the files and types of the bindings.
@@ -70,7 +71,7 @@ pub(crate) struct BindingsArguments {
 pub(crate) struct ComponentArguments {
     /// The core module that a compiler wrote
     module: PathBuf,
-    /// The component to write
+    /// The component to write; an existing file is replaced
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -184,7 +185,7 @@ fn as_one_package(text: &str) -> String {
     out
 }
 
-pub(super) fn generate(arguments: &BindingsArguments) -> Result<ExitCode, Failure> {
+pub(super) fn generate(arguments: &BindingsArguments, console: Console) -> Result<ExitCode, Failure> {
     let BindingsArguments { language, folder, contract } = arguments;
     let write = || -> Result<usize> {
         let files = Contract::of(contract)?.bindings(*language)?;
@@ -192,7 +193,8 @@ pub(super) fn generate(arguments: &BindingsArguments) -> Result<ExitCode, Failur
             let path = folder.join(path);
             let parent = path.parent().unwrap_or(folder);
             fs::create_dir_all(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
-            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            crate::output::renew(&path, text.as_bytes(), console)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         Ok(files.len())
     };
@@ -201,14 +203,15 @@ pub(super) fn generate(arguments: &BindingsArguments) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn component(arguments: &ComponentArguments) -> Result<ExitCode, Failure> {
+pub(super) fn component(arguments: &ComponentArguments, console: Console) -> Result<ExitCode, Failure> {
     let ComponentArguments { module, output, contract } = arguments;
     let contract =
         Contract::of(contract).map_err(|error| failed("the contract cannot be read", &error, CONTRACT_FIX))?;
     let write = || -> Result<usize> {
         let bytes = fs::read(module).with_context(|| format!("{} cannot be read", module.display()))?;
         let component = contract.component(bytes)?;
-        fs::write(output, &component).with_context(|| format!("{} cannot be written", output.display()))?;
+        crate::output::write(output, &component, Readers::Everybody, console)
+            .with_context(|| format!("{} cannot be written", output.display()))?;
         Ok(component.len())
     };
     let fix = "build the module again with the bindings of this contract, and export every function of the world";

@@ -237,9 +237,9 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::Test(arguments) => test::run(arguments, console),
         PluginsCommand::Pack(arguments) => pack::run(arguments, console),
         PluginsCommand::Sign(arguments) => sign::run(arguments, console),
-        PluginsCommand::Wit(arguments) => wit::run(arguments),
-        PluginsCommand::Bindings(arguments) => bindings::generate(arguments),
-        PluginsCommand::Component(arguments) => bindings::component(arguments),
+        PluginsCommand::Wit(arguments) => wit::run(arguments, console),
+        PluginsCommand::Bindings(arguments) => bindings::generate(arguments, console),
+        PluginsCommand::Component(arguments) => bindings::component(arguments, console),
     }
 }
 

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::{Package, pack};
-use hermes_private_files::{Readers, write_output};
+use hermes_private_files::Readers;
 use serde_json::json;
 
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::text;
+use crate::{output, text};
 
 /// The project to pack, and where to.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct PackArguments {
     /// The folder of the project, which has been built
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The archive to write [default: ./NAME-VERSION.tar.gz]
+    /// The archive to write; an existing one is replaced [default: ./NAME-VERSION.tar.gz]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print JSON
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &PackArguments, console: Console) -> Result<ExitCod
     let package = pack(&arguments.folder)?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(&package.file_name));
     // An archive is made to be published.
-    write_output(&out, &package.archive, Readers::Everybody).map_err(|error| {
+    output::write(&out, &package.archive, Readers::Everybody, console).map_err(|error| {
         let what = format!("{} cannot be written", out.display());
         Failure::new(Kind::General, what, error.to_string(), "choose another file with --out")
     })?;

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_install::{Signed, SigningKey, sign};
-use hermes_private_files::{Readers, write_output};
 use serde_json::json;
 
 use super::variables::EchoOff;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::text;
+use crate::{output, text};
 
 /// The project to sign, and the key.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -36,7 +35,7 @@ pub(super) fn run(arguments: &SignArguments, console: Console) -> Result<ExitCod
     let signed = sign(&arguments.folder, key.as_ref())?;
     for (name, bytes) in &signed.files {
         let file = arguments.folder.join(name);
-        write_output(&file, bytes, Readers::Everybody).map_err(|error| {
+        output::renew(&file, bytes, console).map_err(|error| {
             let what = format!("{} cannot be written", file.display());
             Failure::new(Kind::General, what, error.to_string(), "check the folder's permissions and sign again")
         })?;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use hermes_app::SCAFFOLD;
 
-use crate::console::print;
+use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
-use crate::text;
+use crate::{output, text};
 
 /// Where to write the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -26,7 +26,7 @@ fn contract() -> impl Iterator<Item = (&'static str, &'static str)> {
     SCAFFOLD.iter().filter(|(folder, ..)| *folder == "wit").map(|(_, path, text)| (*path, *text))
 }
 
-pub(super) fn run(arguments: &WitArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &WitArguments, console: Console) -> Result<ExitCode, Failure> {
     let WitArguments { folder, force } = arguments;
     let what = || format!("the contract cannot be written to {}", folder.display());
     let differing: Vec<&str> =
@@ -39,11 +39,12 @@ pub(super) fn run(arguments: &WitArguments) -> Result<ExitCode, Failure> {
     let mut written = 0u64;
     for (path, content) in contract() {
         let file = folder.join(path);
-        if fs::read(&file).is_ok_and(|found| found == content.as_bytes()) {
+        if !differs(&file, content) && file.exists() {
             continue;
         }
         let parent = file.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).and_then(|()| fs::write(&file, content)).map_err(|error| {
+        let made = fs::create_dir_all(parent).and_then(|()| output::renew(&file, content.as_bytes(), console));
+        made.map_err(|error| {
             let why = format!("{}: {error}", file.display());
             Failure::new(Kind::General, what(), why, "choose another folder, or check its permissions")
         })?;
@@ -59,9 +60,9 @@ pub(super) fn run(arguments: &WitArguments) -> Result<ExitCode, Failure> {
 
 /// Whether something other than this text is at the path.
 fn differs(path: &Path, text: &str) -> bool {
-    match fs::read(path) {
+    match hermes_private_files::read_regular(path, 1 << 20) {
         Ok(found) => found != text.as_bytes(),
-        // A folder is in the way.
+        // A folder is in the way, or a pipe.
         Err(_) => path.symlink_metadata().is_ok(),
     }
 }

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use hermes_conversation::SessionId;
 use hermes_diagnostic::Diagnose as _;
 use hermes_lab::Recording;
-use hermes_private_files::{Place, open_regular};
+use hermes_private_files::{Patience, Place, open_regular};
 use hermes_store::{Exported, Imported, Layout, Store, StoreError, Trust};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use super::{failed, printed_json, to_read, with_session};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::text;
+use crate::{output, text};
 
 /// The sessions to export, and the file to write.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -66,17 +66,17 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         Format::Lines => Layout::Lines,
         Format::Json => Layout::Array,
     };
-    let done = match &arguments.output {
+    let done = match output::file(arguments.output.as_deref()) {
         None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
-        Some(path) => to_file(&store, which, layout, path)?,
+        Some(path) => to_file(&store, which, layout, path, Patience::Waits(&|| output::waits(path, console)))?,
     };
     console.note(&exported(&done));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exports one session, with its parents and delegated tasks, to a new file.
+/// Exports one session, with its parents and delegated tasks, to a new file. A chat does not wait for the reader of a pipe.
 pub(crate) fn export_one(store: &Store, session: &SessionId, path: &Path) -> Result<String, Failure> {
-    Ok(exported(&to_file(store, Some(std::slice::from_ref(session)), Layout::Lines, path)?))
+    Ok(exported(&to_file(store, Some(std::slice::from_ref(session)), Layout::Lines, path, Patience::None)?))
 }
 
 fn exported(done: &Exported) -> String {
@@ -86,7 +86,13 @@ fn exported(done: &Exported) -> String {
 
 /// Exports to a new file, or into what is no plain file, such as a pipe. An existing file is not overwritten, and an incomplete file is
 /// removed. The file contains whole conversations, so only its owner may read it.
-fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Path) -> Result<Exported, Failure> {
+fn to_file(
+    store: &Store,
+    which: Option<&[SessionId]>,
+    layout: Layout,
+    path: &Path,
+    patience: Patience<'_>,
+) -> Result<Exported, Failure> {
     let unwritable = |error: io::Error| {
         let fix = "choose another name or another folder";
         let why = match error.kind() {
@@ -96,7 +102,7 @@ fn to_file(store: &Store, which: Option<&[SessionId]>, layout: Layout, path: &Pa
         Failure::new(Kind::General, "the export cannot be written", why, fix)
     };
     let place = Place::of(path).map_err(unwritable)?;
-    let file = place.begin().map_err(unwritable)?;
+    let file = place.begin(patience).map_err(unwritable)?;
     let mut out = BufWriter::new(&file);
     let written = store.export(which, layout, &mut out).map_err(failed);
     let written = written.and_then(|done| out.flush().map(|()| done).map_err(unwritable));

@@ -108,10 +108,21 @@ pub(super) fn place(file: &Path) -> Option<PathBuf> {
     place.is_absolute().then_some(place)
 }
 
-/// Whether a path below the root may be imported: not a hidden file such as `.env`, unless it is a text.
-pub(super) fn is_open(inside: &Path) -> bool {
+/// Why a path below the root may not be imported. A hidden file such as `.env` may only if it is a text.
+pub(super) fn refusal(inside: &Path) -> Option<&'static str> {
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
-    is_of_text(inside) || !inside.components().any(is_hidden)
+    if !is_of_text(inside) && inside.components().any(is_hidden) {
+        Some("is a hidden file that is no text")
+    } else if hermes_private_files::is_secret(inside) {
+        Some("may hold secrets, by its name,")
+    } else {
+        None
+    }
+}
+
+/// Whether a file is a private key, whatever its name is. Texts for people can show one as an example.
+pub(super) fn is_key(inside: &Path, text: &str) -> bool {
+    text.contains("PRIVATE KEY-----") && (!is_of_text(inside) || text.trim_start().starts_with("-----BEGIN "))
 }
 
 fn is_of_text(path: &Path) -> bool {
@@ -149,8 +160,18 @@ mod tests {
         {
             assert_eq!(means_file(path), expected, "{path}");
         }
-        for (path, expected) in [("docs/x.rs", true), (".env", false), (".aws/key", false), (".claude/x.md", true)] {
-            assert_eq!(is_open(Path::new(path)), expected, "{path}");
+        for (path, expected) in [
+            ("docs/x.rs", true),
+            (".env", false),
+            (".aws/key", false),
+            (".claude/x.md", true),
+            (".hidden/x.md", true),
+            (".hidden/x", false),
+            (".ssh/x.md", false),
+            ("keys/id_rsa", false),
+            ("conf/secrets.yaml", false),
+        ] {
+            assert_eq!(refusal(Path::new(path)).is_none(), expected, "{path}");
         }
         assert_eq!(written_link("docs/RULES.md\n"), Some("docs/RULES.md"));
         assert_eq!((written_link("Use tabs."), written_link("a.md b.md"), written_link("src")), (None, None, None));

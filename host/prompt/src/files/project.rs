@@ -1,9 +1,12 @@
 //! The project's context files. Only the first kind that exists is used, and what others would have read is named.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::reading::{Folder, is_missing, unreadable};
 use super::{ContextFile, READ_ON, fitted, imports};
+use crate::hints::{self, changed_after};
 use crate::notice::Notice;
 use crate::scan::{self, Scope};
 use crate::{shape, wording};
@@ -18,6 +21,8 @@ const CURSOR_RULES: &str = ".cursor/rules";
 const MOST_RULES: usize = 128;
 /// Most entries of a folder among which a name in another case is looked for.
 const MOST_ENTRIES: usize = 10_000;
+/// Folders that are not searched for context files that are read later.
+const BUILT: [&str; 2] = ["node_modules", "target"];
 /// With less room, a file from further up is left out.
 const LEAST_ROOM: usize = 500;
 /// Instructions that users of other agents expect to be read, in the workspace and at the root of its repository.
@@ -71,6 +76,38 @@ pub struct Project {
     pub texts: Vec<(String, String)>,
 }
 
+/// The files that context files of folders below the workspace import, and where such files would be that are not there. A session
+/// reads them when it reaches the folder.
+pub fn imported_below(workspace: &Path) -> Vec<PathBuf> {
+    let Ok(mut search) = Search::later(workspace) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut folders = VecDeque::from([search.workspace.clone()]);
+    let mut left = MOST_ENTRIES;
+    while let Some(folder) = folders.pop_front() {
+        let entries = folder.read_dir().into_iter().flatten().flatten().take(left);
+        let entries: Vec<_> = entries.map(|entry| (entry.file_name(), entry.file_type())).collect();
+        left -= entries.len();
+        let has = |name: &str| entries.iter().any(|(entry, _)| entry == name);
+        let is_below = folder != search.workspace;
+        let contexts = hints::NAMES.iter().filter(|name| is_below && has(name));
+        for file in contexts.map(|name| folder.join(name)) {
+            if let Some(text) = search.text(&file) {
+                let name = search.name(&file);
+                search.later_text(&file, &name, &text);
+                found.append(&mut search.imported);
+                found.append(&mut search.awaited);
+            }
+        }
+        let is_folder = |kind: &std::io::Result<std::fs::FileType>| kind.as_ref().is_ok_and(std::fs::FileType::is_dir);
+        for (name, _) in entries.iter().filter(|(_, kind)| is_folder(kind)) {
+            // What was built and installed is no place of the user's rules, and is large.
+            let is_left_out = name.as_encoded_bytes().starts_with(b".") || BUILT.iter().any(|built| name == built);
+            folders.extend((!is_left_out).then(|| folder.join(name)));
+        }
+    }
+    found
+}
+
 /// Reads the context files of a workspace, all of them together up to `limit` characters.
 ///
 /// The order is: `.hermes.md` or `HERMES.md`, the nearest one from the workspace up to the root of its git repository; else one of
@@ -95,13 +132,15 @@ pub fn project(workspace: &Path, limit: usize) -> Project {
     Project { files, notices, unread, imported, awaited, texts }
 }
 
-struct Search {
+pub(crate) struct Search {
     /// Canonical path.
     workspace: PathBuf,
     /// Links may lead anywhere inside: the repository, or the workspace.
     root: Folder,
     limit: usize,
-    notices: Vec<Notice>,
+    pub(crate) notices: Vec<Notice>,
+    /// Imported files that changed after this moment are left out.
+    pub(crate) only_before: Option<SystemTime>,
     /// Canonical paths of the files that are in the prompt.
     read: Vec<PathBuf>,
     /// Those of them that others import, and their bytes.
@@ -120,12 +159,32 @@ impl Search {
             root,
             limit,
             notices: Vec::new(),
+            only_before: None,
             read: Vec::new(),
             imported: Vec::new(),
             awaited: Vec::new(),
             texts: Vec::new(),
             bytes: 0,
         })
+    }
+
+    /// The same for files that are read later: those in the prompt count as read.
+    pub(crate) fn later(workspace: &Path) -> std::io::Result<Self> {
+        let mut search = Self::new(workspace, usize::MAX)?;
+        if search.own().is_none() && search.shared().is_empty() {
+            let _ = search.cursor();
+        }
+        search.notices.clear();
+        search.awaited.clear();
+        Ok(search)
+    }
+
+    /// A text that is read later, scanned, with the files behind it that it imports. `None` if it says nothing.
+    pub(crate) fn later_text(&mut self, file: &Path, name: &str, text: &str) -> Option<String> {
+        self.imported.clear();
+        self.bytes = 0;
+        self.read.extend(file.canonicalize());
+        self.with_imports(file, name, text, 1, 0)
     }
 
     /// The folders from the workspace up to the root.
@@ -287,8 +346,10 @@ impl Search {
             self.notices.push(flaw("leads out of the project"));
             return None;
         };
-        let refused = if !imports::is_open(inside) {
-            Some("is a hidden file that is no text")
+        let refused = if let Some(why) = imports::refusal(inside) {
+            Some(why)
+        } else if self.only_before.is_some_and(|moment| changed_after(&file, moment)) {
+            Some("appeared or changed while programs of servers ran")
         } else if depth >= imports::DEEPEST {
             Some("is more than five files away")
         } else if self.imported.len() >= imports::MOST {
@@ -306,6 +367,10 @@ impl Search {
             self.awaits(&real);
             return None;
         };
+        if imports::is_key(inside, &text) {
+            self.notices.push(flaw("holds a private key"));
+            return None;
+        }
         self.bytes += text.len() as u64;
         self.read.push(real.clone());
         self.imported.push(real.clone());
@@ -318,7 +383,8 @@ impl Search {
     /// Notes a path at which a later session would import a file, if there were one.
     fn awaits(&mut self, file: &Path) {
         let root = self.root.path();
-        let found = imports::place(file).filter(|place| place.strip_prefix(root).is_ok_and(imports::is_open));
+        let found = imports::place(file)
+            .filter(|place| place.strip_prefix(root).is_ok_and(|inside| imports::refusal(inside).is_none()));
         if let Some(place) = found
             && self.awaited.len() < imports::MOST_AWAITED
             && place != root
@@ -352,8 +418,9 @@ impl Search {
                 }
                 // A copy says nothing new, and a file that only imports one that is read neither.
                 let text = self.root.text(&file, "").ok().flatten();
-                // A file that cannot be read was named when it was tried.
-                if text.is_none() && file.is_file() {
+                // A file that cannot be read was named when it was tried, and so was a folder with the name of a text.
+                let is_text = file.is_file() || file.extension().is_some_and(|end| end == "md");
+                if text.is_none() && is_text {
                     continue;
                 }
                 if text.as_deref().is_some_and(|text| has_text(text) || self.only_imports_read(&file, text)) {

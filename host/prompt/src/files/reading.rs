@@ -41,6 +41,9 @@ impl Folder {
         let Ok(inside) = real.strip_prefix(&self.path) else {
             return Err(Notice::Outside { source_name: source.to_owned(), root: shown(&self.path) });
         };
+        if hermes_private_files::is_secret(inside) {
+            return Err(Notice::Secret { source_name: source.to_owned(), leads_to: shown(inside) });
+        }
         // Open relative to the folder handle, so that a file swapped for a link in between cannot lead outside.
         let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
         let mut options = OpenOptions::new();
@@ -52,7 +55,11 @@ impl Folder {
             options.custom_flags(libc::O_NONBLOCK);
         }
         let opened = self.dir.open_with(inside, &options).map_err(|error| unreadable(source, &error))?;
-        text_of(opened.into_std(), source).map(Some)
+        let opened = opened.into_std();
+        if opened.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(Notice::Folder { source_name: source.to_owned() });
+        }
+        text_of(opened, source).map(Some)
     }
 }
 

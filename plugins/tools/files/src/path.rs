@@ -31,7 +31,35 @@ pub(crate) fn locate(path: &str) -> Result<String, Error> {
     locate_named(path.trim())
 }
 
+/// The path of a file that is written: one that ends like the name of a folder is refused, because the file would get another name.
+pub(crate) fn locate_file(path: &str) -> Result<String, Error> {
+    locate_named_file(path.trim())
+}
+
 /// The same for a name whose blanks at the beginning and the end belong to it.
+pub(crate) fn locate_named_file(path: &str) -> Result<String, Error> {
+    let located = locate_named(path)?;
+    match names_folder(path) {
+        true => {
+            Err(Error::invalid(format!("`{path}` names a folder: give the path of a file, such as `{}`", within(path))))
+        }
+        false => Ok(located),
+    }
+}
+
+fn names_folder(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("" | "." | ".."))
+}
+
+/// An example of a file in a folder.
+fn within(folder: &str) -> String {
+    match folder.trim_end_matches(['/', '.']) {
+        "" => "NAME".to_owned(),
+        _ => format!("{}/NAME", folder.trim_end_matches('/')),
+    }
+}
+
+/// The path relative to the workspace for a name whose blanks at the beginning and the end belong to it.
 pub(crate) fn locate_named(path: &str) -> Result<String, Error> {
     // Plain paths do not depend on the workspace's location.
     let plain = !path.contains("..") && !path.trim_start().starts_with(['/', '~']);
@@ -109,6 +137,19 @@ mod tests {
         }
         for other in ["0a1b.txt", "/home/ada/.hermes/.env", "/home/ada/.hermes/results2/s/0a1b.txt"] {
             assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_not_written_under_the_name_of_a_folder() {
+        for path in ["n/", "n//", "a/n/", "./n/", "n/.", "n/./", ".", "./", " n/ ", "n/ "] {
+            let error = locate_file(path).err().map(|error| error.message).unwrap_or_default();
+            assert!(error.contains("names a folder"), "{path}: {error}");
+        }
+        assert!(names_folder("a/..") && names_folder("a/b/../") && !names_folder("..."));
+        assert_eq!((within("n/"), within("a/.."), within("./")), ("n/NAME".into(), "a/../NAME".into(), "NAME".into()));
+        for (path, located) in [("n", "n"), ("./n", "n"), ("a//n", "a/n"), (" n ", "n"), ("n/.x", "n/.x")] {
+            assert_eq!(locate_file(path).as_deref(), Ok(located), "{path}");
         }
     }
 

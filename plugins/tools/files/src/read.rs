@@ -110,7 +110,8 @@ struct Page {
     full: bool,
     binary: bool,
     lossy: bool,
-    carriage_returns: bool,
+    /// The most carriage returns before a line feed.
+    carriage_returns: usize,
     /// Whether carriage returns stand within lines.
     stray_returns: bool,
 }
@@ -133,7 +134,7 @@ impl Page {
             full: false,
             binary: false,
             lossy: false,
-            carriage_returns: false,
+            carriage_returns: 0,
             stray_returns: false,
         }
     }
@@ -182,13 +183,12 @@ impl Page {
     fn end_line(&mut self) {
         if !self.full && self.line >= self.first {
             let bytes = std::mem::take(&mut self.partial);
-            let bytes = match bytes.strip_suffix(b"\r") {
-                Some(bytes) if !self.long => {
-                    self.carriage_returns = true;
-                    bytes
-                }
-                _ => &bytes,
+            let returns = match self.long {
+                false => bytes.iter().rev().take_while(|byte| **byte == b'\r').count(),
+                true => 0,
             };
+            self.carriage_returns = self.carriage_returns.max(returns);
+            let bytes = &bytes[..bytes.len() - returns];
             self.stray_returns |= bytes.contains(&b'\r');
             let mut text = String::from_utf8_lossy(bytes);
             // A character split by our own cut is not invalid UTF-8 in the file.
@@ -244,8 +244,11 @@ impl Page {
         if !ended || last < lines {
             about.push_str(&format!("; continue with offset {}", last + 1));
         }
-        if self.carriage_returns {
-            about.push_str("; lines end in CR LF");
+        match self.carriage_returns {
+            0 => {}
+            1 => about.push_str("; lines end in CR LF"),
+            2 => about.push_str("; lines end in CR CR LF"),
+            _ => about.push_str("; lines end in several CR and LF"),
         }
         if self.line_end == b'\r' {
             about.push_str("; lines end in CR alone");
@@ -362,6 +365,8 @@ mod tests {
                 "1|ü \u{fffd}\n[1 line; it is not in UTF-8, and its encoding is not known: other bytes are shown as \u{fffd}]",
             ),
             (b"\xef\xbb\xbfa\n", "1|a\n[1 line]"),
+            (b"a\r\r\nb\r\r\n", "1|a\n2|b\n[2 lines; lines end in CR CR LF]"),
+            (b"a\r\r\r\nb\n", "1|a\n2|b\n[2 lines; lines end in several CR and LF]"),
             (b"a\rb\r", "1|a\n2|b\n[2 lines; lines end in CR alone]"),
             (b"a\rb\n", "1|a\rb\n[1 line; lines contain CR characters]"),
         ] {

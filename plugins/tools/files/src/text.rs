@@ -3,6 +3,7 @@
 //! A change replaces the bytes of the changed parts alone. What is around them stays byte by byte, also if the encoding was guessed
 //! wrongly or the file has bytes that its encoding does not allow.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use hermes_charset::{Charset, Found, NoText, Refused, detect};
@@ -16,8 +17,8 @@ pub(crate) const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 pub(crate) struct Text {
     charset: Charset,
     marked: bool,
-    /// Without the byte order mark.
-    bytes: Vec<u8>,
+    /// Without the byte order mark. `None` if the content has the same bytes: a large file fills the memory of a plugin.
+    stored: Option<Vec<u8>>,
     /// What the bytes say, with its line ends.
     pub(crate) content: String,
 }
@@ -46,23 +47,29 @@ impl Edit {
 impl Text {
     /// The content of a new file.
     pub(crate) fn new(content: String) -> Self {
-        Self { charset: Charset::Utf8, marked: false, bytes: content.clone().into_bytes(), content }
+        Self { charset: Charset::Utf8, marked: false, stored: None, content }
     }
 
     /// Reads the bytes of the file at `path`. A binary file is refused.
     pub(crate) fn decode(path: &str, bytes: &[u8]) -> Result<Self, Error> {
         let Found { charset, mark } = detect(bytes, true).map_err(|why| no_text(path, why, "changed"))?;
-        Ok(Self::of(charset, mark > 0, bytes[mark..].to_vec()))
+        Ok(Self::of(charset, mark > 0, Cow::Borrowed(&bytes[mark..])))
     }
 
     /// A file of any kind, to be moved or removed as it is.
     pub(crate) fn opaque(bytes: &[u8]) -> Self {
-        Self::of(Charset::Unknown, false, bytes.to_vec())
+        Self::of(Charset::Unknown, false, Cow::Borrowed(bytes))
     }
 
-    fn of(charset: Charset, marked: bool, bytes: Vec<u8>) -> Self {
+    fn of(charset: Charset, marked: bool, bytes: Cow<'_, [u8]>) -> Self {
         let content = charset.decode(&bytes).into_owned();
-        Self { charset, marked, bytes, content }
+        let stored = (content.as_bytes() != &*bytes).then(|| bytes.into_owned());
+        Self { charset, marked, stored, content }
+    }
+
+    /// The bytes without the byte order mark.
+    fn bytes(&self) -> &[u8] {
+        self.stored.as_deref().unwrap_or(self.content.as_bytes())
     }
 
     pub(crate) fn charset(&self) -> Charset {
@@ -72,7 +79,12 @@ impl Text {
     /// The bytes of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mark = if self.marked { self.charset.mark() } else { b"" };
-        [mark, &self.bytes].concat()
+        [mark, self.bytes()].concat()
+    }
+
+    /// How many bytes the file has.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes().len() + if self.marked { self.charset.mark().len() } else { 0 }
     }
 
     /// Whether it begins with a byte order mark.
@@ -87,8 +99,8 @@ impl Text {
         }
         let tied = || {
             Error::invalid(format!(
-                "{path} is in {}, where this part cannot be changed alone: {}",
-                self.charset.name(),
+                "{path} {}, where this part cannot be changed alone: {}",
+                self.charset.is_in(),
                 self.way_out(path)
             ))
         };
@@ -98,27 +110,38 @@ impl Text {
         let edits: Vec<Edit> = edits.iter().map(|edit| edit.narrowed(&self.content)).collect();
         self.admit(path, edits.iter().map(|edit| edit.new.as_str()))?;
         let ends: Vec<usize> = edits.iter().flat_map(|edit| [edit.part.start, edit.part.end]).collect();
-        let places = self.charset.places(&self.bytes, &self.content, &ends).ok_or_else(tied)?;
-        let (mut bytes, mut content) =
-            (Vec::with_capacity(self.bytes.len()), String::with_capacity(self.content.len()));
+        if self.charset == Charset::Utf8 {
+            let mut content = String::with_capacity(self.content.len());
+            let mut from = 0;
+            for edit in &edits {
+                content.push_str(&self.content[from..edit.part.start]);
+                content.push_str(&edit.new);
+                from = edit.part.end;
+            }
+            content.push_str(&self.content[from..]);
+            return Ok(Self { charset: self.charset, marked: self.marked, stored: None, content });
+        }
+        let own = self.bytes();
+        let places = self.charset.places(own, &self.content, &ends).ok_or_else(tied)?;
+        let (mut bytes, mut content) = (Vec::with_capacity(own.len()), String::with_capacity(self.content.len()));
         let (mut from_byte, mut from) = (0, 0);
         for (edit, place) in edits.iter().zip(places.chunks_exact(2)) {
-            let replaced = &self.bytes[place[0]..place[1]];
+            let replaced = &own[place[0]..place[1]];
             // Some encodings have two forms of a character. What the change keeps of the part must not get the other one.
             if matches!(self.charset, Charset::Legacy(_))
                 && self.charset.encode(&self.content[edit.part.clone()]).as_deref() != Some(replaced)
             {
                 return Err(tied());
             }
-            bytes.extend_from_slice(&self.bytes[from_byte..place[0]]);
+            bytes.extend_from_slice(&own[from_byte..place[0]]);
             bytes.extend(self.stored(path, &edit.new, replaced)?);
             content.push_str(&self.content[from..edit.part.start]);
             content.push_str(&edit.new);
             (from_byte, from) = (place[1], edit.part.end);
         }
-        bytes.extend_from_slice(&self.bytes[from_byte..]);
+        bytes.extend_from_slice(&own[from_byte..]);
         content.push_str(&self.content[from..]);
-        let changed = Self::of(self.charset, self.marked, bytes);
+        let changed = Self::of(self.charset, self.marked, Cow::Owned(bytes));
         // Bytes that were invalid must not become a character together with their new neighbours.
         if changed.content == content { Ok(changed) } else { Err(tied()) }
     }
@@ -127,7 +150,7 @@ impl Text {
     pub(crate) fn rewritten(&self, path: &str, content: &str, mark: bool) -> Result<Self, Error> {
         self.admit(path, [content].into_iter())?;
         let bytes = self.stored(path, content, b"")?;
-        Ok(Self::of(self.charset, self.marked || mark, bytes))
+        Ok(Self::of(self.charset, self.marked || mark, Cow::Owned(bytes)))
     }
 
     /// Refuses characters that the file cannot have, or that could become others in it.
@@ -148,34 +171,39 @@ impl Text {
             if number > 0 {
                 bytes.extend(kept.next().ok_or_else(|| lost(path))?);
             }
-            let missing = || Error::invalid(format!("{path} is in {}, which lacks a character", self.charset.name()));
+            let missing = || Error::invalid(format!("{path} {}, which lacks a character", self.charset.is_in()));
             bytes.extend(self.charset.encode(part).ok_or_else(missing)?);
         }
         Ok(bytes)
     }
 
     fn refusal(&self, path: &str, why: Refused) -> String {
-        let name = self.charset.name();
         let way_out = self.way_out(path);
         match (why, self.charset) {
             (Refused::Missing(letter), _) => {
-                format!("{path} is in {name}, and `{letter}` has no place in it: use other characters, or {way_out}")
+                let is_in = self.charset.is_in();
+                format!("{path} {is_in}, and `{letter}` has no place in it: use other characters, or {way_out}")
             }
             (Refused::Uncertain(letter), Charset::Unknown) => format!(
                 "{path} is not in UTF-8, its encoding is not known, and so `{letter}` cannot be written: use ASCII \
                  characters, or {way_out}"
             ),
             (Refused::Uncertain(letter), _) => format!(
-                "{path} is not in UTF-8 but probably in {name}. That is not certain, and `{letter}` is not yet in the file: use \
-                 ASCII characters or those that the file has, or {way_out}"
+                "{path} is not in UTF-8 but probably in {}. That is not certain, and `{letter}` is not yet in the file: use \
+                 ASCII characters or those that the file has, or {way_out}",
+                self.charset.name()
             ),
         }
     }
 
     /// What to do about a file that cannot be changed in its own encoding.
     fn way_out(&self, path: &str) -> String {
-        let from = if self.charset == Charset::Unknown { "ENCODING" } else { self.charset.name() };
-        format!("ask the user whether to convert the file to UTF-8 (`iconv -f {from} -t UTF-8 {path}`)")
+        let (from, doubt) = match self.charset {
+            Charset::Unknown => ("ENCODING", ""),
+            charset if charset.is_guess() => (charset.name(), ", if it is in that encoding"),
+            charset => (charset.name(), ""),
+        };
+        format!("ask the user whether to convert the file to UTF-8 (`iconv -f {from} -t UTF-8 {path}`{doubt})")
     }
 }
 
@@ -216,7 +244,7 @@ fn odd_bytes(bytes: &[u8]) -> Vec<Vec<u8>> {
 pub(crate) struct Line<'t> {
     /// Without its end.
     pub(crate) text: &'t str,
-    /// `"\n"`, `"\r\n"`, `"\r"`, or empty for a last line without an end.
+    /// A line feed with all carriage returns before it, `"\r"`, or empty for a last line without an end.
     pub(crate) end: &'static str,
     /// Where it begins, in bytes.
     pub(crate) start: usize,
@@ -229,22 +257,59 @@ impl Line<'_> {
     }
 }
 
+/// The most carriage returns that belong to the end of a line. Some programs write `CR CR LF`.
+const MOST_RETURNS: usize = 16;
+const ENDS: &str = "\r\r\r\r\r\r\r\r\r\r\r\r\r\r\r\r\n";
+
+/// A line without the carriage returns before its line feed, and this line end.
+pub(crate) fn without_end(line: &str) -> (&str, &'static str) {
+    let returns = line.bytes().rev().take(MOST_RETURNS).take_while(|byte| *byte == b'\r').count();
+    (&line[..line.len() - returns], &ENDS[MOST_RETURNS - returns..])
+}
+
+/// The name of a line end, such as `CR LF`.
+pub(crate) fn end_name(end: &str) -> String {
+    end.chars().map(|letter| if letter == '\r' { "CR" } else { "LF" }).collect::<Vec<_>>().join(" ")
+}
+
+/// The same text with `\n` at the end of each line.
+pub(crate) fn with_feeds(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match line.strip_suffix('\n') {
+            Some(line) => {
+                plain.push_str(without_end(line).0);
+                plain.push('\n');
+            }
+            None => plain.push_str(line),
+        }
+    }
+    plain
+}
+
 /// The lines of a text. A carriage return alone ends a line only where no line ends in a line feed, as on a classic Macintosh.
 pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
+    let end = if has_lone_returns(text) { b'\r' } else { b'\n' };
+    // Room for all of them at once: a vector that grows needs three times as much.
+    let mut lines = Vec::with_capacity(text.bytes().filter(|byte| *byte == end).count() + 1);
+    lines.extend(each_line(text));
+    lines
+}
+
+/// The same one by one.
+pub(crate) fn each_line(text: &str) -> impl Iterator<Item = Line<'_>> {
     let is_mac = has_lone_returns(text);
     let mut start = 0;
-    text.split_inclusive(if is_mac { '\r' } else { '\n' })
-        .map(|whole| {
-            let (text, end) = match whole.strip_suffix('\n') {
-                None if is_mac => whole.strip_suffix('\r').map_or((whole, ""), |text| (text, "\r")),
-                None => (whole, ""),
-                Some(text) => text.strip_suffix('\r').map_or((text, "\n"), |text| (text, "\r\n")),
-            };
-            let line = Line { text, end, start };
-            start += whole.len();
-            line
-        })
-        .collect()
+    text.split_inclusive(if is_mac { '\r' } else { '\n' }).map(move |whole| {
+        let (text, end) = match whole.strip_suffix('\n') {
+            None if is_mac => whole.strip_suffix('\r').map_or((whole, ""), |text| (text, "\r")),
+            None => (whole, ""),
+            Some(text) => without_end(text),
+        };
+        let line = Line { text, end, start };
+        start += whole.len();
+        line
+    })
 }
 
 /// Whether the lines end in carriage returns alone.
@@ -321,6 +386,10 @@ mod tests {
             ends("a\r\nb\n\nc"),
             [("a".into(), "\r\n"), ("b".into(), "\n"), ("".into(), "\n"), ("c".into(), "")]
         );
+        let many = format!("a\r\r\nb\r{}\nc\r", "\r".repeat(MOST_RETURNS));
+        assert_eq!(ends(&many), [("a".into(), "\r\r\n"), ("b\r".into(), ENDS), ("c\r".into(), "")]);
+        assert_eq!(with_feeds("a\r\r\nb\r\n\nc\r"), "a\nb\n\nc\r");
+        assert_eq!((end_name("\r\r\n"), end_name("\r")), ("CR CR LF".to_owned(), "CR".to_owned()));
         assert_eq!(ends("a\rb"), [("a".into(), "\r"), ("b".into(), "")]);
         assert_eq!(ends("a\rb\n"), [("a\rb".into(), "\n")]);
         assert_eq!(ends(""), []);

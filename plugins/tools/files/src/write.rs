@@ -6,8 +6,8 @@ use hermes_plugin::files::{self, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::read::peek;
-use crate::text::{REPLACEMENT, Text, has_lone_returns};
+use crate::read::{MAX_WHOLE, peek};
+use crate::text::{REPLACEMENT, Text, each_line, end_name};
 use crate::{ROOT, count, parameters as schema, path};
 
 pub(crate) const DESCRIPTION: &str = "Write a file of the workspace, creating it and its folders, or replacing all that \
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
-    let path = path::locate(&arguments.path)?;
+    let path = path::locate_file(&arguments.path)?;
     let before = match files::stat(ROOT, &path) {
         Ok(entry) if entry.kind == Kind::Directory => {
             let name = if path.is_empty() { "the workspace" } else { &path };
@@ -53,6 +53,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
             Kept { lost: before.map(|_| lost.to_owned()), ..Kept::nothing(&arguments.content) }
         }
     };
+    if kept.bytes.len() > MAX_WHOLE as usize {
+        let why = format!(
+            "{path} would have {} bytes, more than the {MAX_WHOLE} that can be written at once",
+            kept.bytes.len()
+        );
+        return Err(Error::invalid(why).with_code("too-large"));
+    }
     files::write(ROOT, &path, &kept.bytes, known.as_ref().map(|slice| slice.version.as_str()))?;
     Ok(answer(&path, &kept, before))
 }
@@ -92,17 +99,11 @@ fn kept(path: &str, before: &[u8], content: &str) -> Result<Kept, Error> {
     };
     let has_mark = content.starts_with('\u{feff}');
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
-    let feeds = file.content.matches('\n').count();
-    let end = if has_lone_returns(&file.content) {
-        Some(("\r", "CR line ends"))
-    } else if feeds > 0 && feeds == file.content.matches("\r\n").count() {
-        Some(("\r\n", "CR LF line ends"))
-    } else {
-        None
-    };
+    let mut ends = each_line(&file.content).map(|line| line.end).filter(|end| !end.is_empty());
+    let end = ends.next().filter(|first| *first != "\n" && ends.all(|end| end == *first));
     let content = match end.filter(|_| content.contains('\n') && !content.contains('\r')) {
-        Some((end, name)) => {
-            kept.of_file.push(name.to_owned());
+        Some(end) => {
+            kept.of_file.push(format!("{} line ends", end_name(end)));
             content.replace('\n', end)
         }
         None => content.to_owned(),
@@ -122,7 +123,8 @@ fn kept(path: &str, before: &[u8], content: &str) -> Result<Kept, Error> {
     }
     let is_seen = matches!(charset, Charset::Utf16Le | Charset::Utf16Be) || !content.is_ascii();
     if is_seen && charset != Charset::Utf8 {
-        kept.of_file.push(format!("{} encoding", charset.name()));
+        let doubt = if charset.is_guess() { "probably " } else { "" };
+        kept.of_file.push(format!("{doubt}{} encoding", charset.name()));
     }
     if file.has_mark() && !has_mark {
         kept.of_file.push("byte order mark".to_owned());
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_file_keeps_its_line_ends_mark_and_encoding() {
-        let cases: [(&[u8], &str, &[u8]); 17] = [
+        let cases: [(&[u8], &str, &[u8]); 19] = [
             (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n"),
             (b"a\r\nb", "x", b"x"),
             (b"a\nb\n", "x\ny", b"x\ny"),
@@ -182,6 +184,8 @@ mod tests {
             (b"caf\xe9\r\n", "th\u{e9}\n", b"th\xe9\r\n"),
             (b"caf\xe9\n", "tea\n", b"tea\n"),
             (b"a\rb\r", "x\ny\n", b"x\ry\r"),
+            (b"a\r\r\nb\r\r\n", "x\ny\n", b"x\r\r\ny\r\r\n"),
+            (b"a\r\r\nb\r\n", "x\ny\n", b"x\ny\n"),
             (b"\xff\xfea\0\n\0", "\u{fc}\n", b"\xff\xfe\xfc\0\n\0"),
             (b"\0a\0\n\0b", "xy", b"\0x\0y"),
             // A mixture of encodings has none that could be kept.

@@ -85,14 +85,12 @@ impl Listed {
         let built_in = BUILT_IN.iter().flat_map(|(reason, patterns)| {
             patterns.iter().map(|pattern| ListedFile { pattern: (*pattern).into(), reason: (*reason).into() })
         });
-        // A path with such characters would be a pattern.
-        let is_plain = |path: &&str| {
-            path.starts_with('/') && path.len() <= LONGEST && !path.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
-        };
+        let is_usable = |path: &String| path.starts_with('/') && path.len() <= LONGEST && !path.contains('\\');
         let imported: Vec<ListedFile> = imported
             .iter()
-            .filter_map(|path| path.to_str().filter(is_plain))
-            .map(|path| ListedFile { pattern: path.to_owned().into(), reason: IMPORTED.into() })
+            // A path is no pattern.
+            .filter_map(|path| path.to_str().map(globset::escape).filter(is_usable))
+            .map(|path| ListedFile { pattern: path.into(), reason: IMPORTED.into() })
             .collect();
         let is_constant = further.is_empty() && imported.is_empty();
         let further = further
@@ -104,6 +102,16 @@ impl Listed {
             let _ = listed.sets.set(listed.compile()?);
         }
         Ok(listed)
+    }
+
+    /// The same list with these files in place of those that context files import so far.
+    ///
+    /// # Errors
+    ///
+    /// Never for patterns that were valid before.
+    pub fn importing(&self, imported: &[PathBuf]) -> Result<Self, PatternError> {
+        let further = self.files.iter().filter(|file| file.reason == CONFIGURED).map(|file| file.pattern.to_string());
+        Self::with_imported(&further.collect::<Vec<_>>(), imported, self.home.as_deref())
     }
 
     fn sets(&self) -> &Sets {
@@ -309,6 +317,21 @@ mod tests {
         let listed = Listed::with_imported(&[], &imported.map(PathBuf::from), None).unwrap();
         assert_eq!(pattern(&listed, "/w/docs/Rules.md"), Some("/w/docs/rules.md"));
         assert_eq!(pattern(&listed, "/w/docs/other.md"), None);
+        assert!(pattern(&listed, "/w/[x]").is_some() && pattern(&listed, "/w/x").is_none());
+        // The configuration's own patterns stay when other files are imported.
+        let listed = Listed::new(&["*.tf".to_owned()], None).unwrap().importing(&["/w/a{b}*.md".into()]).unwrap();
+        let listed = listed.importing(&["/w/[id]!.md".into(), "/w/plain.md".into()]).unwrap();
+        for (path, is_listed) in [
+            ("/w/[id]!.md", true),
+            ("/w/[ID]!.md", true),
+            ("/w/i!.md", false),
+            ("/w/plain.md", true),
+            ("/w/main.tf", true),
+            ("/w/a{b}*.md", false),
+            ("/w/AGENTS.md", true),
+        ] {
+            assert_eq!(pattern(&listed, path).is_some(), is_listed, "{path}");
+        }
     }
 
     /// The table in `docs/approvals.md`.

@@ -35,7 +35,7 @@ fn in_lines(row: &Row, has_mark: bool, is_mac: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = text.split('\r').map(|line| Row::new(row.mark, line)).collect();
     if let Some(last) = rows.last_mut() {
         // With a carriage return and no line feed, the last line ends like the others.
-        last.bare = row.bare && row.end != Some("\r\n");
+        last.bare = row.bare && row.end.is_none_or(|end| end == "\n");
     }
     rows
 }

@@ -137,19 +137,52 @@ fn folded(letter: char) -> &'static str {
     }
 }
 
-/// The text without typographic characters, and where each of its bytes comes from in `text`; one more for the end.
-pub(super) fn folded_with_origins(text: &str) -> (String, Vec<usize>) {
-    let (mut plain, mut origins) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
-    for (at, letter) in text.char_indices() {
-        let before = plain.len();
-        match folded(letter) {
-            "" => plain.push(letter),
-            ascii => plain.push_str(ascii),
+/// A text without typographic characters, and where its parts come from.
+pub(super) struct Folded {
+    pub(super) text: String,
+    /// Where a part begins, in bytes of this text and of the original. After each typographic character and at it, a part begins.
+    parts: Vec<Part>,
+}
+
+struct Part {
+    at: usize,
+    origin: usize,
+    /// Whether it stands for one typographic character.
+    is_folded: bool,
+}
+
+impl Folded {
+    pub(super) fn new(original: &str) -> Self {
+        let mut folded = Self { text: String::with_capacity(original.len()), parts: Vec::new() };
+        let mut plain_from = 0;
+        for (origin, letter) in original.char_indices() {
+            let ascii = self::folded(letter);
+            if !ascii.is_empty() {
+                folded.begin(plain_from, false);
+                folded.text.push_str(&original[plain_from..origin]);
+                folded.begin(origin, true);
+                folded.text.push_str(ascii);
+                plain_from = origin + letter.len_utf8();
+            }
         }
-        origins.resize(origins.len() + plain.len() - before, at);
+        folded.begin(plain_from, false);
+        folded.text.push_str(&original[plain_from..]);
+        folded
     }
-    origins.push(text.len());
-    (plain, origins)
+
+    fn begin(&mut self, origin: usize, is_folded: bool) {
+        self.parts.push(Part { at: self.text.len(), origin, is_folded });
+    }
+
+    /// Where a place of this text is in the original; within what stands for a typographic character, where that begins.
+    pub(super) fn origin(&self, at: usize) -> usize {
+        let after = self.parts.partition_point(|part| part.at <= at);
+        match after.checked_sub(1).map(|last| &self.parts[last]) {
+            Some(part) if part.is_folded => part.origin,
+            Some(part) => part.origin + at - part.at,
+            None => at,
+        }
+    }
 }
 
 /// Whether the texts are equal but for bytes that `read_file` could only show as �.
@@ -199,6 +232,16 @@ mod tests {
         assert_eq!(places("caf\u{e9}\n", &["caf\u{fffd}"]), [(1, [false, false, true])]);
         assert_eq!(places("a\nb\n", &["a", "c"]), []);
         assert_eq!(places("a\n", &["a", "b"]), []);
+    }
+
+    #[test]
+    fn places_of_a_folded_text_are_found_in_the_original() {
+        let original = "a\u{201c}b\u{2026}\u{2019}\u{e9}c";
+        let folded = Folded::new(original);
+        assert_eq!(folded.text, "a\"b...'\u{e9}c");
+        let origins: Vec<usize> = folded.text.char_indices().map(|(at, _)| folded.origin(at)).collect();
+        assert_eq!(origins, [0, 1, 4, 5, 5, 5, 8, 11, 13]);
+        assert_eq!(folded.origin(folded.text.len()), original.len());
     }
 
     #[test]

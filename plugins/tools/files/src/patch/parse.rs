@@ -3,6 +3,7 @@
 use hermes_plugin::Error;
 
 use super::names::{self, NONE};
+use crate::text::without_end;
 
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,16 +74,17 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn new(mark: Mark, text: &str) -> Self {
-        let (text, end) = text.strip_suffix('\r').map_or((text, None), |text| (text, Some("\r\n")));
-        Self { mark, text: text.to_owned(), bare: false, end }
+        let (plain, end) = without_end(text);
+        let end = (plain.len() < text.len()).then_some(end);
+        Self { mark, text: plain.to_owned(), bare: false, end }
     }
 
     /// What ends the line, which is `usual` unless the patch says otherwise.
     pub(super) fn ending(&self, usual: &'static str) -> &'static str {
         match (self.bare, self.end) {
-            // The last line has a carriage return, but no line feed.
-            (true, Some("\r\n")) => "\r",
-            (true, _) => "",
+            // The last line has carriage returns, but no line feed.
+            (true, Some(end)) => end.strip_suffix('\n').unwrap_or(end),
+            (true, None) => "",
             (false, end) => end.unwrap_or(usual),
         }
     }

@@ -1,5 +1,7 @@
 //! What a call changes in which files: computed as a whole, then carried out, and taken back if a part fails.
 
+use std::rc::Rc;
+
 use hermes_plugin::Error;
 use hermes_plugin::files::{self, Kind};
 
@@ -30,8 +32,32 @@ struct File {
 }
 
 struct Before {
-    bytes: Vec<u8>,
+    bytes: Rc<Vec<u8>>,
     version: String,
+}
+
+/// The memory that the files of a call may need. A plugin has 64 MiB.
+const ROOM: usize = 52 << 20;
+
+/// The memory that a change of a text needs at most: several copies of it, and tables of its lines.
+fn room(bytes: &[u8]) -> usize {
+    let is_plain = std::str::from_utf8(bytes).is_ok();
+    // Other encodings have up to twice as many bytes as UTF-8, beside the bytes of the file.
+    let copies = if is_plain { 4 + usize::from(bytes.contains(&b'\r')) } else { 11 };
+    let count = |end: u8| bytes.iter().filter(|byte| **byte == end).count();
+    copies * bytes.len() + 48 * count(b'\n').max(count(b'\r'))
+}
+
+fn too_large(path: &str, than: String) -> Error {
+    let way_out = "change it with a program, such as `sed` or a short script";
+    Error::invalid(format!("{path} has {than} patch can change: {way_out}")).with_code("too-large")
+}
+
+impl Before {
+    /// What stays in memory until the end of the call: the file before and after it.
+    fn held(&self) -> usize {
+        3 * self.bytes.len()
+    }
 }
 
 impl Plan {
@@ -50,7 +76,7 @@ impl Plan {
     pub(super) fn change(&mut self, change: &Change) -> Result<(), Error> {
         match change {
             Change::Add { path, lines } => {
-                let path = path::locate_named(path)?;
+                let path = path::locate_named_file(path)?;
                 self.absent(&path)?;
                 let line = |row: &Row| format!("{}{}", row.text, row.ending("\n"));
                 self.put(&path, Text::new(lines.iter().map(line).collect()), None);
@@ -94,7 +120,7 @@ impl Plan {
                 file.assumed.extend(assumed.clone());
                 if let Some(to) = to {
                     let moved = file.now.take();
-                    let to = path::locate_named(to)?;
+                    let to = path::locate_named_file(to)?;
                     self.absent(&to)?;
                     if let Some(text) = moved {
                         self.put(&to, text, Some(path)).assumed.extend(assumed);
@@ -142,9 +168,16 @@ impl Plan {
             None => {
                 let slice = read(path)?;
                 if slice.total > slice.content.len() as u64 {
-                    let why =
-                        format!("{path} has {} bytes, more than the {MAX_WHOLE} that patch can change", slice.total);
-                    return Err(Error::invalid(why).with_code("too-large"));
+                    return Err(too_large(path, format!("{} bytes, more than the {MAX_WHOLE} that", slice.total)));
+                }
+                if is_text {
+                    let held: usize = self.files.iter().filter_map(|file| file.before.as_ref()).map(Before::held).sum();
+                    if held + room(&slice.content) > ROOM {
+                        let lines = slice.content.iter().filter(|byte| **byte == b'\n').count();
+                        let size = format!("{} bytes in {}", slice.total, count(lines as u64, "line"));
+                        let with = if held > 0 { "with the other files of the call " } else { "" };
+                        return Err(too_large(path, format!("{size}, {with}more than")));
+                    }
                 }
                 let now = match Text::decode(path, &slice.content) {
                     Ok(text) => text,
@@ -152,7 +185,7 @@ impl Plan {
                     Err(_) => Text::opaque(&slice.content),
                 };
                 let now = Some(now);
-                let before = Some(Before { bytes: slice.content, version: slice.version });
+                let before = Some(Before { bytes: Rc::new(slice.content), version: slice.version });
                 self.files.push(File { path: path.to_owned(), before, now, from: None, assumed: Assumed::default() });
                 self.files.len() - 1
             }
@@ -194,6 +227,16 @@ impl Plan {
 
     /// Writes all files, or leaves all as they were. The answer shows the changes.
     pub(super) fn carry_out(self) -> Result<String, Error> {
+        for file in &self.files {
+            let size = file.now.as_ref().map_or(0, Text::size);
+            if size > MAX_WHOLE as usize {
+                let why = format!(
+                    "{} would have {size} bytes, more than the {MAX_WHOLE} that can be written at once: nothing was changed",
+                    file.path
+                );
+                return Err(Error::invalid(why).with_code("too-large"));
+            }
+        }
         let mut answers = Vec::new();
         let mut done = Done::default();
         // So that little has to be brought back, removals come last.
@@ -249,7 +292,7 @@ impl Plan {
             (Some(_), None) if self.moved_to(path) => return Ok(None),
             (Some(before), None) => {
                 files::remove(ROOT, path)?;
-                done.undo.push(Undo::Write { path: path.clone(), bytes: before.bytes.clone(), version: None });
+                done.undo.push(Undo::Write { path: path.clone(), bytes: Rc::clone(&before.bytes), version: None });
                 let removed = before.bytes.split_inclusive(|byte| *byte == b'\n').count();
                 answer("deleted", path, &Shown { removed, ..Shown::default() }, &file.assumed)
             }
@@ -260,11 +303,11 @@ impl Plan {
     /// Whether the content differs. Then it was written.
     fn overwrite(path: &str, before: &Before, now: &Text, done: &mut Done) -> Result<bool, Error> {
         let bytes = now.encode();
-        if bytes == before.bytes {
+        if bytes == *before.bytes {
             return Ok(false);
         }
         let version = files::write(ROOT, path, &bytes, Some(&before.version))?;
-        done.undo.push(Undo::Write { path: path.to_owned(), bytes: before.bytes.clone(), version: Some(version) });
+        done.undo.push(Undo::Write { path: path.to_owned(), bytes: Rc::clone(&before.bytes), version: Some(version) });
         Ok(true)
     }
 }
@@ -307,7 +350,7 @@ enum Undo {
     /// Writes what a file had, if it is at this version.
     Write {
         path: String,
-        bytes: Vec<u8>,
+        bytes: Rc<Vec<u8>>,
         version: Option<String>,
     },
     Remove(String),

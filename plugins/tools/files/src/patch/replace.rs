@@ -1,36 +1,40 @@
 //! `old_string` and `new_string`: the parts of a file that are replaced.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use hermes_plugin::Error;
 
 use super::assumed::{Assumed, places};
-use super::matching::{self, Found};
-use crate::text::{Edit, Line, Text, end_at, has_lone_returns, lines};
+use super::matching::{self, Folded, Found};
+use crate::text::{Edit, Line, Text, end_at, has_lone_returns, lines, with_feeds};
 
 /// A file's text with `\n` as its line end, and where it comes from.
 struct View<'t> {
     file: &'t str,
     all: Vec<Line<'t>>,
     /// Without the carriage returns that belong to a line end.
-    plain: String,
+    plain: Cow<'t, str>,
     /// Where these were left out, in bytes of `plain`.
     left_out: Vec<usize>,
 }
 
 impl<'t> View<'t> {
     fn new(file: &'t str) -> Self {
-        let (mut plain, mut left_out) = (String::with_capacity(file.len()), Vec::new());
         let all = lines(file);
+        if !file.contains('\r') {
+            return Self { file, all, plain: Cow::Borrowed(file), left_out: Vec::new() };
+        }
+        let (mut plain, mut left_out) = (String::with_capacity(file.len()), Vec::new());
         for line in &all {
             plain.push_str(line.text);
-            if line.end == "\r\n" {
-                left_out.push(plain.len());
+            if let Some(returns) = line.end.strip_suffix('\n') {
+                left_out.extend(returns.bytes().map(|_| plain.len()));
             }
             // A carriage return alone is as long as the line feed that stands for it.
             plain.push_str(if line.end.is_empty() { "" } else { "\n" });
         }
-        Self { file, all, plain, left_out }
+        Self { file, all, plain: Cow::Owned(plain), left_out }
     }
 
     /// The same part in the file.
@@ -60,7 +64,7 @@ struct Match {
 pub(super) fn edits(path: &str, text: &Text, old: &str, new: &str, all: bool) -> Result<(Vec<Edit>, Assumed), Error> {
     let is_mac = has_lone_returns(&text.content);
     let plain = |text: &str| {
-        let text = text.replace("\r\n", "\n");
+        let text = with_feeds(text);
         if is_mac { text.replace('\r', "\n") } else { text }
     };
     let (old, new) = (plain(old), plain(new));
@@ -115,13 +119,14 @@ fn search(plain: &str, old: &str, new: &str, assumed: &mut Assumed) -> Vec<Match
     if !whole.is_empty() {
         return whole;
     }
-    let (folded, origins) = matching::folded_with_origins(plain);
     let wanted: String = matching::fold(old).collect();
+    let folded = Folded::new(plain);
     let typographic: Vec<Match> = folded
+        .text
         .match_indices(&wanted)
-        .map(|(at, _)| (origins[at]..origins[at + wanted.len()], at))
+        .map(|(at, _)| (folded.origin(at)..folded.origin(at + wanted.len()), at))
         // A part must not begin or end within `…`.
-        .filter(|(part, at)| matching::fold(&plain[part.clone()]).eq(folded[*at..*at + wanted.len()].chars()))
+        .filter(|(part, at)| matching::fold(&plain[part.clone()]).eq(folded.text[*at..*at + wanted.len()].chars()))
         .map(|(part, _)| Match { part, new: new.to_owned() })
         .collect();
     if !typographic.is_empty() {
@@ -215,6 +220,9 @@ mod tests {
         assert_eq!(exact("a\r\nb\r\n", "a\n", ""), "b\r\n");
         assert_eq!(exact("a\rb\rc", "a\nb", "x\ny\nz"), "x\ry\rz\rc", "a classic Macintosh");
         assert_eq!(exact("a\rb\rc", "a\rb", "x"), "x\rc");
+        assert_eq!(exact("a\r\r\nb\r\r\nc", "a\nb", "x\ny\nz"), "x\r\r\ny\r\r\nz\r\r\nc");
+        assert_eq!(exact("a\r\r\nb\r\r\n", "a\r\r\nb\r\n", "a\r\nx\r\n"), "a\r\r\nx\r\r\n");
+        assert_eq!(exact("a\r\r\nb\nc\r\n", "b\n", ""), "a\r\r\nc\r\n");
         assert_eq!(exact("a\rb\nc\n", "b", "x\ny"), "a\rx\ny\nc\n", "a stray carriage return is no line end");
     }
 
