@@ -259,7 +259,7 @@ mod tests {
             ("x.headers", json!({ "X-Title": "a0b1c2d3e4f5a6b7c8d9" })),
             ("x.headers", json!({ "X-Title": "Bearer sk-0123456789abcdef" })),
             ("x.headers", json!({ "X-Token-Type": "hunter2" })),
-            ("x.headers", json!({ "X-Title": "notes of $HUB_TOKEN" })),
+            ("x.headers", json!({ "X-Title": "notes of ${HUB_TOKEN}" })),
             ("x.headers", json!({ "HTTP-Referer": "https://notes.example/?token=abc" })),
             ("x.headers", json!({ "Authorization": "Bearer ${A} sk-0123456789abcdef" })),
             ("x.env", json!({ "HUB_TOKEN": 7 })),
