@@ -96,7 +96,7 @@ fn a_hook_blocks_unless_its_consent_is_understood() {
         ("echo profile; printf '\\357\\273\\277{\"decision\": \"allow\"}\\r\\n'", false, "wrote `profile`"),
         ("echo '{\"hookSpecificOutput\": {\"permissionDecision\": \"deny\"}}'", true, ""),
         ("echo profile; echo '{\"continue\": false, \"stopReason\": \"not here\"}'", true, ""),
-        ("echo '{\"allowed\": false}'", true, "and its member `allowed` is not understood; the call was not run"),
+        ("echo '{\"allowed\": false}'", true, "and its member `allowed` is not understood; to agree,"),
         ("echo 'BLOCKED by policy'", true, "wrote `BLOCKED by policy`"),
     ] {
         let server = model();
