@@ -81,29 +81,9 @@ impl Terminal {
         Self { child, keyboard: Some(keyboard), screen, gone, held, deadline: Instant::now() + timeout, size }
     }
 
-    /// Presses keys; Enter is `\r`, Ctrl-C `\u{3}`. Behind a command, Enter comes when its text is on the screen: what comes at once is
-    /// a paste.
+    /// Presses keys; Enter is `\r`, Ctrl-C `\u{3}`.
     #[track_caller]
     pub fn press(&mut self, keys: &str) {
-        match keys.strip_suffix('\r') {
-            Some(command) if command.len() > 1 && command.starts_with(['/', '!']) => {
-                self.send(command);
-                // A terminal that is not drawn may show nothing, and holds nothing back.
-                let patience = Instant::now() + Duration::from_secs(3);
-                let tail: String = command.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
-                while Instant::now() < patience && !self.rows().iter().any(|row| row.contains(&tail)) {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                std::thread::sleep(Duration::from_millis(100));
-                self.send("\r");
-            }
-            _ => self.send(keys),
-        }
-    }
-
-    /// Sends keys at once, as a terminal without brackets pastes.
-    #[track_caller]
-    pub fn send(&mut self, keys: &str) {
         let keyboard = self.keyboard.as_mut().expect("the terminal is open");
         keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
     }

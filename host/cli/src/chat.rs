@@ -150,7 +150,7 @@ pub(crate) async fn run(
         let typed = given.or_else(|| chat.front.next_typed());
         // A terminal that is not drawn tells nobody whether a line was typed or pasted during a turn. The user sees it first.
         let typed = match typed {
-            Some(line) if chat.may_run && chat.live.is_none() && may_run(&line) => {
+            Some(line) if chat.may_run && chat.live.is_none() && shell::command(&line).is_some() => {
                 let begun = chat.front.take_begun();
                 chat.front.begin_line(line + &begun);
                 None
@@ -261,11 +261,6 @@ fn compression_result(compression: Compression) -> String {
                 .to_owned()
         }
     }
-}
-
-/// Whether a line is a command, of the user's or of the chat.
-fn may_run(line: &str) -> bool {
-    shell::command(line).is_some() || Slash::parse(line).is_some()
 }
 
 impl Chat {

@@ -149,12 +149,6 @@ impl Editor {
         Written { text: self.text(), is_command: self.is_command() }
     }
 
-    /// Whether Enter may run the text as a command.
-    pub(crate) fn may_run(&self) -> bool {
-        let Written { text, is_command } = self.written();
-        is_command || (text.starts_with('/') && !text.contains('\n'))
-    }
-
     /// Whether a pasted part of the text is not on the screen as it is.
     fn hides_paste(&self) -> bool {
         let lines = self.area.lines();

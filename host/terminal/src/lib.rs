@@ -7,7 +7,6 @@
 //! hides text, is shown in its escaped form.
 
 mod ansi;
-mod burst;
 mod clipboard;
 mod editor;
 mod highlight;

@@ -528,33 +528,6 @@ mod tests {
         }
     }
 
-    /// A terminal without brackets around pastes, or a line that another program sends.
-    #[test]
-    fn a_command_that_comes_at_once_waits_for_an_enter_of_the_user() {
-        use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-        for (line, sent) in [
-            ("/new", Some(Outcome::Submitted("/new".to_owned()))),
-            ("!ls", Some(Outcome::Command("!ls".to_owned()))),
-            ("hello", None),
-        ] {
-            let mut state = state(io::sink());
-            let now = Instant::now();
-            let mut press = |code| state.input_key(KeyEvent::new(code, KeyModifiers::NONE), now);
-            for character in line.chars() {
-                assert_eq!(press(KeyCode::Char(character)), Outcome::Edited);
-            }
-            let first = press(KeyCode::Enter);
-            match sent {
-                Some(sent) => {
-                    assert_eq!(first, Outcome::Edited, "{line} ran by itself");
-                    assert_eq!(press(KeyCode::Enter), sent);
-                }
-                None => assert_eq!(first, Outcome::Submitted(line.to_owned())),
-            }
-        }
-    }
-
     /// The terminal could not be written once, and the chat never drew again.
     #[test]
     fn a_terminal_that_takes_nothing_for_a_moment_is_drawn_again_and_loses_nothing() {

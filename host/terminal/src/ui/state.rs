@@ -11,7 +11,6 @@ use ratatui_core::text::Line;
 
 use super::{Activity, LONGEST_DRAWING, REST, TICK, begin, restore, size};
 use crate::ansi::{Colours, sequence};
-use crate::burst::Burst;
 use crate::editor::{Editor, Outcome};
 use crate::layout::{self, printable, shortened, wrapped};
 use crate::parts::{Part, joined};
@@ -35,8 +34,6 @@ pub(super) struct State {
     pub(super) region: Region<Box<dyn Write + Send>>,
     pub(super) colours: Colours,
     pub(super) editor: Editor,
-    /// Whether the input came at once.
-    pub(super) burst: Burst,
     /// What the user chooses from, in place of the input.
     pub(super) picker: Option<Picker>,
     /// What the user is asked, in place of the input, with its number.
@@ -78,7 +75,6 @@ impl State {
             region: Region::new(output, colours),
             colours,
             editor,
-            burst: Burst::default(),
             picker: None,
             asking: None,
             asked: 0,
@@ -123,7 +119,7 @@ impl State {
                         Outcome::Picked(if let Picked::Row(at) = picked { Some(at) } else { None })
                     }
                 },
-                None => self.input_key(key, Instant::now()),
+                None => self.editor.key(key),
             },
             Event::Paste(text) => {
                 let is_answer = self.asking.as_mut().map(|(_, question)| question.paste(&text, Instant::now()));
@@ -149,20 +145,6 @@ impl State {
         };
         self.draw();
         (outcome != Outcome::Edited).then_some(outcome)
-    }
-
-    /// A key for the input. A command that came at once with its Enter waits for another one: a paste, or a text that somebody sent,
-    /// must not run by itself.
-    pub(super) fn input_key(&mut self, key: KeyEvent, now: Instant) -> Outcome {
-        let is_at_once = self.burst.key(self.editor.is_empty(), now);
-        if is_at_once && key.code == KeyCode::Enter && key.modifiers.is_empty() && self.editor.may_run() {
-            self.burst.is_seen();
-            let faint = Style::new().add_modifier(Modifier::DIM);
-            let line = Line::styled("the command came all at once, as a paste does; enter runs it", faint);
-            self.above.push(sequence(&line, self.colours));
-            return Outcome::Edited;
-        }
-        self.editor.key(key)
     }
 
     /// Shows a command as a whole before it runs.
