@@ -46,7 +46,7 @@ const LONGEST_SCRIPT: u64 = 64 << 10;
 const PYTHON_FLAGS: [char; 15] = ['b', 'B', 'd', 'E', 'i', 'I', 'O', 'P', 'q', 's', 'S', 'u', 'v', 'V', 'x'];
 /// The most bytes of a command in a line that tells of its failure, and of the cause.
 const SHOWN_COMMAND: usize = 100;
-const SHOWN: usize = 400;
+const SHOWN: usize = 500;
 
 /// A hook of a session.
 pub(crate) struct SessionHook {
@@ -123,11 +123,13 @@ impl Hooks for SessionHook {
         let Some(input) = self.input(event) else { return Ok(Verdict::Proceed) };
         let answer = match self.run(&input).await {
             Ok(ended) => {
-                let answer = answer::answer(ended.end, &ended.output, &ended.errors, self.hook.timeout);
+                let guards = self.hook.moment == HookMoment::BeforeTool;
+                let answer = answer::answer(ended.end, &ended.output, &ended.errors, self.hook.timeout, guards);
                 // Only the output of a guard has to be understood.
-                let is_moot = ended.end == End::Exited(0) && self.hook.moment != HookMoment::BeforeTool;
                 match answer {
-                    Err(why) if is_moot => Ok(Answer { verdict: Verdict::Proceed, unheard: Some(Unheard::Odd(why)) }),
+                    Err(why) if ended.end == End::Exited(0) && !guards => {
+                        Ok(Answer { verdict: Verdict::Proceed, unheard: Some(Unheard::Odd(why)) })
+                    }
                     answer => self.explained(answer),
                 }
             }
@@ -158,8 +160,7 @@ impl SessionHook {
             Verdict::Proceed => {}
             verdict => return verdict,
         }
-        // Hooks that decide nothing usually write text.
-        if let Some(what) = answer.unheard.filter(|what| is_before || !matches!(what, Unheard::Text(_)))
+        if let Some(what) = answer.unheard
             && !self.has_told.swap(true, Ordering::Relaxed)
         {
             let so = if is_before { "the call goes on" } else { "this has no effect" };

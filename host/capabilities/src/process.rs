@@ -45,7 +45,7 @@ pub use child::{ShowLine, run};
 pub use group::end_all;
 pub use own::OwnProgram;
 pub use running::{SupervisorCommand, offer, supervise_with};
-pub use sandbox::{Confined, Confinement, Sandbox, SandboxMode, SandboxRules};
+pub use sandbox::{Confined, Confinement, NoScratch, Sandbox, SandboxMode, SandboxRules};
 #[cfg(target_os = "linux")]
 pub use supervisor::serve as supervise;
 

@@ -127,6 +127,8 @@ pub(crate) async fn run(command: &SkillsCommand, console: Console) -> Result<Exi
 
 async fn install(setup: &Setup, arguments: &InstallArguments, console: Console) -> Result<ExitCode, Failure> {
     setup.own()?;
+    let consent = Consent { console, yes: arguments.yes };
+    consent.can_settle(!arguments.accept.is_empty(), "installed")?;
     let source = Source::parse(&arguments.source, &std::env::current_dir()?)?;
     let reporter = Terminal::new(console);
     let fetched = operations::fetch_skills(&source, arguments.insecure, setup, &reporter).await?;
@@ -142,7 +144,6 @@ async fn install(setup: &Setup, arguments: &InstallArguments, console: Console) 
         }
         (names, _) => names.to_vec(),
     };
-    let consent = Consent { console, yes: arguments.yes };
     let one = |name: &String, fetched: &FetchedSkills| {
         let report = operations::install_skill(fetched, name, (arguments.replace, &arguments.accept), setup, &consent)?;
         Ok(show(&report, console))
@@ -152,11 +153,12 @@ async fn install(setup: &Setup, arguments: &InstallArguments, console: Console) 
 
 async fn update(setup: &Setup, arguments: &UpdateArguments, console: Console) -> Result<ExitCode, Failure> {
     setup.own()?;
+    let consent = Consent { console, yes: arguments.yes };
+    consent.can_settle(!arguments.accept.is_empty(), "updated")?;
     let names = operations::installed_skills(arguments.name.as_deref(), setup)?;
     if names.is_empty() {
         console.note("Hermes installed no skills, so there is nothing to update");
     }
-    let consent = Consent { console, yes: arguments.yes };
     let mut ended = Vec::new();
     for name in &names {
         let reporter = Terminal::new(console);

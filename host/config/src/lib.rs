@@ -26,7 +26,7 @@ pub use fallbacks::{Fallback, Fallbacks};
 pub use keys::{most_similar, nearest, similarity};
 pub use redaction::{redacted, redacted_text};
 pub use schema::schema;
-pub use servers::named_folders;
+pub use servers::{is_given_to_programs, named_folders};
 pub use settings::{ApprovalMode, SandboxChoice, Settings, WhileBusy};
 
 hermes_diagnostic::codes! {

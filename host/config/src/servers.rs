@@ -212,6 +212,11 @@ fn web(url: &str, section: &McpServerSection) -> Result<Endpoint, Flaw> {
     Ok(Endpoint::Web(WebAddress { url, headers }))
 }
 
+/// Whether every program of a server gets this variable anyway: it holds no key, and tells the program nothing new.
+pub fn is_given_to_programs(name: &str) -> bool {
+    standard_environment(&|_| Some("x".into())).iter().any(|(given, _)| given == name)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -44,6 +44,16 @@ pub enum Cause {
         /// The system's reason.
         why: String,
     },
+    /// The sandbox has no folder for its temporary files, so that the program is not started.
+    #[error("`{program}` is not started, because the sandbox needs a folder for temporary files: {why}")]
+    NoScratch {
+        /// The program.
+        program: String,
+        /// The folder for all of them.
+        root: String,
+        /// The system's reason.
+        why: String,
+    },
     /// The address cannot be reached, or answers with a failure.
     #[error("{address} cannot be used: {why}")]
     NotReached {
@@ -121,6 +131,11 @@ impl Diagnose for McpError {
             Cause::NotStarted { .. } => {
                 (codes::NOT_STARTED, Fix::words(format!("install the program, or correct `command` in {section}")))
             }
+            Cause::NoScratch { root, .. } => {
+                let fix =
+                    format!("remove what is at {root} if it is no folder, or make it a folder that you may write in");
+                (codes::NOT_STARTED, Fix::words(fix))
+            }
             Cause::NotReached { .. } => {
                 (codes::NOT_REACHED, Fix::words(format!("start it, or correct `url` in {section}")))
             }
@@ -164,6 +179,7 @@ mod tests {
         let address = "https://example.com/mcp".to_owned();
         let causes = [
             Cause::NotStarted { program: "npx".to_owned(), why: "not found".to_owned() },
+            Cause::NoScratch { program: "npx".to_owned(), root: "/h/cache/scratch".to_owned(), why: "x".to_owned() },
             Cause::NotReached { address: address.clone(), why: "connection refused".to_owned() },
             Cause::NotAuthorized { address: address.clone() },
             Cause::Scope { address: address.clone(), scope: "notes:read notes:write".to_owned() },
@@ -179,11 +195,11 @@ mod tests {
         let errors = causes.map(|cause| McpError { server: "fs".to_owned(), cause }.diagnose());
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &errors), Vec::<String>::new());
         assert_eq!(
-            errors[6].to_string(),
+            errors[7].to_string(),
             "the MCP server `fs` cannot be used: it did not answer within 1.5 s (connecting); try `hermes mcp test fs`, or \
              raise `timeout` or `connect_timeout` in `mcp_servers.fs`"
         );
-        let fixes = [&errors[3], &errors[4]].map(|error| error.to_string());
+        let fixes = [&errors[4], &errors[5]].map(|error| error.to_string());
         assert!(fixes[0].contains("`hermes mcp login fs --scope 'notes:read notes:write'`"), "{fixes:?}");
         assert!(!fixes[1].contains("--scope '"), "{fixes:?}");
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermes_capabilities::process::{End, OwnProgram};
+use hermes_capabilities::process::{End, NoScratch, OwnProgram};
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -89,6 +89,10 @@ pub(crate) async fn start(
     let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
     let started = OwnProgram::talk(program.command.as_ref(), &arguments, &folder, environment, sandbox).await;
     let mut started = started.map_err(|error| {
+        if let Some(no) = error.get_ref().and_then(|inner| inner.downcast_ref::<NoScratch>()) {
+            let (program, root) = (program.command.clone(), no.root.display().to_string());
+            return Cause::NoScratch { program, root, why: no.to_string() };
+        }
         // Such as one in a folder for temporary files, or a script whose interpreter is in one.
         let is_unseen = is_confined && error.kind() == io::ErrorKind::NotFound && exists(&program.command, &folder, &path);
         let hint = match is_unseen {

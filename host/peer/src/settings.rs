@@ -214,8 +214,13 @@ impl Translator<'_> {
     /// in the value are.
     fn set(&mut self, to: &str, value: &Value, receiver: &str) -> Result<(), String> {
         let is_prompt = PROMPTS.iter().any(|start| to.starts_with(start));
-        let is_command = to.starts_with("hooks.") || [".command", ".args", ".cwd"].iter().any(|end| to.ends_with(end));
-        let forms = if is_prompt || is_command { Forms::Braces } else { Forms::All };
+        let is_command =
+            to.starts_with("hooks.") || [".command", ".args", ".cwd", ".env"].iter().any(|end| to.ends_with(end));
+        let forms = match (is_prompt, is_command) {
+            (true, _) => Forms::Braces,
+            (false, true) => Forms::OfProgram,
+            (false, false) => Forms::All,
+        };
         let variables = admitted(to, value, forms, self.with_keys).map_err(|refusal| refusal.to_string())?;
         let before = self.edit.clone();
         if let Err(why) = self.assign(to, value) {

@@ -8,6 +8,7 @@ mod invisible;
 mod members;
 mod passages;
 mod patterns;
+mod tone;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ pub use members::has_repeated_member;
 use passages::{Piece, pieces};
 pub use patterns::meaning;
 use serde_json::Value;
+pub use tone::{Tone, tone};
 
 use crate::notice::{Notice, Passage};
 

@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(600);
 const KEY: &str = "canary-of-the-environment";
 
 /// Whether programs can be confined here.
-fn is_offered() -> bool {
+pub(super) fn is_offered() -> bool {
     let offered = Home::new().hermes(&["probe-sandbox"]).run().success().stdout.contains("confined");
     if !offered {
         hermes_test_data::missing("a sandbox", "this machine offers no sandbox; `hermes doctor` says why");
@@ -30,7 +30,7 @@ fn is_offered() -> bool {
 }
 
 /// A model that runs these commands one after the other.
-fn model_that_runs(commands: &[&str]) -> Server {
+pub(super) fn model_that_runs(commands: &[&str]) -> Server {
     let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
     Server::answering(move |body, _| {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -52,7 +52,7 @@ fn home_for(server: &Server) -> Home {
 }
 
 #[track_caller]
-fn results(server: &Server) -> Vec<String> {
+pub(super) fn results(server: &Server) -> Vec<String> {
     let request = server.last_turn();
     let messages = request.messages();
     let since = messages.iter().rposition(|message| message["role"] == "user").unwrap_or_default();
@@ -71,7 +71,7 @@ fn run(home: &Home, commands: &[&str]) -> Vec<String> {
 }
 
 #[track_caller]
-fn git(folder: &Path, arguments: &[&str]) {
+pub(super) fn git(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]).args(arguments).current_dir(folder);
     let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();

@@ -1,45 +1,15 @@
 //! Ways around the sandbox and the rules: a run whose sandbox fails, a rule that another one passes by, what servers write while they
 //! start, and what git's configuration names.
 //!
-//! A machine without user namespaces passes over the tests of the sandbox, unless `HERMES_REQUIRE_TEST_DATA` is set.
+//! A machine without user namespaces passes over the tests of the sandbox, unless `.ci/run` runs them.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use hermes_tests::{Call, Home, Output, Reply, Server};
+use hermes_tests::{Home, Output, Reply, Server};
 use serde_json::{Value, json};
 
-/// Whether programs can be confined here.
-fn is_offered() -> bool {
-    let offered = Home::new().hermes(&["probe-sandbox"]).run().success().stdout.contains("confined");
-    let required = std::env::var_os("HERMES_REQUIRE_TEST_DATA").is_some();
-    assert!(offered || !required, "this machine offers no sandbox; `hermes doctor` says why");
-    offered
-}
-
-/// A model that runs these commands one after the other.
-fn model_that_runs(commands: &[&str]) -> Server {
-    let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
-    Server::answering(move |body, _| {
-        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        let since = messages.iter().rev().take_while(|message| message["role"] != "user");
-        let done = since.filter(|message| message["role"] == "tool").count();
-        match commands.get(done) {
-            Some(command) => {
-                Reply::calls([Call::new(&format!("call_{done}"), "terminal", &json!({ "command": command }))])
-            }
-            None => Reply::text("Done."),
-        }
-    })
-}
-
-fn results(server: &Server) -> Vec<String> {
-    let request = server.last_turn();
-    let messages = request.messages();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
-}
+use super::sandbox::{git, is_offered, model_that_runs, results};
 
 /// Runs commands with these rules, below another program if there is one, and returns their results with the output.
 fn run(
@@ -221,10 +191,20 @@ fn what_a_rule_asks_about_is_not_passed_by_a_wider_rule_or_a_line_that_hides_it(
     }
     // The same rules leave ordinary work alone.
     let rules = json!({ "allow": ["terminal"], "deny": ["terminal(git push*)"] });
-    let commands =
-        ["RUST_BACKTRACE=1 DEBUG=1 echo a", "x=$(echo b); for y in $x; do echo \"$y\"; done", "cat f | grep -c pushed"];
+    let commands = [
+        "RUST_BACKTRACE=1 DEBUG=1 echo a",
+        "x=$(echo b); for y in $x; do echo \"$y\"; done",
+        "cat f | grep -c pushed",
+        "FOO=bar printenv FOO",
+        "PYTHONPATH=. JAVA_HOME=/usr printenv PYTHONPATH",
+        "case \"$HOME\" in /*) echo c;; *) echo d;; esac",
+        "[[ -n \"$HOME\" && $HOME == /* ]] && echo e",
+        "echo \"f$(echo g)\"",
+        "folder=.; git -C \"$folder\" --version > /dev/null; echo h",
+    ];
     let (results, _) = run(&home, &rules, &commands, &[], &[]);
-    assert_eq!(results, ["a\n[exit code 0]", "b\n[exit code 0]", "1\n[exit code 0]"]);
+    let said: Vec<&str> = results.iter().map(|result| result.trim_end_matches("\n[exit code 0]")).collect();
+    assert_eq!(said, ["a", "b", "1", "bar", ".", "c", "e", "fg", "h"]);
 }
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/mcp/tests/server.py");
@@ -296,13 +276,6 @@ fn the_imports_of_a_resumed_sessions_folder_are_protected_too() {
     // The server ran, and could write.
     assert!(read("free.md").contains("MARK"), "{output}");
     assert_eq!((read("rules.md").as_str(), read("sub/more.md").as_str()), ("Be kind.", "Be quick."));
-}
-
-fn git(folder: &Path, arguments: &[&str]) {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]).args(arguments).current_dir(folder);
-    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

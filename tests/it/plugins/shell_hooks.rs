@@ -89,11 +89,14 @@ fn a_hook_blocks_unless_its_consent_is_understood() {
     for (text, blocks, told) in [
         ("", false, ""),
         ("echo '{\"continue\": true, \"suppressOutput\": true}'", false, ""),
-        ("echo checked", false, "wrote `checked`, which is no answer"),
+        ("echo checked", true, "wrote `checked`, which is no answer; to agree, end with exit code 0 and write nothing"),
+        ("echo You may not do this", true, "wrote `You may not do this`"),
+        ("echo '[]'", true, "wrote `[]`"),
+        ("echo checked >&2", false, ""),
         ("echo profile; printf '\\357\\273\\277{\"decision\": \"allow\"}\\r\\n'", false, "wrote `profile`"),
         ("echo '{\"hookSpecificOutput\": {\"permissionDecision\": \"deny\"}}'", true, ""),
         ("echo profile; echo '{\"continue\": false, \"stopReason\": \"not here\"}'", true, ""),
-        ("echo '{\"allowed\": false}'", true, "and its member `allowed` is not understood; the call was not run"),
+        ("echo '{\"allowed\": false}'", true, "and its member `allowed` is not understood; to agree,"),
         ("echo 'BLOCKED by policy'", true, "wrote `BLOCKED by policy`"),
     ] {
         let server = model();
@@ -131,6 +134,21 @@ fn a_hook_after_the_fact_that_objects_is_told() {
         made(&home) && output.stderr.contains("a hook at `after-tool` decides nothing: it does not parse"),
         "{output}"
     );
+}
+
+/// A formatter, a linter and tests report their success, also in words that a guard refuses with.
+#[test]
+fn what_a_hook_reports_after_the_fact_stops_and_tells_nothing() {
+    for report in
+        ["a.ts 31ms (unchanged)", "0 blocked, 2 denied", "{broken", r#"{"level":"info","msg":"checked"}"#, "[]"]
+    {
+        let server = model();
+        let home = Home::with(&server);
+        let command = script(&home, "format", &format!("cat > /dev/null; echo '{report}'"));
+        home.set("hooks", json!({ "after-tool": [{ "command": command }] }));
+        let output = home.hermes(&["-z", "Go."]).run().success();
+        assert!(made(&home) && !output.stderr.contains("hook"), "{report}: {output}");
+    }
 }
 
 #[test]

@@ -5,33 +5,16 @@ use std::path::Path;
 
 use hermes_capabilities::process::Run;
 
-/// Shells, interpreters that take code as an argument or from their input, and programs that start others.
-const PROGRAMS: &[&str] = &[
-    "ash",
-    "bash",
-    "busybox",
-    "csh",
-    "dash",
-    "elvish",
-    "fish",
-    "ksh",
-    "ksh93",
-    "mksh",
-    "nu",
-    "oksh",
-    "osh",
-    "pwsh",
-    "rbash",
-    "sh",
-    "tcsh",
-    "toybox",
-    "xonsh",
-    "yash",
-    "zsh",
+/// Shells, whose input and arguments are command lines.
+pub(super) const SHELLS: &[&str] = &[
+    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu", "oksh", "osh", "pwsh",
+    "rbash", "sh", "tcsh", "toybox", "xonsh", "yash", "zsh",
+];
+/// Interpreters of other languages that take code as an argument or from their input.
+const LANGUAGES: &[&str] = &[
     "awk",
     "bun",
     "deno",
-    "env",
     "gawk",
     "lua",
     "mawk",
@@ -44,14 +27,9 @@ const PROGRAMS: &[&str] = &[
     "ruby",
     "Rscript",
     "tclsh",
-    "doas",
-    "nohup",
-    "setsid",
-    "ssh",
-    "sudo",
-    "timeout",
-    "xargs",
 ];
+/// Programs that start others.
+const STARTERS: &[&str] = &["doas", "env", "nohup", "setsid", "ssh", "sudo", "timeout", "xargs"];
 
 /// Whether a program runs the code in its arguments, by its own name or by that of the file behind it.
 pub(super) fn runs_its_arguments(run: &Run) -> bool {
@@ -61,35 +39,19 @@ pub(super) fn runs_its_arguments(run: &Run) -> bool {
 
 /// Whether a program of this name runs the code in its arguments, or in a file that they name.
 pub(crate) fn is_known(name: &str) -> bool {
-    // `python3.12` and `lua5.4` are `python` and `lua`.
-    let family =
-        name.strip_suffix(".exe").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit() || "._-".contains(c));
-    PROGRAMS.iter().any(|known| name.eq_ignore_ascii_case(known) || family.eq_ignore_ascii_case(known))
+    [SHELLS, LANGUAGES, STARTERS].iter().any(|known| is_one_of(known, name))
 }
-
-/// Interpreters whose language is not that of shells.
-const OTHER_LANGUAGES: &[&str] = &[
-    "awk",
-    "bun",
-    "deno",
-    "gawk",
-    "lua",
-    "mawk",
-    "node",
-    "nodejs",
-    "osascript",
-    "perl",
-    "php",
-    "python",
-    "ruby",
-    "Rscript",
-    "tclsh",
-];
 
 /// Whether a program of this name takes code in another language than that of shells.
 pub(super) fn is_other_language(name: &str) -> bool {
-    let name = name.rsplit('/').next().unwrap_or(name);
-    is_known(name) && OTHER_LANGUAGES.iter().any(|known| name.to_lowercase().starts_with(&known.to_lowercase()))
+    is_one_of(LANGUAGES, name.rsplit('/').next().unwrap_or(name))
+}
+
+fn is_one_of(known: &[&str], name: &str) -> bool {
+    // `python3.12` and `lua5.4` are `python` and `lua`.
+    let family =
+        name.strip_suffix(".exe").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit() || "._-".contains(c));
+    known.iter().any(|known| name.eq_ignore_ascii_case(known) || family.eq_ignore_ascii_case(known))
 }
 
 /// The command, exactly: what an approval of it compares. People read it in the list of approvals.

@@ -21,6 +21,7 @@ pub(super) fn of(run: &Run) -> Result<Line, Unreadable> {
 fn written(run: &Run) -> Result<Line, Unreadable> {
     let name = Path::new(&run.program).file_name().unwrap_or_default().to_string_lossy();
     match run.arguments.as_slice() {
+        [option, line] if option == "-c" && name == "bash" => Line::read_of_bash(line),
         [option, line] if option == "-c" && SHELLS.contains(&&*name) => Line::read(line),
         arguments => Ok(Line::of_program(std::iter::once(&run.program).chain(arguments).map(String::as_str))),
     }

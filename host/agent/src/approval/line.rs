@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod attack;
 mod builtin;
-mod git;
+pub(super) mod git;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -33,6 +33,8 @@ pub(super) struct Line {
     is_fed: bool,
     /// Whether a variable is set that may make programs start others.
     sets_unknown: bool,
+    /// The words in the values of other variables that programs get: one of them may be a program that is started.
+    values: Vec<Vec<String>>,
     /// Whether its input comes later, so that a shell in it may read any command.
     has_open_input: bool,
 }
@@ -55,6 +57,8 @@ enum Atom {
     Many,
     /// An expansion: any text, perhaps several words.
     Any,
+    /// An expansion in quotes: any text, which stays in its word.
+    Text,
 }
 
 /// Programs and builtins that run a command in their arguments, besides shells and interpreters.
@@ -175,8 +179,6 @@ const RUN_BEHIND: &[(&str, &[&str])] = &[
     ("kubectl", &["exec", "run"]),
     ("tmux", &["new", "new-session", "neww", "new-window", "run", "run-shell", "send-keys", "send"]),
 ];
-/// Shells: what they read may be anything that another command writes.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "busybox", "csh", "tcsh", "rbash"];
 /// Programs that give their input to a shell if no command follows their options.
 const START_A_SHELL: &[&str] = &[
     "at", "batch", "chroot", "fakeroot", "i386", "linux32", "linux64", "newgrp", "nsenter", "parallel", "runuser",
@@ -184,9 +186,18 @@ const START_A_SHELL: &[&str] = &[
 ];
 
 impl Line {
-    /// Reads a line, or a script of several lines.
+    /// Reads a line, or a script of several lines, as every shell may read it.
     pub(super) fn read(text: &str) -> Result<Self, Unreadable> {
-        let mut line = reader::read(text)?;
+        Self::read_as(text, false)
+    }
+
+    /// Reads a line as bash does, in which `[[` begins an expression.
+    pub(super) fn read_of_bash(text: &str) -> Result<Self, Unreadable> {
+        Self::read_as(text, true)
+    }
+
+    fn read_as(text: &str, is_bash: bool) -> Result<Self, Unreadable> {
+        let mut line = reader::read(text, is_bash)?;
         line.is_plain &= !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
         line.is_plain &= !line.commands.is_empty() && builtin::are_inert(&line.commands);
         Ok(line)
@@ -224,17 +235,26 @@ impl Line {
     /// `sh -c "git push"`.
     ///
     /// An error means that a command may hide which is not read, after all that can be read were tested.
-    pub(super) fn any_command(&self, mut test: impl FnMut(&[Word]) -> bool) -> Result<bool, Unreadable> {
+    #[cfg(test)]
+    pub(super) fn any_command(&self, test: impl Fn(&[Word]) -> bool) -> Result<bool, Unreadable> {
+        let (found, is_read) = self.first_command(|words| test(words).then_some(()));
+        if is_read { Ok(found.is_some()) } else { Err(Unreadable) }
+    }
+
+    /// What a test finds about a command that may run, also about one that others start with their arguments; and whether all
+    /// commands are read.
+    pub(super) fn first_command<T>(&self, test: impl Fn(&[Word]) -> Option<T>) -> (Option<T>, bool) {
         let mut hidden = Hidden { is_input_unread: self.has_open_input, ..Hidden::default() };
         hidden.lines.push((self.clone(), 0));
-        let (mut is_any, mut read, mut at, mut expanded) = (false, 0, 0, 0);
+        let (mut hit, mut read, mut at, mut expanded) = (None, 0, 0, 0);
         loop {
             while let Some((line, depth)) = hidden.lines.get(at).cloned() {
                 at += 1;
                 hidden.evaluates |= line.evaluates;
                 hidden.is_unread |= line.sets_unknown;
+                hidden.values.extend(line.values.iter().cloned());
                 for words in &line.commands {
-                    is_any |= hidden.take(words, depth, &mut test);
+                    hidden.take(words, depth, &mut |command| hit = hit.take().or_else(|| test(command)));
                 }
             }
             // A shell in any of them may read what the commands of all of them write, and evaluate their texts.
@@ -251,8 +271,21 @@ impl Line {
                 break;
             }
         }
-        if hidden.is_unread || (hidden.is_input_unread && hidden.reads_input) { Err(Unreadable) } else { Ok(is_any) }
+        let is_unread = hidden.is_unread
+            || (hidden.is_input_unread && hidden.reads_input)
+            || hidden.values.iter().any(|words| may_start(words, |command| test(command).is_some()));
+        (hit, !is_unread)
     }
+}
+
+/// Whether one of these words may be a program that starts others, or with the words behind it and further ones a command of the test.
+fn may_start(words: &[String], test: impl Fn(&[Word]) -> bool) -> bool {
+    let mut words: Vec<Word> = words.iter().map(|word| Word::literal(word)).collect();
+    words.push(Word(vec![Atom::Any]));
+    (0..words.len() - 1).any(|from| {
+        let command = &words[from..];
+        starts_others(&command[..1]) || test(command) || command_of_git(command).is_some_and(|command| test(&command))
+    })
 }
 
 /// The lines that others hide.
@@ -268,6 +301,8 @@ struct Hidden {
     evaluates: bool,
     /// Whether one is not read.
     is_unread: bool,
+    /// The words in the values of variables.
+    values: Vec<Vec<String>>,
     /// Whether this holds for what is written, which matters if a shell reads it as commands.
     is_input_unread: bool,
 }
@@ -296,7 +331,8 @@ impl Hidden {
         match Line::read(text) {
             Ok(line) => {
                 let sets_unknown = line.sets_unknown && is_of_shell;
-                self.push(Line { sets_unknown, ..line }, depth);
+                let values = if is_of_shell { line.values } else { Vec::new() };
+                self.push(Line { sets_unknown, values, ..line }, depth);
             }
             Err(Unreadable) => self.is_unread = true,
         }
@@ -310,11 +346,12 @@ impl Hidden {
     }
 
     /// Tests a command and those that it starts with its arguments.
-    fn take(&mut self, words: &[Word], depth: usize, test: &mut impl FnMut(&[Word]) -> bool) -> bool {
+    fn take(&mut self, words: &[Word], depth: usize, test: &mut impl FnMut(&[Word])) {
         let runs_others = starts_others(words);
         if runs_others && words.len() > Self::MOST_ARGUMENTS {
             self.is_unread = true;
-            return test(words);
+            test(words);
+            return;
         }
         let full = with_input(words);
         // The input of `xargs` is a command only behind a program that runs others, as in `xargs sudo`.
@@ -322,14 +359,16 @@ impl Hidden {
             let before = words[..at.min(words.len())].iter().skip(1).rfind(|word| !word.is_option());
             words.get(at) != Some(&full[at]) && !before.is_some_and(|word| starts_others(std::slice::from_ref(word)))
         };
-        let mut is_any = false;
         for from in 0..if runs_others { full.len() } else { 1 } {
             if is_argument(from) {
                 continue;
             }
             let command = &full[from..];
             let of_git = command_of_git(command);
-            is_any |= test(command) || of_git.as_ref().is_some_and(|command| test(command));
+            test(command);
+            if let Some(command) = &of_git {
+                test(command);
+            }
             if command[0].exact().is_some() && (of_git.is_some() || command[0].is_named(&["git"])) {
                 for text in git::texts(of_git.as_deref().unwrap_or(command)) {
                     match text {
@@ -342,9 +381,9 @@ impl Hidden {
                     }
                 }
             }
-            self.is_unread |= builtin::changes_meanings(command) || builtin::sets_unknown(command);
+            self.is_unread |= builtin::changes_meanings(command) || builtin::sets_unknown(command, &mut self.values);
             self.evaluates |= builtin::evaluates(command);
-            self.has_shell |= command[0].is_named(SHELLS);
+            self.has_shell |= command[0].is_named(code::SHELLS);
             if reads_input(command) {
                 (self.has_shell, self.reads_input) = (true, true);
             }
@@ -365,7 +404,6 @@ impl Hidden {
                 self.read(&text, &words[0], depth);
             }
         }
-        is_any
     }
 
     /// Reads what the commands of a line write, as a shell may.
@@ -374,7 +412,8 @@ impl Hidden {
             self.read_input(&text.written(), depth);
         }
         for words in &line.commands {
-            let is_shell = (0..words.len()).any(|from| words[from].is_named(SHELLS) || reads_input(&words[from..]));
+            let is_shell =
+                (0..words.len()).any(|from| words[from].is_named(code::SHELLS) || reads_input(&words[from..]));
             if reads_input(words) || (is_shell && starts_others(words)) {
                 continue;
             }
@@ -431,7 +470,7 @@ fn reads_input(words: &[Word]) -> bool {
     if name.is_named(&[".", "source"]) {
         return arguments.first().is_some_and(is_input);
     }
-    if name.is_named(SHELLS) {
+    if name.is_named(code::SHELLS) {
         let mut operands = arguments.iter();
         while let Some(word) = operands.next() {
             match word.exact().as_deref() {
@@ -442,11 +481,11 @@ fn reads_input(words: &[Word]) -> bool {
                 Some(option) if option.starts_with('-') && option.contains('s') => return true,
                 Some(option) if option.starts_with('-') => {}
                 // Of its applets, only shells read commands.
-                Some(applet) if name.is_named(&["busybox"]) && SHELLS.contains(&applet) => {}
+                Some(applet) if name.is_named(&["busybox", "toybox"]) && code::SHELLS.contains(&applet) => {}
                 _ => return is_input(word),
             }
         }
-        return !name.is_named(&["busybox"]) || arguments.iter().any(|word| word.is_named(SHELLS));
+        return !name.is_named(&["busybox", "toybox"]) || arguments.iter().any(|word| word.is_named(code::SHELLS));
     }
     let is_of = |known: &[&str]| name.exact().is_some_and(|_| name.is_named(known));
     if is_of(&["make", "gmake"]) {
@@ -570,7 +609,9 @@ impl Word {
     }
 
     fn may_be_a_line(&self) -> bool {
-        self.0.iter().any(|atom| matches!(atom, Atom::Any) || matches!(atom, Atom::Char(c) if !is_of_a_name(*c)))
+        self.0
+            .iter()
+            .any(|atom| matches!(atom, Atom::Any | Atom::Text) || matches!(atom, Atom::Char(c) if !is_of_a_name(*c)))
     }
 
     /// The word as a script that a shell reads.
@@ -581,7 +622,7 @@ impl Word {
                 Atom::Char(c) => c.to_string(),
                 Atom::One => "?".to_owned(),
                 Atom::Many => "*".to_owned(),
-                Atom::Any => "${_}".to_owned(),
+                Atom::Any | Atom::Text => "${_}".to_owned(),
             })
             .collect()
     }
@@ -593,7 +634,7 @@ fn is_of_a_name(c: char) -> bool {
 
 /// Whether two patterns have a text in common.
 fn overlap(one: &[Atom], other: &[Atom]) -> bool {
-    let open = |atom: &Atom| matches!(atom, Atom::Many | Atom::Any);
+    let open = |atom: &Atom| matches!(atom, Atom::Many | Atom::Any | Atom::Text);
     // Which beginnings of `other` the atoms of `one` so far may be.
     let close = |reached: &mut Vec<bool>| {
         for at in 0..other.len() {
@@ -614,7 +655,7 @@ fn overlap(one: &[Atom], other: &[Atom]) -> bool {
         } else {
             for at in 0..other.len() {
                 let fits = match (atom, &other[at]) {
-                    (_, Atom::Many | Atom::Any) => {
+                    (_, Atom::Many | Atom::Any | Atom::Text) => {
                         next[at] |= reached[at];
                         true
                     }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::line::{Line, Word};
+use super::line::{Line, Word, git};
 
 /// A pattern of commands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,6 +23,15 @@ enum Wanted {
     Word(String),
     /// Any number of words.
     Words,
+}
+
+/// Whether a word before the next one of a pattern may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skip {
+    No,
+    /// Only together with its value, the word behind it.
+    WithNext,
+    AloneOrWithNext,
 }
 
 impl FromStr for Pattern {
@@ -70,7 +79,7 @@ impl Pattern {
     pub(super) fn covers(&self, command: &[Word]) -> bool {
         // A program is what its name says, so it must be known.
         command.first().is_some_and(|name| name.exact().is_some())
-            && self.matches(command, |wanted, word| word.exact().is_some_and(|text| fits(wanted, &text)), |_| false)
+            && self.matches(command, |wanted, word| word.exact().is_some_and(|text| fits(wanted, &text)), |_| Skip::No)
     }
 
     /// Whether a command may be meant: a program by its name in whatever folder, with options before the next word of the pattern.
@@ -79,28 +88,31 @@ impl Pattern {
         if name.is_open() {
             return true;
         }
+        let fits = |wanted: &str, word: &Word| word.may_be(wanted);
+        let skip = |is_option| if is_option { Skip::AloneOrWithNext } else { Skip::No };
         let Some(Wanted::Word(program)) = self.words.first() else {
-            return self.matches(command, |wanted, word| word.may_be(wanted), Word::is_option);
+            return self.matches(command, fits, |at| skip(command[at].is_option()));
         };
         let rest = Self { words: self.words[1..].to_vec(), ..self.clone() };
-        name.may_be_program(program) && rest.matches(arguments, |wanted, word| word.may_be(wanted), Word::is_option)
+        let values = git::values(command);
+        name.may_be_program(program)
+            && rest.matches(arguments, fits, |at| match values.contains(&(at + 2)) {
+                true => Skip::WithNext,
+                false => skip(arguments[at].is_option()),
+            })
     }
 
-    /// Compares word by word. Words that `may_skip` says are skipped, with the word behind each.
-    fn matches(&self, words: &[Word], fits: impl Fn(&str, &Word) -> bool, may_skip: impl Fn(&Word) -> bool) -> bool {
+    /// Compares word by word. `skip` says which words may be left out.
+    fn matches(&self, words: &[Word], fits: impl Fn(&str, &Word) -> bool, skip: impl Fn(usize) -> Skip) -> bool {
         // The places in `words` that the pattern so far may have reached.
         let mut reached = vec![false; words.len() + 2];
         reached[0] = true;
         for wanted in &self.words {
             let mut next = vec![false; words.len() + 2];
-            for (at, word) in words.iter().enumerate() {
-                if !reached[at] {
-                    continue;
-                }
-                if may_skip(word) {
-                    reached[at + 1] = true;
-                    reached[at + 2] = true;
-                }
+            for at in 0..words.len() {
+                let skip = if reached[at] { skip(at) } else { Skip::No };
+                reached[at + 1] |= skip == Skip::AloneOrWithNext;
+                reached[at + 2] |= skip != Skip::No;
             }
             for (at, word) in words.iter().enumerate().filter(|(at, _)| reached[*at]) {
                 match wanted {
@@ -224,11 +236,30 @@ mod tests {
                     "git p*",
                     "git $X",
                     "$X push",
-                    "git -c $X status",
+                    "git -C $X status",
+                    "git -C \"$X\" push",
+                    "git -C \"$X\" -C \"$Y\" push",
+                    "git -C \"$@\" status",
+                    "git \"$X\"",
+                    "git --no-pager \"$X\" status",
+                    "git -v \"$X\"",
+                    "\"$X\" push",
                 ][..],
-                &["git pull", "git stash list", "echo git push", "git commit -m push", "github push", "git add *.rs"][..],
+                &[
+                    "git -C \"$X\" status",
+                    "git -c color.ui=\"$X\" --git-dir \"$Y\" log",
+                    "\"$X\" pull",
+                    "git pull",
+                    "git stash list",
+                    "echo git push",
+                    "git commit -m push",
+                    "github push",
+                    "git add *.rs",
+                ][..],
             ),
             ("git push", &["git push", "git -v push"], &["git push origin"]),
+            ("git diff push*", &["git diff -C push", "git diff -C \"$X\""], &["git diff -C pull"]),
+            ("git -C secret*", &["git -C \"$X\" status", "git -C secret log"], &["git -C public log"]),
             ("rm *", &["rm x", "rm", "/bin/rm -r x"], &["rmdir x", "cargo rm x"]),
             ("* --force*", &["x --force", "git push a --force b"], &["x --forced"]),
             (

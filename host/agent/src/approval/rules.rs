@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::line::{Line, Unreadable};
+use super::line::{Line, Unreadable, Word};
 use super::pattern::{self, Pattern};
 use super::right::Right;
 use crate::mcp::SAMPLING;
@@ -274,16 +274,12 @@ impl ApprovalRules {
             return Judged { asked, ..Judged::default() };
         };
         let may_mean = |entries| {
-            let mut hit = None;
-            let read = line.any_command(|command| {
-                let found = of(entries).find(|(_, pattern)| pattern.may_mean(command));
-                hit = hit.take().or(found.map(|(entry, _)| entry.to_owned()));
-                hit.is_some()
-            });
-            (hit, read.is_err())
+            let find = |command: &[Word]| of(entries).find(|(_, pattern)| pattern.may_mean(command));
+            let (hit, is_read) = line.first_command(|command| find(command).map(|(entry, _)| entry.to_owned()));
+            (hit, !is_read)
         };
-        let ((denied, unread), (asked, _)) = (may_mean(&self.deny), may_mean(&self.ask));
-        let unread = limits.filter(|_| unread).map(|(entry, _)| {
+        let ((denied, unread), (asked, unread_too)) = (may_mean(&self.deny), may_mean(&self.ask));
+        let unread = limits.filter(|_| unread || unread_too).map(|(entry, _)| {
             format!("`{entry}` may cover a command in it: a part of it cannot be read, or sets a variable that may start programs")
         });
         let asked = asked.map(|entry| format!("`approvals.ask` has `{entry}`")).or(unread);

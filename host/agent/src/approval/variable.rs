@@ -1,7 +1,9 @@
 //! Variables that a command line or a plugin sets: which of them can make a program start another one.
 //!
-//! No list of the dangerous ones is complete, so variables count as harmless only if they are known. Two questions are asked: about
-//! a variable that a program gets, and about one that stays in the shell.
+//! No list of the dangerous ones is complete. So a variable counts as harmless only if it is known, or if its value can be judged:
+//! where the value is plain words, a program can take no more from it than the name of a program, a file or a setting. What a file
+//! does no rule about commands knows, also not if the line itself runs it. Two questions are asked: about a variable that a program
+//! gets, and about one that stays in the shell.
 
 /// Variables that say how output looks.
 const DISPLAY: &[&str] = &["LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "LINES", "CI"];
@@ -39,6 +41,21 @@ const QUIET: &[&str] = &[
 /// Variables that name a place, an account or an amount if their value is plain: the whole name, or its end.
 const DATA: &[&str] = &["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "CARGO_TARGET_DIR", "DATABASE_URL"];
 const DATA_ENDS: &[&str] = &["_DATABASE_URL", "_DB_URL", "_API_URL", "_BASE_URL", "_PORT", "_LOG_LEVEL"];
+/// Variables that name folders of modules, libraries or a toolchain, whatever their value.
+const PLACES: &[&str] = &[
+    "CLASSPATH",
+    "CMAKE_PREFIX_PATH",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "NODE_PATH",
+    "PKG_CONFIG_PATH",
+    "PYTHONPATH",
+    "RUSTUP_HOME",
+    "VIRTUAL_ENV",
+];
 /// Options of the compiler. Only those about lints start nothing.
 const COMPILER: &[&str] = &["RUSTFLAGS", "RUSTDOCFLAGS"];
 
@@ -80,6 +97,46 @@ pub(super) fn is_about_output(name: &str, value: &str) -> bool {
     is_plain && !value.contains("..") && (DISPLAY.contains(&name) || name.starts_with("LC_"))
 }
 
+/// What a program may do with a variable that it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Given {
+    /// It starts nothing because of it.
+    StartsNothing,
+    /// It may start one of these words as a program, with those behind it.
+    Words(Vec<String>),
+    /// Anything.
+    Unknown,
+}
+
+impl Given {
+    /// Whether it is known, apart from the words in its value, which `values` gets.
+    pub(super) fn is_known(self, values: &mut Vec<Vec<String>>) -> bool {
+        match self {
+            Self::StartsNothing => true,
+            Self::Words(words) => {
+                values.push(words);
+                true
+            }
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// What a program may do with this variable. The value is none if it is not known.
+pub(super) fn given(name: &str, value: Option<&str>) -> Given {
+    if starts_nothing(name, value) {
+        return Given::StartsNothing;
+    }
+    let is_plain = |value: &&str| value.split_ascii_whitespace().all(is_plain);
+    match value.filter(is_plain) {
+        Some(value) if is_name(name) && stays_in_the_shell(name) => {
+            let words = value.split(|c: char| !(c.is_ascii_alphanumeric() || "_./-".contains(c)));
+            Given::Words(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())
+        }
+        _ => Given::Unknown,
+    }
+}
+
 /// Whether no program that gets this variable starts another one because of it. The value is none if it is not known.
 pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
     let is_switch = |value: &str| {
@@ -89,6 +146,7 @@ pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
     };
     DISPLAY.contains(&name)
         || QUIET.contains(&name)
+        || PLACES.contains(&name)
         || name.starts_with("LC_")
         || value.is_some_and(|value| {
             (SHOWS.contains(&name) && SHOWN_BY.contains(&value))
@@ -96,6 +154,10 @@ pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
                 || (is_data(name) && is_plain(value))
                 || (COMPILER.contains(&name) && sets_lints(value))
         })
+}
+
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_data(name: &str) -> bool {
@@ -148,6 +210,8 @@ mod tests {
             ("PATH", None),
             ("CARGO_TARGET_DIR", Some("t")),
             ("AWS_PROFILE", Some("x")),
+            ("JAVA_HOME", Some("x")),
+            ("PYTHONPATH", None),
             ("DATABASE_URL", Some("postgres://a:b@localhost/x")),
             ("RUSTFLAGS", Some("-D warnings -Aunused")),
         ] {
@@ -171,10 +235,40 @@ mod tests {
             ("DATABASE_URL", Some("git push")),
             ("DATABASE_URL", None),
             ("CARGO_HOME", Some("x")),
-            ("JAVA_HOME", Some("x")),
             ("GIT_BASE_URL", Some("x")),
         ] {
             assert!(!starts_nothing(name, value), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_plain_value_may_be_programs() {
+        for (name, value, words) in [
+            ("FOO", "bar", &["bar"][..]),
+            ("FOO", "", &[]),
+            ("MESSAGE", "git push", &["git", "push"]),
+            ("COMPILER", "a=git,b:./x@1", &["a", "git", "b", "./x", "1"]),
+        ] {
+            let words = words.iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(given(name, Some(value)), Given::Words(words), "{name}={value}");
+        }
+        for (name, value) in [
+            ("FOO", None),
+            ("FOO", Some("--eval=x")),
+            ("FOO", Some("a -e x")),
+            ("FOO", Some("a;b")),
+            ("FOO", Some("|a")),
+            ("FOO", Some("a$b")),
+            ("FOO", Some("a\\b")),
+            ("FOO", Some("é")),
+            ("--setenv", Some("BASH_ENV=x")),
+            ("BASH_FUNC_ls%%", Some("x")),
+            ("GIT_EDITOR", Some("vi")),
+            ("LD_PRELOAD", Some("x")),
+            ("BASH_ENV", Some("")),
+            ("PROMPT_COMMAND", Some("x")),
+        ] {
+            assert_eq!(given(name, value), Given::Unknown, "{name}={value:?}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! What the end and the output of a hook decide.
 //!
-//! A guard must not be skipped, so consent has to be understood: an object counts as consent only if every member of it is known
+//! A guard must not be skipped, so consent has to be understood: silence is consent, and an object is if every member of it is known
 //! and none objects. The forms of other agents are known, but the rule does not depend on this list. What is missing in the list
-//! blocks.
+//! blocks, and so does text without an object: no list of words tells a refusal from the report of a linter. At the other moments
+//! nothing is decided, so text is information.
 
 mod json;
 
@@ -13,7 +14,7 @@ use hermes_conversation::one_line_within;
 use hermes_plugin_host::Verdict;
 
 use super::seconds;
-use json::Json;
+use json::{Found, Json};
 
 /// The exit code that blocks a call, with the standard error as the reason.
 const BLOCKS: i32 = 2;
@@ -32,7 +33,7 @@ pub(super) struct Answer {
 /// What a hook said without effect. `Display` continues a sentence that begins with the hook.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum Unheard {
-    #[error("wrote {0}, which is no answer")]
+    #[error("wrote {0} beside its answer")]
     Text(String),
     #[error("wants to add context ({0}), which hooks cannot do")]
     Context(String),
@@ -47,10 +48,10 @@ impl From<Verdict> for Answer {
     }
 }
 
-/// The answer of a hook, or how it failed.
-pub(super) fn answer(end: End, output: &[u8], errors: &str, time: Duration) -> Result<Answer, String> {
+/// The answer of a hook, or how it failed. `guards` says whether it decides about a call.
+pub(super) fn answer(end: End, output: &[u8], errors: &str, time: Duration, guards: bool) -> Result<Answer, String> {
     match end {
-        End::Exited(0) => of_output(output),
+        End::Exited(0) => of_output(output, guards),
         End::Exited(BLOCKS) => Ok(Verdict::Block(reason_of_refusal(output, errors)).into()),
         End::TimedOut => Err(format!("did not end within {}", seconds(time))),
         End::Exited(code) => Err(with_last_line(format!("ended with exit code {code}"), errors)),
@@ -64,7 +65,7 @@ fn reason_of_refusal(output: &[u8], errors: &str) -> String {
     if !errors.trim().is_empty() {
         return reason(errors);
     }
-    match of_output(output) {
+    match of_output(output, true) {
         Ok(Answer { verdict: Verdict::Block(why), .. }) => why,
         _ => reason(&json::text_of(output)),
     }
@@ -81,23 +82,74 @@ enum Said {
     No(String),
 }
 
-fn of_output(output: &[u8]) -> Result<Answer, String> {
+/// How a hook agrees, for the message about one that was not understood.
+const CONSENT: &str =
+    "to agree, end with exit code 0 and write nothing, or write `{}`; text for people goes to the standard error";
+
+fn of_output(output: &[u8], guards: bool) -> Result<Answer, String> {
     let text = json::text_of(output);
-    let found =
-        json::objects(&text).map_err(|error| format!("wrote JSON that cannot be read: {error}: {}", quoted(&text)))?;
-    let (mut said, mut unheard) = of_text(&found.around, &text);
-    for object in &found.objects {
-        let object = Object::read(object);
+    let Found { objects, mut around } = match json::objects(&text) {
+        Ok(found) => found,
+        // The report of a linter may quote code.
+        Err(_) if !guards => return Ok(Verdict::Proceed.into()),
+        Err(error) => return Err(format!("wrote JSON that cannot be read: {error}: {}; {CONSENT}", quoted(&text))),
+    };
+    let (records, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(|members| is_log_record(members));
+    for (_, value) in records.iter().flatten() {
+        if let Json::Text(text) = value {
+            around.push('\n');
+            around.push_str(text);
+        }
+    }
+    let objects: Vec<Object> = objects.iter().map(|members| Object::read(members)).collect();
+    let (mut said, mut unheard) = match guards {
+        false => (Said::Yes, None),
+        true if objects.iter().any(|object| !object.decisions.is_empty()) => of_text_beside(&around, &text),
+        // Fences and brackets around an object say nothing.
+        true if !objects.is_empty() && !around.contains(is_said) => (Said::Yes, None),
+        true => (of_text_alone(&text), None),
+    };
+    // At the other moments, an object may be the report of a linter.
+    for object in objects.iter().filter(|object| guards || object.is_answer()) {
         unheard = unheard.or_else(|| object.unheard.clone());
         said = said.max(object.said(&text));
     }
     let verdict = match said {
         Said::Yes => Verdict::Proceed,
         Said::Ask(why) => Verdict::Ask(why),
+        Said::Unclear(why) if guards => return Err(format!("{why}; {CONSENT}")),
         Said::Unclear(why) => return Err(why),
         Said::No(why) => Verdict::Block(why),
     };
     Ok(Answer { verdict, unheard })
+}
+
+/// Whether an object is a line of a log, which is text: it has a level and a message, and nothing else but when and where.
+fn is_log_record(members: &[(String, Json)]) -> bool {
+    const LEVELS: [&str; 4] = ["level", "severity", "lvl", "loglevel"];
+    const MESSAGES: [&str; 3] = ["msg", "message", "event"];
+    const PLACES: [&str; 13] = [
+        "time",
+        "timestamp",
+        "@timestamp",
+        "ts",
+        "logger",
+        "name",
+        "caller",
+        "target",
+        "module",
+        "pid",
+        "hostname",
+        "service",
+        "v",
+    ];
+    let has = |known: &[&str]| members.iter().any(|(name, _)| known.contains(&&*name.to_ascii_lowercase()));
+    let is_known = |(name, value): &(String, Json)| {
+        let name = &*name.to_ascii_lowercase();
+        matches!(value, Json::Text(_) | Json::Number)
+            && [&LEVELS[..], &MESSAGES, &PLACES].iter().any(|known| known.contains(&name))
+    };
+    has(&LEVELS) && has(&MESSAGES) && members.iter().all(is_known)
 }
 
 /// What a word says as the value of a decision.
@@ -111,9 +163,23 @@ fn of_word(word: &str) -> Option<fn(String) -> Said> {
     }
 }
 
-/// Text outside of objects. No agent reads it as a decision, so it is for nobody, unless it looks like one. The second value is
-/// text without effect. `output` is the text with the objects.
-fn of_text(text: &str, output: &str) -> (Said, Option<Unheard>) {
+/// Text without an object: nothing, or a word that decides.
+fn of_text_alone(text: &str) -> Said {
+    match of_word(text) {
+        _ if text.trim().is_empty() => Said::Yes,
+        Some(said) => said(reason("")),
+        None => Said::Unclear(format!("wrote {}, which is no answer", quoted(text))),
+    }
+}
+
+/// Whether a character is more than decoration.
+fn is_said(character: char) -> bool {
+    character.is_alphanumeric() || character == '\0'
+}
+
+/// Text around objects that decide. They are the answer, so it is for nobody, unless it may be a refusal. The second
+/// value is text without effect. `output` is the text with the objects.
+fn of_text_beside(text: &str, output: &str) -> (Said, Option<Unheard>) {
     /// Beginnings of words that refuse.
     const REFUSALS: [&str; 12] = [
         "abort",
@@ -130,34 +196,27 @@ fn of_text(text: &str, output: &str) -> (Said, Option<Unheard>) {
         "veto",
     ];
     let text = text.trim();
-    let unclear = |what: &str| {
-        let fix = "write one of its forms, or nothing, and send text for people to the standard error";
-        Said::Unclear(format!("wrote {}, which {what}: {fix}", quoted(output)))
-    };
-    if text.chars().all(|character| !character.is_alphanumeric() && character != '\0') {
+    if !text.contains(is_said) {
         return (Said::Yes, None);
     }
-    if let Some(said) = of_word(text) {
-        return (said(reason("")), None);
-    }
-    if text.contains('\0') {
-        return (unclear("is not text"), None);
-    }
     let is_value = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-    if is_value(text) || text.lines().any(is_value) {
-        return (unclear("is JSON but no object"), None);
-    }
     let words = text.to_lowercase();
     let words: Vec<&str> =
         words.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
-    let refuses = |word: &&str| REFUSALS.iter().any(|refusal| word.starts_with(refusal));
-    let refuses = words.iter().any(refuses)
+    // `0 blocked` refuses nothing.
+    let is_count_of_none = |at: usize| at > 0 && ["0", "no", "nothing"].contains(&words[at - 1]);
+    let refuses = |at: usize| {
+        REFUSALS.iter().any(|refusal| words[at].starts_with(refusal)) && !is_count_of_none(at)
+            || (words[at] == "not"
+                && words.get(at + 1).is_some_and(|next| next.starts_with("allow") || next.starts_with("permit")))
+    };
+    let may_refuse = text.contains('\0')
+        || is_value(text)
+        || text.lines().any(is_value)
         || matches!(words[..], ["no" | "stop" | "cancel"])
-        || words
-            .windows(2)
-            .any(|pair| pair[0] == "not" && (pair[1].starts_with("allow") || pair[1].starts_with("permit")));
-    match refuses {
-        true => (unclear("may be a refusal, and is no answer"), None),
+        || (0..words.len()).any(refuses);
+    match may_refuse {
+        true => (Said::Unclear(format!("wrote {}, whose text may be a refusal", quoted(output))), None),
         false => (Said::Yes, Some(Unheard::Text(quoted(text)))),
     }
 }
@@ -166,6 +225,8 @@ fn of_text(text: &str, output: &str) -> (Said, Option<Unheard>) {
 #[derive(Default)]
 struct Object {
     decisions: Vec<fn(String) -> Said>,
+    /// Whether it has the member in which answers for agents are.
+    is_for_agents: bool,
     /// The texts by their rank in [`REASONS`].
     reasons: Vec<(usize, String)>,
     /// A member that is not understood.
@@ -197,6 +258,7 @@ impl Object {
     fn add(&mut self, members: &[(String, Json)], depth: usize) {
         for (name, value) in members {
             let known = name.to_ascii_lowercase().replace(['_', '-'], "");
+            self.is_for_agents |= known == "hookspecificoutput";
             match (known.as_str(), value) {
                 (_, Json::Null) => {}
                 // Claude Code, Codex, Gemini CLI and their kin; a decision that is an object answers Claude Code's question.
@@ -235,6 +297,11 @@ impl Object {
                 _ => self.do_not_understand(name),
             }
         }
+    }
+
+    /// Whether it is meant for an agent.
+    fn is_answer(&self) -> bool {
+        self.is_for_agents || !self.decisions.is_empty() || self.unheard.is_some()
     }
 
     fn do_not_understand(&mut self, name: &str) {

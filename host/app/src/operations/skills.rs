@@ -15,6 +15,9 @@ pub trait SkillConsent {
 
     /// Presents a skill, and decides whether it is installed. Fails if it cannot ask.
     fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Self::Error>;
+
+    /// Whether nobody can be asked, so that a command has to agree by itself.
+    fn is_unattended(&self) -> bool;
 }
 
 /// A skill that needs consent.
@@ -166,6 +169,7 @@ fn settle<C: SkillConsent>(
     let review = review(&staged.header, &staged.files);
     let is_accepted = accepted.contains(&digest);
     command.extend(["--accept".to_owned(), digest.to_string()]);
+    command.extend(consent.is_unattended().then(|| "--yes".to_owned()));
     let command = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default();
     let is_doubtful = !review.blocked.is_empty() || !review.asked.is_empty();
     if !is_accepted && !accepted.is_empty() && is_doubtful {

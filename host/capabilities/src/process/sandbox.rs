@@ -23,12 +23,21 @@ use crate::files::Listed;
 
 pub(super) use plan::{Planned, Start, TMPDIR};
 
+/// The folder for temporary files of confined programs cannot be made. An [`io::Error`] has it inside.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", .root.display())]
+pub struct NoScratch {
+    /// The folder for all of them.
+    pub root: PathBuf,
+    source: io::Error,
+}
+
 /// Makes the folder that confined programs of a session have for temporary files, in the place of `/tmp`. It is in the home of
 /// Hermes: in the system's temporary folder, which may be small, programs could leave no room for those of other sessions and of
 /// Hermes itself, and the user may have set `TMPDIR` to anything.
 pub(super) fn scratch(home: &Path) -> io::Result<TemporaryFolder> {
     let root = home.join("cache").join("scratch");
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
+    let named = |source: io::Error| io::Error::new(source.kind(), NoScratch { root: root.clone(), source });
     let mut folders = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);

@@ -3,6 +3,8 @@
 //! The skill chooses most of the text here, so it is shown on the sheet of plugins: cleaned, wrapped by Hermes, and never in
 //! the column of the labels. The question comes last.
 
+use std::io::{self, IsTerminal as _};
+
 use hermes_app::operations::{SkillConsent, SkillOffer};
 use hermes_app::skills::Suspicion;
 use hermes_install::skills::{Change, FileChange, SkillFile};
@@ -30,6 +32,18 @@ const MAGIC: &[&[u8]] = &[b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba
 pub(super) struct Terminal {
     pub(super) console: Console,
     pub(super) yes: bool,
+}
+
+impl Terminal {
+    /// Fails at once where `--accept` would lead to a question that nobody can answer.
+    pub(super) fn can_settle(&self, accepts: bool, done: &str) -> Result<(), Failure> {
+        if self.yes || !accepts || io::stdin().is_terminal() {
+            return Ok(());
+        }
+        let why =
+            "--accept agrees to what the scan found, and not to the rest, and there is no terminal on which to ask";
+        Err(Failure::new(Kind::Usage, format!("nothing was {done}"), why, "add --yes behind --accept DIGEST"))
+    }
 }
 
 /// Whether a file can be started, or run by an interpreter.
@@ -71,6 +85,10 @@ fn warned(sheet: &mut Sheet, label: &str, none: &str, title: &str, rows: &[Strin
 
 impl SkillConsent for Terminal {
     type Error = Failure;
+
+    fn is_unattended(&self) -> bool {
+        self.yes || !io::stdin().is_terminal()
+    }
 
     fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Failure> {
         let SkillOffer { skill, review, is_update, changes, .. } = offer;
@@ -121,8 +139,8 @@ impl SkillConsent for Terminal {
             warned(&mut sheet, "refused", "", &title, &blocked);
         }
         if !asked.is_empty() {
-            let title = format!("{} in what the text marks as an example:", passages(&asked));
-            warned(&mut sheet, "examples", "", &title, &asked);
+            let title = format!("{} that the text marks as an example, or that may hide something:", passages(&asked));
+            warned(&mut sheet, "to read", "", &title, &asked);
         }
         if (blocked.is_empty() && asked.is_empty()) || !noted.is_empty() {
             let title = format!("{}, which may be harmless:", passages(&noted));
@@ -131,11 +149,12 @@ impl SkillConsent for Terminal {
         self.console.lines(sheet);
         self.warn(offer);
         // A mark is no proof, so somebody has to read these lines.
-        if self.yes && !asked.is_empty() && !offer.is_accepted {
+        if self.is_unattended() && !asked.is_empty() && !offer.is_accepted {
             let digest = entry.digest;
-            let why = format!("--yes does not agree to {} in its examples", passages(&asked));
-            let fix =
-                format!("answer the question in a terminal, or add `--accept {digest}` after reading these lines");
+            let why = format!("--yes does not agree to {} that a person has to read", passages(&asked));
+            let fix = format!(
+                "answer the question in a terminal, or add `--accept {digest} --yes` after reading these lines"
+            );
             return Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix));
         }
         if self.yes {

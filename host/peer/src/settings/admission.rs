@@ -1,20 +1,22 @@
 //! What a value of another home may bring in. Everything that an import writes into `config.yaml` passes here, whatever its key
 //! is, so that no list of dangerous keys has to be complete.
 //!
-//! A reference to a variable is a right: Hermes would put the user's own key in its place. A key is taken only if the user asked
-//! for keys. A text could reach a prompt, so the scan for injected instructions reads each.
+//! A reference to a variable is a right: Hermes would put the user's own key in its place. Only what a program gets anyway, such as
+//! `HOME`, may stand in its own command. A key is taken only if the user asked for keys. A text could reach a prompt, so the scan for injected instructions reads each.
 
 use std::collections::BTreeSet;
 
-use hermes_config::{redacted, redacted_text};
+use hermes_config::{is_given_to_programs, redacted, redacted_text};
 use hermes_prompt::scan::{self, Scope};
 use serde_json::{Value, json};
 
 /// Which texts refer to variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forms {
-    /// `${NAME}`, which Hermes replaces. For commands, which are shown whole, and for texts of prompts.
+    /// `${NAME}`, which Hermes replaces. For texts of prompts.
     Braces,
+    /// The same, but for variables that each program gets anyway. For commands, which are shown whole.
+    OfProgram,
     /// All that any program replaces: also `$NAME`, `env:NAME` and `%NAME%`. For what is sent somewhere.
     All,
 }
@@ -38,6 +40,7 @@ pub(super) fn admitted(key: &str, value: &Value, forms: Forms, with_keys: bool) 
     }
     let mut variables = BTreeSet::new();
     collect(last(key), value, forms, &mut variables);
+    variables.retain(|name| forms != Forms::OfProgram || !is_given_to_programs(name));
     if !with_keys {
         if let Some(name) = variables.first() {
             return Err(Refusal::Variable(redacted_text(name)));
@@ -152,10 +155,44 @@ fn has_key(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether a header says nothing about its sender. Any other may be a key.
+/// Whether a header is no key: its name says that it describes the request or the program that sends it, and its value is none.
+/// Any other may be a key.
 fn is_public(name: &str, value: &Value) -> bool {
-    const PUBLIC: [&str; 6] = ["accept", "accept-language", "content-type", "user-agent", "cache-control", "origin"];
-    PUBLIC.contains(&name.to_ascii_lowercase().as_str()) || value.as_str().is_some_and(|text| text.starts_with("${"))
+    const PUBLIC: [&str; 8] =
+        ["accept", "cache-control", "connection", "content-length", "http-referer", "origin", "prefer", "referer"];
+    /// Last words of names.
+    const DESCRIBING: [&str; 17] = [
+        "agent",
+        "app",
+        "application",
+        "beta",
+        "charset",
+        "client",
+        "encoding",
+        "features",
+        "format",
+        "language",
+        "locale",
+        "platform",
+        "region",
+        "timezone",
+        "title",
+        "type",
+        "version",
+    ];
+    let name = name.to_ascii_lowercase();
+    let words = || name.split(['-', '_']);
+    let describes = words().next_back().is_some_and(|word| DESCRIBING.contains(&word)) && !words().any(is_name_of_key);
+    let text = value.as_str().unwrap_or_default();
+    text.starts_with("${") || ((PUBLIC.contains(&&*name) || describes) && !is_random(text))
+}
+
+/// Whether a part of a text may be a random key: long, with letters and digits.
+fn is_random(text: &str) -> bool {
+    const LONG: usize = 16;
+    let has = |part: &str, test: fn(&u8) -> bool| part.as_bytes().iter().any(test);
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|part| part.len() >= LONG && has(part, u8::is_ascii_digit) && has(part, u8::is_ascii_alphabetic))
 }
 
 /// `--token VALUE`.
@@ -218,6 +255,12 @@ mod tests {
             ("x.url", json!("https://x.test/?token=abc")),
             ("x.url", json!("https://me:hunter2@x.test/")),
             ("x.headers", json!({ "Cookie": "session=1" })),
+            ("x.headers", json!({ "X-Anything": "hunter2" })),
+            ("x.headers", json!({ "X-Title": "a0b1c2d3e4f5a6b7c8d9" })),
+            ("x.headers", json!({ "X-Title": "Bearer sk-0123456789abcdef" })),
+            ("x.headers", json!({ "X-Token-Type": "hunter2" })),
+            ("x.headers", json!({ "X-Title": "notes of ${HUB_TOKEN}" })),
+            ("x.headers", json!({ "HTTP-Referer": "https://notes.example/?token=abc" })),
             ("x.headers", json!({ "Authorization": "Bearer ${A} sk-0123456789abcdef" })),
             ("x.env", json!({ "HUB_TOKEN": 7 })),
             ("x", json!("sk-0123456789abcdef")),
@@ -231,11 +274,36 @@ mod tests {
         for (key, value) in [
             ("x.args", json!(["-y", "--keyboard", "de", "--max-tokens", "5"])),
             ("x.headers", json!({ "Accept": "text/plain" })),
+            ("x.headers", json!({ "X-Title": "My notes", "HTTP-Referer": "https://notes.example/app" })),
+            (
+                "x.headers",
+                json!({ "Anthropic-Version": "2023-06-01", "Accept-Language": "de", "User-Agent": "tea/1.0" }),
+            ),
+            ("x.headers", json!({ "x-goog-api-client": "gl-python/3.12", "X-Features": "a,b" })),
             ("x.env", json!({ "LOG_LEVEL": "debug", "PORT": 80 })),
             ("x.url", json!("https://x.test/mcp?lang=de")),
             ("model.default", json!("meta-llama/Llama-3.3-70B")),
         ] {
             assert_eq!(admitted(key, &value, Forms::All, false), Ok(BTreeSet::new()), "{value}");
+        }
+    }
+
+    #[test]
+    fn the_command_of_a_program_may_name_what_it_gets_anyway() {
+        for (value, forms, refused) in [
+            (json!(["--root", "${HOME}/notes"]), Forms::OfProgram, None),
+            (json!("${XDG_DATA_HOME}/bin/notes"), Forms::OfProgram, None),
+            (json!({ "ROOT": "${HOME}/notes", "LANG": "${LANG}" }), Forms::OfProgram, None),
+            (json!(["${HOME}/${HUB_TOKEN}"]), Forms::OfProgram, Some("HUB_TOKEN")),
+            (json!(["${HOME:-${HUB_TOKEN}}"]), Forms::OfProgram, Some("HOME:-${HUB_TOKEN")),
+            (json!(["${home}"]), Forms::OfProgram, Some("home")),
+            (json!(["${OPENAI_API_KEY}"]), Forms::OfProgram, Some("OPENAI_API_KEY")),
+            // What is sent somewhere or stands in prompts tells others about the user.
+            (json!("https://a.test/${HOME}"), Forms::All, Some("HOME")),
+            (json!("I work in ${HOME}"), Forms::Braces, Some("HOME")),
+        ] {
+            let expected = refused.map(|name: &str| Refusal::Variable(name.to_owned()));
+            assert_eq!(admitted("x", &value, forms, false).err(), expected, "{value}");
         }
     }
 

@@ -246,6 +246,86 @@ const TOKENS: &[&str] = &[
     "\u{b}",
 ];
 
+/// Tokens of compound commands, quotes and expansions around a program that is denied.
+const COMPOUND: &[&str] = &[
+    "evil",
+    "evil",
+    "evil;",
+    "\nevil\n",
+    ";evil",
+    " ",
+    " ",
+    " ",
+    "\n",
+    ";",
+    ";;",
+    ";&",
+    "|",
+    "&&",
+    "case ",
+    "case x in ",
+    "case y in\n",
+    " in ",
+    "a)",
+    "b|",
+    "*)",
+    "(",
+    ")",
+    "esac",
+    "esac;",
+    "[[ ",
+    " ]]",
+    " ]];",
+    "-n ",
+    "x",
+    "a",
+    "=",
+    "==",
+    "A=1 ",
+    "B=(",
+    "\"",
+    "\"",
+    "'",
+    "'",
+    "\\",
+    "$'",
+    "$\"",
+    "$x",
+    "\"$x\"",
+    "$(",
+    "`",
+    "${x:-",
+    "${x:-{",
+    "${",
+    "}",
+    "{ ",
+    "}",
+    "; }",
+    "<(",
+    ">x ",
+    "<<E\n",
+    "\nE\n",
+    "#",
+    " #",
+    "if ",
+    "then ",
+    "fi",
+    "for ",
+    "do ",
+    "done",
+    "time ",
+    "! ",
+    "function ",
+    "f() ",
+    "$((",
+    "))",
+    "[",
+    "]",
+    "&>",
+    ";true;",
+    "true ",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
@@ -270,6 +350,30 @@ proptest! {
                 prop_assert!(!errors.contains("x: "), "{shell}: {text:?}: {errors}");
                 prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{}: {:?} wrote a file", shell, text);
             }
+        }
+    }
+
+    /// The reader finds what bash runs: a rule that denies `evil` stops every line in which bash looks for such a program.
+    #[test]
+    fn bash_runs_nothing_that_a_rule_does_not_find(tokens in prop::collection::vec(prop::sample::select(COMPOUND), 1..18)) {
+        let text = tokens.concat();
+        let rule: Pattern = "evil*".parse().unwrap();
+        for (shell, line) in [("bash", Line::read_of_bash(&text)), ("sh", Line::read(&text))] {
+            if !line.is_ok_and(|line| line.any_command(|words| rule.may_mean(words)) == Ok(false)) {
+                continue;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let output = Command::new(format!("/bin/{shell}"))
+                .args(["-c", &text])
+                .current_dir(folder.path())
+                .env_clear()
+                .env("PATH", folder.path())
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let runs = errors.lines().any(|line| line.contains(": evil: command not found") || line.contains(": evil: not found"));
+            prop_assert!(!runs, "{shell}: {text:?}: {errors}");
         }
     }
 

@@ -177,7 +177,7 @@ pub(super) fn changes_meanings(words: &[Word]) -> bool {
         "set" => has(&|text| READING.contains(&text) || has_letter(text)),
         "setopt" | "emulate" => true,
         "git" => !git::is_plain(words),
-        _ => words[0].is_named(super::SHELLS) && starts_otherwise(&words[1..]),
+        _ => words[0].is_named(super::code::SHELLS) && starts_otherwise(&words[1..]),
     }
 }
 
@@ -206,13 +206,14 @@ pub(super) fn keeps_variables(words: &[Word]) -> bool {
     words[0].exact().is_some_and(|name| INERT.contains(&name.as_str()) || OTHERS.contains(&name.as_str()))
 }
 
-/// Whether a command sets a variable, for the shell or for a program, that may make a program start another one.
-pub(super) fn sets_unknown(words: &[Word]) -> bool {
+/// Whether a command sets a variable, for the shell or for a program, that may make a program start another one. `values` gets the
+/// words of values that may name one.
+pub(super) fn sets_unknown(words: &[Word], values: &mut Vec<Vec<String>>) -> bool {
     let Some(name) = words.first().and_then(Word::exact) else { return false };
     let arguments = &words[1..];
-    let is_given = |word: &Word| match word.assignment() {
-        Some((name, value)) => variable::starts_nothing(&name, value.as_deref()),
-        None => word.exact().is_some_and(|name| variable::starts_nothing(&name, None)),
+    let mut is_given = |word: &Word| match word.assignment() {
+        Some((name, value)) => variable::given(&name, value.as_deref()).is_known(values),
+        None => word.exact().is_some_and(|name| variable::given(&name, None).is_known(values)),
     };
     let is_own = |word: &Word| match word.assignment() {
         Some((name, _)) => variable::stays_in_the_shell(&name),
@@ -229,8 +230,8 @@ pub(super) fn sets_unknown(words: &[Word]) -> bool {
         // From then on, one name stands for another one.
         "declare" | "typeset" | "local" if has_option('n') => true,
         "nameref" => true,
-        "export" | "setenv" => !operands().all(is_given),
-        "declare" | "typeset" | "local" if has_option('x') => !operands().all(is_given),
+        "export" | "setenv" => !operands().all(&mut is_given),
+        "declare" | "typeset" | "local" if has_option('x') => !operands().all(&mut is_given),
         "declare" | "typeset" | "local" | "readonly" => !operands().all(is_own),
         "read" | "mapfile" | "readarray" | "getopts" => !operands().all(is_own),
         "printf" => arguments.iter().enumerate().any(|(at, word)| {
@@ -241,7 +242,7 @@ pub(super) fn sets_unknown(words: &[Word]) -> bool {
         "env" | "sudo" | "doas" | "run0" | "systemd-run" | "pkexec" => arguments
             .iter()
             .filter_map(|word| word.assignment().filter(|(name, _)| !name.starts_with('-') || name.contains("env")))
-            .any(|(name, value)| !variable::starts_nothing(&name, value.as_deref())),
+            .any(|(name, value)| !variable::given(&name, value.as_deref()).is_known(values)),
         _ => false,
     }
 }

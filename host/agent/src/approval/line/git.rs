@@ -55,6 +55,10 @@ const DATA: &[&str] = &[
 /// Subcommands that take texts and patterns as arguments of their own.
 const OF_TEXTS: &[&str] = &["add", "commit", "diff", "grep", "log", "merge", "notes", "show", "stash", "tag"];
 
+/// Options before the subcommand that take the next word as their value.
+const TAKE_VALUES: &[&str] =
+    &["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source"];
+
 /// A text that git may run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Text {
@@ -149,13 +153,26 @@ fn is_harmless(setting: &Word) -> bool {
         || (name == "core.pager" && value == "cat")
 }
 
+/// The places of words that are surely the values of options before the subcommand: each is one word, whatever it expands to.
+pub(in super::super) fn values(words: &[Word]) -> Vec<usize> {
+    let mut values = Vec::new();
+    let is_git = words.first().and_then(Word::exact).is_some_and(|name| name.rsplit('/').next() == Some("git"));
+    let mut at = 1;
+    while let Some(option) = words.get(at).filter(|word| is_git && word.is_option()).and_then(Word::exact) {
+        let takes_value = TAKE_VALUES.contains(&option.as_str());
+        if takes_value && words.get(at + 1).is_some_and(|value| !value.is_open()) {
+            values.push(at + 1);
+        }
+        at += 1 + usize::from(takes_value);
+    }
+    values
+}
+
 /// The subcommand, and the words behind it.
 fn behind_options(words: &[Word]) -> Option<(&[Word], String)> {
     let mut at = 1;
     while words.get(at)?.is_option() {
-        let takes_value = ["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--attr-source"]
-            .contains(&words[at].written().as_str());
-        at += 1 + usize::from(takes_value);
+        at += 1 + usize::from(TAKE_VALUES.contains(&words[at].written().as_str()));
     }
     Some((&words[at + 1..], words[at].written()))
 }

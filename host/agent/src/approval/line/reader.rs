@@ -1,5 +1,7 @@
 //! Reads a line of the shell, character by character.
 
+mod compound;
+
 use super::super::variable;
 use super::{Atom, Line, Unreadable, Word, builtin};
 
@@ -17,21 +19,19 @@ const KEYWORDS: &[&str] = &[
 /// The number of processors, as it is written in lines that build.
 const PROCESSORS: [char; 8] = ['$', '(', 'n', 'p', 'r', 'o', 'c', ')'];
 
-pub(super) fn read(text: &str) -> Result<Line, Unreadable> {
+pub(super) fn read(text: &str, is_bash: bool) -> Result<Line, Unreadable> {
     if text.len() > LONGEST {
         return Err(Unreadable);
     }
     let mut found = Line { commands: Vec::new(), is_plain: true, ..Line::default() };
-    Reader { text: text.chars().collect(), at: 0, depth: 0, found: &mut found, awaited: Vec::new(), set: Vec::new() }
-        .list(false)?;
+    Reader::new(text, 0, is_bash, &mut found).list(End::Text)?;
     Ok(found)
 }
 
 /// The commands in the substitutions of a text.
 pub(super) fn read_expansions(text: &str) -> Result<Line, Unreadable> {
     let mut found = Line::default();
-    Reader { text: Vec::new(), at: 0, depth: 0, found: &mut found, awaited: Vec::new(), set: Vec::new() }
-        .expansions(text)?;
+    Reader::new("", 0, false, &mut found).expansions(text)?;
     Ok(found)
 }
 
@@ -50,9 +50,39 @@ struct Reader<'f> {
     awaited: Vec<Awaited>,
     /// The assignments so far of the command that is read.
     set: Vec<Word>,
+    /// Whether every shell takes a keyword here for a keyword: a command begins, and nothing of it is read.
+    begins: bool,
+    /// Where other shells than bash split the command that is read.
+    splits: Vec<usize>,
+    /// Whether bash reads the line, which knows `[[`.
+    is_bash: bool,
 }
 
-impl Reader<'_> {
+/// What ends a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Text,
+    Parenthesis,
+    /// `;;` or `esac`.
+    Clause,
+}
+
+impl<'f> Reader<'f> {
+    fn new(text: &str, depth: usize, is_bash: bool, found: &'f mut Line) -> Self {
+        let text = text.chars().collect();
+        Self {
+            text,
+            at: 0,
+            depth,
+            found,
+            awaited: Vec::new(),
+            set: Vec::new(),
+            begins: true,
+            splits: Vec::new(),
+            is_bash,
+        }
+    }
+
     fn peek(&self) -> Option<char> {
         self.text.get(self.at).copied()
     }
@@ -78,22 +108,29 @@ impl Reader<'_> {
         for word in std::mem::take(&mut self.set) {
             let (name, value) = word.assignment().unwrap_or_default();
             let is_known = if is_given {
-                variable::starts_nothing(&name, value.as_deref())
+                variable::given(&name, value.as_deref()).is_known(&mut self.found.values)
             } else {
                 variable::stays_in_the_shell(&name)
             };
             self.found.sets_unknown |= !is_known;
         }
-        if !words.is_empty() {
+        let splits = std::mem::take(&mut self.splits);
+        let behind = splits.iter().filter_map(|at| words.get(*at..).filter(|rest| !rest.is_empty()));
+        self.found.commands.extend(behind.map(<[Word]>::to_vec));
+        // Without words behind the last split, the command is there already.
+        if !words.is_empty() && splits.last() != Some(&words.len()) {
             self.found.commands.push(std::mem::take(words));
         }
+        words.clear();
+        self.begins = true;
     }
 
-    /// Reads commands up to the end, or up to the parenthesis that closes them.
-    fn list(&mut self, is_nested: bool) -> Result<(), Unreadable> {
+    /// Reads commands up to their end. Says whether `esac` ended them.
+    fn list(&mut self, end: End) -> Result<bool, Unreadable> {
         if self.depth > DEEPEST {
             return Err(Unreadable);
         }
+        self.begins = true;
         let mut words = Vec::new();
         // The last keyword.
         let mut lead = String::new();
@@ -114,9 +151,20 @@ impl Reader<'_> {
                 ';' => {
                     self.at += 1;
                     self.end(&mut words);
+                    if end == End::Clause && matches!(self.peek(), Some(';' | '&')) {
+                        self.at += 1;
+                        let _ = self.takes('&');
+                        return Ok(false);
+                    }
                 }
                 '&' if self.after(1) == Some('>') => {
                     self.at += 1;
+                    if !self.is_bash {
+                        // To other shells it is `&` and a redirection of the next command.
+                        self.odd();
+                        self.found.commands.extend((!words.is_empty()).then(|| words.clone()));
+                        self.splits.push(words.len());
+                    }
                     self.redirection(&mut words)?;
                 }
                 '&' => {
@@ -139,31 +187,51 @@ impl Reader<'_> {
                 '(' => {
                     self.at += 1;
                     // A function, or arithmetic, which some shells take for two subshells.
+                    let words_before = words.len();
                     let is_odd = !words.is_empty() || self.peek() == Some('(');
                     self.found.evaluates |= self.peek() == Some('(');
                     self.end(&mut words);
                     if is_odd {
                         self.odd();
                     }
+                    let is_function = words_before == 1 && self.peek() == Some(')');
                     self.nested()?;
+                    self.begins = is_function;
                 }
                 ')' => {
                     self.at += 1;
                     self.end(&mut words);
-                    if is_nested {
-                        return Ok(());
+                    match end {
+                        End::Parenthesis => return Ok(false),
+                        End::Clause => return Err(Unreadable),
+                        End::Text => self.odd(),
                     }
-                    self.odd();
+                    self.begins = false;
                 }
                 '<' | '>' => self.redirection(&mut words)?,
                 _ => {
+                    let begins = self.begins && words.is_empty();
                     let (word, is_quoted) = self.word()?;
-                    self.take_word(word, is_quoted, &mut lead, &mut words)?;
+                    self.begins = false;
+                    let text = word.exact().filter(|_| begins && !is_quoted).unwrap_or_default();
+                    match text.as_str() {
+                        "case" => {
+                            self.case()?;
+                            self.begins = false;
+                        }
+                        "[[" if self.is_bash => self.expression()?,
+                        "esac" if end == End::Clause => return Ok(true),
+                        "!" | "{" | "do" | "then" | "else" | "elif" | "if" | "while" | "until" => {
+                            self.take_word(word, is_quoted, &mut lead, &mut words)?;
+                            self.begins = true;
+                        }
+                        _ => self.take_word(word, is_quoted, &mut lead, &mut words)?,
+                    }
                 }
             }
         }
         self.end(&mut words);
-        if is_nested { Err(Unreadable) } else { Ok(()) }
+        if end == End::Text { Ok(false) } else { Err(Unreadable) }
     }
 
     fn take_word(
@@ -186,6 +254,7 @@ impl Reader<'_> {
             lead.clear();
             words.push(word);
             self.end(words);
+            self.begins = false;
             return Ok(());
         }
         if words.len() == 1
@@ -214,7 +283,7 @@ impl Reader<'_> {
         }
         if is_assignment && matches!(self.peek(), Some('(')) {
             self.at += 1;
-            return self.nested();
+            return self.array();
         }
         if !is_keyword && !is_assignment {
             words.push(word);
@@ -225,11 +294,11 @@ impl Reader<'_> {
     /// Commands in parentheses, after the first one.
     fn nested(&mut self) -> Result<(), Unreadable> {
         self.depth += 1;
-        let set = std::mem::take(&mut self.set);
-        let read = self.list(true);
-        self.set = set;
+        let outer = (std::mem::take(&mut self.set), std::mem::take(&mut self.splits), self.begins);
+        let read = self.list(End::Parenthesis);
+        (self.set, self.splits, self.begins) = outer;
         self.depth -= 1;
-        read
+        read.map(drop)
     }
 
     /// What begins with `$((`, from the second parenthesis on: arithmetic if two parentheses close it, else commands.
@@ -259,6 +328,7 @@ impl Reader<'_> {
 
     /// A redirection, from its operator on.
     fn redirection(&mut self, words: &mut Vec<Word>) -> Result<(), Unreadable> {
+        self.begins = false;
         let reads = self.takes('<');
         if !reads && !self.takes('>') {
             return Err(Unreadable);
@@ -335,21 +405,14 @@ impl Reader<'_> {
 
     /// The commands that a text runs when it is expanded.
     fn expansions(&mut self, text: &str) -> Result<(), Unreadable> {
-        let mut inner = Reader {
-            text: text.chars().collect(),
-            at: 0,
-            depth: self.depth + 1,
-            found: &mut *self.found,
-            awaited: Vec::new(),
-            set: Vec::new(),
-        };
+        let mut inner = Reader::new(text, self.depth + 1, self.is_bash, &mut *self.found);
         if inner.depth > DEEPEST {
             return Err(Unreadable);
         }
         while let Some(c) = inner.peek() {
             match c {
                 '\\' => inner.at += 2,
-                '$' | '`' => drop(inner.expansion()?),
+                '$' | '`' => drop(inner.expansion(true)?),
                 _ => inner.at += 1,
             }
         }
@@ -400,7 +463,7 @@ impl Reader<'_> {
                     atoms.push(Atom::Char('1'));
                     self.at += PROCESSORS.len();
                 }
-                '$' | '`' => atoms.push(self.expansion()?),
+                '$' | '`' => atoms.push(self.expansion(false)?),
                 // A file pattern of bash with its option `extglob`.
                 '?' | '*' | '+' | '@' | '!' if self.after(1) == Some('(') && (c != '!' || !atoms.is_empty()) => {
                     self.odd();
@@ -430,7 +493,8 @@ impl Reader<'_> {
             self.found.literals.push(literal);
         }
         if let Some(from) = open {
-            let kind = if atoms[from..].contains(&Atom::Any) { Atom::Any } else { Atom::Many };
+            let unknown = [Atom::Any, Atom::Text].into_iter().find(|atom| atoms[from..].contains(atom));
+            let kind = unknown.unwrap_or(Atom::Many);
             let last = atoms.iter().rposition(|atom| matches!(atom, Atom::Char(']' | '}'))).unwrap_or(atoms.len() - 1);
             atoms.splice(from..=last.max(from), [kind]);
         }
@@ -494,11 +558,7 @@ impl Reader<'_> {
                     }
                     self.at += 2;
                 }
-                '$' if self.after(1) == Some('"') => {
-                    atoms.push(Atom::Char('$'));
-                    self.at += 1;
-                }
-                '$' | '`' => atoms.push(self.expansion()?),
+                '$' | '`' => atoms.push(self.expansion(true)?),
                 other => {
                     atoms.push(Atom::Char(other));
                     self.at += 1;
@@ -507,8 +567,9 @@ impl Reader<'_> {
         }
     }
 
-    /// What begins with `$` or a backquote.
-    fn expansion(&mut self) -> Result<Atom, Unreadable> {
+    /// What begins with `$` or a backquote. In quotes it stays one word, unless it is about all arguments or a whole array.
+    fn expansion(&mut self, is_quoted: bool) -> Result<Atom, Unreadable> {
+        let mut atom = if is_quoted { Atom::Text } else { Atom::Any };
         if self.takes('`') {
             self.odd();
             let mut inner = String::new();
@@ -525,10 +586,12 @@ impl Reader<'_> {
                 }
             }
             self.script(&inner)?;
-            return Ok(Atom::Any);
+            return Ok(atom);
         }
         self.at += 1;
         match self.peek() {
+            // In quotes, a quote behind `$` begins nothing.
+            Some('\'' | '"') if is_quoted => return Ok(Atom::Char('$')),
             Some('(') => {
                 self.odd();
                 self.at += 1;
@@ -540,6 +603,9 @@ impl Reader<'_> {
             Some('{') => {
                 self.odd();
                 let inner = self.braces()?;
+                if inner.contains(['@', '!', '[', '"', '\'', '`']) {
+                    atom = Atom::Any;
+                }
                 let is_substring =
                     inner.split_once(':').is_some_and(|(_, rest)| !rest.starts_with(['-', '=', '+', '?']));
                 self.found.evaluates |= inner.contains(['[', '@']) || inner.starts_with('!') || is_substring;
@@ -556,6 +622,10 @@ impl Reader<'_> {
                 self.at += 1;
                 loop {
                     let c = self.peek().ok_or(Unreadable)?;
+                    // To other shells than bash, the quote ends the text.
+                    if !self.is_bash && c == '\\' && self.after(1) == Some('\'') {
+                        return Err(Unreadable);
+                    }
                     self.at += 1 + usize::from(c == '\\');
                     if c == '\'' {
                         break;
@@ -575,34 +645,55 @@ impl Reader<'_> {
             Some(c) if c.is_alphanumeric() || "_@*#?-$!".contains(c) => {
                 self.odd();
                 self.at += 1;
+                if c == '@' {
+                    atom = Atom::Any;
+                }
                 while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
                     self.at += 1;
                 }
             }
             _ => return Ok(Atom::Char('$')),
         }
-        Ok(Atom::Any)
+        Ok(atom)
     }
 
-    /// The text of `${…}`, from its brace on.
+    /// The text of `${…}`, from its brace on. Shells disagree about braces that do not match inside of quotes, and about those
+    /// without `$`, so that such a text is not read.
     fn braces(&mut self) -> Result<String, Unreadable> {
-        let (mut open, mut inner) = (0, String::new());
+        self.at += 1;
+        let (mut open, mut inner) = (1, String::new());
+        // The quote that is open, and how many braces were open before it.
+        let mut quote: Option<(char, usize)> = None;
         loop {
             let c = self.peek().ok_or(Unreadable)?;
             self.at += 1;
             match c {
-                '{' => open += 1,
-                '}' => open -= 1,
                 '\\' => {
                     inner.push(c);
                     inner.extend(self.peek());
                     self.at += 1;
                     continue;
                 }
+                '{' if inner.ends_with('$') && !inner.ends_with("$$") && !inner.ends_with("\\$") => open += 1,
+                '{' => return Err(Unreadable),
+                '}' => open -= 1,
+                '\'' | '"' => match quote {
+                    None => quote = Some((c, open)),
+                    Some((begin, before)) if begin == c => {
+                        if before != open {
+                            return Err(Unreadable);
+                        }
+                        quote = None;
+                    }
+                    Some(_) => {}
+                },
                 _ => {}
             }
+            if quote.is_some_and(|(_, before)| open < before) {
+                return Err(Unreadable);
+            }
             if open == 0 {
-                return Ok(inner.split_off(1));
+                return Ok(inner);
             }
             inner.push(c);
         }
@@ -610,16 +701,7 @@ impl Reader<'_> {
 
     /// Commands in a text of their own.
     fn script(&mut self, text: &str) -> Result<(), Unreadable> {
-        let depth = self.depth + 1;
-        Reader {
-            text: text.chars().collect(),
-            at: 0,
-            depth,
-            found: &mut *self.found,
-            awaited: Vec::new(),
-            set: Vec::new(),
-        }
-        .list(false)
+        Reader::new(text, self.depth + 1, self.is_bash, &mut *self.found).list(End::Text).map(drop)
     }
 }
 
@@ -632,7 +714,7 @@ fn begins_with_assignment(word: &Word) -> bool {
             Atom::Char('=') => None,
             Atom::Char(c) => Some(*c),
             // An index.
-            Atom::One | Atom::Many | Atom::Any => Some('['),
+            Atom::One | Atom::Many | Atom::Any | Atom::Text => Some('['),
         })
         .collect();
     let plain = name.split(['[', '+']).next().unwrap_or_default();

@@ -47,7 +47,17 @@ fn every_other_construct_is_not_plain_and_its_commands_are_found() {
         ("a >& file", &["a"]),
         ("A=1 b", &["b"]),
         ("A+=1 B[0]=2 c", &["c"]),
-        ("A=(b c) d", &["b c", "d"]),
+        ("A=(b $(c)) d", &["c", "d"]),
+        ("case $x in a | \"b c\") d;; (*) e $x; esac; f", &["d", "e ?", "f"]),
+        ("case x in # a\n  a) b ;& c) ;;& esac | d", &["b", "d"]),
+        ("if a; then case $1 in b) (case $2 in c) d;; esac);; esac; fi; e", &["a", "d", "e"]),
+        ("f() { case $1 in a) b;; esac; }; f", &["f", "b", "f"]),
+        ("(case a in b) c; esac)", &["c"]),
+        ("case $(a) in $(b)) c;; esac", &["a", "b", "c"]),
+        // Here it is no keyword in every shell.
+        (">x case y in\na", &["y in", "a"]),
+        ("A=1 case y in\na", &["y in", "a"]),
+        ("time case y in\na", &["y in", "a"]),
         ("a & b", &["a", "b"]),
         ("! a", &["a"]),
         ("if a; then b; else c; fi", &["a", "b", "c"]),
@@ -79,9 +89,24 @@ fn every_other_construct_is_not_plain_and_its_commands_are_found() {
 
 #[test]
 fn what_cannot_be_read_is_an_error() {
-    for text in
-        ["a 'b", "a \"b", "a $(b", "(a", "a `b", "a >", "a ${b", "a \\", &"(".repeat(1_000), &"a ".repeat(99_999)]
-    {
+    for text in [
+        "a $'\\'; b #'",
+        "case a in b c) d;; esac",
+        "case a in b) c",
+        "case a\nb",
+        "a ${b:-{}; c }",
+        "a ${b:-'}'}; c",
+        "a 'b",
+        "a \"b",
+        "a $(b",
+        "(a",
+        "a `b",
+        "a >",
+        "a ${b",
+        "a \\",
+        &"(".repeat(1_000),
+        &"a ".repeat(99_999),
+    ] {
         assert_eq!(Line::read(text), Err(Unreadable), "{}", text.chars().take(40).collect::<String>());
     }
 }
@@ -242,10 +267,10 @@ fn what_a_shell_may_read_in_another_way_counts_as_unread() {
         "GIT_SSH_COMMAND=./x git fetch",
         "GIT_EXTERNAL_DIFF=./x git diff",
         "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x git x",
-        "PAGER='git push' man ls",
-        "UNKNOWN_NAME=./x make",
+        "PAGER='git push -q' man ls",
+        "PAGER='less;x' man ls",
         "UNKNOWN_NAME=\"$(x)\" make",
-        "make CC='A=b c'",
+        "make CC='A=$b c'",
         "bash --rcfile x",
         "bash --init-file x -i",
         "for BASH_ENV in x; do bash; done",
@@ -297,15 +322,133 @@ fn what_a_shell_may_read_in_another_way_counts_as_unread() {
     }
 }
 
+#[test]
+fn expressions_of_bash_run_nothing_and_other_shells_take_their_parts_for_commands() {
+    for (text, expected) in [
+        ("[[ $x == y && -n $z ]] && git push", Ok(true)),
+        ("[[ -n \"$(git push)\" ]]", Ok(true)),
+        ("[[ -f <(git push) ]]", Ok(true)),
+        ("[[ $(x) =~ ^(a|b)+$ ]] || ls", Ok(false)),
+        ("if [[ ! -f a || ($b -nt c && $d < e) ]]; then ls; fi", Ok(false)),
+        ("while [[ $# -gt 0 ]]; do shift; done", Ok(false)),
+        ("x() { [[ $1 == y ]]; }; ! [[ $2 ]]", Ok(false)),
+        ("[[ x ]]\ngit push", Ok(true)),
+        ("[[ \"]]\" && git push ]]; ls", Ok(false)),
+        ("echo [[ && git push ]]", Ok(true)),
+        ("a &> b git push", Ok(false)),
+        ("[[ -v 'a[$(git push)]' ]]", Ok(true)),
+    ] {
+        assert_eq!(pushes(&Line::read_of_bash(text).unwrap()), expected, "{text}");
+    }
+    assert_eq!(Line::read_of_bash("[[ a; git push ]]"), Err(Unreadable));
+    for text in ["[[ x && git push ]]", "[[ $x && $y push ]]", "a &> b git push", "a &>> b git push &> c"] {
+        assert!(has_push(text), "{text}");
+    }
+}
+
+/// Lines of everyday work, and those like them that push, beside rules that deny `git push` and `rm`.
+#[test]
+fn a_rule_that_denies_stops_only_what_may_be_meant() {
+    use super::super::pattern::Pattern;
+    let denied: Vec<Pattern> = ["git push*", "rm *"].map(|pattern| pattern.parse().unwrap()).into();
+    let decided = |text: &str| {
+        let Ok(line) = Line::read_of_bash(text) else { return "asked" };
+        match line.any_command(|words| denied.iter().any(|pattern| pattern.may_mean(words))) {
+            Ok(true) => "denied",
+            Ok(false) => "passes",
+            // What is read and denied wins.
+            Err(Unreadable) => match line.first_command(|words| denied.iter().find(|p| p.may_mean(words))).0 {
+                Some(_) => "denied",
+                None => "asked",
+            },
+        }
+    };
+    for (expected, lines) in [
+        (
+            "passes",
+            &[
+                "case \"$1\" in start) make run ;; stop|halt) kill %1 ;; *) echo usage; exit 2 ;; esac",
+                "[[ -n \"$CI\" ]] && cargo test",
+                "if [[ $(uname) == Darwin ]]; then brew list; else apt list; fi",
+                "echo \"on $(git rev-parse --abbrev-ref HEAD)\"",
+                "cargo test $(cat tests.txt)",
+                "wc -l $(git ls-files '*.rs')",
+                "FOO=bar cargo test",
+                "GREETING='hello world' ./run.sh",
+                "UNKNOWN_NAME=./x make",
+                "PYTHONPATH=. python x.py",
+                "PYTHONPATH=src:$PYTHONPATH pytest",
+                "JAVA_HOME=/usr/lib/jvm/java-21 mvn verify",
+                "JAVA_HOME=$(/usr/libexec/java_home) mvn verify",
+                "export APP_ENV=staging; ./deploy --dry-run",
+                "env APP_ENV=staging ./deploy",
+                "git -C \"$folder\" status",
+                "git -C \"$(git rev-parse --show-toplevel)\" log --oneline",
+                "git --git-dir \"$x\" --work-tree \"$y\" diff",
+                "files=(a b \"$c\"); ls \"${files[@]}\"",
+                "for f in *.rs; do case $f in a*) wc -l \"$f\";; esac; done",
+            ][..],
+        ),
+        (
+            "asked",
+            &[
+                "FOO=$(cat x) make",
+                "FOO=\"$BAR\" make",
+                "CFLAGS='-O2 -g' make",
+                "WRAPPER=git cargo build",
+                "WRAPPER=sudo cargo build",
+                "MESSAGE='a git push b' ./x",
+                "PROGRAM=/bin/rm ./x",
+                "PAGER='git push' man ls",
+                "TOOL=git-push ./x",
+                "GIT_SSH_COMMAND=./x git fetch",
+                "LD_PRELOAD=./x.so ls",
+                "NODE_OPTIONS=--require=./x node y.js",
+                "case x in a b) ls;; esac",
+                "[[ a; b ]]",
+            ],
+        ),
+        (
+            "denied",
+            &[
+                "case $1 in a) git push;; esac",
+                "case $(git push) in a) ls;; esac",
+                "case a in $(git push)) ls;; esac",
+                "case a in b) ls;; esac; git push",
+                "case a in b) ls;; esac | rm x",
+                "[[ -n $(git push) ]]",
+                "[[ a ]] && git push",
+                "echo \"$(git push)\"",
+                "FOO=bar git push",
+                "PYTHONPATH=. git push",
+                "A=$(git push) make",
+                "git -C \"$folder\" push",
+                "git -C $folder status",
+                "git \"$verb\"",
+                "\"$x\" push",
+                // The program may be `rm`.
+                "\"$PYTHON\" x.py",
+                "$x status",
+                "files=($(git push))",
+                "echo \"$'\"; git push; echo \"'\"",
+                "cat <<E\n$'\n$(git push)\n'\nE",
+            ],
+        ),
+    ] {
+        for text in lines {
+            assert_eq!(decided(text), expected, "{text}");
+        }
+    }
+}
+
 /// Whether `git push` may run.
 fn has_push(text: &str) -> bool {
+    pushes(&Line::read(text).unwrap()) != Ok(false)
+}
+
+fn pushes(line: &Line) -> Result<bool, Unreadable> {
     let pattern: super::super::pattern::Pattern = "git push*".parse().unwrap();
-    let mut is_found = false;
-    let read = Line::read(text).unwrap().any_command(|words| {
-        is_found |= pattern.may_mean(words);
-        is_found
-    });
-    is_found || read.is_err()
+    line.any_command(|words| pattern.may_mean(words))
 }
 
 #[test]

@@ -5,7 +5,11 @@ fn of(code: i32, output: &str, errors: &str) -> String {
 }
 
 fn of_bytes(code: i32, output: &[u8], errors: &str) -> String {
-    match answer(End::Exited(code), output, errors, Duration::from_secs(60)) {
+    at(true, code, output, errors)
+}
+
+fn at(guards: bool, code: i32, output: &[u8], errors: &str) -> String {
+    match answer(End::Exited(code), output, errors, Duration::from_secs(60), guards) {
         Ok(Answer { verdict: Verdict::Proceed, unheard: None }) => "proceed".to_owned(),
         Ok(Answer { verdict: Verdict::Proceed, unheard: Some(what) }) => format!("proceed, but it {what}"),
         Ok(Answer { verdict: Verdict::Block(why), .. }) => format!("block: {why}"),
@@ -38,7 +42,7 @@ fn exit_code_and_output_decide() {
     }
     let long = of(2, "", &"é".repeat(20_000));
     assert!(long.ends_with("é […]") && long.chars().count() < MOST_REASON + 20, "{}", long.len());
-    let late = answer(End::TimedOut, b"", "", Duration::from_secs(3));
+    let late = answer(End::TimedOut, b"", "", Duration::from_secs(3), true);
     assert!(matches!(late, Err(why) if why == "did not end within 3 s"));
 }
 
@@ -146,17 +150,101 @@ fn marks_lines_and_encodings_around_an_answer_change_nothing() {
 }
 
 #[test]
-fn text_and_context_have_no_effect_and_are_told() {
+fn words_decide_and_context_has_no_effect_and_is_told() {
     for (output, expected) in [
-        ("checked, all is well\n", "proceed, but it wrote `checked, all is well`, which is no answer"),
         ("allow\n", "proceed"),
         ("deny\r\n", "block: it gave no reason"),
         ("ask", "ask: it gave no reason"),
+        ("```\n{}\n```", "proceed"),
         (
             r#"{"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "mind the gap"}}"#,
             "proceed, but it wants to add context (`mind the gap`), which hooks cannot do",
         ),
     ] {
         assert_eq!(of(0, output, ""), expected);
+    }
+}
+
+/// Refusals in the words of people, and what programs report when they find nothing: no list of words tells them apart.
+const TEXTS: [&str; 30] = [
+    "checked, all is well",
+    "ok",
+    "I will not let you do this.",
+    "You may not write to this folder",
+    "Please ask the owner first",
+    "Nope.",
+    "Das ist hier nicht erlaubt",
+    "permission required",
+    "unsafe command",
+    "ERROR: policy violation",
+    "✗",
+    "[]",
+    "[[]]",
+    "---",
+    "()",
+    "0 blocked, 0 denied",
+    "All matched files use Prettier code style!",
+    "[warn] src/a.ts",
+    "src/a.ts 31ms (unchanged)",
+    "✖ 2 problems (0 errors, 2 warnings)",
+    "All checks passed!",
+    "2 files left unchanged",
+    "would reformat a.py",
+    "Diff in src/main.rs:1:\n-fn main(){}\n+fn main() {}",
+    "===== 3 passed, 1 deselected in 0.01s =====",
+    r#"{"level": "info", "msg": "checked"}"#,
+    r#"{"level": 30, "time": 1, "pid": 2, "hostname": "h", "msg": "refused 0 of 3"}"#,
+    "You may not do this\n{}",
+    "the report\n{\"systemMessage\": \"checked\"}",
+    "no\n{}",
+];
+
+#[test]
+fn text_blocks_a_call_with_the_way_to_agree_and_is_information_at_other_moments() {
+    for output in TEXTS {
+        let said = of(0, output, "");
+        assert!(said.starts_with("fails: wrote ") && said.ends_with(CONSENT), "{output}: {said}");
+        assert_eq!(at(false, 0, output.as_bytes(), ""), "proceed", "{output}");
+    }
+    // The reports of linters.
+    for output in ["fn main() { x }", "{broken", r#"[{"filePath": "a.ts", "messages": [{"severity": 2}]}]"#, "BLOCKED"]
+    {
+        assert!(of(0, output, "").starts_with("fails: wrote "), "{output}");
+        assert_eq!(at(false, 0, output.as_bytes(), ""), "proceed", "{output}");
+    }
+    for (output, expected) in [
+        (r#"{"decision": "block", "reason": "it does not parse"}"#, "block: it does not parse"),
+        (r#"{"hookSpecificOutput": {"updatedToolOutput": "x"}}"#, "fails: wrote "),
+        (r#"{"additionalContext": "x"}"#, "proceed, but it wants to add context"),
+    ] {
+        let said = at(false, 0, format!("1 file fixed\n{output}").as_bytes(), "");
+        assert!(said.starts_with(expected), "{output}: {said}");
+    }
+}
+
+#[test]
+fn lines_around_a_decision_change_it_only_if_they_may_refuse() {
+    let allow = r#"{"decision": "allow"}"#;
+    for (line, passes) in [
+        ("loading the profile", true),
+        ("0 blocked, 0 denied", true),
+        ("nothing blocked", true),
+        (r#"{"level": "info", "msg": "checked", "time": "12:00"}"#, true),
+        (r#"{"severity": "INFO", "message": "3 rules read", "logger": "guard"}"#, true),
+        ("3 blocked", false),
+        ("BLOCKED", false),
+        ("this is not allowed", false),
+        ("false", false),
+        (r#"{"level": "error", "msg": "denied by rule 3"}"#, false),
+        (r#"{"level": "info", "msg": "checked", "allowed": false}"#, false),
+        (r#"{"level": "info", "msg": "checked", "result": "no"}"#, false),
+        (r#"{"level": "info"}"#, false),
+    ] {
+        for output in [format!("{line}\n{allow}\n"), format!("{allow}\n{line}\n")] {
+            let said = of(0, &output, "");
+            assert_eq!(said.starts_with("proceed"), passes, "{output}: {said}");
+            assert!(passes || said.starts_with("fails: wrote "), "{output}: {said}");
+            assert_eq!(of(0, &output.replace("allow\"", "deny\""), ""), "block: it gave no reason", "{output}");
+        }
     }
 }

@@ -679,3 +679,14 @@ fn an_index_that_git_writes_stays() {
         assert!(folder.join(".git/index").exists());
     }
 }
+
+#[test]
+fn a_file_in_the_place_of_the_scratch_folder_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("cache/scratch");
+    fs::create_dir(home.path().join("cache")).and_then(|()| fs::write(&root, "")).unwrap();
+    let error = scratch(home.path()).unwrap_err();
+    let no = error.get_ref().and_then(|inner| inner.downcast_ref::<NoScratch>()).unwrap();
+    assert_eq!(no.root, root);
+    assert!(error.to_string().starts_with(&root.display().to_string()), "{error}");
+}
