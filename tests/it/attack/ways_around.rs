@@ -6,7 +6,7 @@
 use std::fs;
 use std::process::Command;
 
-use hermes_tests::{Home, Output, Reply, Server};
+use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
 
 use super::sandbox::{git, is_offered, model_that_runs, results};
