@@ -112,8 +112,8 @@ impl Plan {
             }
             Change::Update { path, to, hunks } => {
                 let path = path::locate_named(path)?;
-                // A move to a free name loses nothing, so nobody is asked about a file that the model has not read.
-                let file = self.loaded(&path, !hunks.is_empty(), whole)?;
+                // A file that only moves was not read by the model.
+                let file = if hunks.is_empty() { self.peeked(&path, false)? } else { self.opened(&path)? };
                 let text = file.text(&path)?;
                 let (edits, assumed) = hunks::edits(&path, text, hunks)?;
                 file.now = Some(text.edited(&path, &edits)?);
@@ -135,7 +135,7 @@ impl Plan {
     fn confirm(&self, path: &str) -> Result<(), Error> {
         let version = self.known(path).and_then(|at| self.files[at].before.as_ref()).map(|before| &before.version);
         match version {
-            Some(version) if whole(path)?.version != *version => {
+            Some(version) if files::read(ROOT, path, 0, MAX_WHOLE)?.version != *version => {
                 Err(Error::conflict(format!("{path} changed while it was read: try again")))
             }
             _ => Ok(()),
@@ -148,7 +148,7 @@ impl Plan {
 
     /// The file as it is after the changes so far. Reading it whole counts as the model's reading.
     fn opened(&mut self, path: &str) -> Result<&mut File, Error> {
-        self.loaded(path, true, whole)
+        self.loaded(path, true, |path| files::read(ROOT, path, 0, MAX_WHOLE))
     }
 
     /// The same for a change that does not show that the model knows the file: the host goes on to ask the user. Only the change
@@ -318,11 +318,6 @@ impl File {
             .as_ref()
             .ok_or_else(|| Error::invalid(format!("the patch changes {path} after it deleted or moved it")))
     }
-}
-
-/// Reads a whole file, which counts as the model's reading.
-fn whole(path: &str) -> Result<files::Slice, Error> {
-    files::read(ROOT, path, 0, MAX_WHOLE)
 }
 
 fn shown(path: &str, before: &Before, now: &Text) -> Result<Shown, Error> {
