@@ -143,7 +143,10 @@ pub(crate) async fn run(
     };
     chat.greet(at_terminal).await;
 
-    let (mut interrupted, mut message) = (false, message);
+    let mut message = message;
+    let keys = chat.ctrl_c.clone();
+    // Set while the next Ctrl-C leaves. It is a key before the input is read again, too: people press it twice.
+    let mut leaving = None;
     loop {
         let given = message.take();
         chat.may_run = at_terminal && given.is_none();
@@ -176,7 +179,7 @@ pub(crate) async fn run(
         };
         match input {
             Input::Text(text) => {
-                interrupted = false;
+                leaving = None;
                 if let Next::Leave = chat.handle(&text).await {
                     break;
                 }
@@ -187,9 +190,9 @@ pub(crate) async fn run(
                 chat.choose_mode(mode).await;
             }
             Input::Editor => chat.edit().await,
-            Input::Interrupted if interrupted => break,
+            Input::Interrupted if leaving.is_some() => break,
             Input::Interrupted => {
-                interrupted = true;
+                leaving = Some(keys.is_a_key());
                 chat.screen.line(Tone::Faint, "press ctrl-c again to leave; /help lists the commands");
             }
             Input::End => break,

@@ -120,7 +120,8 @@ fn ctrl_c_clears_the_input_stops_a_turn_and_leaves_only_twice_at_an_empty_input(
     terminal.press("\u{3}");
     terminal.wait_until(|rows| shows(rows, "press ctrl-c again to leave"));
     terminal.press("\u{3}");
-    assert!(terminal.wait().success());
+    let status = terminal.wait();
+    assert!(status.success(), "{status}");
 }
 
 #[test]
