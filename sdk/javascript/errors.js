@@ -3,6 +3,8 @@
 // Imports throw errors whose `payload` is the error of the contract, and so do these functions. The contract itself wants the payload
 // to be thrown, so every exported function passes through `guarded`.
 
+import { settled, wellFormed } from "./border.js";
+
 /** An error of the contract. `payload.kind.tag` tells the host what to do next. */
 export class PluginError extends Error {
   constructor(kind, message, { code = "", retryAfterMs = null } = {}) {
@@ -27,15 +29,18 @@ export function kindOf(error) {
   return kind ? (kind.tag === "other" ? kind.val : kind.tag) : null;
 }
 
-/** The functions of an interface, as the contract wants them: errors leave them as payloads. */
+/**
+ * The functions of an interface, as the contract wants them: errors leave them as payloads, texts are well-formed, and a promise is an
+ * error.
+ */
 export function guarded(functions) {
   const entries = Object.entries(functions).map(([name, run]) => [
     name,
     (...given) => {
       try {
-        return run(...given) ?? null;
+        return wellFormed(settled(`\`${name}\``, run(...given))) ?? null;
       } catch (error) {
-        if (error?.payload?.kind) throw error.payload;
+        if (error?.payload?.kind) throw wellFormed(error.payload);
         throw error;
       }
     },

@@ -1,16 +1,24 @@
 // What a plugin can ask the host for.
 
-import documentsOfHost from "hermes:storage/documents@1.0.0";
-import historyOfHost from "hermes:history/history@1.0.0";
-import httpOfHost from "hermes:http/http@1.0.0";
-import llmOfHost from "hermes:llm/llm@1.0.0";
-import logOfHost from "hermes:host/log@1.0.0";
-import sqlOfHost from "hermes:storage/sql@1.0.0";
+import documentsInterface from "hermes:storage/documents@1.0.0";
+import historyInterface from "hermes:history/history@1.0.0";
+import httpInterface from "hermes:http/http@1.0.0";
+import llmInterface from "hermes:llm/llm@1.0.0";
+import logInterface from "hermes:host/log@1.0.0";
+import sqlInterface from "hermes:storage/sql@1.0.0";
 
+import { sending, toJson } from "./border.js";
 import { decode, encode } from "./bytes.js";
-import { conflict, exhausted, failed, unavailable } from "./errors.js";
+import { conflict, failed, unavailable } from "./errors.js";
 
-const line = (text, fields) => (fields ? JSON.stringify({ text, ...fields }) : text);
+const documentsOfHost = sending(documentsInterface);
+const historyOfHost = sending(historyInterface);
+const httpOfHost = sending(httpInterface);
+const llmOfHost = sending(llmInterface);
+const logOfHost = sending(logInterface);
+const sqlOfHost = sending(sqlInterface);
+
+const line = (text, fields) => (fields ? toJson({ text, ...fields }) : text);
 
 /** The plugin's log. The user sees each warning and error once. */
 export const log = {
@@ -62,7 +70,7 @@ export const models = {
   complete(task, prompt, { system = "", maxTokens = null, temperature = null, schema = null } = {}) {
     const message = (tag, text) => ({ role: { tag }, content: [{ tag: "text", val: text }], extra: [] });
     const messages = [...(system ? [message("system", system)] : []), message("user", prompt)];
-    return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && JSON.stringify(schema), extra: [] }).text;
+    return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && toJson(schema), extra: [] }).text;
   },
 };
 
@@ -70,7 +78,7 @@ export const models = {
 export const sql = {
   /** The rows of a read-only statement: `sql.query("SELECT text FROM notes WHERE id = ?", 7)`. */
   query: (statement, ...params) =>
-    sqlOfHost.query({ sql: statement, params: params.map(toSql) }).rows.map((row) => row.map(({ val }) => val ?? null)),
+    sqlOfHost.query({ sql: statement, params: params.map(toSql) }).rows.map((row) => row.map(fromSql)),
   /** Runs statements in one transaction: `sql.execute("CREATE …", ["INSERT … VALUES (?)", text])`. */
   execute: (...statements) =>
     sqlOfHost.execute(
@@ -78,13 +86,26 @@ export const sql = {
     ),
 };
 
+/** The integers of SQLite have 64 bits. */
+const fitsSqlite = (value) => value >= -(2n ** 63n) && value < 2n ** 63n;
+
 function toSql(value) {
   if (value === null || value === undefined) return { tag: "null" };
   if (typeof value === "string") return { tag: "text", val: value };
   if (typeof value === "boolean") return { tag: "integer", val: Number(value) };
-  if (typeof value === "number") return { tag: Number.isSafeInteger(value) ? "integer" : "real", val: value };
   if (value instanceof Uint8Array) return { tag: "blob", val: value };
-  throw new TypeError(`SQLite has no type for ${typeof value}`);
+  if (typeof value !== "number" && typeof value !== "bigint") throw new TypeError(`SQLite has no type for ${typeof value}`);
+  if (typeof value === "number" && !Number.isInteger(value)) return { tag: "real", val: value };
+  if (Number.isSafeInteger(Number(value))) return { tag: "integer", val: Number(value) };
+  if (typeof value === "number" && !fitsSqlite(BigInt(value))) return { tag: "real", val: value };
+  throw new RangeError(`the integer ${value} cannot be given exactly: give it as a text, and write CAST(? AS INTEGER) in the statement`);
+}
+
+function fromSql({ tag, val }) {
+  if (tag === "integer" && !Number.isSafeInteger(val)) {
+    throw new RangeError(`the result has an integer near ${val}, which a number cannot hold exactly: select it with CAST(… AS TEXT), and use BigInt`);
+  }
+  return val ?? null;
 }
 
 /**
@@ -112,7 +133,7 @@ export function request(method, url, { query = {}, headers = {}, body = "", form
   if (form !== undefined) sent = { tag: "form", val: fields(form) };
   if (json !== undefined) {
     const secrets = Object.entries(jsonSecrets).map(([place, value]) => [place, inserted(value)]);
-    sent = { tag: "json", val: { text: JSON.stringify(json), secrets } };
+    sent = { tag: "json", val: { text: toJson(json), secrets } };
   }
   const all = fields(headers, "Bearer ");
   const found = httpOfHost.send({ method, url, query: fields(query), headers: all, body: sent, timeoutMs, extra: [] });
@@ -133,9 +154,10 @@ export function request(method, url, { query = {}, headers = {}, body = "", form
       if (status >= 200 && status < 300) return response;
       const seconds = response.headers["retry-after"] ?? "";
       const retryAfterMs = /^\d+$/.test(seconds) ? Math.min(Number(seconds), 3_600) * 1_000 : null;
-      if (status === 429) throw exhausted("the service answered 429: too many requests", { retryAfterMs });
-      if (status === 408 || status === 425 || status >= 500) throw unavailable(`the service answered ${status}`, { retryAfterMs });
-      throw failed(`the service answered ${status}`);
+      const code = `status-${status}`;
+      if (status === 401 || status === 403) throw unavailable(`the service answered ${status}: it does not accept the key`, { code: "auth", retryAfterMs });
+      if ([408, 425, 429].includes(status) || status >= 500) throw unavailable(`the service answered ${status}`, { code, retryAfterMs });
+      throw failed(`the service answered ${status}`, { code });
     },
   };
   return response;

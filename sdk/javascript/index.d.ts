@@ -156,12 +156,6 @@ export function request(
     timeoutMs?: number | null;
   },
 ): Response;
-}
-export function request(
-  method: string,
-  url: string,
-  more?: { headers?: Record<string, string | Secret>; body?: string | Uint8Array | null; json?: unknown; timeoutMs?: number | null },
-): Response;
 export function randomBytes(count: number): Uint8Array;
 export function randomUUID(): string;
 export function encode(text: string): Uint8Array;

@@ -1,6 +1,7 @@
 // JSON that is checked against a schema. Supported are `type`, `enum`, `properties`, `required`, `items`, `minLength`, `minItems`, `minimum`,
 // `exclusiveMinimum` and `maximum`.
 
+import { fromJson, toJson } from "./border.js";
 import { invalid } from "./errors.js";
 
 const WORDS = {
@@ -16,7 +17,7 @@ const WORDS = {
 export function jsonObject(text, what) {
   let value;
   try {
-    value = JSON.parse(text || "{}");
+    value = fromJson(text || "{}");
   } catch (error) {
     throw invalid(`${what} cannot be read as JSON: ${error.message}`);
   }
@@ -60,13 +61,13 @@ function isA(type, value) {
     case "object":
       return typeof value === "object" && value !== null && !Array.isArray(value);
     case "integer":
-      return Number.isSafeInteger(value);
+      return Number.isSafeInteger(value) || typeof value === "bigint";
     default:
       return typeof value === type;
   }
 }
 
 function shown(value) {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = toJson(value) ?? String(value);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }

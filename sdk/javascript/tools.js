@@ -1,5 +1,6 @@
 // Tools with checked arguments.
 
+import { settled, toJson } from "./border.js";
 import { guarded, invalid } from "./errors.js";
 import { check, jsonObject } from "./shapes.js";
 
@@ -7,7 +8,7 @@ import { check, jsonObject } from "./shapes.js";
 export function text(content, structured) {
   return {
     content: [{ tag: "text", val: content }],
-    structured: structured === undefined ? null : JSON.stringify(structured),
+    structured: structured === undefined ? null : toJson(structured),
     extra: [],
   };
 }
@@ -61,9 +62,16 @@ export class Toolbox {
       const names = [...this.#tools.keys()].join(", ");
       throw invalid(`there is no tool \`${invocation.name.slice(0, 80)}\`; there are ${names}`);
     }
-    const result = found.run(check(found.schema, jsonObject(invocation.arguments, "the arguments")), invocation);
+    const what = `the tool \`${invocation.name}\``;
+    const given = check(found.schema, jsonObject(invocation.arguments, "the arguments"));
+    const result = settled(what, found.run(given, invocation));
     if (typeof result === "string") return text(result);
-    return Array.isArray(result?.content) ? { structured: null, extra: [], ...result } : text(JSON.stringify(result ?? null), result ?? null);
+    if (Array.isArray(result?.content)) return { structured: null, extra: [], ...result };
+    const json = toJson(result);
+    if (json === undefined) {
+      throw new TypeError(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
+    }
+    return { ...text(json), structured: json };
   }
 
   /** The interface to export: `export const tools = toolbox.exports()`. */

@@ -28,7 +28,7 @@ pub use skills::{
     SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, update_skill,
 };
 pub use update::{installed_names, prepare_update, roll_back, update};
-pub use variables::keep_variables;
+pub use variables::{forget_variable, keep_variables};
 
 /// Permissions and limits of a plugin.
 pub type Granted = (Permissions, LimitSet);

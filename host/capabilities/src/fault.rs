@@ -30,10 +30,20 @@ pub struct Fault {
     pub retry_after_ms: Option<u32>,
 }
 
+/// Codes of what only the user can put right: a secret that is not set, an address that was not granted, a key that a service
+/// refuses. The host answers the first two, and a plugin passes them on.
+const OF_THE_USER: [&str; 3] = ["unset", "grant", "auth"];
+
 impl Fault {
     /// A fault without a retry time.
     pub fn new(kind: FaultKind, code: &str, message: impl Into<String>) -> Self {
         Self { kind, code: code.to_owned(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn may_pass(&self) -> bool {
+        use FaultKind::{Conflict, Exhausted, Timeout, Unavailable};
+        matches!(self.kind, Unavailable | Timeout | Exhausted | Conflict) || OF_THE_USER.contains(&self.code.as_str())
     }
 
     /// The fault for a right that the manifest does not ask for.

@@ -32,6 +32,12 @@ pub(crate) enum MemoryCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Send again what the memory provider has not stored, also turns that were set aside
+    Retry {
+        /// Only the turns for this provider
+        #[arg(value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
     /// List the notes of the built-in memory
     #[command(visible_alias = "ls")]
     List(ListArguments),
@@ -158,6 +164,7 @@ pub(crate) fn run(command: &MemoryCommand, console: Console) -> Result<ExitCode,
     match command {
         MemoryCommand::Setup(arguments) => crate::wait(setup::run(arguments, console)),
         MemoryCommand::Status { json } => status::show(*json, &setup, console),
+        MemoryCommand::Retry { provider } => status::retry(provider.as_deref(), &setup, console),
         MemoryCommand::List(arguments) => listing::list(arguments, &setup, console),
         MemoryCommand::Search(arguments) => listing::search(arguments, &setup, console),
         MemoryCommand::Show { note, json } => listing::show(note, *json, &setup),

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
-use hermes_app::operations::keep_variables;
+use hermes_app::operations::{forget_variable, keep_variables};
 use hermes_app::{Home, ModelChoice, Setup};
 use hermes_config::{Config, Edit, nearest};
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
@@ -17,11 +17,12 @@ use crate::launch;
 use crate::text;
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
-    // These two also work with a broken file: they help to correct it.
+    // These also work with a broken file: they help to correct it.
     match command {
         ConfigCommand::Path => return printed(&format!("{}\n", Home::locate()?.config().display())),
         ConfigCommand::Schema => return printed(&text::json(&hermes_config::schema())),
         ConfigCommand::Set { key, value } if is_variable(key) => return keep(key, &typed(value)?, console),
+        ConfigCommand::Unset { key } if is_variable(key) => return forget(key, console),
         _ => {}
     }
     let setup = launch::setup_with_values(console)?;
@@ -106,6 +107,24 @@ fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> 
     end_rest(&setup, value, console);
     warn_of_environment(name, console);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes a variable from `.env`.
+fn forget(name: &str, console: Console) -> Result<ExitCode, Failure> {
+    let dotenv = Home::locate()?.dotenv();
+    // The home of another program is left alone, even with a broken configuration.
+    launch::setup(console)?.own()?;
+    if forget_variable(&dotenv, name)? {
+        console.note(&format!("{name} removed from {}", dotenv.display()));
+        if std::env::var_os(name).is_some_and(|set| !set.is_empty()) {
+            console.warning(&format!("{name} is also set in the environment, where it goes on to count"));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let why = format!("{} does not set {name}", dotenv.display());
+    let fix =
+        "`hermes doctor` says where each key comes from; `unset NAME` in your shell removes one from the environment";
+    Err(Failure::new(Kind::General, "nothing was changed", why, fix))
 }
 
 /// Lets a key be used at once that rests after the provider refused it: its account may have credit again.

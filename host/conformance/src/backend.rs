@@ -6,7 +6,7 @@ use hermes_plugin_host::{FaultKind, Limit, LimitSet};
 use serde_json::Value;
 
 use crate::arguments;
-use crate::bench::{CallFailure, Session, Setup, TestBench, is_temporary};
+use crate::bench::{CallFailure, Session, Setup, TestBench};
 use crate::error::ConformanceError;
 use crate::memory;
 use crate::report::{Checks, Fail, Verdict};
@@ -34,6 +34,12 @@ fn failures() -> Vec<Failure> {
             "answers an error when its backend limits requests",
             "answers 429 with `retry-after: 2`",
             Answer::error(429, &[("retry-after", "2")], "too many requests"),
+            true,
+        ),
+        failure(
+            "answers an error when its backend refuses the key",
+            "answers 401",
+            Answer::error(401, &[], "unauthorized"),
             true,
         ),
         failure(
@@ -182,7 +188,7 @@ fn reacted(
         }
         Err(CallFailure::Crashed(why)) => return Err(format!("its backend {name}: {why}").into()),
         Err(CallFailure::Returned(fault) | CallFailure::Down(fault)) => {
-            if failure.is_temporary && !is_temporary(fault.kind) {
+            if failure.is_temporary && !fault.may_pass() {
                 return Err(format!(
                     "its backend {name}, and `{call}` answers an error of the kind `{}`, after which the host does not try again: {}",
                     word(fault.kind),

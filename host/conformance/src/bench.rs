@@ -99,11 +99,6 @@ impl CallFailure {
     }
 }
 
-/// Whether an error is of a kind after which the host tries again.
-pub(crate) fn is_temporary(kind: FaultKind) -> bool {
-    matches!(kind, FaultKind::Unavailable | FaultKind::Timeout | FaultKind::Exhausted | FaultKind::Conflict)
-}
-
 #[derive(Default)]
 struct CallLog(Mutex<CallRecords>);
 
@@ -279,7 +274,7 @@ impl Session<'_> {
         records.micros.entry(name).or_default().push(micros);
         answer.map_err(|error| match error.cause {
             Cause::Fault(fault) | Cause::Start(fault) => match &self.web {
-                Some(web) if web.was_down() && is_temporary(fault.kind) => CallFailure::Down(*fault),
+                Some(web) if web.was_down() && fault.may_pass() => CallFailure::Down(*fault),
                 _ => CallFailure::Returned(*fault),
             },
             cause => {
@@ -307,7 +302,7 @@ impl Session<'_> {
         let mut answer = once().await;
         for _ in 1..ATTEMPTS {
             match &answer {
-                Err(CallFailure::Returned(fault)) if self.web.is_some() && is_temporary(fault.kind) => {
+                Err(CallFailure::Returned(fault)) if self.web.is_some() && fault.may_pass() => {
                     answer = once().await;
                 }
                 _ => break,

@@ -259,6 +259,7 @@ const FLAWS_OF_A_CLIENT: &[(&str, &str, &str)] = &[
     ("unwraps-answers", "answers an error when its backend sends garbage", "the loft answers JSON"),
     ("hides-errors", "answers an error when its backend fails", "as if nothing had happened"),
     ("loses-turns", "answers an error when its backend limits requests", "`sync-turn` answers as if nothing"),
+    ("loses-keys", "answers an error when its backend refuses the key", "of the kind `failed`"),
     ("wrong-kind", "answers an error in time when its backend is slow", "of the kind `failed`"),
     ("gives-up", "answers an error when its backend refuses connections", "works again, `recall` fails"),
 ];

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hermes_plugin_host::artifact::Place;
 use minisign::{PublicKey, SecretKey, SecretKeyBox};
 
@@ -43,6 +45,9 @@ impl SigningKey {
                 _ => unusable(error).into(),
             });
         }
+        if let Some(bytes) = without_checksum(text) {
+            return Ok(Self(SecretKey::from_bytes(&bytes).map_err(unusable)?));
+        }
         Ok(Self(key_box()?.into_unencrypted_secret_key().map_err(unusable)?))
     }
 
@@ -64,6 +69,14 @@ fn failed(error: minisign::PError) -> InstallError {
 fn is_encrypted(text: &str) -> bool {
     // `EdSc` in base64: Ed25519 and scrypt. Without a password, zeros follow `Ed`.
     text.lines().nth(1).is_some_and(|line| line.trim().starts_with("RWRTY"))
+}
+
+/// The bytes of a key without a password and without a checksum, as `minisign -G -W` writes it. The library would miss the checksum.
+fn without_checksum(text: &str) -> Option<Vec<u8>> {
+    const KEY: usize = 158;
+    const CHECKSUM: usize = 32;
+    let bytes = STANDARD.decode(text.lines().nth(1)?.trim()).ok()?;
+    (bytes.len() == KEY && bytes[KEY - CHECKSUM..].iter().all(|byte| *byte == 0)).then_some(bytes)
 }
 
 /// What a signing adds to the folder of a plugin.

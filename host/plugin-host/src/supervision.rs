@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hermes_runtime::services::{Level, Reporter};
-use hermes_runtime::{CallError, Cause, FaultKind, Limit};
+use hermes_runtime::{CallError, Cause, FaultKind};
 
 use crate::record::{Recorder, Suspension};
 use crate::settings::OnFailure;
@@ -248,13 +248,9 @@ fn has_worked(cause: &Cause) -> bool {
     matches!(cause, Cause::Fault(fault) if fault.kind == FaultKind::InvalidInput)
 }
 
-/// Whether a new instance may succeed at once. A call that used up its time would do so again.
+/// Whether a new instance may succeed at once. A call that met a limit would meet it again.
 fn may_pass(cause: &Cause) -> bool {
-    match cause {
-        Cause::Trap { .. } => true,
-        Cause::Limit { limit, .. } => !matches!(limit, Limit::Cpu | Limit::HostCalls),
-        _ => false,
-    }
+    matches!(cause, Cause::Trap { .. })
 }
 
 /// The pause after this many failures in a row. The first failure has none: it may have been chance.

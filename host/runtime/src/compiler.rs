@@ -53,8 +53,8 @@ const MAX_STDERR: u64 = 64 << 10;
 const CPU_SECONDS: u64 = 600;
 /// How often the host checks whether a child has ended.
 const POLL: Duration = Duration::from_millis(10);
-/// A part of the engine's message for a component with async functions.
-const ASYNC: &str = "requires the component model async feature";
+/// A part of the engine's messages for components with async functions.
+const ASYNC: &str = "the component model async feature";
 const SYNCHRONOUS: &str = "it has async functions, and those of the contract are synchronous: build it without them, with jco by \
                            `--backend qjs --backend-qjs-disable-async`";
 /// How often progress is reported.

@@ -69,6 +69,14 @@ impl Store {
         })
     }
 
+    /// Makes turns due now, also those that were set aside, and returns how many. Without a provider, all that wait.
+    pub fn retry_turns(&self, provider: Option<&str>) -> Result<usize, StoreError> {
+        self.write(|connection| {
+            let sql = format!("UPDATE outbox SET due_at = 0 WHERE provider = coalesce(?1, provider) AND {IS_SHOWN}");
+            Ok(connection.prepare_cached(&sql)?.execute([provider])?)
+        })
+    }
+
     /// The turns of all sessions that memory providers have not stored, without rewound ones.
     pub fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError> {
         self.read(|connection| {
@@ -152,6 +160,23 @@ mod tests {
         assert_eq!((queued.messages.first, queued.ended_at, queued.attempts), (first, 2, 0));
         store.delete(&[session], false).unwrap();
         assert_eq!(store.outbox().unwrap(), []);
+    }
+
+    #[test]
+    fn a_retried_turn_waits_again_without_those_of_other_providers_and_rewound_ones() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let (first, rewound) = (turn(&store, &session), turn(&store, &session));
+        let aside = Delivery::SetAside { error: "no".to_owned() };
+        for queued in store.outbox().unwrap() {
+            store.record_delivery(&queued, &aside).unwrap();
+        }
+        store.rewind(&session, rewound).unwrap();
+        assert_eq!(store.retry_turns(Some("other")).unwrap(), 0);
+        assert_eq!(store.next_turn(&session, "mem").unwrap(), None);
+        assert_eq!(store.retry_turns(Some("mem")).unwrap(), 1);
+        let next = store.next_turn(&session, "mem").unwrap().unwrap();
+        assert_eq!((next.messages.first, next.state), (first, QueueState::Waiting { due_at: 0 }));
     }
 
     #[test]

@@ -9,7 +9,7 @@ from typing import Any
 
 from wit_world.imports import http
 
-from .errors import exhausted, failed, unavailable
+from .errors import failed, unavailable
 from .records import record
 
 __all__ = ["Response", "Secret", "replace_secret", "request"]
@@ -38,16 +38,18 @@ class Response:
             raise failed(f"the answer (status {self.status}) cannot be read as JSON") from None
 
     def checked(self) -> "Response":
-        """This response if its status is 2xx; else an error of the contract. The host retries 429 and 5xx where it can."""
+        """This response if its status is 2xx; else an error of the contract: `unavailable` for 401 and 403, with the code `auth`, and
+        for 408, 425, 429 and 5xx; `failed` for the rest. The user can put a key right, so a memory's turn waits for it."""
         if 200 <= self.status < 300:
             return self
         seconds = self.headers.get("retry-after", "")
         wait = min(int(seconds), 3_600) * 1_000 if seconds.isascii() and seconds.isdigit() else None
-        if self.status == 429:
-            raise exhausted("the service answered 429: too many requests", wait)
-        if self.status in (408, 425) or self.status >= 500:
-            raise unavailable(f"the service answered {self.status}", wait)
-        raise failed(f"the service answered {self.status}")
+        if self.status in (401, 403):
+            raise unavailable(f"the service answered {self.status}: it does not accept the key", wait, code="auth")
+        code = f"status-{self.status}"
+        if self.status in (408, 425, 429) or self.status >= 500:
+            raise unavailable(f"the service answered {self.status}", wait, code=code)
+        raise failed(f"the service answered {self.status}", code=code)
 
 
 def request(

@@ -102,6 +102,16 @@ fn node_reads_every_file_of_a_new_project() {
     }
 }
 
+#[test]
+fn the_javascript_sdk_keeps_the_contract() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut node = Command::new("node");
+    node.args(["--import", "./sdk/javascript/testing.js", "--test", "tests/sdk/javascript"]).current_dir(repository);
+    let Ok(output) = node.output() else { return hermes_test_data::not_installed("node") };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("# pass 5"), "{said}");
+}
+
 /// The SDK's TypeScript declares every interface and every function of the contract.
 #[test]
 fn the_types_for_javascript_contain_the_whole_contract() {

@@ -226,7 +226,12 @@ fn javascript() {
     in_every_kind(&Language {
         name: "javascript",
         kinds: ALL,
-        install: &["npm install --no-audit --no-fund"],
+        // What is built for editors has to be TypeScript.
+        install: &[
+            "npm install --no-audit --no-fund",
+            "node build.mjs --generate",
+            "npx --yes --package typescript@5.9.3 tsc -p jsconfig.json",
+        ],
         test: "npm test",
         build: "npm run build",
         edit: ("src/plugin.js", "instead of counting yourself", "and never count yourself"),

@@ -101,6 +101,14 @@ fn a_rejected_turn_is_set_aside_and_named_and_later_turns_go_on() {
         assert_eq!(info["undelivered"]["waiting"], Value::Null, "{info:#}");
         let doctor = home.hermes(&["plugins", "doctor"]).run();
         assert!(doctor.stdout.contains("set aside") && doctor.stdout.contains("1 turn since"), "{doctor}");
+        // Once the cause is put right, the turn is sent again, and once.
+        home.set("plugins.entries.scribe", json!({}));
+        home.hermes(&["memory", "status"]).run().success().says(&["hermes memory retry"]);
+        let retried = home.hermes(&["memory", "retry"]).run().success();
+        assert_eq!(retried.stdout, "1 turn for `scribe`: the next session that uses it sends them again\n");
+        say(&home, "later", &["--continue"]);
+        assert_eq!(stored(&home), ["a kind word", "a rude word", "later"]);
+        home.hermes(&["memory", "retry", "scribe"]).run().success().says(&["no turn waits for `scribe`"]);
     }
 }
 

@@ -44,6 +44,16 @@ fn a_mistake_changes_nothing_and_names_what_was_meant() {
 }
 
 #[test]
+fn a_stored_key_is_removed() {
+    let home = Home::new();
+    home.hermes(&["config", "set", "OPENROUTER_API_KEY", "-"]).stdin("sk-first\n").run().success();
+    home.hermes(&["config", "unset", "OPENROUTER_API_KEY"]).run().success().says(&["removed from", ".env"]);
+    assert_eq!(home.read(".env"), "");
+    let again = home.hermes(&["config", "unset", "OPENROUTER_API_KEY"]).run().refused();
+    again.says(&["nothing was changed", ".env does not set OPENROUTER_API_KEY", "hermes doctor"]);
+}
+
+#[test]
 fn a_key_is_stored_in_a_private_file_and_used() {
     let server = Server::answering(|_, _| Reply::text("Fine."));
     let home = Home::new();

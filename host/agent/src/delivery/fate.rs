@@ -28,13 +28,11 @@ pub(crate) enum Fate {
 /// The fate of a turn after a failed call.
 pub(crate) fn fate(cause: &Cause) -> Fate {
     match cause {
-        Cause::Fault(fault) => match fault.kind {
-            FaultKind::Unavailable | FaultKind::Timeout | FaultKind::Exhausted | FaultKind::Conflict => {
-                Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())) }
-            }
-            FaultKind::InvalidInput | FaultKind::Denied | FaultKind::Unsupported | FaultKind::Failed => Fate::SetAside,
-            FaultKind::Cancelled => Fate::Keep,
-        },
+        Cause::Fault(fault) if fault.may_pass() => {
+            Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())) }
+        }
+        Cause::Fault(fault) if fault.kind == FaultKind::Cancelled => Fate::Keep,
+        Cause::Fault(_) => Fate::SetAside,
         Cause::Trap { .. } | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => {
             Fate::Retry { after: None }
         }
@@ -95,6 +93,19 @@ mod tests {
             (Cause::Cancelled, Fate::Keep),
         ] {
             assert_eq!(fate(&cause), expected, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_can_put_right_does_not_cost_a_turn() {
+        for (kind, code) in [
+            (FaultKind::Failed, "unset"),
+            (FaultKind::Denied, "grant"),
+            (FaultKind::Failed, "auth"),
+            (FaultKind::Denied, "auth"),
+        ] {
+            let cause = Cause::Fault(Box::new(Fault::new(kind, code, "no")));
+            assert_eq!(fate(&cause), Fate::Retry { after: None }, "{kind:?} {code}");
         }
     }
 

@@ -20,7 +20,7 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
         return Ok(());
     }
     let before = read_regular(dotenv, LARGEST).unwrap_or_default();
-    let kept = without(&before, values);
+    let kept = without(&before, |name| values.iter().any(|(known, _)| known == name));
     let mut lines = String::new();
     if kept.as_ref().unwrap_or(&before).last().is_some_and(|byte| *byte != b'\n') {
         lines.push('\n');
@@ -39,13 +39,25 @@ pub fn keep_variables(dotenv: &Path, values: &[(String, String)]) -> Result<(), 
     })
 }
 
-/// The file without lines that set one of the names; none if there is no such line.
-fn without(before: &[u8], values: &[(String, String)]) -> Option<Vec<u8>> {
+/// Removes the lines of `.env` that set a variable. False if there is none.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn forget_variable(dotenv: &Path, name: &str) -> Result<bool, AppError> {
+    let before = read_regular(dotenv, LARGEST).unwrap_or_default();
+    let Some(kept) = without(&before, |known| known == name) else { return Ok(false) };
+    let failed = |source| AppError::Dotenv { file: dotenv.to_owned(), names: vec![name.to_owned()], source };
+    write_whole(dotenv, &kept).map(|()| true).map_err(failed)
+}
+
+/// The file without lines that set such a name; none if there is no such line.
+fn without(before: &[u8], is_meant: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
     let sets = |line: &&[u8]| {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
         let name = line.strip_prefix("export ").unwrap_or(line).split('=').next().unwrap_or_default().trim();
-        line.contains('=') && values.iter().any(|(known, _)| known == name)
+        line.contains('=') && is_meant(name)
     };
     let lines = || before.split_inclusive(|byte| *byte == b'\n');
     lines().any(|line| sets(&line)).then(|| lines().filter(|line| !sets(line)).collect::<Vec<_>>().concat())
@@ -66,6 +78,18 @@ mod tests {
     use hermes_config::Environment;
 
     use super::*;
+
+    #[test]
+    fn a_forgotten_variable_leaves_every_other_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let dotenv = folder.path().join(".env");
+        std::fs::write(&dotenv, "# keys\nexport A_KEY='one'\nA_KEY_TOO=two\n A_KEY = three\n# A_KEY=four").unwrap();
+        assert!(!forget_variable(&dotenv, "B_KEY").unwrap());
+        assert!(forget_variable(&dotenv, "A_KEY").unwrap());
+        assert_eq!(std::fs::read_to_string(&dotenv).unwrap(), "# keys\nA_KEY_TOO=two\n# A_KEY=four");
+        assert!(!forget_variable(&dotenv, "A_KEY").unwrap());
+        assert!(!forget_variable(&folder.path().join("none"), "A_KEY").unwrap());
+    }
 
     #[test]
     fn kept_values_are_read_unchanged() {

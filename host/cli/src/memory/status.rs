@@ -1,4 +1,4 @@
-//! `hermes memory status` and `off`.
+//! `hermes memory status`, `retry` and `off`.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use hermes_agent::OpenBreaker;
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
+use hermes_diagnostic::counted;
 use hermes_notes::{Notes, Target, usage};
 use hermes_plugin_host::record::{Record, Suspension};
 use hermes_plugin_host::{Catalog, Selection};
@@ -145,7 +146,8 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
             table.row([(Tone::Plain, "  waiting".to_owned()), (Tone::Warning, text::line(&waiting.line()))]);
         }
         if let Some(rejected) = set_aside {
-            table.row([(Tone::Plain, "  set aside".to_owned()), (Tone::Bad, text::line(&rejected.line()))]);
+            let line = format!("{} (`hermes memory retry` sends them again)", rejected.line());
+            table.row([(Tone::Plain, "  set aside".to_owned()), (Tone::Bad, text::line(&line))]);
         }
     }
     Ok(table.text(console))
@@ -163,6 +165,25 @@ fn waits(count: usize) -> String {
         1 => "1 write waits".to_owned(),
         count => format!("{count} writes wait"),
     }
+}
+
+pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = Store::open(setup.home.path())?;
+    let waiting = store.outbox()?;
+    let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
+    let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
+    let count = store.retry_turns(provider)?;
+    if count == 0 {
+        let whom = provider.map_or_else(String::new, |name| format!(" for `{}`", text::line(name)));
+        console.note(&format!("no turn waits{whom}, and none was set aside"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", text::line(name))).collect();
+    printed(&format!(
+        "{} for {}: the next session that uses it sends them again\n",
+        counted(count as u64, "turn"),
+        names.join(", ")
+    ))
 }
 
 pub(super) fn off(setup: &Setup) -> Result<ExitCode, Failure> {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::ModelChoice;
 use hermes_app::operations::{self, InstallReport, InstallRequest};
 use hermes_install::{Source, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
@@ -102,7 +103,7 @@ pub(super) fn show_report(report: &InstallReport, console: Console) -> ExitCode 
                     text::exact_within(complaint, 1_000)
                 ));
             }
-            if !is_update {
+            if !is_update && !is_selected(name) {
                 console.note(&how_to_enable(name, shown));
             }
         }
@@ -125,6 +126,12 @@ fn contents(shown: &Shown) -> String {
     parts.extend(named("skills:", &shown.skills));
     parts.extend(named("events:", &shown.events));
     parts.join("; ")
+}
+
+/// Whether the configuration, which may have changed just now, names the plugin.
+fn is_selected(name: &str) -> bool {
+    let selection = launch::read().map(|setup| setup.selection(&ModelChoice::default()));
+    selection.is_ok_and(|selection| selection.names().any(|selected| selected == name))
 }
 
 fn how_to_enable(name: &str, shown: &Shown) -> String {

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hermes_diagnostic::Diagnose as _;
 use hermes_plugin_host::artifact::Place;
 use minisign::KeyPair;
@@ -334,6 +336,23 @@ fn only_the_named_key_signs_and_only_a_current_build() {
     plugin.refused("version");
     plugin.sign();
     assert_eq!(plugin.look(None, None), Ok(Some(plugin.key())), "signing again replaces the statement");
+}
+
+/// As `minisign -G -W` of version 0.11 writes a key: zeros in place of the checksum.
+#[test]
+fn a_key_without_a_password_needs_no_checksum() {
+    let pair = KeyPair::generate_unencrypted_keypair().unwrap();
+    let mut bytes = pair.sk.to_bytes();
+    let checksum = bytes.len() - 32;
+    bytes[checksum..].fill(0);
+    let text = format!("untrusted comment: minisign secret key\n{}\n", STANDARD.encode(&bytes));
+    let key = SigningKey::read::<InstallError>(&text, || panic!("it has no password")).unwrap();
+    assert_eq!(key.public().unwrap(), pair.pk.to_base64());
+    // A checksum that is there has to fit.
+    bytes[checksum] = 1;
+    let text = format!("untrusted comment: minisign secret key\n{}\n", STANDARD.encode(&bytes));
+    let refused = SigningKey::read::<InstallError>(&text, || Ok(String::new())).unwrap_err();
+    assert!(refused.sentence().contains("the key file cannot be read"), "{}", refused.sentence());
 }
 
 #[test]

@@ -21,6 +21,13 @@ const AMBIENT: &str = "
 world more { include tools-plugin; import back-door; }
 interface back-door { open: func() -> u32; }";
 
+const ASYNC: &str = r#"(component
+    (import "hermes:host/log@1.0.0" (instance))
+    (core module $m (func (export "f")))
+    (core instance $i (instantiate $m))
+    (func $f async (canon lift (core func $i "f") async))
+    (export "f" (func $f)))"#;
+
 #[test]
 fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
     let component = good();
@@ -62,6 +69,7 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
             hermes_zoo::importing_more("wasi:clocks/timezone@0.2.0"),
             &["wasi:clocks/timezone"],
         ),
+        ("one with async functions", wat::parse_str(ASYNC).unwrap(), &["it has async functions"]),
         ("one that imports an unknown interface", importing("more", AMBIENT, "back-door", "open"), &["back-door"]),
     ] {
         let refusal = refusal(&bytes);

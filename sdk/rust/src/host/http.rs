@@ -229,8 +229,9 @@ impl Response {
         &self.0.url
     }
 
-    /// Returns the response if the status is 200 to 299, else an error: `unavailable` for 408, 429 and 5xx, with the server's
-    /// retry time, and `failed` for the rest.
+    /// Returns the response if the status is 200 to 299, else an error: `unavailable` for 401 and 403, with the code `auth`, and
+    /// for 408, 425, 429 and 5xx; `failed` for the rest. All have the server's retry time. The user can put a key right, so a
+    /// memory's turn waits for it.
     pub fn ok(self) -> Result<Self, Error> {
         let status = self.0.status;
         if (200..300).contains(&status) {
@@ -238,10 +239,10 @@ impl Response {
         }
         let message = format!("{} answered {status}", self.0.url);
         let error = match status {
-            408 | 429 | 500.. => Error::unavailable(message),
-            _ => Error::failed(message),
+            401 | 403 => Error::unavailable(format!("{message}: it does not accept the key")).with_code("auth"),
+            408 | 425 | 429 | 500.. => Error::unavailable(message).with_code(format!("status-{status}")),
+            _ => Error::failed(message).with_code(format!("status-{status}")),
         };
-        let error = error.with_code(format!("status-{status}"));
         let seconds: Option<u32> = self.header("retry-after").and_then(|value| value.trim().parse().ok());
         Err(match seconds {
             Some(seconds) => error.with_retry_after(seconds.saturating_mul(1000)),
@@ -268,6 +269,10 @@ mod tests {
         for (status, kind) in [(404, ErrorKind::Failed), (304, ErrorKind::Failed), (503, ErrorKind::Unavailable)] {
             let error = response(status, &[], "").ok().unwrap_err();
             assert_eq!((error.kind, error.code), (kind, format!("status-{status}")));
+        }
+        for status in [401, 403] {
+            let error = response(status, &[], "").ok().unwrap_err();
+            assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Unavailable, "auth"));
         }
         let limited = response(429, &[("retry-after", "3")], "").ok().unwrap_err();
         assert_eq!((limited.kind, limited.retry_after_ms), (ErrorKind::Unavailable, Some(3000)));

@@ -74,7 +74,11 @@ impl MemoryProvider for Pigeon {
     fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
         let body = json!({ "number": turn.number, "user": turn.user });
         let sent = http::Request::post(format!("{LOFT}/turns")).bearer_secret("token").json(&body)?.send()?.ok();
-        if self.has("loses-turns") { Ok(()) } else { sent.map(drop) }
+        match sent {
+            Err(_) if self.has("loses-turns") => Ok(()),
+            Err(error) if error.code == "auth" && self.has("loses-keys") => Err(Error::failed(error.message)),
+            sent => sent.map(drop),
+        }
     }
 }
 
