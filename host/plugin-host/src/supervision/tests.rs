@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use hermes_runtime::services::Clock;
-use hermes_runtime::{Fault, FaultKind};
+use hermes_runtime::{Fault, FaultKind, Limit};
 
 use super::*;
 use crate::record::Record;
@@ -93,11 +93,12 @@ fn of(limit: Limit) -> Cause {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_retried_unless_its_time_was_up() {
+async fn a_read_is_retried_unless_it_met_a_limit() {
     for (policy, cause, asked, well) in [
         (RetryPolicy::READ, trap(), 2, true),
         (RetryPolicy::ENGINE_READ, trap(), 2, true),
-        (RetryPolicy::READ, of(Limit::Memory), 2, true),
+        (RetryPolicy::READ, of(Limit::Memory), 1, false),
+        (RetryPolicy::READ, of(Limit::Output), 1, false),
         (RetryPolicy::READ, of(Limit::Cpu), 1, false),
         (RetryPolicy::READ, of(Limit::HostCalls), 1, false),
         (RetryPolicy::READ, deadline(), 1, false),
