@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const ASIDE: Duration = Duration::from_secs(2);
 
 /// What is said of a server that offers nothing.
-const NO_CAPABILITY: &str = "it has no tools: its capabilities name neither `tools` nor anything else";
+const NO_CAPABILITY: &str = "it has no tools: its capabilities name neither tools, resources nor prompts";
 
 /// What the model wants of a server.
 #[derive(Debug, Clone, PartialEq)]

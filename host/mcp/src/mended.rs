@@ -80,7 +80,7 @@ fn message(value: Value) -> Option<Value> {
         None => return None,
     };
     let has_result = message.get("result").is_some_and(|result| !result.is_null());
-    let error = message.remove("error").filter(|error| !error.is_null() && !(has_result && says_nothing(error)));
+    let error = message.remove("error").filter(|error| !(error.is_null() || has_result && says_nothing(error)));
     Some(match (error, message.remove("result")) {
         (Some(error), _) => json!({ "jsonrpc": "2.0", "id": id, "error": mended_error(error) }),
         (None, Some(_)) if id.is_null() => unreadable(&id, "it does not say which request it answers"),

@@ -23,8 +23,10 @@ pub(crate) struct OpenRequests {
     so_far: Option<(i64, i64)>,
     /// Errors that name no open request.
     stray: VecDeque<ServerJsonRpcMessage>,
-    /// Notifications that no error is known to mean. Some servers answer them, although nobody should.
+    /// Notifications that an error may still mean. Some servers answer them, although nobody should, and in their turn.
     notified: usize,
+    /// The largest id before the last of them. With the answer to a later request, all of them are over.
+    notified_behind: i64,
 }
 
 impl OpenRequests {
@@ -40,6 +42,7 @@ impl OpenRequests {
             }
             JsonRpcMessage::Notification(notification) => {
                 self.notified += 1;
+                self.notified_behind = self.so_far.map_or(i64::MIN, |(_, last)| last);
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
                     cancelled.params.request_id.iter().for_each(|id| self.close(id));
                 }
@@ -72,6 +75,9 @@ impl OpenRequests {
         if let Some(id) = id
             && is_known
         {
+            if matches!(id, NumberOrString::Number(id) if *id > self.notified_behind) {
+                self.notified = 0;
+            }
             self.close(id);
             return Some(message);
         }
@@ -158,7 +164,7 @@ mod tests {
         let cancel = |id: i64| json!({"method": "notifications/cancelled", "params": {"requestId": id}});
         let result = |id: i64| (id, "result".to_owned());
         let failed = |id: i64, words: &str| (id, words.to_owned());
-        let cases: [(&[Value], &[(i64, String)]); 14] = [
+        let cases: [(&[Value], &[(i64, String)]); 17] = [
             (&[ask(1), error("no")], &[failed(1, "no")]),
             // It waits until one is left.
             (&[ask(1), ask(2), error("no"), answer(1)], &[result(1), failed(2, "no")]),
@@ -180,6 +186,13 @@ mod tests {
             // A server that answers a notification.
             (&[notify(), ask(1), unknown(), answer(1)], &[result(1)]),
             (&[notify(), ask(1), unknown(), unknown()], &[failed(1, "unknown")]),
+            // It does so in its turn: no error behind a later answer means the notification.
+            (&[notify(), ask(1), answer(1), ask(2), unknown()], &[result(1), failed(2, "unknown")]),
+            (
+                &[ask(0), answer(0), notify(), ask(1), answer(1), ask(2), unknown()],
+                &[result(0), result(1), failed(2, "unknown")],
+            ),
+            (&[ask(1), notify(), ask(2), answer(1), unknown(), answer(2)], &[result(1), result(2)]),
         ];
         for (messages, expected) in cases {
             assert_eq!(received(messages), expected, "{messages:?}");

@@ -233,6 +233,8 @@ def handle(peer, message):
             result["capabilities"] = {"tools": None}
         if "null_capabilities" in DO:
             result["capabilities"] = None
+        if "other_capability" in DO:
+            result["capabilities"] = {"logging": {}}
         if "no_capabilities" in DO:
             del result["capabilities"]
     elif method == "tools/list" and ("null_list" in DO or "empty_list" in DO):

@@ -421,7 +421,7 @@ async fn an_odd_tool_costs_itself_and_is_named() {
 
 #[tokio::test]
 async fn a_server_without_tools_says_why() {
-    let silent = "it has no tools: its capabilities name neither `tools` nor anything else";
+    let silent = "it has no tools: its capabilities name neither tools, resources nor prompts";
     for (word, tools, line) in [
         ("null_list", 0, Some("its list of tools is `null` and counts as empty")),
         ("empty_list", 0, Some("it has no tools: its list of them is empty")),
@@ -429,6 +429,7 @@ async fn a_server_without_tools_says_why() {
         ("null_capability", 0, Some(silent)),
         ("null_capabilities", 0, Some(silent)),
         ("no_capabilities", 0, Some(silent)),
+        ("other_capability", 0, Some(silent)),
     ] {
         let listing = live(&Fixture::new(&[word]).start()).await;
         assert_eq!(listing.tools.len(), tools, "{word}");

@@ -8,6 +8,7 @@ pub(crate) mod limit;
 pub(crate) mod room;
 pub(crate) mod silence;
 mod size;
+mod stems;
 pub(crate) mod wait;
 mod wordless;
 
@@ -379,8 +380,9 @@ mod tests {
             (400, "se on 128000", 10_000, 128_000, true),
             (400, "virhe 5000", 19_000, 128_000, false),
             (400, "Ombi lako lina 18000, lakini 16384 pekee", 26_000, 128_000, true),
-            (400, "Ombi lako ni refu mno kwa mfumo huu", 20_000, 128_000, true),
-            (400, "Ombi lako ni refu mno kwa mfumo huu", 6_000, 128_000, false),
+            (400, "Ombi lako ni refu mno kwa mfumo huu", 80_000, 128_000, true),
+            (400, "Ombi lako ni refu mno kwa mfumo huu", 20_000, 128_000, false),
+            (400, "Bad request from upstream provider", 17_605, 128_000, false),
             (400, "Thamani ya temperature si sahihi kwa mfumo huu", 120_000, 128_000, false),
             (400, "Thamani ya foo_bar si sahihi: 18000 > 16384", 19_000, 128_000, false),
             (400, "Ogiltig API-nyckel", 120_000, 1_280_000, false),

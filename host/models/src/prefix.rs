@@ -4,10 +4,11 @@
 //! cache can reuse. The bytes only grow; the closing brackets are added when a body is written.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hermes_conversation::{Role, Shown};
 
-use crate::{Breakpoints, Marks, ModelError, Style};
+use crate::{Breakpoints, Marks, ModelError, Style, wire::schema::keys::Renamed};
 
 /// A message in the bytes of its wire format, rendered by [`Style::render`].
 #[derive(Debug, Clone)]
@@ -178,6 +179,8 @@ pub struct Prefix {
     tools: usize,
     system: usize,
     marks: SystemMarks,
+    /// Names in the tool list that stand for others.
+    renamed: Arc<Renamed>,
     entries: Vec<Entry>,
     /// The role whose message can still grow.
     open: Option<Role>,
@@ -199,13 +202,13 @@ impl Prefix {
         }
         let format = style.mode.format();
         let mut bytes = Vec::new();
-        match tools.trim() {
-            "" | "[]" => {}
+        let renamed = match tools.trim() {
+            "" | "[]" => Renamed::default(),
             tools => {
                 let written = format.tools(&mut bytes, tools);
-                written.map_err(|error| PrefixError::Tools { why: error.to_string() })?;
+                written.map_err(|error| PrefixError::Tools { why: error.to_string() })?
             }
-        }
+        };
         let end_of_tools = bytes.len();
         let mut marks = format.system(&mut bytes, style, &system);
         if system.pieces()[0].is_empty() {
@@ -217,6 +220,7 @@ impl Prefix {
             system: bytes.len(),
             bytes,
             marks,
+            renamed: Arc::new(renamed),
             entries: Vec::new(),
             open: None,
             unreasoned: false,
@@ -286,6 +290,7 @@ impl Prefix {
             entries: self.entries[..messages].to_vec(),
             open: last.open,
             unreasoned: last.unreasoned,
+            renamed: Arc::clone(&self.renamed),
             ..*self
         })
     }
@@ -293,6 +298,11 @@ impl Prefix {
     /// The style in which it is written.
     pub fn style(&self) -> Style {
         self.style
+    }
+
+    /// The names in the tool list that stand for others.
+    pub(crate) fn renamed(&self) -> &Arc<Renamed> {
+        &self.renamed
     }
 
     /// How many messages were pushed.

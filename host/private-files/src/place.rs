@@ -161,7 +161,7 @@ fn is_open_file(path: &Path) -> bool {
     cfg!(unix) && (folder.starts_with("/proc") || folder.starts_with("/dev/fd"))
 }
 
-/// Why nothing is written to what is at a path, whoever asks for it. The other kinds of files pass content on.
+/// Why Hermes writes nothing to a file of this kind, even if the user asks for it. The other kinds of files pass content on.
 #[cfg(unix)]
 fn unfit(found: &fs::Metadata) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt as _;

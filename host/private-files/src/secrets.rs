@@ -3,8 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Folders in which programs keep keys.
-const FOLDERS: [&str; 7] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
+/// Folders of keys.
+const KEYS: [&str; 3] = [".ssh", ".gnupg", ".password-store"];
+/// Folders in which programs keep keys in the user's home, and texts about themselves in projects.
+const SETTINGS: [&str; 4] = [".aws", ".azure", ".kube", ".docker"];
+/// The ends of texts for people and agents.
+const TEXTS: [&str; 5] = ["md", "mdc", "markdown", "txt", "rst"];
 
 /// Whether files of this name usually hold secrets.
 pub fn holds_secrets(name: &OsStr) -> bool {
@@ -26,6 +30,7 @@ pub fn holds_secrets(name: &OsStr) -> bool {
     const STEMS: &[&str] = &["credential", "credentials", "secret", "secrets"];
     const DATA: &[&str] = &["json", "yaml", "yml", "toml", "ini", "env", "properties", "cfg", "conf"];
     const SSH: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+    const KEPT: &[&str] = &[".bak", ".old", ".orig"];
     const ENDS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
     const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "defaults"];
     let name = name.to_string_lossy().to_ascii_lowercase();
@@ -36,17 +41,29 @@ pub fn holds_secrets(name: &OsStr) -> bool {
     let (stem, kind) =
         name.strip_prefix('.').unwrap_or(&name).split_once('.').unwrap_or((name.trim_start_matches('.'), ""));
     let kind = kind.rsplit_once('.').map_or(kind, |(_, last)| last);
-    let is_ssh = SSH.iter().any(|key| name.starts_with(key)) && !name.ends_with(".pub");
+    // Not the code in `id_rsa_test.go`.
+    let key = KEPT.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let is_ssh = SSH.contains(&key.strip_suffix("_sk").unwrap_or(key));
     NAMES.contains(&name.as_str())
         || STEMS.contains(&stem) && DATA.contains(&kind)
-        || is_ssh && !name.contains(".rs")
+        || is_ssh
         || ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a file below a folder usually holds secrets, by its name or by a folder on the way.
-pub fn is_secret(inside: &Path) -> bool {
-    let mut names = inside.iter().map(|name| name.to_string_lossy().to_ascii_lowercase());
-    inside.file_name().is_some_and(holds_secrets) || names.any(|name| FOLDERS.contains(&name.as_str()))
+/// Whether a file below a folder usually holds secrets, by its name or by a folder on the way. The folder is given by its real path.
+pub fn is_secret(root: &Path, inside: &Path) -> bool {
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    is_secret_of(home.as_deref(), root, inside)
+}
+
+fn is_secret_of(home: Option<&Path>, root: &Path, inside: &Path) -> bool {
+    let is_text = inside.extension().is_some_and(|end| TEXTS.iter().any(|text| end.eq_ignore_ascii_case(text)));
+    let is_in_keys = inside.ancestors().any(|folder| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let is_of_home = || home.is_some_and(|home| root.join(folder).parent() == Some(home));
+        KEYS.contains(&name.as_str()) || SETTINGS.contains(&name.as_str()) && (!is_text || is_of_home())
+    });
+    is_in_keys || inside.file_name().is_some_and(holds_secrets)
 }
 
 #[cfg(test)]
@@ -64,6 +81,8 @@ mod tests {
             "id_rsa",
             "id_rsa.bak",
             "id_ecdsa_sk",
+            "id_ed25519_sk.old",
+            "ID_DSA.orig",
             ".netrc",
             "secrets.yaml",
             "Secrets.YML",
@@ -87,6 +106,12 @@ mod tests {
             "credentials.py",
             "secretary.yaml",
             "id_rsa.pub",
+            "id_ed25519_sk.pub",
+            "id_rsa_test.go",
+            "id_rsa.rs",
+            "id_ecdsa.py",
+            "id_ed25519_utils.ts",
+            "id_rsa_sk_notes.md",
             "identity.md",
             "secret",
         ] {
@@ -95,13 +120,20 @@ mod tests {
         for (path, expected) in [
             (".ssh/notes.md", true),
             ("home/.SSH/config.txt", true),
-            (".aws/x.md", true),
+            (".aws/x.md", false),
+            (".kube/config", true),
+            ("a/.Docker/config.json", true),
+            (".docker/AGENTS.md", false),
+            ("user/.docker/AGENTS.md", true),
+            ("user/a/.docker/AGENTS.md", false),
+            ("user/.docker.md", false),
             ("a/b/.env", true),
             (".github/copilot-instructions.md", false),
             ("ssh/notes.md", false),
             ("docs/secrets.md", false),
         ] {
-            assert_eq!(is_secret(Path::new(path)), expected, "{path}");
+            let (home, root) = (Path::new("/homes/user"), Path::new("/homes"));
+            assert_eq!(is_secret_of(Some(home), root, Path::new(path)), expected, "{path}");
         }
     }
 }

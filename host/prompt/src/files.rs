@@ -49,6 +49,18 @@ impl ContextFile {
     }
 }
 
+/// The beginning of a text, up to its limit.
+pub(crate) fn beginning(source: &str, text: &str, limit: usize, notices: &mut Vec<Notice>) -> String {
+    match shape::beginning(source, text, limit, READ_ON) {
+        None => text.to_owned(),
+        Some(cut) => {
+            let (source_name, kept, total) = (source.to_owned(), cut.head, cut.total);
+            notices.push(Notice::Truncated { source_name, kept, total, remedy: READ_ON });
+            cut.text
+        }
+    }
+}
+
 /// The text, cut to its limit.
 fn fitted(source: &str, text: String, limit: usize, remedy: &'static str, notices: &mut Vec<Notice>) -> String {
     match shape::around(source, text.trim(), limit, remedy) {

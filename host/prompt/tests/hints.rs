@@ -175,6 +175,45 @@ fn imports_of_a_subfolders_file_are_followed_as_at_the_root() {
 }
 
 #[test]
+fn each_file_is_cut_by_itself_and_one_without_room_is_shown_when_it_has_some() {
+    let root = workspace(&[]);
+    put(root.path(), "a/AGENTS.md", format!("@../rules.md @../more.md @../last.md {}", "a".repeat(LIMIT)));
+    put(root.path(), "b/AGENTS.md", "@../rules.md @../last.md");
+    put(root.path(), "rules.md", "use tabs");
+    put(root.path(), "more.md", format!("more {}", "m".repeat(2 * LIMIT)));
+    put(root.path(), "last.md", "the last");
+    let mut hints = hints(&root);
+    let shown = hints.for_call(r#"{"path": "a/x"}"#).unwrap();
+    for part in [
+        "a\n\n[a/AGENTS.md: the first 8000 of 8037 characters; read_file shows the rest]\n\n## rules.md\n\nuse tabs\n\n",
+        "## more.md\n\nmore mm",
+        "mm\n\n[more.md: the first 7",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("the last") && shown.len() < 2 * LIMIT + 500, "{shown}");
+    let notices: Vec<String> = hints.take_notices().iter().map(Notice::to_string).collect();
+    let flaw = "a/AGENTS.md imports @../last.md, which has no room beside the files before it and is left out";
+    assert!(notices.iter().any(|notice| notice == flaw), "{notices:#?}");
+    let shown = hints.for_call(r#"{"path": "b/x"}"#).unwrap();
+    assert!(shown.ends_with("## last.md\n\nthe last") && !shown.contains("use tabs"), "{shown}");
+    assert_eq!(hints.take_notices(), []);
+}
+
+#[test]
+fn a_folder_of_settings_has_context_files_as_any_other() {
+    let root = workspace(&[".docker", "a"]);
+    put(root.path(), "a/AGENTS.md", "@../.docker/more.md @../.docker/config.json");
+    put(root.path(), ".docker/more.md", "more");
+    put(root.path(), ".docker/config.json", "canary");
+    let mut hints = hints(&root);
+    assert_eq!(hints.for_call(r#"{"path": ".docker/x"}"#), Some(shown(".docker")));
+    assert_eq!(hints.take_notices(), []);
+    let shown = hints.for_call(r#"{"path": "a/x"}"#).unwrap();
+    assert!(shown.ends_with("## .docker/more.md\n\nmore") && !shown.contains("canary"), "{shown}");
+}
+
+#[test]
 fn what_files_of_subfolders_import_is_known_before_a_session_reaches_them() {
     let root = workspace(&[]);
     put(root.path(), "AGENTS.md", "@of-the-root.md");
@@ -242,11 +281,18 @@ fn what_changed_after_programs_of_others_started_is_left_out_and_named() {
     assert_eq!(strict.take_notices(), [Notice::Appeared { source_name: "a/AGENTS.md".to_owned() }]);
     // So is what a file imports that did not change.
     put(root.path(), "b/AGENTS.md", "@rules.md");
-    std::thread::sleep(Duration::from_millis(50));
-    let between = SystemTime::now();
-    std::thread::sleep(Duration::from_millis(50));
+    let changed = |name: &str| {
+        use std::os::unix::fs::MetadataExt as _;
+        let data = root.path().join(name).metadata().unwrap();
+        let since = Duration::new(data.ctime().try_into().unwrap(), data.ctime_nsec().try_into().unwrap());
+        SystemTime::UNIX_EPOCH + since
+    };
+    let unchanged = changed("b/AGENTS.md");
     put(root.path(), "b/rules.md", "written by a server");
-    let mut strict = hints(&root).only_before(between);
+    while changed("b/rules.md") == unchanged {
+        put(root.path(), "b/rules.md", "written by a server");
+    }
+    let mut strict = hints(&root).only_before(unchanged);
     let shown = strict.for_call(r#"{"path": "b/x"}"#).unwrap();
     assert!(!shown.contains("written by a server"), "{shown}");
     assert!(strict.take_notices()[0].to_string().contains("imports @rules.md, which appeared or changed"));

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl Core {
         };
         match begin {
             // The servers connect while the user writes.
-            Begin::New => core.connect(),
+            Begin::New => core.connect(&core.workspace.clone()),
             Begin::Resume(id) | Begin::Imported { session: id, .. } => core.resume(&id).await?,
             Begin::Branch(id) => core.create(Some(Parent { id, kind: ParentKind::Branch, through: None })).await?,
         }
@@ -181,13 +181,13 @@ impl Core {
         self.front.feed.publish(EventKind::Opened { model, engine, messages });
     }
 
-    /// Starts to connect to the MCP servers, unless that has happened.
-    fn connect(&mut self) {
-        let workspace = self.log().map_or(&self.workspace, |log| &log.workspace).clone();
+    /// Protects and reads the context files of a workspace, and starts to connect to the MCP servers, unless that has happened. Call it
+    /// before hooks and programs of plugins start.
+    fn connect(&mut self, workspace: &Path) {
+        protect_imports(&mut self.host, workspace);
+        self.front.project.read(&self.host, workspace, freezing::characters(&self.host));
         if self.servers.is_none() {
-            protect_imports(&mut self.host, &workspace);
-            self.front.project.read(&self.host, &workspace, freezing::characters(&self.host));
-            self.servers = Some(McpServers::start(&self.host, &workspace, &self.front.feed));
+            self.servers = Some(McpServers::start(&self.host, workspace, &self.front.feed));
         }
     }
 
@@ -195,10 +195,7 @@ impl Core {
     async fn wake(&mut self, fresh: bool) -> Result<(), AgentError> {
         let State::Idle(log) = &self.state else { return Ok(()) };
         let session = self.as_accepted(self.host.store.session(&log.session).await?);
-        self.connect();
-        protect_imports(&mut self.host, &session.workspace);
-        // Hooks and programs of plugins start from here on.
-        self.front.project.read(&self.host, &session.workspace, freezing::characters(&self.host));
+        self.connect(&session.workspace);
         let Some(servers) = &self.servers else { return Ok(()) };
         let State::Idle(log) = std::mem::replace(&mut self.state, State::New) else { return Ok(()) };
         match Live::wake(&self.host, session, *log, fresh, &self.front, servers).await {

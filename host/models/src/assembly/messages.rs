@@ -12,6 +12,7 @@
 //!   `message_stop`.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use hermes_conversation::{Part, ProviderPayload, ToolCall};
 use serde_json::{Map, Value};
@@ -29,7 +30,7 @@ use crate::failure::{
 };
 use crate::{
     Delta, Echo, Finish, OnDelta, Reply, usage,
-    wire::{messages::REPLY_TOOL, schema::keys},
+    wire::{messages::REPLY_TOOL, schema::keys::Renamed},
 };
 
 /// Between two texts.
@@ -72,6 +73,8 @@ pub(crate) struct Assembly {
     ended: bool,
     /// The reply is the input of the one tool that was offered for it.
     formed: bool,
+    /// Names in the tool list that stand for others.
+    renamed: Arc<Renamed>,
     /// Whether the provider demands reasoning back that it has not signed.
     demanded: bool,
     /// Text and reasoning that the message began with.
@@ -179,6 +182,11 @@ impl Assembly {
     /// The same for a provider that wants this reasoning back.
     pub(crate) fn echoing(self, echo: Echo) -> Self {
         Self { demanded: echo.demanded, ..self }
+    }
+
+    /// The same for a tool list with these names.
+    pub(crate) fn renaming(self, renamed: &Arc<Renamed>) -> Self {
+        Self { renamed: Arc::clone(renamed), ..self }
     }
 
     /// Begins a block, or goes on with one that a gateway begins again before it is closed.
@@ -704,7 +712,7 @@ impl Assemble for Assembly {
                 Block::Call(called) => {
                     let mut slot = called.into_slot();
                     // The API does not take every name of a property.
-                    if let Some(read) = keys::read(&slot.arguments).filter(|_| !self.formed) {
+                    if let Some(read) = self.renamed.read(&slot.name, &slot.arguments) {
                         slot.arguments = read;
                     }
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };

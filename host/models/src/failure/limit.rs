@@ -60,7 +60,7 @@ pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
 }
 
 /// Whether the numbers of a refusal are those of a size: one near what was sent or near the window, or one that may be a window and is
-/// less than what was sent; or two, the larger of which may be what was sent. What a server counts differs from an estimate.
+/// less than what was sent; or two, and the larger one may be what was sent. What a server counts differs from an estimate.
 pub(crate) fn names_size(message: &str, sent: u32, window: u32) -> bool {
     let plausible: Vec<u32> = numbers(message).into_iter().filter(|number| is_plausible(*number)).collect();
     if is_comparison(&plausible, sent) {

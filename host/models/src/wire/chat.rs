@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use super::{
     CallIds, Dialect, WireFormat, escape, frozen, history,
     media::{self, Content},
-    quote, raw, schema, system_list, write,
+    quote, raw,
+    schema::{self, keys::Renamed},
+    system_list, write,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -63,8 +65,8 @@ impl WireFormat for ChatCompletions {
         listed
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
-        self::tools(out, tools)
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
+        self::tools(out, tools).map(|()| Renamed::default())
     }
 
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {

@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 
 use hermes_conversation::{Role, Shown};
 
-use super::Dialect;
+use super::{Dialect, schema::keys::Renamed};
 use crate::{
     ApiMode, CallIds, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
@@ -49,8 +49,8 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
         CallIds::Any
     }
 
-    /// Appends the tool list, given in its frozen form.
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()>;
+    /// Appends the tool list, given in its frozen form, and returns the names in it that stand for others.
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed>;
 
     /// Appends the system prompt.
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks;

@@ -17,7 +17,9 @@ use super::{
     frozen,
     history::{self, digest, or},
     media::{self, Content},
-    quote, raw, schema, system_list,
+    quote, raw,
+    schema::{self, keys::Renamed},
+    system_list,
 };
 use crate::{
     Echo, Effort, Marks, Prefix, Rendered, Request, Style, assembly,
@@ -81,7 +83,7 @@ impl WireFormat for AnthropicMessages {
         if listed.demanded { listed } else { Echo::RETURNED }
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
         self::tools(out, tools)
     }
 
@@ -120,7 +122,8 @@ impl WireFormat for AnthropicMessages {
     }
 
     fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
-        Box::new(assembly::messages::Assembly::new(request.schema.is_some()).echoing(request.prefix.style().echo))
+        let (echo, renamed) = (request.prefix.style().echo, request.prefix.renamed());
+        Box::new(assembly::messages::Assembly::new(request.schema.is_some()).echoing(echo).renaming(renamed))
     }
 
     fn output_room(&self, message: &str) -> Option<u32> {
@@ -229,7 +232,8 @@ fn output_room(message: &str) -> Option<u32> {
 }
 
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
-fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
+    let mut renamed = Renamed::default();
     let mut begin: &[u8] = b"[{\"name\":";
     for tool in frozen::tools(tools)? {
         out.extend_from_slice(std::mem::replace(&mut begin, b",{\"name\":"));
@@ -237,13 +241,15 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         out.extend_from_slice(br#","description":"#);
         quote(out, tool.description.as_deref().unwrap_or_default());
         out.extend_from_slice(br#","input_schema":"#);
-        out.extend_from_slice(schema::named(tool.parameters()).as_bytes());
+        let (schema, names) = schema::named(tool.parameters());
+        out.extend_from_slice(schema.as_bytes());
+        renamed.insert(&tool.name, names);
         out.push(b'}');
     }
     if begin.starts_with(b",") {
         out.push(b']');
     }
-    Ok(())
+    Ok(renamed)
 }
 
 /// The system prompt as a list of blocks; nothing where there is none.

@@ -18,7 +18,8 @@ use super::{
     frozen,
     history::{self, digest},
     media::{self, Content},
-    quote, raw, schema,
+    quote, raw,
+    schema::{self, keys::Renamed},
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -62,8 +63,8 @@ impl WireFormat for Responses {
         Echo::RETURNED
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
-        self::tools(out, tools)
+    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
+        self::tools(out, tools).map(|()| Renamed::default())
     }
 
     /// The instructions, where there are some, and the opening bracket of the items.

@@ -53,10 +53,13 @@ pub(super) fn is_refused(parameters: &str) -> bool {
 }
 
 /// A schema for Anthropic's messages: `properties` may be missing, and their names are those that this API takes. Tool lists of earlier
-/// versions are stored without them.
-pub(super) fn named(parameters: &str) -> Cow<'_, str> {
+/// versions are stored without them. With it come the names that stand for others.
+pub(super) fn named(parameters: &str) -> (Cow<'_, str>, keys::Names) {
     let mended = mended(parameters, false);
-    keys::written(&mended).map_or(mended, Cow::Owned)
+    match keys::written(&mended) {
+        Some((schema, names)) => (Cow::Owned(schema), names),
+        None => (mended, keys::Names::new()),
+    }
 }
 
 /// A schema that meets the demands of the APIs is returned as written. In another one, the remaining keys keep their order and values.

@@ -108,12 +108,12 @@ pub(super) fn place(file: &Path) -> Option<PathBuf> {
     place.is_absolute().then_some(place)
 }
 
-/// Why a path below the root may not be imported. A hidden file such as `.env` may only if it is a text.
-pub(super) fn refusal(inside: &Path) -> Option<&'static str> {
+/// Why a path below this root may not be imported. A hidden file such as `.env` may only if it is a text.
+pub(super) fn refusal(root: &Path, inside: &Path) -> Option<&'static str> {
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     if !is_of_text(inside) && inside.components().any(is_hidden) {
         Some("is a hidden file that is no text")
-    } else if hermes_private_files::is_secret(inside) {
+    } else if hermes_private_files::is_secret(root, inside) {
         Some("may hold secrets, by its name,")
     } else {
         None
@@ -168,10 +168,12 @@ mod tests {
             (".hidden/x.md", true),
             (".hidden/x", false),
             (".ssh/x.md", false),
+            (".docker/x.md", true),
+            (".docker/config.json", false),
             ("keys/id_rsa", false),
             ("conf/secrets.yaml", false),
         ] {
-            assert_eq!(refusal(Path::new(path)).is_none(), expected, "{path}");
+            assert_eq!(refusal(Path::new("/nowhere"), Path::new(path)).is_none(), expected, "{path}");
         }
         assert_eq!(written_link("docs/RULES.md\n"), Some("docs/RULES.md"));
         assert_eq!((written_link("Use tabs."), written_link("a.md b.md"), written_link("src")), (None, None, None));

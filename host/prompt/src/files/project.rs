@@ -148,6 +148,10 @@ pub(crate) struct Search {
     awaited: Vec<PathBuf>,
     texts: Vec<(String, String)>,
     bytes: u64,
+    /// How many characters of each file are taken.
+    each: usize,
+    /// How many more are taken of all files together.
+    room: usize,
 }
 
 impl Search {
@@ -165,6 +169,8 @@ impl Search {
             awaited: Vec::new(),
             texts: Vec::new(),
             bytes: 0,
+            each: usize::MAX,
+            room: usize::MAX,
         })
     }
 
@@ -177,6 +183,12 @@ impl Search {
         search.notices.clear();
         search.awaited.clear();
         Ok(search)
+    }
+
+    /// Takes so many characters of each file, and of the next one with all that it imports, from now on.
+    pub(crate) fn within(&mut self, each: usize, all: usize) -> &mut Self {
+        (self.each, self.room) = (each, all);
+        self
     }
 
     /// A text that is read later, scanned, with the files behind it that it imports. `None` if it says nothing.
@@ -309,7 +321,11 @@ impl Search {
         if text.is_empty() {
             return None;
         }
-        let mut parts = vec![text.to_owned()];
+        let limit = self.each.min(self.room);
+        let beginning = super::beginning(name, text, limit, &mut self.notices);
+        self.room -= beginning.chars().count().min(limit);
+        // What is cut off imports files nevertheless.
+        let mut parts = vec![beginning];
         if let Some(path) = imports::written_link(text) {
             parts.extend(self.import(file, name, path, depth));
         }
@@ -346,7 +362,7 @@ impl Search {
             self.notices.push(flaw("leads out of the project"));
             return None;
         };
-        let refused = if let Some(why) = imports::refusal(inside) {
+        let refused = if let Some(why) = imports::refusal(self.root.path(), inside) {
             Some(why)
         } else if self.only_before.is_some_and(|moment| changed_after(&file, moment)) {
             Some("appeared or changed while programs of servers ran")
@@ -356,6 +372,8 @@ impl Search {
             Some("is beyond the 32 files that are imported")
         } else if self.bytes >= super::reading::MOST_BYTES {
             Some("is beyond the 4 MiB that are imported")
+        } else if self.room < LEAST_ROOM {
+            Some("has no room beside the files before it")
         } else {
             None
         };
@@ -384,7 +402,7 @@ impl Search {
     fn awaits(&mut self, file: &Path) {
         let root = self.root.path();
         let found = imports::place(file)
-            .filter(|place| place.strip_prefix(root).is_ok_and(|inside| imports::refusal(inside).is_none()));
+            .filter(|place| place.strip_prefix(root).is_ok_and(|inside| imports::refusal(root, inside).is_none()));
         if let Some(place) = found
             && self.awaited.len() < imports::MOST_AWAITED
             && place != root

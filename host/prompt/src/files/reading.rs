@@ -41,7 +41,9 @@ impl Folder {
         let Ok(inside) = real.strip_prefix(&self.path) else {
             return Err(Notice::Outside { source_name: source.to_owned(), root: shown(&self.path) });
         };
-        if hermes_private_files::is_secret(inside) {
+        // A file that is no link has the name of a context file, which is none of a secret.
+        let is_link = file.strip_prefix(&self.path) != Ok(inside);
+        if is_link && hermes_private_files::is_secret(&self.path, inside) {
             return Err(Notice::Secret { source_name: source.to_owned(), leads_to: shown(inside) });
         }
         // Open relative to the folder handle, so that a file swapped for a link in between cannot lead outside.

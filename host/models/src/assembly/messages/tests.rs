@@ -5,10 +5,14 @@ use serde_json::json;
 
 use super::super::NAMELESS;
 use super::*;
+use crate::{ApiMode, Marks, Prefix, Style, System};
 
 /// The reply, and what a viewer saw.
 fn assemble(events: &[Value], formed: bool) -> (Result<Reply, Broken>, Vec<String>) {
-    let mut assembly = Assembly::new(formed);
+    assembled(Assembly::new(formed), events)
+}
+
+fn assembled(mut assembly: Assembly, events: &[Value]) -> (Result<Reply, Broken>, Vec<String>) {
     let mut shown = Vec::new();
     for event in events {
         assembly.take(event, &mut |delta| shown.push(told(delta))).unwrap();
@@ -483,8 +487,16 @@ fn what_a_message_or_a_block_begins_or_ends_with_is_said_once() {
 
 #[test]
 fn arguments_have_the_names_that_the_tool_knows() {
-    let events =
-        [&[tool(0, "c", "ls"), input(0, "{\"_x24_top\": 1.0, \"path\":\"_x24_\"}"), close(0)][..], &end("tool_use")]
-            .concat();
-    assert_eq!(calls(&assemble(&events, false).0.unwrap()), [("c", "ls", "{\"$top\": 1.0, \"path\":\"_x24_\"}")]);
+    let tools = r#"[{"type":"function","function":{"name":"ls","parameters":{"type":"object","properties":
+        {"$top":{},"pos_x_offset":{},"row":{"type":"object"}}}}},{"type":"function","function":{"name":"free"}}]"#;
+    let prefix = Prefix::new(Style::new(ApiMode::AnthropicMessages, Marks::Native), tools, System::plain("s")).unwrap();
+    for (name, given, read) in [
+        ("ls", r#"{"_x24_top": 1.0, "path":"_x24_top"}"#, r#"{"$top": 1.0, "path":"_x24_top"}"#),
+        ("ls", r#"{"row":{"grid_x_min":1,"pos_x_offset":2}}"#, r#"{"row":{"grid_x_min":1,"pos_x_offset":2}}"#),
+        ("free", r#"{"_x24_top":1}"#, r#"{"_x24_top":1}"#),
+    ] {
+        let events = [&[tool(0, "c", name), input(0, given), close(0)][..], &end("tool_use")].concat();
+        let assembly = Assembly::new(false).renaming(prefix.renamed());
+        assert_eq!(calls(&assembled(assembly, &events).0.unwrap()), [("c", name, read)]);
+    }
 }

@@ -1,7 +1,11 @@
 //! Names of properties for an API that takes only some: letters, digits, `_`, `.` and `-`, at most 64.
 //!
-//! Each other character is written as its number, as in `_x24_filter` for `$filter`, and read back from the arguments of calls, so that
-//! the tool gets its own names. A name that is too long for that is described in words; the model can write it nevertheless.
+//! Other names are sent with the numbers of their characters, as `_x24_filter` for `$filter`, and read back from the arguments of calls,
+//! so that the tool gets its own names. Names that are taken are sent as they are. What a name stands for is known from the tool's schema
+//! alone: a key that merely looks like one that was renamed means itself. A name that is too long is described in words; the model can
+//! write it nevertheless.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -10,105 +14,121 @@ use crate::wire::quote;
 
 /// The longest name that is taken.
 const LONGEST: usize = 64;
-/// Before the number of a character, and before no number for the empty name.
-const MARK: &str = "_x";
+
+/// Names of a tool's properties that are sent in another form, by that form.
+pub(crate) type Names = BTreeMap<String, String>;
+
+/// The names of the tools in a list that have properties under other names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Renamed(BTreeMap<String, Names>);
+
+impl Renamed {
+    pub(in crate::wire) fn insert(&mut self, tool: &str, names: Names) {
+        if !names.is_empty() {
+            self.0.insert(tool.to_owned(), names);
+        }
+    }
+
+    /// The arguments of a call with the names that the tool knows; none where nothing has to change.
+    pub(crate) fn read(&self, tool: &str, arguments: &str) -> Option<String> {
+        read(arguments, self.0.get(tool)?)
+    }
+}
 
 fn is_taken(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
 }
 
-/// A name in the characters that are taken.
-fn encoded(name: &str) -> String {
+/// Whether a name is sent as it is.
+fn is_fit(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(is_taken) && name.len() <= LONGEST
+}
+
+/// A name with the numbers of characters that are not taken.
+fn in_numbers(name: &str) -> String {
     if name.is_empty() {
-        return format!("{MARK}_");
+        return "_x_".to_owned();
     }
     let mut out = String::new();
-    for character in name.chars().rev() {
-        out.insert(0, character);
-        // What would be read as the number of a character is told from one by what follows.
-        if !is_taken(character) || escape(&out).is_some() {
-            out.replace_range(..character.len_utf8(), &format!("{MARK}{:X}_", u32::from(character)));
+    for character in name.chars() {
+        match character {
+            taken if is_taken(taken) => out.push(taken),
+            other => out.push_str(&format!("_x{:X}_", u32::from(other))),
         }
     }
     out
 }
 
-/// The character that the beginning of a text is the number of, and the length of that number.
-fn escape(text: &str) -> Option<(Option<char>, usize)> {
-    let behind = text.strip_prefix(MARK)?;
-    let digits = behind.find('_').filter(|digits| *digits <= 6)?;
-    let number = &behind[..digits];
-    let length = MARK.len() + digits + 1;
-    if number.is_empty() {
-        return Some((None, length));
-    }
-    let is_written = number.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
-    let character = u32::from_str_radix(number, 16).ok().and_then(char::from_u32)?;
-    is_written.then_some((Some(character), length))
-}
-
-/// A name as the tool knows it.
-fn decoded(name: &str) -> String {
-    let mut out = String::new();
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        match escape(rest) {
-            Some((character, length)) => {
-                out.extend(character);
-                rest = &rest[length..];
-            }
-            None => {
-                out.push(first);
-                rest = &rest[first.len_utf8()..];
-            }
+/// The forms in which names of one schema are sent, no two of them in the same form.
+fn renamed(declared: &BTreeSet<String>) -> Names {
+    let mut names = Names::new();
+    for name in declared.iter().filter(|name| !is_fit(name)) {
+        let mut sent = in_numbers(name);
+        while declared.contains(&sent) || names.contains_key(&sent) {
+            sent.push('_');
         }
+        names.insert(sent, name.clone());
     }
-    out
+    names.retain(|sent, _| sent.len() <= LONGEST);
+    names
 }
 
-/// A schema whose properties have names that are taken; none where nothing has to change.
-pub(super) fn written(schema: &str) -> Option<String> {
+/// A schema whose properties have names that are taken, and those that stand for others; none where nothing has to change.
+pub(super) fn written(schema: &str) -> Option<(String, Names)> {
     let mut value: Value = serde_json::from_str(schema).ok()?;
-    rename(&mut value).then(|| value.to_string())
+    let mut declared = BTreeSet::new();
+    each_object(&mut value, &mut |members| {
+        let properties = members.get("properties").and_then(Value::as_object);
+        declared.extend(properties.into_iter().flat_map(Map::keys).cloned());
+    });
+    let names = renamed(&declared);
+    let sent: BTreeMap<&str, &str> = names.iter().map(|(sent, name)| (name.as_str(), sent.as_str())).collect();
+    let mut changed = false;
+    each_object(&mut value, &mut |members| changed |= rename(members, &sent));
+    changed.then(|| (value.to_string(), names))
 }
 
-/// Renames the properties of a schema and of those in it. Whether there were any to rename.
-fn rename(schema: &mut Value) -> bool {
-    let Some(members) = schema.as_object_mut() else { return false };
-    let mut changed = false;
+/// Visits a schema and those in it, the inner ones first.
+fn each_object(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Some(members) = schema.as_object_mut() else { return };
     for (keyword, value) in members.iter_mut() {
         match shape(keyword) {
-            Some(Shape::Schema | Shape::SchemaOrBool) => changed |= rename(value),
+            Some(Shape::Schema | Shape::SchemaOrBool) => each_object(value, visit),
             Some(Shape::Schemas) => {
-                for schema in value.as_object_mut().into_iter().flat_map(Map::values_mut) {
-                    changed |= rename(schema);
-                }
+                let schemas = value.as_object_mut().into_iter().flat_map(Map::values_mut);
+                schemas.for_each(|schema| each_object(schema, visit));
             }
             Some(Shape::SchemaList) => {
-                for schema in value.as_array_mut().into_iter().flatten() {
-                    changed |= rename(schema);
-                }
+                value.as_array_mut().into_iter().flatten().for_each(|schema| each_object(schema, visit));
             }
             _ => {}
         }
     }
-    let Some(Value::Object(properties)) = members.get_mut("properties") else { return changed };
-    if properties.keys().all(|name| encoded(name) == *name && name.len() <= LONGEST) {
-        return changed;
+    visit(members);
+}
+
+/// Renames the properties of one schema. Whether there were any to rename.
+fn rename(members: &mut Map<String, Value>, sent: &BTreeMap<&str, &str>) -> bool {
+    let Some(Value::Object(properties)) = members.get_mut("properties") else { return false };
+    if properties.keys().all(|name| is_fit(name)) {
+        return false;
     }
     let mut long = Vec::new();
     let mut renamed = Map::new();
     for (name, property) in std::mem::take(properties) {
-        match encoded(&name) {
-            fitting if fitting.len() <= LONGEST => drop(renamed.insert(fitting, property)),
-            _ => long.push((name, property)),
+        match sent.get(name.as_str()) {
+            Some(sent) => drop(renamed.insert((*sent).to_owned(), property)),
+            None if is_fit(&name) => drop(renamed.insert(name, property)),
+            None => long.push((name, property)),
         }
     }
     *properties = renamed;
     if let Some(Value::Array(required)) = members.get_mut("required") {
         required.retain(|name| !long.iter().any(|(long, _)| name == long));
         for name in required.iter_mut() {
-            *name = name.as_str().map(encoded).unwrap_or_default().into();
+            if let Some(sent) = name.as_str().and_then(|name| sent.get(name)) {
+                *name = (*sent).into();
+            }
         }
     }
     if !long.is_empty() {
@@ -123,8 +143,8 @@ fn rename(schema: &mut Value) -> bool {
 }
 
 /// The arguments of a call with the names that the tool knows; none where nothing has to change. Everything else stays as written.
-pub(crate) fn read(arguments: &str) -> Option<String> {
-    if !arguments.contains(MARK) || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err() {
+fn read(arguments: &str, names: &Names) -> Option<String> {
+    if serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err() {
         return None;
     }
     let bytes = arguments.as_bytes();
@@ -143,10 +163,10 @@ pub(crate) fn read(arguments: &str) -> Option<String> {
         let is_name = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
         let name = || serde_json::from_str::<String>(arguments.get(start..at)?).ok();
         if let Some(name) = is_name.then(name).flatten()
-            && decoded(&name) != name
+            && let Some(known) = names.get(&name)
         {
             out.extend_from_slice(&bytes[kept..start]);
-            quote(&mut out, &decoded(&name));
+            quote(&mut out, known);
             kept = at;
         }
     }
@@ -165,67 +185,100 @@ mod tests {
 
     use super::*;
 
+    fn names(declared: &[&str]) -> Names {
+        renamed(&declared.iter().map(|name| (*name).to_owned()).collect())
+    }
+
     #[test]
-    fn names_that_are_not_taken_are_written_in_numbers_and_read_back() {
+    fn names_that_are_not_taken_are_sent_in_numbers_and_all_others_as_they_are() {
         for (name, sent) in [
-            ("path", "path"),
-            ("a.b-c_d", "a.b-c_d"),
             ("$filter", "_x24_filter"),
             ("filter[id]", "filter_x5B_id_x5D_"),
             ("größe", "gr_xF6__xDF_e"),
             ("🚀", "_x1F680_"),
             ("", "_x_"),
             ("a b", "a_x20_b"),
-            ("_x24_filter", "_x5F_x24_filter"),
-            ("_x_", "_x5F_x_"),
-            ("_xyz_1", "_xyz_1"),
-            ("_x$", "_x5F_x_x24_"),
-            ("max_x", "max_x"),
+            ("_x$", "_x_x24_"),
         ] {
-            assert_eq!((&*encoded(name), &*decoded(sent)), (sent, name));
+            assert_eq!(names(&[name]), Names::from([(sent.to_owned(), name.to_owned())]));
         }
+        for name in ["path", "a.b-c_d", "_x24_filter", "_x_", "pos_x_offset", "grid_x5F_min", "_xyz_1", "max_x"] {
+            assert_eq!(names(&[name]), Names::new(), "{name}");
+        }
+        // Two names never share a form.
+        let both = names(&["$a", "_x24_a", "_x24_a_", "$$", "_x24_$", "$".repeat(40).as_str()]);
+        let known: Vec<(&str, &str)> = both.iter().map(|(sent, name)| (sent.as_str(), name.as_str())).collect();
+        assert_eq!(known, [("_x24__x24_", "$$"), ("_x24__x24__", "_x24_$"), ("_x24_a__", "$a")]);
     }
 
     #[test]
     fn a_schema_has_fitting_names_at_every_depth_and_describes_long_ones() {
         let long = "settings__".repeat(8);
-        let schema = json!({"type": "object", "required": ["$top", "b", long], "additionalProperties": false,
-            "properties": {"$top": {"type": "integer"}, "b": {"items": {"properties": {"@type": {"enum": ["$x"]}}}}, long.as_str(): {"type": "string"}}});
-        let sent: Value = serde_json::from_str(&written(&schema.to_string()).unwrap()).unwrap();
+        let schema = json!({"type": "object", "required": ["$top", "pos_x_offset", "b", long], "additionalProperties": false,
+            "properties": {"$top": {"type": "integer"}, "pos_x_offset": {}, "b": {"items": {"properties": {"@type": {"enum": ["$x"]}}}}, long.as_str(): {"type": "string"}}});
+        let (sent, names) = written(&schema.to_string()).unwrap();
         assert_eq!(
-            sent,
-            json!({"type": "object", "required": ["_x24_top", "b"],
-                "properties": {"_x24_top": {"type": "integer"}, "b": {"items": {"properties": {"_x40_type": {"enum": ["$x"]}}}}},
+            serde_json::from_str::<Value>(&sent).unwrap(),
+            json!({"type": "object", "required": ["_x24_top", "pos_x_offset", "b"],
+                "properties": {"_x24_top": {"type": "integer"}, "pos_x_offset": {}, "b": {"items": {"properties": {"_x40_type": {"enum": ["$x"]}}}}},
                 "description": format!("Further arguments, with their schemas: `{long}`: {{\"type\":\"string\"}}")})
         );
-        assert_eq!(written(r#"{"type":"object","properties":{"a":{"default":{"$b":1}}}}"#), None);
+        let known: Vec<&String> = names.values().collect();
+        assert_eq!(known, ["$top", "@type"]);
+        for schema in [
+            r#"{"type":"object","properties":{"a":{"default":{"$b":1}}}}"#,
+            r#"{"type":"object","properties":{"pos_x_offset":{},"_x24_":{}}}"#,
+        ] {
+            assert_eq!(written(schema), None);
+        }
     }
 
     #[test]
     fn arguments_get_the_names_of_the_tool_and_keep_every_other_byte() {
+        let names = names(&["$top", "@type", "\"", ""]);
         for (given, read_back) in [
-            (r#"{"_x24_top" : 1.0, "a":[{"_x40_type":"_x24_"}]}"#, Some(r#"{"$top" : 1.0, "a":[{"@type":"_x24_"}]}"#)),
+            (
+                r#"{"_x24_top" : 1.0, "a":[{"_x40_type":"_x24_top"}]}"#,
+                Some(r#"{"$top" : 1.0, "a":[{"@type":"_x24_top"}]}"#),
+            ),
             (r#"{"_x22_":12345678901234567890}"#, Some(r#"{"\"":12345678901234567890}"#)),
-            (r#"{"a\"_x24_":1}"#, Some(r#"{"a\"$":1}"#)),
-            (r#"{"a":"_x24_"}"#, None),
-            (r#"{"_x24_":"#, None),
+            (r#"{"_x_":1}"#, Some(r#"{"":1}"#)),
+            // Keys that no name of this tool was written as.
+            (r#"{"row":{"grid_x_min":1,"pos_x_offset":2,"a_x_":3,"_x24_":4}}"#, None),
+            (r#"{"a\"_x24_top":1}"#, None),
+            (r#"{"a":"_x24_top"}"#, None),
+            (r#"{"_x24_top":"#, None),
             (r#"{"$top":1,"_xyz_":2}"#, None),
             ("", None),
         ] {
-            assert_eq!(read(given).as_deref(), read_back, "{given}");
+            assert_eq!(read(given, &names).as_deref(), read_back, "{given}");
         }
     }
 
     proptest! {
         #[test]
-        fn every_name_comes_back(name in prop_oneof![".{0,12}", "[_xA-F0-9]{0,12}", "(_x[0-9A-F]{0,3}_){1,3}"]) {
-            let sent = encoded(&name);
-            prop_assert!(!sent.is_empty() && sent.chars().all(is_taken));
-            prop_assert_eq!(decoded(&sent), name.as_str());
-            let arguments = json!({ sent: { "n": 1 } }).to_string();
-            let given: Value = serde_json::from_str(&read(&arguments).unwrap_or(arguments)).unwrap();
-            // U+0000 is refused by some servers.
-            prop_assert_eq!(given, json!({ name.replace('\0', "\u{fffd}"): { "n": 1 } }));
+        fn every_name_comes_back_and_no_other_key_changes(
+            declared in proptest::collection::btree_set(
+                prop_oneof![".{0,12}", "[_x24$]{0,8}", "[_xA-F0-9]{0,12}", "(_x[0-9A-F]{0,3}_){1,3}"], 0..6),
+            free in prop_oneof!["[_xa-f0-9$]{0,12}", "[a-z]{1,4}_x_[a-z]{1,4}", "(_x[0-9A-F]{0,3}_){1,3}"],
+        ) {
+            let properties: Map<String, Value> = declared.iter().map(|name| (name.clone(), json!({}))).collect();
+            let schema = json!({"type": "object", "properties": properties}).to_string();
+            let (sent, names) = written(&schema).unwrap_or((schema, Names::new()));
+            let sent: Value = serde_json::from_str(&sent).unwrap();
+            let back: Vec<String> = sent["properties"].as_object().into_iter().flat_map(Map::keys).map(|sent| {
+                assert!(is_fit(sent), "{sent}");
+                names.get(sent).unwrap_or(sent).clone()
+            }).collect();
+            let long = declared.iter().filter(|name| !is_fit(name) && !names.values().any(|known| known == *name));
+            prop_assert_eq!(back.iter().chain(long).cloned().collect::<BTreeSet<_>>(), declared);
+            let names_of_key = names.get(&free).unwrap_or(&free).clone();
+            for (key, name) in names.iter().chain([(&free, &names_of_key)]) {
+                let arguments = json!({ key.as_str(): { "n": 1 } }).to_string();
+                let given: Value = serde_json::from_str(&read(&arguments, &names).unwrap_or(arguments)).unwrap();
+                // U+0000 is refused by some servers.
+                prop_assert_eq!(given, json!({ name.replace('\0', "\u{fffd}"): { "n": 1 } }));
+            }
         }
     }
 }

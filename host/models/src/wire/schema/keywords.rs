@@ -323,12 +323,8 @@ fn keep(shape: Shape, keyword: &str, value: &mut Value, context: &Context<'_>) -
                 *value = json!([value]);
             }
             let Some(choices) = value.as_array_mut() else { return false };
-            let mut seen: Vec<Value> = Vec::new();
-            choices.retain(|choice| {
-                let is_new = !seen.contains(choice);
-                seen.push(choice.clone());
-                is_new
-            });
+            let mut seen = HashSet::new();
+            choices.retain(|choice| seen.insert(choice.clone()));
             return !choices.is_empty();
         }
         Shape::Types => return types(value),

@@ -1,13 +1,15 @@
 //! The root of a schema of parameters. APIs take an object there, and neither a reference nor a choice between schemas: what the choices
 //! describe is described by the root, and which of them holds stays with the tool to check.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::keywords::found;
 
 /// Keywords that APIs refuse at the root, whatever their value.
 const REFUSED: &[&str] = &["not", "enum", "const"];
-/// Keywords whose schemas all hold, and those of which one has to.
+/// Keywords with schemas that must all hold, and keywords with schemas one of which must hold.
 const ALL: &[&str] = &["allOf"];
 const ONE: &[&str] = &["anyOf", "oneOf"];
 /// References that are followed in a row.
@@ -87,12 +89,15 @@ fn join(schema: &mut Map<String, Value>, schemas: &[Map<String, Value>], all: bo
         properties.extend(added);
         schema.insert("properties".to_owned(), properties.into());
     }
-    let names =
+    let list =
         |schema: &Map<String, Value>| schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut required = names(schema);
-    for name in schemas.iter().flat_map(names) {
-        if !required.contains(&name) && (all || schemas.iter().all(|schema| names(schema).contains(&name))) {
-            required.push(name);
+    let mut required = list(schema);
+    let lists: Vec<Vec<Value>> = schemas.iter().map(list).collect();
+    let sets: Vec<HashSet<&Value>> = lists.iter().map(|list| list.iter().collect()).collect();
+    let mut seen: HashSet<Value> = required.iter().cloned().collect();
+    for name in lists.iter().flatten() {
+        if (all || sets.iter().all(|set| set.contains(name))) && seen.insert(name.clone()) {
+            required.push(name.clone());
         }
     }
     if !required.is_empty() {
@@ -135,6 +140,23 @@ mod tests {
             (json!({"anyOf": null, "oneOf": 7, "allOf": [null, "x", []]}), json!({})),
         ] {
             assert_eq!(Value::Object(joined(written.as_object().unwrap())), root, "{written}");
+        }
+    }
+
+    #[test]
+    fn many_required_names_are_joined_in_their_order() {
+        // In quadratic time, so many names would take minutes.
+        let names: Vec<String> = (0..60_000).map(|at| format!("n{at}")).collect();
+        for (keyword, schemas, expected) in [
+            ("oneOf", json!([{"required": names}]), &names[..]),
+            ("allOf", json!([{"required": names}, {"required": names}]), &names[..]),
+            ("anyOf", json!([{"required": names}, {"required": ["n1", "n0", "x"]}]), &names[..2]),
+        ] {
+            assert_eq!(
+                joined(json!({ keyword: schemas }).as_object().unwrap())["required"],
+                json!(expected),
+                "{keyword}"
+            );
         }
     }
 

@@ -59,7 +59,7 @@ fn ends(text: &str) -> Vec<(&str, &str)> {
     each_line(text).map(|line| (line.text, line.end)).collect()
 }
 
-/// The parts of two texts outside of which their lines are the same, with some of those around them, and how many lines are before.
+/// The parts in which two texts differ, with a few equal lines around them, and how many lines come before the parts.
 fn differing<'t>(old: &'t str, new: &'t str) -> (usize, (&'t str, &'t str)) {
     if has_lone_returns(old) || has_lone_returns(new) {
         return (0, (old, new));
