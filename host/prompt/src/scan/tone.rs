@@ -27,7 +27,7 @@ pub enum Tone {
 }
 
 /// Beginnings of words about keys, about data that leaves, and about stealth. They count in the whole text.
-const HARM: &str = r"\b(?:send|sent|upload|transmit|forward|exfil|leak|curl|wget|scp|ssh|https?:|delet|eras|overwrit|wip(?:e|ing)|tokens?\b|secret|passw|credential|api.?keys?|private key|keys\b|environ|wallet|silent|stealth|bypass|disabl|backdoor|exploit|malicious|sudo|rm\b)|\.env\b|\.ssh\b";
+const HARM: &str = r"\b(?:send|sent\b|upload|transmit|forward|exfil|leak|curl|wget|scp|ssh|https?:|delet|eras|overwrit|wip(?:e|ing)|tokens?\b|secret|passw|credential|api.?keys?|private key|keys\b|environ|wallet|silent|stealth|bypass|disabl|backdoor|exploit|malicious|sudo|rm\b)|\.env\b|\.ssh\b";
 /// Beginnings of words about actions, which style alone does not need. They count in the whole text, too.
 const ACTIONS: &str = r"\b(?:call(?:s|ed|ing)?\b|invok|execut|run\b|ran\b|runs\b|running|launch|terminal|shell|bash|zsh|powershell|command|script|program|binar|python|node\b|tools?\b|install|download|creat|writ(?:e|es|ing|ten)\b|edit|chang|modif|mov(?:e|es|ed|ing)\b|remov|replac|cop(?:y|ies|ied)\b)|(?:^|[ =:])[.~]{0,2}/[a-z.]";
 /// Beginnings of words about deeds and faults. They count in the sentence.
