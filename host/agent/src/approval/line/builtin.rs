@@ -228,7 +228,9 @@ const SET: &[&str] = &[
 
 /// Whether a word names a command that sets variables.
 pub(super) fn sets(word: &Word) -> bool {
-    word.exact().is_some_and(|_| word.is_named(GIVE) || word.is_named(SET))
+    let name = word.exact();
+    let name = name.as_deref().and_then(|name| name.rsplit('/').next()).unwrap_or_default();
+    GIVE.contains(&name) || SET.contains(&name)
 }
 
 /// Whether a command sets a variable, for the shell or for a program, that may make a program start another one. `values` gets the
