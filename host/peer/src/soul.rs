@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use hermes_app::Setup;
 use hermes_diagnostic::counted;
 use hermes_prompt::Notice;
-use hermes_prompt::scan::{self, Scope, Tone};
+use hermes_prompt::scan::{self, Scope, Setting, Tone};
 
 use crate::report::PartReport;
 use crate::{Mode, PeerHome};
@@ -34,7 +34,7 @@ pub(crate) fn import(peer: &PeerHome, setup: &Setup, mode: Mode, report: &mut Pa
     };
     let rules: BTreeSet<&str> = passages.iter().flat_map(|passage| &passage.patterns).map(String::as_str).collect();
     // A matter of style is the user's; anything else is read by a person first.
-    if !rules.is_empty() && scan::tone(rules.iter().copied(), &text, &text) != Tone::Harmless {
+    if !rules.is_empty() && Setting::of(&text).tone(rules.iter().copied(), &text) != Tone::Harmless {
         let rules: Vec<&str> = rules.into_iter().collect();
         return report.left(format!("SOUL.md: suspicious ({}); read it, and copy it by hand", rules.join(", ")));
     }

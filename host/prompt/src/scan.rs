@@ -17,7 +17,7 @@ pub use members::has_repeated_member;
 use passages::{Piece, pieces};
 pub use patterns::meaning;
 use serde_json::Value;
-pub use tone::{Tone, tone};
+pub use tone::{Setting, Tone};
 
 use crate::notice::{Notice, Passage};
 

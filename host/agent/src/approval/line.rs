@@ -13,6 +13,8 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::{code, variable};
 
 /// The commands in a line.
@@ -33,8 +35,8 @@ pub(super) struct Line {
     is_fed: bool,
     /// Whether a variable is set that may make programs start others.
     sets_unknown: bool,
-    /// The words in the values of other variables that programs get: one of them may be a program that is started.
-    values: Vec<Vec<String>>,
+    /// The words in the values of other variables that programs get: they may be a program that is started, or its arguments.
+    values: BTreeSet<Vec<String>>,
     /// Whether its input comes later, so that a shell in it may read any command.
     has_open_input: bool,
 }
@@ -273,19 +275,9 @@ impl Line {
         }
         let is_unread = hidden.is_unread
             || (hidden.is_input_unread && hidden.reads_input)
-            || hidden.values.iter().any(|words| may_start(words, |command| test(command).is_some()));
+            || hidden.may_be_started(|command| test(command).is_some());
         (hit, !is_unread)
     }
-}
-
-/// Whether one of these words may be a program that starts others, or with the words behind it and further ones a command of the test.
-fn may_start(words: &[String], test: impl Fn(&[Word]) -> bool) -> bool {
-    let mut words: Vec<Word> = words.iter().map(|word| Word::literal(word)).collect();
-    words.push(Word(vec![Atom::Any]));
-    (0..words.len() - 1).any(|from| {
-        let command = &words[from..];
-        starts_others(&command[..1]) || test(command) || command_of_git(command).is_some_and(|command| test(&command))
-    })
 }
 
 /// The lines that others hide.
@@ -302,7 +294,7 @@ struct Hidden {
     /// Whether one is not read.
     is_unread: bool,
     /// The words in the values of variables.
-    values: Vec<Vec<String>>,
+    values: BTreeSet<Vec<String>>,
     /// Whether this holds for what is written, which matters if a shell reads it as commands.
     is_input_unread: bool,
 }
@@ -314,6 +306,10 @@ impl Hidden {
     const MOST: usize = 10_000;
     /// The most arguments of a program that runs one of them.
     const MOST_ARGUMENTS: usize = 1_000;
+    /// The most of them that set variables or name a command that does.
+    const MOST_SETTING: usize = 100;
+    /// The most words that are tested because of the values of variables.
+    const MOST_VALUES: usize = 50_000;
 
     fn push(&mut self, line: Line, depth: usize) {
         if line.commands.is_empty() {
@@ -331,7 +327,7 @@ impl Hidden {
         match Line::read(text) {
             Ok(line) => {
                 let sets_unknown = line.sets_unknown && is_of_shell;
-                let values = if is_of_shell { line.values } else { Vec::new() };
+                let values = if is_of_shell { line.values } else { BTreeSet::new() };
                 self.push(Line { sets_unknown, values, ..line }, depth);
             }
             Err(Unreadable) => self.is_unread = true,
@@ -348,7 +344,8 @@ impl Hidden {
     /// Tests a command and those that it starts with its arguments.
     fn take(&mut self, words: &[Word], depth: usize, test: &mut impl FnMut(&[Word])) {
         let runs_others = starts_others(words);
-        if runs_others && words.len() > Self::MOST_ARGUMENTS {
+        let setting = || words.iter().filter(|word| word.0.contains(&Atom::Char('=')) || builtin::sets(word)).count();
+        if runs_others && (words.len() > Self::MOST_ARGUMENTS || setting() > Self::MOST_SETTING) {
             self.is_unread = true;
             test(words);
             return;
@@ -404,6 +401,38 @@ impl Hidden {
                 self.read(&text, &words[0], depth);
             }
         }
+    }
+
+    /// Whether a command of the test may run because of the value of a variable: its words are a program with arguments, or a
+    /// program that starts others, or arguments of a program that may get the variable.
+    fn may_be_started(&self, test: impl Fn(&[Word]) -> bool) -> bool {
+        if self.values.is_empty() {
+            return false;
+        }
+        let commands: Vec<&[Word]> = self
+            .lines
+            .iter()
+            .flat_map(|(line, _)| &line.commands)
+            .flat_map(|words| (0..if starts_others(words) { words.len() } else { 1 }).map(|from| &words[from..]))
+            .collect();
+        let of_commands: usize = commands.iter().map(|command| command.len() + 1).sum();
+        let of_values: usize = self.values.iter().map(|words| words.len() * (words.len() + of_commands)).sum();
+        if of_values > Self::MOST_VALUES {
+            return true;
+        }
+        let is_meant =
+            |command: &[Word]| test(command) || command_of_git(command).is_some_and(|command| test(&command));
+        let more = Word(vec![Atom::Any]);
+        self.values.iter().any(|words| {
+            let words: Vec<Word> = words.iter().map(|word| Word::literal(word)).chain([more.clone()]).collect();
+            (0..words.len() - 1).any(|from| {
+                let value = &words[from..];
+                let among = |own: &[Word]| is_meant(&[own, value].concat());
+                starts_others(&value[..1])
+                    || is_meant(value)
+                    || commands.iter().any(|command| among(&command[..1]) || (command.len() > 1 && among(command)))
+            })
+        })
     }
 
     /// Reads what the commands of a line write, as a shell may.

@@ -1,9 +1,11 @@
 //! Variables that a command line or a plugin sets: which of them can make a program start another one.
 //!
 //! No list of the dangerous ones is complete. So a variable counts as harmless only if it is known, or if its value can be judged:
-//! where the value is plain words, a program can take no more from it than the name of a program, a file or a setting. What a file
-//! does no rule about commands knows, also not if the line itself runs it. Two questions are asked: about a variable that a program
-//! gets, and about one that stays in the shell.
+//! where the value is plain words, a program can take no more from it than the name of a program, a file or a setting, or an
+//! argument of its own. Rules do not look into files, even if the line runs one. Two questions are asked: about a variable that a
+//! program gets, and about one that stays in the shell.
+
+use std::collections::BTreeSet;
 
 /// Variables that say how output looks.
 const DISPLAY: &[&str] = &["LANG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLUMNS", "LINES", "CI"];
@@ -102,19 +104,20 @@ pub(super) fn is_about_output(name: &str, value: &str) -> bool {
 pub(super) enum Given {
     /// It starts nothing because of it.
     StartsNothing,
-    /// It may start one of these words as a program, with those behind it.
-    Words(Vec<String>),
+    /// It may start one of these words as a program, with those behind it, or take them for arguments. A value has several
+    /// readings, because a sign such as `+` may join or separate words.
+    Words(BTreeSet<Vec<String>>),
     /// Anything.
     Unknown,
 }
 
 impl Given {
     /// Whether it is known, apart from the words in its value, which `values` gets.
-    pub(super) fn is_known(self, values: &mut Vec<Vec<String>>) -> bool {
+    pub(super) fn is_known(self, values: &mut BTreeSet<Vec<String>>) -> bool {
         match self {
             Self::StartsNothing => true,
-            Self::Words(words) => {
-                values.push(words);
+            Self::Words(readings) => {
+                values.extend(readings);
                 true
             }
             Self::Unknown => false,
@@ -129,9 +132,13 @@ pub(super) fn given(name: &str, value: Option<&str>) -> Given {
     }
     let is_plain = |value: &&str| value.split_ascii_whitespace().all(is_plain);
     match value.filter(is_plain) {
-        Some(value) if is_name(name) && stays_in_the_shell(name) => {
-            let words = value.split(|c: char| !(c.is_ascii_alphanumeric() || "_./-".contains(c)));
-            Given::Words(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())
+        Some(value) if is_name(name) && stays_in_the_shell(name) && !has_arguments(name) => {
+            let joined_by = |signs: &str| -> Vec<String> {
+                let words = value.split(|c: char| !(c.is_ascii_alphanumeric() || signs.contains(c)));
+                words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+            };
+            let readings = ["_./-", "_./-+", "_./-+:@?=%,"].map(joined_by);
+            Given::Words(readings.into_iter().filter(|words| !words.is_empty()).collect())
         }
         _ => Given::Unknown,
     }
@@ -150,7 +157,7 @@ pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
         || name.starts_with("LC_")
         || value.is_some_and(|value| {
             (SHOWS.contains(&name) && SHOWN_BY.contains(&value))
-                || (is_switch(value) && stays_in_the_shell(name))
+                || (is_switch(value) && stays_in_the_shell(name) && !has_arguments(name))
                 || (is_data(name) && is_plain(value))
                 || (COMPILER.contains(&name) && sets_lints(value))
         })
@@ -158,6 +165,14 @@ pub(super) fn starts_nothing(name: &str, value: Option<&str>) -> bool {
 
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether a program takes the value of a variable for its own arguments, or for a new command: `MAVEN_ARGS`, `JAVA_OPTS`,
+/// `MAKEFLAGS`, `CARGO_ALIAS_X`.
+fn has_arguments(name: &str) -> bool {
+    const ENDS: &[&str] = &["FLAGS", "OPTS", "OPTIONS", "ARGS", "ARGUMENTS", "PARAMS", "PARAMETERS"];
+    let name = name.to_ascii_uppercase();
+    name.split('_').any(|word| word == "ALIAS" || word == "ALIASES" || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 fn is_data(name: &str) -> bool {
@@ -236,6 +251,8 @@ mod tests {
             ("DATABASE_URL", None),
             ("CARGO_HOME", Some("x")),
             ("GIT_BASE_URL", Some("x")),
+            ("MAVEN_ARGS", Some("1")),
+            ("CARGO_ALIAS_QQ", Some("true")),
         ] {
             assert!(!starts_nothing(name, value), "{name}");
         }
@@ -246,10 +263,12 @@ mod tests {
         for (name, value, words) in [
             ("FOO", "bar", &["bar"][..]),
             ("FOO", "", &[]),
-            ("MESSAGE", "git push", &["git", "push"]),
-            ("COMPILER", "a=git,b:./x@1", &["a", "git", "b", "./x", "1"]),
+            ("MESSAGE", "git push", &["git push"]),
+            ("COMPILER", "a=git,b:./x@1", &["a git b ./x 1", "a=git,b:./x@1"]),
+            ("CXX", "g++", &["g", "g++"]),
+            ("CXX", "ccache,g++", &["ccache g", "ccache g++", "ccache,g++"]),
         ] {
-            let words = words.iter().map(|&word| word.to_owned()).collect();
+            let words = words.iter().map(|words| words.split(' ').map(str::to_owned).collect()).collect();
             assert_eq!(given(name, Some(value)), Given::Words(words), "{name}={value}");
         }
         for (name, value) in [
@@ -267,6 +286,16 @@ mod tests {
             ("LD_PRELOAD", Some("x")),
             ("BASH_ENV", Some("")),
             ("PROMPT_COMMAND", Some("x")),
+            // What a program takes for its own arguments.
+            ("CARGO_ALIAS_QQ", Some("version")),
+            ("MAVEN_ARGS", Some("deploy")),
+            ("TF_CLI_ARGS_plan", Some("x")),
+            ("GREP_OPTIONS", Some("x")),
+            ("JAVA_OPTS", Some("x")),
+            ("_JAVA_OPTIONS", Some("x")),
+            ("CFLAGS", Some("x")),
+            ("MAKEFLAGS", Some("x")),
+            ("npm_config_flags", Some("x")),
         ] {
             assert_eq!(given(name, value), Given::Unknown, "{name}={value:?}");
         }

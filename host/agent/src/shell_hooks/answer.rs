@@ -124,9 +124,11 @@ fn of_output(output: &[u8], guards: bool) -> Result<Answer, String> {
     Ok(Answer { verdict, unheard })
 }
 
-/// Whether an object is a line of a log, which is text: it has a level and a message, and nothing else but when and where.
+/// Whether an object is a line of a log, which is text: it has the level of a line that reports nothing bad, a message, and nothing
+/// else but when and where.
 fn is_log_record(members: &[(String, Json)]) -> bool {
     const LEVELS: [&str; 4] = ["level", "severity", "lvl", "loglevel"];
+    const QUIET: [&str; 3] = ["info", "debug", "trace"];
     const MESSAGES: [&str; 3] = ["msg", "message", "event"];
     const PLACES: [&str; 13] = [
         "time",
@@ -146,8 +148,12 @@ fn is_log_record(members: &[(String, Json)]) -> bool {
     let has = |known: &[&str]| members.iter().any(|(name, _)| known.contains(&&*name.to_ascii_lowercase()));
     let is_known = |(name, value): &(String, Json)| {
         let name = &*name.to_ascii_lowercase();
-        matches!(value, Json::Text(_) | Json::Number)
-            && [&LEVELS[..], &MESSAGES, &PLACES].iter().any(|known| known.contains(&name))
+        match value {
+            Json::Text(text) if LEVELS.contains(&name) => QUIET.contains(&&*text.trim().to_ascii_lowercase()),
+            Json::Text(_) => MESSAGES.contains(&name) || PLACES.contains(&name),
+            Json::Number => PLACES.contains(&name),
+            _ => false,
+        }
     };
     has(&LEVELS) && has(&MESSAGES) && members.iter().all(is_known)
 }
@@ -172,6 +178,34 @@ fn of_text_alone(text: &str) -> Said {
     }
 }
 
+/// Beginnings of words that refuse.
+const REFUSALS: [&str; 12] = [
+    "abort",
+    "block",
+    "denied",
+    "denies",
+    "deny",
+    "disallow",
+    "forbid",
+    "permissiondecision",
+    "prohibit",
+    "refus",
+    "reject",
+    "veto",
+];
+
+/// Whether a line is as a whole a count that refuses nothing: `3 checked, 0 blocked`.
+fn is_count_of_none(line: &str) -> bool {
+    line.trim().trim_end_matches('.').to_lowercase().split(',').all(|part| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let [count, word] = words[..] else { return false };
+        let is_word = word.chars().all(char::is_alphabetic);
+        let is_none = ["0", "nothing"].contains(&count);
+        let is_number = count.bytes().all(|byte| byte.is_ascii_digit());
+        is_word && (is_none || (is_number && !REFUSALS.iter().any(|refusal| word.starts_with(refusal))))
+    })
+}
+
 /// Whether a character is more than decoration.
 fn is_said(character: char) -> bool {
     character.is_alphanumeric() || character == '\0'
@@ -180,35 +214,19 @@ fn is_said(character: char) -> bool {
 /// Text around objects that decide. They are the answer, so it is for nobody, unless it may be a refusal. The second
 /// value is text without effect. `output` is the text with the objects.
 fn of_text_beside(text: &str, output: &str) -> (Said, Option<Unheard>) {
-    /// Beginnings of words that refuse.
-    const REFUSALS: [&str; 12] = [
-        "abort",
-        "block",
-        "denied",
-        "denies",
-        "deny",
-        "disallow",
-        "forbid",
-        "permissiondecision",
-        "prohibit",
-        "refus",
-        "reject",
-        "veto",
-    ];
+    const PERMITS: [&str; 5] = ["allow", "permit", "run", "execut", "proceed"];
     let text = text.trim();
     if !text.contains(is_said) {
         return (Said::Yes, None);
     }
     let is_value = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-    let words = text.to_lowercase();
+    let words = text.lines().filter(|line| !is_count_of_none(line)).collect::<Vec<_>>().join("\n").to_lowercase();
     let words: Vec<&str> =
         words.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
-    // `0 blocked` refuses nothing.
-    let is_count_of_none = |at: usize| at > 0 && ["0", "no", "nothing"].contains(&words[at - 1]);
     let refuses = |at: usize| {
-        REFUSALS.iter().any(|refusal| words[at].starts_with(refusal)) && !is_count_of_none(at)
-            || (words[at] == "not"
-                && words.get(at + 1).is_some_and(|next| next.starts_with("allow") || next.starts_with("permit")))
+        REFUSALS.iter().any(|refusal| words[at].starts_with(refusal))
+            || (["not", "never"].contains(&words[at])
+                && words.get(at + 1).is_some_and(|next| PERMITS.iter().any(|permits| next.starts_with(permits))))
     };
     let may_refuse = text.contains('\0')
         || is_value(text)

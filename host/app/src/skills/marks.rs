@@ -68,10 +68,10 @@ impl<'t> Lines<'t> {
         Self { lines, is_fenced, is_marked }
     }
 
-    /// The lines of a passage, with so many before and behind it.
-    pub(super) fn around(&self, passage: &Passage, more: usize) -> &[&'t str] {
-        let end = passage.last_line.saturating_add(more).min(self.lines.len());
-        &self.lines[passage.first_line.saturating_sub(1 + more).min(end)..end]
+    /// The lines of a passage.
+    pub(super) fn of_passage(&self, passage: &Passage) -> &[&'t str] {
+        let end = passage.last_line.min(self.lines.len());
+        &self.lines[passage.first_line.saturating_sub(1).min(end)..end]
     }
 
     /// The first line that is found, for the user to read.

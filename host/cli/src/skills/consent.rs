@@ -151,7 +151,7 @@ impl SkillConsent for Terminal {
         // A mark is no proof, so somebody has to read these lines.
         if self.is_unattended() && !asked.is_empty() && !offer.is_accepted {
             let digest = entry.digest;
-            let why = format!("--yes does not agree to {} that a person has to read", passages(&asked));
+            let why = unread(self.yes, &passages(&asked));
             let fix = format!(
                 "answer the question in a terminal, or add `--accept {digest} --yes` after reading these lines"
             );
@@ -166,6 +166,14 @@ impl SkillConsent for Terminal {
             (_, false) => "install the skill?",
         };
         ask(question, "nothing was changed", "add --yes to agree to what is shown")
+    }
+}
+
+/// Why passages that a person has to read stop an installation that nobody watches.
+fn unread(yes: bool, passages: &str) -> String {
+    match yes {
+        true => format!("--yes does not agree to {passages} that a person has to read"),
+        false => format!("a person has to read {passages}, and there is no terminal on which to ask"),
     }
 }
 
@@ -187,6 +195,21 @@ impl Terminal {
                 self.console.warning(&format!("the installed skill of this name comes from {source}"));
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_gave_yes_reads_about_it() {
+        for (yes, expected) in [
+            (true, "--yes does not agree to 1 suspicious passage that a person has to read"),
+            (false, "a person has to read 1 suspicious passage, and there is no terminal on which to ask"),
+        ] {
+            assert_eq!(unread(yes, "1 suspicious passage"), expected);
         }
     }
 }

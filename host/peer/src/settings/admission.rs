@@ -2,7 +2,8 @@
 //! is, so that no list of dangerous keys has to be complete.
 //!
 //! A reference to a variable is a right: Hermes would put the user's own key in its place. Only what a program gets anyway, such as
-//! `HOME`, may stand in its own command. A key is taken only if the user asked for keys. A text could reach a prompt, so the scan for injected instructions reads each.
+//! `HOME`, may stand in its own command. A key is taken only if the user asked for keys. A text could reach a prompt, so the scan
+//! for injected instructions reads each.
 
 use std::collections::BTreeSet;
 
@@ -161,24 +162,9 @@ fn is_public(name: &str, value: &Value) -> bool {
     const PUBLIC: [&str; 8] =
         ["accept", "cache-control", "connection", "content-length", "http-referer", "origin", "prefer", "referer"];
     /// Last words of names.
-    const DESCRIBING: [&str; 17] = [
-        "agent",
-        "app",
-        "application",
-        "beta",
-        "charset",
-        "client",
-        "encoding",
-        "features",
-        "format",
-        "language",
-        "locale",
-        "platform",
-        "region",
-        "timezone",
-        "title",
-        "type",
-        "version",
+    const DESCRIBING: [&str; 14] = [
+        "agent", "beta", "charset", "encoding", "features", "format", "language", "locale", "platform", "region",
+        "timezone", "title", "type", "version",
     ];
     let name = name.to_ascii_lowercase();
     let words = || name.split(['-', '_']);
@@ -187,12 +173,11 @@ fn is_public(name: &str, value: &Value) -> bool {
     text.starts_with("${") || ((PUBLIC.contains(&&*name) || describes) && !is_random(text))
 }
 
-/// Whether a part of a text may be a random key: long, with letters and digits.
+/// Whether a part of a text may be a random key: a long run of letters or digits, also in groups as a UUID has.
 fn is_random(text: &str) -> bool {
     const LONG: usize = 16;
-    let has = |part: &str, test: fn(&u8) -> bool| part.as_bytes().iter().any(test);
-    text.split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|part| part.len() >= LONG && has(part, u8::is_ascii_digit) && has(part, u8::is_ascii_alphabetic))
+    let joined = text.replace(['-', '_'], "");
+    joined.split(|c: char| !c.is_alphanumeric()).any(|part| part.chars().count() >= LONG)
 }
 
 /// `--token VALUE`.
@@ -258,6 +243,14 @@ mod tests {
             ("x.headers", json!({ "X-Anything": "hunter2" })),
             ("x.headers", json!({ "X-Title": "a0b1c2d3e4f5a6b7c8d9" })),
             ("x.headers", json!({ "X-Title": "Bearer sk-0123456789abcdef" })),
+            ("x.headers", json!({ "X-Application": "tea" })),
+            ("x.headers", json!({ "X-App": "tea" })),
+            ("x.headers", json!({ "x-goog-api-client": "gl-python/3.12" })),
+            ("x.headers", json!({ "X-Title": "550e8400-e29b-41d4-a716-446655440000" })),
+            ("x.headers", json!({ "X-Title": "abcd_efgh_ijkl_mnop" })),
+            ("x.headers", json!({ "X-Title": "qwertyuiopasdfgh" })),
+            ("x.headers", json!({ "X-Region": "1234567890123456" })),
+            ("x.headers", json!({ "HTTP-Referer": "https://notes.example/550e8400-e29b-41d4-a716-446655440000" })),
             ("x.headers", json!({ "X-Token-Type": "hunter2" })),
             ("x.headers", json!({ "X-Title": "notes of ${HUB_TOKEN}" })),
             ("x.headers", json!({ "HTTP-Referer": "https://notes.example/?token=abc" })),
@@ -279,7 +272,7 @@ mod tests {
                 "x.headers",
                 json!({ "Anthropic-Version": "2023-06-01", "Accept-Language": "de", "User-Agent": "tea/1.0" }),
             ),
-            ("x.headers", json!({ "x-goog-api-client": "gl-python/3.12", "X-Features": "a,b" })),
+            ("x.headers", json!({ "X-Platform": "linux-x86_64", "X-Features": "a,b" })),
             ("x.env", json!({ "LOG_LEVEL": "debug", "PORT": 80 })),
             ("x.url", json!("https://x.test/mcp?lang=de")),
             ("model.default", json!("meta-llama/Llama-3.3-70B")),

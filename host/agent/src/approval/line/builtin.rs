@@ -1,5 +1,7 @@
 //! What the builtins of a shell do with their arguments: some evaluate them as text, and some change what later commands mean.
 
+use std::collections::BTreeSet;
+
 use super::super::variable;
 use super::{Atom, Word, git};
 
@@ -206,9 +208,34 @@ pub(super) fn keeps_variables(words: &[Word]) -> bool {
     words[0].exact().is_some_and(|name| INERT.contains(&name.as_str()) || OTHERS.contains(&name.as_str()))
 }
 
+/// Programs that start another one with variables of their arguments.
+const GIVE: &[&str] = &["env", "sudo", "doas", "run0", "systemd-run", "pkexec"];
+/// Builtins that set variables.
+const SET: &[&str] = &[
+    "declare",
+    "export",
+    "getopts",
+    "local",
+    "mapfile",
+    "nameref",
+    "printf",
+    "read",
+    "readarray",
+    "readonly",
+    "setenv",
+    "typeset",
+];
+
+/// Whether a word names a command that sets variables.
+pub(super) fn sets(word: &Word) -> bool {
+    let name = word.exact();
+    let name = name.as_deref().and_then(|name| name.rsplit('/').next()).unwrap_or_default();
+    GIVE.contains(&name) || SET.contains(&name)
+}
+
 /// Whether a command sets a variable, for the shell or for a program, that may make a program start another one. `values` gets the
 /// words of values that may name one.
-pub(super) fn sets_unknown(words: &[Word], values: &mut Vec<Vec<String>>) -> bool {
+pub(super) fn sets_unknown(words: &[Word], values: &mut BTreeSet<Vec<String>>) -> bool {
     let Some(name) = words.first().and_then(Word::exact) else { return false };
     let arguments = &words[1..];
     let mut is_given = |word: &Word| match word.assignment() {
@@ -238,8 +265,7 @@ pub(super) fn sets_unknown(words: &[Word], values: &mut Vec<Vec<String>>) -> boo
             let is_option = at == 0 && word.exact().is_some_and(|text| text == "-v");
             is_option && !arguments.get(1).is_some_and(is_own)
         }),
-        // Those that start a program with variables of their arguments.
-        "env" | "sudo" | "doas" | "run0" | "systemd-run" | "pkexec" => arguments
+        name if GIVE.contains(&name) => arguments
             .iter()
             .filter_map(|word| word.assignment().filter(|(name, _)| !name.starts_with('-') || name.contains("env")))
             .any(|(name, value)| !variable::given(&name, value.as_deref()).is_known(values)),

@@ -348,6 +348,48 @@ fn expressions_of_bash_run_nothing_and_other_shells_take_their_parts_for_command
 
 /// Lines of everyday work, and those like them that push, beside rules that deny `git push` and `rm`.
 #[test]
+fn the_words_of_a_value_are_tested_with_the_signs_in_them() {
+    use super::super::pattern::Pattern;
+    for (rule, text, passes) in [
+        ("g++ *", "CXX=g++ make", false),
+        ("g++ *", "CXX=ccache,g++ make", false),
+        ("g++ *", "CXX=clang++ make", true),
+        ("cargo version*", "X=version cargo qq", false),
+        ("mvn deploy*", "X=deploy mvn verify", false),
+        ("mvn deploy*", "X=deploy cargo test", true),
+        ("docker compose down*", "X=down docker compose", false),
+    ] {
+        let pattern: Pattern = rule.parse().unwrap();
+        let found = Line::read_of_bash(text).unwrap().any_command(|words| pattern.may_mean(words));
+        assert_eq!(found, if passes { Ok(false) } else { Err(Unreadable) }, "{rule}: {text}");
+    }
+}
+
+/// Many variables, with many programs that may get them, are not tested each with each.
+#[test]
+fn what_sets_very_many_variables_counts_as_unread() {
+    let many = |count: usize, text: &str| text.repeat(count);
+    for (text, tests) in [
+        (many(16, &format!("{}{}true;", many(490, "env "), many(490, "A=b "))), 1_000),
+        (many(9, &format!("{}{}true;", many(490, "sudo "), many(490, "declare "))), 1_000),
+        ((0..4_500).map(|at| format!("A{at}=b{at} ")).collect::<String>() + &many(20, "./x "), 1_000),
+        (format!("A={}b ./x", many(30_000, "a,")), 1_000),
+        (format!("A='{}' ./x", many(5_000, "a b ")), 1_000),
+        (format!("A=b,c,d,e,f,g ./x; {}", (0..9_000).map(|at| format!("a{at};")).collect::<String>()), 20_000),
+    ] {
+        let count = std::cell::Cell::new(0);
+        let found = Line::read(&text).unwrap().first_command(|_| -> Option<()> {
+            count.set(count.get() + 1);
+            None
+        });
+        assert!(!found.1 && count.get() < tests, "{} tests: {}", count.get(), &text[..40]);
+    }
+    // A value counts once.
+    let export = format!("{}true", many(400, "export A=b; "));
+    assert!(Line::read(&export).unwrap().first_command(|_| None::<()>).1);
+}
+
+#[test]
 fn a_rule_that_denies_stops_only_what_may_be_meant() {
     use super::super::pattern::Pattern;
     let denied: Vec<Pattern> = ["git push*", "rm *"].map(|pattern| pattern.parse().unwrap()).into();
@@ -376,6 +418,9 @@ fn a_rule_that_denies_stops_only_what_may_be_meant() {
                 "FOO=bar cargo test",
                 "GREETING='hello world' ./run.sh",
                 "UNKNOWN_NAME=./x make",
+                "CXX=g++ make",
+                "VERB=push cargo test",
+                "VERB=fetch git status",
                 "PYTHONPATH=. python x.py",
                 "PYTHONPATH=src:$PYTHONPATH pytest",
                 "JAVA_HOME=/usr/lib/jvm/java-21 mvn verify",
@@ -401,6 +446,18 @@ fn a_rule_that_denies_stops_only_what_may_be_meant() {
                 "PROGRAM=/bin/rm ./x",
                 "PAGER='git push' man ls",
                 "TOOL=git-push ./x",
+                // The words as arguments of the program that gets them.
+                "VERB=push git x",
+                "VERB=a,push,b git fetch",
+                "env VERB=push git x",
+                "export VERB=push; cd x; git fetch",
+                "sudo VERB=push nice git fetch",
+                "ORDER='push origin' git -c core.pager=cat x",
+                "CARGO_ALIAS_QQ=version cargo qq",
+                "MAVEN_ARGS=deploy mvn verify",
+                "MAKEFLAGS=x make",
+                "GREP_OPTIONS=x grep y z",
+                "X=a+rm ./x",
                 "GIT_SSH_COMMAND=./x git fetch",
                 "LD_PRELOAD=./x.so ls",
                 "NODE_OPTIONS=--require=./x node y.js",
