@@ -164,7 +164,9 @@ mod tests {
         let cancel = |id: i64| json!({"method": "notifications/cancelled", "params": {"requestId": id}});
         let result = |id: i64| (id, "result".to_owned());
         let failed = |id: i64, words: &str| (id, words.to_owned());
-        let cases: [(&[Value], &[(i64, String)]); 17] = [
+        /// The messages in their order, and how each request ends.
+        type Case<'a> = (&'a [Value], &'a [(i64, String)]);
+        let cases: [Case<'_>; 17] = [
             (&[ask(1), error("no")], &[failed(1, "no")]),
             // It waits until one is left.
             (&[ask(1), ask(2), error("no"), answer(1)], &[result(1), failed(2, "no")]),

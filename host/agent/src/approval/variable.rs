@@ -112,8 +112,8 @@ pub(super) enum Given {
 }
 
 impl Given {
-    /// Whether it is known, apart from the words in its value, which `values` gets.
-    pub(super) fn is_known(self, values: &mut BTreeSet<Vec<String>>) -> bool {
+    /// True if it is known, apart from the words in its value, which `values` gets.
+    pub(super) fn known_up_to(self, values: &mut BTreeSet<Vec<String>>) -> bool {
         match self {
             Self::StartsNothing => true,
             Self::Words(readings) => {

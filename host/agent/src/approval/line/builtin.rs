@@ -239,8 +239,8 @@ pub(super) fn sets_unknown(words: &[Word], values: &mut BTreeSet<Vec<String>>) -
     let Some(name) = words.first().and_then(Word::exact) else { return false };
     let arguments = &words[1..];
     let mut is_given = |word: &Word| match word.assignment() {
-        Some((name, value)) => variable::given(&name, value.as_deref()).is_known(values),
-        None => word.exact().is_some_and(|name| variable::given(&name, None).is_known(values)),
+        Some((name, value)) => variable::given(&name, value.as_deref()).known_up_to(values),
+        None => word.exact().is_some_and(|name| variable::given(&name, None).known_up_to(values)),
     };
     let is_own = |word: &Word| match word.assignment() {
         Some((name, _)) => variable::stays_in_the_shell(&name),
@@ -268,7 +268,7 @@ pub(super) fn sets_unknown(words: &[Word], values: &mut BTreeSet<Vec<String>>) -
         name if GIVE.contains(&name) => arguments
             .iter()
             .filter_map(|word| word.assignment().filter(|(name, _)| !name.starts_with('-') || name.contains("env")))
-            .any(|(name, value)| !variable::given(&name, value.as_deref()).is_known(values)),
+            .any(|(name, value)| !variable::given(&name, value.as_deref()).known_up_to(values)),
         _ => false,
     }
 }

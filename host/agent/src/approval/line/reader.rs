@@ -108,7 +108,7 @@ impl<'f> Reader<'f> {
         for word in std::mem::take(&mut self.set) {
             let (name, value) = word.assignment().unwrap_or_default();
             let is_known = if is_given {
-                variable::given(&name, value.as_deref()).is_known(&mut self.found.values)
+                variable::given(&name, value.as_deref()).known_up_to(&mut self.found.values)
             } else {
                 variable::stays_in_the_shell(&name)
             };

@@ -9,8 +9,11 @@ use serde_json::json;
 use super::*;
 use crate::{ApiMode, tools_json};
 
+/// What a provider expects of a schema: in words, and as a test.
+type Rule = (&'static str, fn(&Value) -> bool);
+
 /// The rules by which providers refuse a schema of parameters, apart from those of JSON Schema itself.
-const RULES: &[(&str, fn(&Value) -> bool)] = &[
+const RULES: &[Rule] = &[
     ("the root is an object", |root| root["type"] == "object"),
     ("no choice, negation, value or reference at the root", |root| {
         ["oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref"].iter().all(|keyword| root.get(*keyword).is_none())
