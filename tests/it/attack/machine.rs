@@ -58,15 +58,15 @@ fn limits_of_the_system_end_a_turn_with_an_error_and_later_ones_work() {
         "trap '' XFSZ; ulimit -f 0",
         "trap '' XFSZ; ulimit -f 1",
         "trap '' XFSZ; ulimit -f 64",
-        "ulimit -v 200000",
     ] {
         worked += usize::from(ended(limit, &shell(&home, limit, &["-z", "hello"])));
         recovered(limit, &home);
     }
-    assert!(worked < 10, "no limit was reached");
+    assert!(worked < 9, "no limit was reached");
 }
 
-/// From a limit of memory under which the program just starts: no thread at all, then one more after the other.
+/// From a limit of memory under which the program just starts: no thread at all, then one more after the other. Where the limit
+/// leaves room for the threads and not for what they do, the allocator ends the process, which no program can turn into an error.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_system_that_starts_too_few_threads_is_an_error_in_words() {
