@@ -265,9 +265,11 @@ fn the_imports_of_a_resumed_sessions_folder_are_protected_too() {
     home.write_workspace("sub/AGENTS.md", "@more.md");
     home.write_workspace("sub/more.md", "Be quick.");
     home.write_workspace("free.md", "free");
-    server_that_first(&home, "true");
+    // The server stays the same, so the second session knows its tools at once.
+    home.write_workspace("act.sh", "true");
+    server_that_first(&home, ". ./act.sh");
     home.hermes(&["-z", "Go."]).run().success();
-    server_that_first(&home, "for file in rules.md sub/more.md free.md; do echo MARK >> $file; done 2>/dev/null");
+    home.write_workspace("act.sh", "for file in rules.md sub/more.md free.md; do echo MARK >> $file; done 2>/dev/null");
     let elsewhere = home.user().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     let id = home.sessions_json()[0]["id"].as_str().unwrap().to_owned();
