@@ -509,7 +509,8 @@ impl Front for SessionFront {
     }
 }
 
-/// Until when a session waits for the tools of its servers. A session with a stored prompt has its tools already.
+/// Until when a session waits for the tools of its servers. A session with a stored prompt has its tools already; for a server of
+/// which no list is kept it waits nevertheless.
 pub(crate) fn patience(has_prompt: bool) -> Instant {
     let now = Instant::now();
     if has_prompt { now } else { now + limits::PATIENCE }

@@ -118,19 +118,13 @@ impl Server {
         }
     }
 
-    /// The tools for a session. Waits for the server until this moment. From now on the user is told when they change.
+    /// The tools for a session. Waits for the server until this moment, and longer where no earlier list of it is kept. From now on
+    /// the user is told when they change.
     pub async fn find(&self, until: Instant) -> Found {
-        let mut phases = self.0.phase.subscribe();
-        let settled = phases.wait_for(|phase| !matches!(phase, Phase::Connecting));
-        // Without an answer in time, the phase is still the same.
-        let _ = tokio::time::timeout_at(until, settled).await;
-        let failure = match self.0.now() {
-            Phase::Ready { listing, .. } => {
-                self.0.use_listing(&listing);
-                return Found::Live(listing);
-            }
-            Phase::Failed { error, .. } => Some(error),
-            Phase::Connecting | Phase::Closed => None,
+        let patient = Instant::now() + limits::PATIENCE;
+        let failure = match self.settled(until).await {
+            Ok(listing) => return Found::Live(listing),
+            Err(failure) => failure,
         };
         let definition = Arc::clone(&self.0.definition);
         let kept = self.0.kept.clone();
@@ -139,8 +133,29 @@ impl Server {
             self.0.use_listing(&listing);
             return Found::Kept(listing, failure);
         }
-        let slow = Cause::Slow { after: limits::PATIENCE };
-        Found::Missing(failure.unwrap_or_else(|| self.0.error(slow)))
+        match self.settled(patient.max(until)).await {
+            Ok(listing) => Found::Live(listing),
+            Err(failure) => {
+                let slow = Cause::Slow { after: limits::PATIENCE };
+                Found::Missing(failure.unwrap_or_else(|| self.0.error(slow)))
+            }
+        }
+    }
+
+    /// The tools, once the server has given them; else why it failed, if it did so until this moment.
+    async fn settled(&self, until: Instant) -> Result<Arc<Listing>, Option<McpError>> {
+        let mut phases = self.0.phase.subscribe();
+        let settled = phases.wait_for(|phase| !matches!(phase, Phase::Connecting));
+        // Without an answer in time, the phase is still the same.
+        let _ = tokio::time::timeout_at(until, settled).await;
+        match self.0.now() {
+            Phase::Ready { listing, .. } => {
+                self.0.use_listing(&listing);
+                Ok(listing)
+            }
+            Phase::Failed { error, .. } => Err(Some(error)),
+            Phase::Connecting | Phase::Closed => Err(None),
+        }
     }
 
     /// Carries out a request. Connects again if the connection has ended.

@@ -265,7 +265,7 @@ fn the_imports_of_a_resumed_sessions_folder_are_protected_too() {
     home.write_workspace("sub/AGENTS.md", "@more.md");
     home.write_workspace("sub/more.md", "Be quick.");
     home.write_workspace("free.md", "free");
-    // The server stays the same, so the second session knows its tools at once.
+    // The server stays the same, but for the folder in which the second session starts it.
     home.write_workspace("act.sh", "true");
     server_that_first(&home, ". ./act.sh");
     home.hermes(&["-z", "Go."]).run().success();
