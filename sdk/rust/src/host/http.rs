@@ -239,7 +239,7 @@ impl Response {
         }
         let message = format!("{} answered {status}", self.0.url);
         let error = match status {
-            401 | 403 => Error::unavailable(format!("{message}: it does not accept the key")).with_code("auth"),
+            401 | 403 => Error::unavailable(message).with_code("auth"),
             408 | 425 | 429 | 500.. => Error::unavailable(message).with_code(format!("status-{status}")),
             _ => Error::failed(message).with_code(format!("status-{status}")),
         };
