@@ -89,7 +89,7 @@ impl Lines {
                 self.add(line);
                 return if self.depth.is_open() { Vec::new() } else { self.end() };
             }
-            // A line that is a message by itself is no part of another one.
+            // A line that is a whole message does not continue another one.
             let mut found = self.end();
             found.extend(self.feed(line));
             return found;

@@ -118,8 +118,8 @@ impl Server {
         }
     }
 
-    /// The tools for a session. Waits for the server until this moment, and longer where no earlier list of it is kept. From now on
-    /// the user is told when they change.
+    /// The tools for a session. Waits for the server until this moment, and longer where no earlier list of it is kept. From now on,
+    /// a notice tells the user when the tools change.
     pub async fn find(&self, until: Instant) -> Found {
         let patient = Instant::now() + limits::PATIENCE;
         let failure = match self.settled(until).await {

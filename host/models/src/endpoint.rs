@@ -235,7 +235,7 @@ impl Endpoint {
         let mut events = events(bytes);
         // When a reply that is whole has waited long enough for what may follow.
         let mut deadline = None;
-        // What the newest event says, if it is no part of the reply.
+        // What the newest event says, unless it belongs to the reply.
         let mut last_words = None;
         for number in 1_usize.. {
             if number % EVENTS_IN_A_ROW == 0 {

@@ -270,7 +270,7 @@ pub(crate) fn classify(status: u16, codes: &str, message: &str) -> Class {
 /// The class where no word for programs says it. `text` is in lower case.
 fn by_status(status: u16, text: &str) -> Class {
     let is_cap = says(text, OUTPUT_CAP) || size::is_about_cap(text);
-    // Words such as `context window` may stand beside others of time.
+    // A message may name `context window` beside words about time.
     let is_known = says(text, TOO_LONG) && !is_cap && (!size::is_apart(text) || says(text, LONG));
     let too_long = is_known || (size::speaks(text) && !is_cap);
     match status {

@@ -1,7 +1,7 @@
 //! Errors among the events of a reply, in any of the forms in which servers write them.
 //!
 //! Servers and gateways put an error into a stream as their framework writes it: under `error`, as `detail`, as a message with a code, as
-//! plain text. No list of them can be complete, so the rule is: what is no part of a reply and says that it is an error is one. Words
+//! plain text. No list of them can be complete, so the rule is: an event that does not belong to a reply and says that it is an error is one. Words
 //! alone are none, since servers also send notices; but where the stream ends with them and the reply is not whole, they say why.
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The place of an event that is no part of a reply in a format whose events need no names.
+    /// The place of an event outside of a reply, in a format whose events need no names.
     pub(crate) fn beside(event: &Value) -> Self {
         let is_named = event.get("type").and_then(Value::as_str).is_some_and(|name| !name.trim().is_empty());
         if is_named { Self::Named } else { Self::Stray }

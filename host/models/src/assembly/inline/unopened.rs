@@ -102,7 +102,7 @@ fn is_span(text: &str, at: usize) -> bool {
     false
 }
 
-/// Whether a tag between these texts separates them, and is no word of a sentence, a quotation or an example.
+/// Whether a tag between these texts ends the thinking. A tag in a sentence, a quotation or an example does not.
 fn is_apart(before: &str, behind: &str) -> bool {
     const BLANK: [char; 2] = [' ', '\t'];
     let said = before.trim_end_matches(BLANK);

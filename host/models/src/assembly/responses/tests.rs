@@ -429,7 +429,7 @@ fn what_comes_only_at_the_end_of_a_part_is_not_lost_and_what_comes_again_is_not_
         (vec![text(0, "Hel"), text_done("Hel"), second(text(0, "lo")), second(text_done("lo"))], "Hello"),
         (vec![text(0, "Hel"), second(text_done("lo")), text_done("Hel")], "Hello"),
         (vec![done(0, message("Hello")), text_done("Hello"), part("content_part.done", "Hello")], "Hello"),
-        // Two messages, of which the list has the second.
+        // There are two messages, and the list has only the second.
         (vec![text(0, "One."), text(1, "Two."), listed("Two.")], "One.\n\nTwo."),
         (vec![text(0, "Hel"), listed("Hello")], "Hello"),
         (vec![json!({"type": "response.completed", "response": {"output_text": "Hello"}})], "Hello"),
