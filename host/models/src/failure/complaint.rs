@@ -1,8 +1,9 @@
 //! Errors among the events of a reply, in any of the forms in which servers write them.
 //!
 //! Servers and gateways put an error into a stream as their framework writes it: under `error`, as `detail`, as a message with a code, as
-//! plain text. No list of them can be complete, so the rule is: an event that does not belong to a reply and says that it is an error is one. Words
-//! alone are none, since servers also send notices; but where the stream ends with them and the reply is not whole, they say why.
+//! plain text. No list of them can be complete. So the rule is: an event is an error if it does not belong to a reply and says that it is
+//! an error. Words alone are none, since servers also send notices; but where the stream ends with them and the reply is not whole, they
+//! say why.
 
 use serde_json::Value;
 
