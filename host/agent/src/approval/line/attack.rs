@@ -326,6 +326,22 @@ const COMPOUND: &[&str] = &[
     "true ",
 ];
 
+/// What a shell writes to standard error and standard output when it runs a line. Whatever is not found is reported, and with an empty
+/// folder as its own and in PATH nothing is found. The last value is the number of files that the line wrote.
+fn run(shell: &str, line: &str) -> (String, String, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(format!("/bin/{shell}"))
+        .args(["-c", line])
+        .current_dir(folder.path())
+        .env_clear()
+        .env("PATH", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let [errors, written] = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (errors, written, std::fs::read_dir(folder.path()).unwrap().count())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
@@ -335,20 +351,11 @@ proptest! {
         let text = format!("ok{}", tokens.concat());
         if allows("ok*", &text) {
             for shell in ["bash", "sh"] {
-                let folder = tempfile::tempdir().unwrap();
-                // Whatever is not found is reported, and with an empty folder in PATH nothing is found.
-                let output = Command::new(format!("/bin/{shell}"))
-                    .args(["-c", &text])
-                    .current_dir(folder.path())
-                    .env_clear()
-                    .env("PATH", folder.path())
-                    .stdin(Stdio::null())
-                    .output()
-                    .unwrap();
-                let errors = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-                prop_assert!(!errors.contains("evil:"), "{shell}: {text:?}: {errors}");
-                prop_assert!(!errors.contains("x: "), "{shell}: {text:?}: {errors}");
-                prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{}: {:?} wrote a file", shell, text);
+                let (errors, written, files) = run(shell, &text);
+                let said = errors + &written;
+                prop_assert!(!said.contains("evil:"), "{shell}: {text:?}: {said}");
+                prop_assert!(!said.contains("x: "), "{shell}: {text:?}: {said}");
+                prop_assert_eq!(files, 0, "{}: {:?} wrote a file", shell, text);
             }
         }
     }
@@ -362,16 +369,7 @@ proptest! {
             if !line.is_ok_and(|line| line.any_command(|words| rule.may_mean(words)) == Ok(false)) {
                 continue;
             }
-            let folder = tempfile::tempdir().unwrap();
-            let output = Command::new(format!("/bin/{shell}"))
-                .args(["-c", &text])
-                .current_dir(folder.path())
-                .env_clear()
-                .env("PATH", folder.path())
-                .stdin(Stdio::null())
-                .output()
-                .unwrap();
-            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let (errors, ..) = run(shell, &text);
             let runs = errors.lines().any(|line| line.contains(": evil: command not found") || line.contains(": evil: not found"));
             prop_assert!(!runs, "{shell}: {text:?}: {errors}");
         }
