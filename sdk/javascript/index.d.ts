@@ -122,9 +122,11 @@ export const models: {
     more?: { system?: string; maxTokens?: number | null; temperature?: number | null; schema?: Schema | null },
   ): string;
 };
-type SqlValue = null | string | number | boolean | Uint8Array;
+/** A BigInt has to fit into a number. Larger integers are given as texts, with `CAST(? AS INTEGER)`. */
+type SqlValue = SqlResult | bigint | boolean;
+type SqlResult = null | string | number | Uint8Array;
 export const sql: {
-  query(statement: string, ...params: SqlValue[]): SqlValue[][];
+  query(statement: string, ...params: SqlValue[]): SqlResult[][];
   execute(...statements: (string | [string, ...SqlValue[]])[]): number[];
 };
 export interface Secret {
