@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 /// The folder of the contract's text.
-const CONTRACT: &str = "wit/1.0.0";
+const CONTRACT: &str = "wit/1.1.0";
 const TABLES: &str = "docs/contract-promises";
 /// Texts without a table.
 const WITHOUT_TABLE: &[&str] = &[];

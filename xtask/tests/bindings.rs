@@ -13,10 +13,10 @@ use wit_bindgen_rust::{Opts, WithOption};
 
 /// If set, the bindings are written instead of compared.
 const WRITE: &str = "HERMES_WRITE_BINDINGS";
-const VERSION: &str = "1.0.0";
+const VERSION: &str = "1.1.0";
 
 /// The interfaces that a plugin can export: module and interface.
-const EXPORTS: [(&str, &str); 13] = [
+const EXPORTS: [(&str, &str); 14] = [
     ("lifecycle", "lifecycle/lifecycle"),
     ("context_engine", "context-engine/context-engine"),
     ("context_assist", "context-engine/context-assist"),
@@ -27,6 +27,7 @@ const EXPORTS: [(&str, &str); 13] = [
     ("memory_rewind", "memory/memory-rewind"),
     ("memory_upkeep", "memory/memory-upkeep"),
     ("tools", "tools/tools"),
+    ("tool_preview", "tools/tool-preview"),
     ("skills", "skills/skills"),
     ("embedder", "embeddings/embedder"),
     ("hooks", "hooks/hooks"),

@@ -12,11 +12,12 @@ use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{
-    CallError, Cause, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, Tools, WHOLE_TEXT,
+    CallError, CallPreview, Cause, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, ToolPreview,
+    Tools, WHOLE_TEXT,
 };
 
 use crate::answer::Answer;
-use crate::approval::{Gate, is_of_plan};
+use crate::approval::{Deed, Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::delegation::{self, Delegate, Listing, ToolLimits};
@@ -39,6 +40,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) plugins: &'a [Arc<dyn Tools>],
     /// MCP servers.
     pub(crate) servers: &'a [Arc<dyn Tools>],
+    /// The plugins that say what a call of their tools would do.
+    pub(crate) previews: Vec<Arc<dyn ToolPreview>>,
     /// The plugins that can hear from strangers, or that remember what they wrote.
     pub(crate) foreign: BTreeSet<String>,
     /// The plugins that can quote the conversation.
@@ -62,6 +65,8 @@ pub(crate) struct Toolbox {
     foreign: BTreeSet<String>,
     /// See [`Sources::readers`].
     readers: BTreeSet<String>,
+    /// See [`Sources::previews`].
+    previews: Vec<Arc<dyn ToolPreview>>,
 }
 
 /// The tool that shows a kept result in parts.
@@ -205,9 +210,20 @@ impl Toolbox {
                 }
             }
         }
-        let Sources { foreign, readers, .. } = sources;
-        let mut toolbox =
-            Self { offered, own, dispatcher, gate, mirrors, is_complete, catalogs, servers, foreign, readers };
+        let Sources { foreign, readers, previews, .. } = sources;
+        let mut toolbox = Self {
+            offered,
+            own,
+            dispatcher,
+            gate,
+            mirrors,
+            is_complete,
+            catalogs,
+            servers,
+            foreign,
+            readers,
+            previews,
+        };
         let listing = toolbox.listing();
         let toolsets = listing.keys().cloned().collect();
         toolbox.own.skills.set_tools(OfferedTools { names: listing.into_values().flatten().collect(), toolsets });
@@ -409,6 +425,23 @@ impl Toolbox {
         untrusted::is_of(&offered.tool, source)
     }
 
+    /// What a call would do, as its plugin says. A plugin that does not say it when it is asked makes the call a dangerous one.
+    async fn deed(&self, offered: &Offered, call: &ToolCall) -> Deed {
+        let of_tool = Deed::of(offered.tool.effect);
+        let preview = self.previews.iter().find(|preview| preview.name() == offered.plugin.name());
+        let is_asked = of_tool.effect != Effect::Reads && !self.is_server(offered.plugin.name());
+        let Some(preview) = preview.filter(|_| is_asked) else { return of_tool };
+        match preview.preview(call.name.clone(), call.arguments.clone()).await {
+            Ok(CallPreview { effect, sentence }) => {
+                Deed { dangerous: effect == Effect::Dangerous, sentence, ..of_tool }
+            }
+            Err(error) => {
+                tracing::warn!(%error, tool = call.name, "what the call would do is not known");
+                Deed { dangerous: true, ..of_tool }
+            }
+        }
+    }
+
     async fn carry_out(&self, call: &ToolCall, id: String) -> Result<Content, Failed> {
         if !matches!(serde_json::from_str(&call.arguments), Ok(serde_json::Value::Object(_))) {
             return Err(Failed::Host(format!(
@@ -424,8 +457,11 @@ impl Toolbox {
         }
         let objections = self.dispatcher.before_tool(call, self.owner(call)).await.map_err(Failed::Hook)?;
         let plugin = offered.map(|offered| offered.plugin.name());
-        let effect = offered.map_or_else(|| OwnTools::effect(&call.name), |offered| offered.tool.effect);
-        match self.gate.tool(plugin, call, effect, objections).await {
+        let deed = match offered {
+            Some(offered) => self.deed(offered, call).await,
+            None => Deed::of(OwnTools::effect(&call.name)),
+        };
+        match self.gate.tool(plugin, call, deed, objections).await {
             Ok(()) => {}
             Err(refused) if refused.by == Refusal::Plan => {
                 return Ok(Content { is_of_host: true, ..Content::text(refused.text) });

@@ -10,7 +10,7 @@
 
 #[cfg(not(feature = "draft"))]
 wasmtime::component::bindgen!({
-    path: "../../wit/1.0.0",
+    path: "../../wit/1.1.0",
     world: "everything",
     imports: { default: async },
     exports: { default: async },
@@ -19,7 +19,7 @@ wasmtime::component::bindgen!({
 
 #[cfg(feature = "draft")]
 wasmtime::component::bindgen!({
-    path: "../../tests/draft-1.1",
+    path: "../../tests/draft-1.2",
     world: "everything",
     imports: { default: async },
     exports: { default: async },
@@ -51,5 +51,5 @@ pub mod exported {
         memory_events, memory_mirror, memory_prefetch, memory_provider, memory_rewind, memory_upkeep,
     };
     pub use super::exports::hermes::skills::skills;
-    pub use super::exports::hermes::tools::tools;
+    pub use super::exports::hermes::tools::{tool_preview, tools};
 }

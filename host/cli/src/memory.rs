@@ -38,6 +38,8 @@ pub(crate) enum MemoryCommand {
         #[arg(value_name = "PROVIDER")]
         provider: Option<String>,
     },
+    /// Give the selected memory provider the conversations that were held before it was selected
+    Load(LoadArguments),
     /// List the notes of the built-in memory
     #[command(visible_alias = "ls")]
     List(ListArguments),
@@ -89,6 +91,16 @@ pub(crate) enum MemoryCommand {
     },
     /// Use no memory provider besides the built-in memory
     Off,
+}
+
+/// The conversations to load.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct LoadArguments {
+    /// Only turns of the last N days
+    #[arg(long, value_name = "N")]
+    days: Option<u64>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 /// The notes to list.
@@ -165,6 +177,7 @@ pub(crate) fn run(command: &MemoryCommand, console: Console) -> Result<ExitCode,
         MemoryCommand::Setup(arguments) => crate::wait(setup::run(arguments, console)),
         MemoryCommand::Status { json } => status::show(*json, &setup, console),
         MemoryCommand::Retry { provider } => status::retry(provider.as_deref(), &setup, console),
+        MemoryCommand::Load(arguments) => status::load(arguments, &setup, console),
         MemoryCommand::List(arguments) => listing::list(arguments, &setup, console),
         MemoryCommand::Search(arguments) => listing::search(arguments, &setup, console),
         MemoryCommand::Show { note, json } => listing::show(note, *json, &setup),

@@ -76,6 +76,7 @@ pub(crate) fn pressure(moment: Moment, tokens: u32, window: u32, warm: bool) -> 
         fixed_tokens,
         context_length: window,
         reserve: window / 10,
+        room: window.saturating_sub(2 * (window / 10)),
         expected_requests: 4,
         cache: CacheState {
             warm_tokens: if warm { prompt_tokens } else { 0 },

@@ -87,6 +87,7 @@ pub fn examine(
             progress("generated conversations");
             plans::check(&tokio_runtime, &bench, settings, &mut checks)?;
             plans::losslessness(runtime, &bench, settings, &mut checks)?;
+            plans::sessions(runtime, &bench, &mut checks, progress);
         }
         let overruns = bench.overruns();
         let fix = "answer sooner or keep less, or raise the limit below `limits` in plugin.yaml; `prepare` and `sync-turn` have \

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hermes_conversation::{Conversation, Refusal, Summary, View, plan};
+use hermes_lab::sessions::{self, Held};
 use hermes_lab::verify::{self, Trial};
 use hermes_plugin_host::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
@@ -219,6 +220,50 @@ pub(crate) fn losslessness(
     };
     checks.add(GROUP, "lose nothing, whatever happens to a conversation", fix, verdict);
     Ok(())
+}
+
+/// Holds whole sessions with the host's own compaction. In none of them may the host refuse a plan or stop calling the engine.
+pub(crate) fn sessions(
+    runtime: &Runtime,
+    bench: &TestBench<'_>,
+    checks: &mut Checks,
+    progress: &(dyn Fn(&str) + Sync),
+) {
+    let fix = "fit a plan into the room that `pressure.extra` gives under `room`: keep fewer turns, shorten long messages, or \
+               propose nothing; the error in `settled(refused)` has the tokens as `needed` and `room`";
+    let next = |window: u32| progress(&format!("sessions in a window of {window} tokens"));
+    let held = selected(runtime, bench).and_then(|plugins| sessions::hold(&plugins, bench.folders.path(), &next));
+    let verdict = held.map_err(Fail::from).and_then(|held| match held.iter().find(|held| !is_well(held)) {
+        Some(first) => Err(missed(first, &held).into()),
+        None => Ok(format!(
+            "{} sessions, {} new views, {} by the host's rule",
+            held.len(),
+            held.iter().map(|held| held.views).sum::<usize>(),
+            held.iter().map(|held| held.by_rule).sum::<usize>()
+        )),
+    });
+    checks.add(GROUP, "fit in whole sessions, in windows of 8,000 to 200,000 tokens", fix, verdict);
+}
+
+fn is_well(held: &Held) -> bool {
+    held.refused.is_empty() && held.failures == 0 && !held.is_off
+}
+
+/// What went wrong in the first session, and in how many.
+fn missed(first: &Held, all: &[Held]) -> String {
+    let what = match (first.refused.first(), first.failures) {
+        (Some(why), _) => format!("the host refuses {} plans, the first because {why}", first.refused.len()),
+        (None, failures) => format!("{failures} calls fail"),
+    };
+    let end = if first.is_off { ", and no longer calls the engine" } else { "" };
+    format!(
+        "{} of {} sessions; in a window of {} tokens with {} turns of {}: {what}{end}",
+        all.iter().filter(|held| !is_well(held)).count(),
+        all.len(),
+        first.window,
+        first.turns,
+        first.turn_tokens
+    )
 }
 
 /// Selects only this engine, as a session would.

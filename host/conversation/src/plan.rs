@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 pub use limits::{BESIDE_MESSAGES, MOST_TEXT, parts_limit};
 
-use crate::{Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View, covers, one_line_within, tokens};
+use crate::{
+    Conversation, Excerpt, Item, MessageId, MessageRange, Summary, View, covers, one_line_within, reminder, tokens,
+};
 
 /// A part of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,6 +175,15 @@ impl Refusal {
             Self::NotSmaller { .. } => "not-smaller",
         }
     }
+
+    /// The tokens that the new view takes and the most that it may take, if its size is why.
+    pub fn size(&self) -> Option<(u32, u32)> {
+        match *self {
+            Self::TooLarge { tokens, limit } => Some((tokens, limit)),
+            Self::NotSmaller { tokens, before } => Some((tokens, before.saturating_sub(1))),
+            _ => None,
+        }
+    }
 }
 
 /// The view that a plan makes, or the first rule that it violates.
@@ -188,6 +199,15 @@ pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
     let view = View { items, through: ground.conversation.messages().last().map(|message| message.id) };
     check_size(&view, ground)?;
     Ok(view)
+}
+
+/// The most tokens of a view that fits and is small enough, whatever results with reminders it hides.
+pub fn room(ground: &Ground<'_>) -> u32 {
+    let smaller = match ground.must_shrink {
+        true => ground.conversation.view_tokens(ground.view).saturating_sub(1),
+        false => u32::MAX,
+    };
+    ground.limit.min(smaller).saturating_sub(reminder::most_tokens(ground.conversation))
 }
 
 /// How the view in force shows a message.

@@ -81,6 +81,42 @@ impl Event {
     }
 }
 
+/// The messages and requests of a session with turns of about so many tokens. Every other turn has a tool call. A turn follows
+/// within a minute, and after ten of them the user is away for an hour.
+pub(crate) fn session(seed: u64, turn_tokens: u32, turns: u32) -> Vec<Event> {
+    let mut author = Author {
+        words: Words::for_window(turn_tokens),
+        dice: Dice::new(seed),
+        is_long: false,
+        now_ms: 1_767_225_600_000,
+        calls: 0,
+        events: Vec::new(),
+        last: String::new(),
+        attached: Dice::new(seed),
+    };
+    for turn in 0..turns {
+        author.pass(if turn % 10 == 9 { 3_600_000 } else { 60_000 });
+        let with_call = turn % 2 == 1;
+        let asked = if with_call { turn_tokens / 20 } else { turn_tokens * 7 / 10 };
+        let text = author.words.prose(&mut author.dice, asked);
+        author.say(Draft::user(text, author.now_ms));
+        author.request();
+        if with_call {
+            author.calls += 1;
+            let arguments = serde_json::json!({ "path": format!("src/part_{turn}.rs") }).to_string();
+            let call = ToolCall { id: format!("call-{}", author.calls), name: "read_file".to_owned(), arguments };
+            author.say(Draft::assistant("", vec![call.clone()], author.now_ms));
+            author.pass(500);
+            let text = author.words.prose(&mut author.dice, turn_tokens * 13 / 20);
+            author.say(Draft::result(&call, text, author.now_ms));
+            author.request();
+        }
+        let text = author.words.prose(&mut author.dice, turn_tokens * 3 / 10);
+        author.say(Draft::assistant(text, Vec::new(), author.now_ms));
+    }
+    author.events
+}
+
 /// A generated conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {

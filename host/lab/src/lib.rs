@@ -24,6 +24,7 @@ pub mod recall;
 pub mod replay;
 pub mod report;
 pub mod session;
+pub mod sessions;
 pub mod terms;
 pub mod trace;
 pub mod verify;

@@ -8,15 +8,15 @@ use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Effect, Event, Instance, Invocation, MemoryWrite, Outcome, Outlook, Output,
-    PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start, Tool,
-    TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, CallPreview, Effect, Event, Instance, Invocation, MemoryWrite, Outcome, Outlook,
+    Output, PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start,
+    Tool, TurnRecord, Verdict,
 };
 
 use crate::flood;
 use crate::kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
-    MemoryRewind, MemoryUpkeep, Skills, Tools, for_each_kind,
+    MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools, for_each_kind,
 };
 use crate::selected::Role;
 use crate::supervision::{RetryPolicy, Supervisor};
@@ -178,6 +178,10 @@ impl SessionComponent {
 
     fn bounded_verdict(&self, verdict: Verdict) -> Verdict {
         flood::verdict(verdict)
+    }
+
+    fn bounded_preview(&self, preview: CallPreview) -> CallPreview {
+        flood::preview(preview)
     }
 
     fn bounded_model(&self, model: EmbeddingModel) -> EmbeddingModel {

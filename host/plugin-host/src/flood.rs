@@ -3,7 +3,7 @@
 
 use hermes_conversation::{Plan, one_line_within};
 use hermes_runtime::services::EmbeddingModel;
-use hermes_runtime::{Output, Recollection, Skill, TIME_LIMIT, Tool, Verdict};
+use hermes_runtime::{CallPreview, Output, Recollection, Skill, TIME_LIMIT, Tool, Verdict};
 
 use crate::declared::KEYS;
 
@@ -45,6 +45,8 @@ const OUTPUT_EXTRA: usize = 256 << 10;
 const STATUS: usize = 64 << 10;
 /// The most bytes of a hook's reason.
 const WHY: usize = 4 << 10;
+/// The most bytes of the sentence that says what a call would do.
+const SENTENCE: usize = 300;
 /// The most bytes of the name of an embedder's model.
 const MODEL: usize = 200;
 
@@ -169,6 +171,14 @@ pub(crate) fn verdict(verdict: Verdict) -> Verdict {
         Verdict::Block(why) => Verdict::Block(beginning(why, WHY)),
         Verdict::Ask(why) => Verdict::Ask(beginning(why, WHY)),
     }
+}
+
+/// What a call would do, in one short line.
+pub(crate) fn preview(preview: CallPreview) -> CallPreview {
+    let line = |sentence: String| {
+        Some(one_line_within(&beginning(sentence, 4 * SENTENCE), SENTENCE)).filter(|line| !line.trim().is_empty())
+    };
+    CallPreview { sentence: preview.sentence.and_then(line), ..preview }
 }
 
 /// An embedder's model with a short name.

@@ -10,14 +10,15 @@ use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest, Level, Reporter};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Cause, Event, Exports, Invocation, MemoryWrite, Outcome, Outlook, Output,
-    PlanRequest, Pressure, Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, CallPreview, Cause, Event, Exports, Invocation, MemoryWrite, Outcome, Outlook,
+    Output, PlanRequest, Pressure, Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord,
+    Verdict,
 };
 
 use crate::component::SessionComponent;
 use crate::kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
-    MemoryRewind, MemoryUpkeep, Skills, Tools, for_each_kind,
+    MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools, for_each_kind,
 };
 use crate::selected::Role;
 

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure,
-    Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, CallPreview, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest,
+    Pressure, Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// Passes the table of kinds to a macro. After its signature, each function names:
@@ -108,6 +108,13 @@ macro_rules! for_each_kind {
                 /// Runs a tool; calls do not wait for each other. After a crash the model decides whether to call it
                 /// again, because its effects are unknown.
                 call(invocation: Invocation) -> Output { "call", recipe.call_tool, by_effect invocation, once, then bounded_output }
+            }
+            /// Says what a call of its tools would do.
+            ToolPreview {
+                /// For the approval of a call.
+                preview(name: String, arguments: String) -> CallPreview {
+                    "preview", foreground.preview, READ, again, then bounded_preview
+                }
             }
             /// Instructions that are disclosed step by step.
             Skills {

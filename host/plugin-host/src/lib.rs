@@ -66,15 +66,15 @@ pub use expansion::expand;
 pub use flood::WHOLE_TEXT;
 pub use hermes_runtime::services;
 pub use hermes_runtime::{
-    Advice, AssistDraft, CacheState, CallError, CalledTool, Cause, Effect, Event, Exports, Fault, FaultKind, Image,
-    Invocation, Limit, LimitSet, Limits, LoadError, MemoryAction, MemoryWrite, Moment, OfferedSchema, Outcome, Outlook,
-    Output, Peer, Place, PlanRequest, Pressure, Progress, Query, Quote, Recollection, SessionInfo, Skill,
-    SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
+    Advice, AssistDraft, CacheState, CallError, CallPreview, CalledTool, Cause, Effect, Event, Exports, Fault,
+    FaultKind, Image, Invocation, Limit, LimitSet, Limits, LoadError, MemoryAction, MemoryWrite, Moment, OfferedSchema,
+    Outcome, Outlook, Output, Peer, Place, PlanRequest, Pressure, Progress, Query, Quote, Recollection, SessionInfo,
+    Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use host::PluginHost;
 pub use kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
-    MemoryRewind, MemoryUpkeep, Skills, Tools,
+    MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools,
 };
 pub use language::{Language, Words};
 pub use lock::{Entry, Lock, LockError, Pin};

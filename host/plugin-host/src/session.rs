@@ -18,7 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::generations::Slot;
 use crate::kinds::{
     ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
-    MemoryUpkeep, Skills, Tools,
+    MemoryUpkeep, Skills, ToolPreview, Tools,
 };
 use crate::permission::Permissions;
 use crate::reload::{Change, ChangeKind, Generations};
@@ -96,6 +96,8 @@ pub struct SessionPlugins {
     pub memory_extras: MemoryExtras,
     /// Plugins with tools. The first with a name provides the tool of that name.
     pub tools: Vec<Arc<dyn Tools>>,
+    /// Plugins that say what a call of their tools would do.
+    pub previews: Vec<Arc<dyn ToolPreview>>,
     /// Plugins with skills.
     pub skills: Vec<Arc<dyn Skills>>,
     /// Plugins with hooks.
@@ -213,6 +215,7 @@ impl Plugins {
             memory_events: Vec::new(),
             memory_extras: MemoryExtras::default(),
             tools: Vec::new(),
+            previews: Vec::new(),
             skills: Vec::new(),
             hooks: Vec::new(),
             halt: shared.halt.clone(),
@@ -288,6 +291,9 @@ impl SessionPlugins {
     fn add(&mut self, component: Arc<Slot>, exports: Exports) {
         if exports.tools {
             self.tools.push(component.clone());
+            if exports.tool_preview {
+                self.previews.push(component.clone());
+            }
         }
         if exports.skills {
             self.skills.push(component.clone());

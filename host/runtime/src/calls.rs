@@ -15,8 +15,8 @@ use crate::live::Live;
 use crate::services::{EmbeddingModel, EmbeddingRequest};
 use crate::size::Size;
 use crate::types::{
-    Advice, AssistDraft, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure, Progress,
-    Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallPreview, Event, Invocation, MemoryWrite, Outcome, Outlook, Output, PlanRequest, Pressure,
+    Progress, Query, Quote, Recollection, Skill, SkillDocument, Tool, TurnRecord, Verdict,
 };
 
 /// Calls a contract function of an instance. The caller names the variable `$live`.
@@ -147,6 +147,13 @@ impl Instance {
     pub async fn catalog(&self) -> Result<Vec<Tool>, CallError> {
         let answer = invoke!(self, "catalog", TurnTime, 0, |live| live.catalog())?;
         self.result("catalog", answer)
+    }
+
+    /// What a call of one of its tools would do.
+    pub async fn preview(&self, name: String, arguments: String) -> Result<CallPreview, CallError> {
+        let bytes = name.size() + arguments.size();
+        let answer = invoke!(self, "preview", TurnTime, bytes, |live| live.preview(&name, &arguments))?;
+        self.result("preview", answer).map(CallPreview::from)
     }
 
     /// The skills that the plugin offers.

@@ -8,14 +8,21 @@ use std::cmp::Ordering;
 use semver::Version;
 
 /// The version of the contract as a whole: of `hermes:plugin`, which contains the worlds.
-pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.1.0-draft" } else { "1.0.0" };
+pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.2.0-draft" } else { "1.1.0" };
 
 /// The versions of a package that was released after one candidate.
 const AFTER_ONE: &[&str] = &["1.0.0", "1.0.0-rc.1"];
 /// The versions of a package that was released after two candidates.
 const AFTER_TWO: &[&str] = &["1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"];
 
-/// The same for packages that change in the draft of `tests/draft-1.1`.
+/// The same for packages that 1.1 extends and that change in the draft of `tests/draft-1.2`.
+const EXTENDED_IN_DRAFT: &[&str] = if cfg!(feature = "draft") {
+    &[CONTRACT, "1.1.0", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"]
+} else {
+    &["1.1.0", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"]
+};
+
+/// The same for packages that change in the draft only.
 const AFTER_ONE_IN_DRAFT: &[&str] =
     if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.1"] } else { AFTER_ONE };
 const AFTER_TWO_IN_DRAFT: &[&str] =
@@ -42,11 +49,11 @@ const SERVED: &[(&str, &[&str])] = &[
     ("hermes:memory", AFTER_ONE),
     #[cfg(feature = "draft")]
     ("hermes:notes", &[CONTRACT]),
-    ("hermes:plugin", AFTER_TWO_IN_DRAFT),
+    ("hermes:plugin", EXTENDED_IN_DRAFT),
     ("hermes:process", AFTER_TWO),
     ("hermes:skills", AFTER_TWO),
     ("hermes:storage", AFTER_ONE),
-    ("hermes:tools", AFTER_TWO_IN_DRAFT),
+    ("hermes:tools", EXTENDED_IN_DRAFT),
     ("hermes:types", AFTER_ONE),
 ];
 
@@ -215,7 +222,7 @@ mod tests {
     }
 
     /// The folders of `wit/`, with the text of the contract as it was at one time, the oldest first.
-    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2", "1.0.0"];
+    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2", "1.0.0", "1.1.0"];
 
     /// The packages of a folder: name, version, and the text without comments, versions and blanks.
     fn packages(folder: &str) -> BTreeMap<String, (String, String)> {

@@ -183,7 +183,7 @@ pub(crate) fn pressure(pressure: &Pressure) -> engine::Pressure {
         expected_requests: pressure.expected_requests,
         cache: cache(pressure.cache),
         last: pressure.last.map(usage),
-        extra: Vec::new(),
+        extra: vec![("room".to_owned(), pressure.room.to_string())],
     }
 }
 
@@ -255,7 +255,11 @@ pub(crate) fn outcome(outcome: &Outcome) -> engine::Outcome {
         Outcome::Stale => engine::Outcome::Stale,
         Outcome::Deferred => engine::Outcome::Deferred,
         Outcome::Refused(refusal) => {
-            engine::Outcome::Refused(fault(Fault::new(FaultKind::InvalidInput, refusal.code(), refusal.to_string())))
+            let error = fault(Fault::new(FaultKind::InvalidInput, refusal.code(), refusal.to_string()));
+            let numbers =
+                refusal.size().map_or_else(Vec::new, |(needed, room)| vec![("needed", needed), ("room", room)]);
+            let extra = numbers.into_iter().map(|(key, tokens)| (key.to_owned(), tokens.to_string())).collect();
+            engine::Outcome::Refused(wit::Error { extra, ..error })
         }
     }
 }

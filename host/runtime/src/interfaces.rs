@@ -62,6 +62,10 @@ macro_rules! interfaces {
                 catalog call_catalog() -> Result<Vec<Tool>, Error>;
                 call call_call(invocation: &Invocation) -> Result<exported::tools::Output, Error>;
             }
+            /// `tool-preview`, optional for a plugin with tools.
+            tool_preview "tool-preview" {
+                preview call_preview(name: &str, arguments: &str) -> Result<CallPreview, Error>;
+            }
             /// `skills`.
             skills "skills" {
                 index call_index() -> Result<Vec<Skill>, Error>;

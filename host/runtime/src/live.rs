@@ -2,6 +2,7 @@
 
 use hermes_bindings::exported;
 use hermes_bindings::exported::memory_prefetch::Prefetched;
+use hermes_bindings::exported::tool_preview::CallPreview;
 use hermes_bindings::imported::types::{Error, Header, MessageRange, Model, Session};
 use hermes_conversation::MessageId;
 

@@ -15,6 +15,7 @@ pub use exported::memory_mirror::{Action as MemoryAction, Write as MemoryWrite};
 pub use exported::memory_prefetch::Outlook;
 pub use exported::memory_provider::{Query, Recollection};
 pub use exported::skills::{Document as SkillDocument, Skill};
+use exported::tool_preview;
 pub use exported::tools::{Effect, Invocation, Tool};
 pub use imported::types::{Peer, Progress, ToolCall as CalledTool, ToolSchema as OfferedSchema};
 
@@ -86,6 +87,8 @@ pub struct Pressure {
     pub context_length: u32,
     /// Tokens reserved for the reply.
     pub reserve: u32,
+    /// The most tokens of the next view, as the host counts it.
+    pub room: u32,
     /// Requests that are expected before the conversation pauses.
     pub expected_requests: u32,
     /// The expected contents of the provider's cache, and its prices.
@@ -123,6 +126,26 @@ pub enum Outcome {
     Stale,
     /// It does not pay off yet.
     Deferred,
+}
+
+/// What a call of a tool would do, as its plugin says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPreview {
+    /// In place of the tool's effect.
+    pub effect: Effect,
+    /// For the question to the user.
+    pub sentence: Option<String>,
+}
+
+impl From<tool_preview::CallPreview> for CallPreview {
+    fn from(preview: tool_preview::CallPreview) -> Self {
+        let effect = match preview.effect {
+            tool_preview::Effect::Reads => Effect::Reads,
+            tool_preview::Effect::Writes => Effect::Writes,
+            tool_preview::Effect::Dangerous => Effect::Dangerous,
+        };
+        Self { effect, sentence: preview.sentence }
+    }
 }
 
 /// The result of a tool.

@@ -82,6 +82,7 @@ pub use hermes_session_store::{
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
+pub use outbox::FinishedTurn;
 pub use port::SqliteSessions;
 pub use prune::{Kept, PruneFilter, Pruning};
 pub use repair::{Outcome, Repair, repair};

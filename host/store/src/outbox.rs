@@ -1,6 +1,9 @@
 //! The outbox: finished turns that memory providers have not stored yet.
 
-use hermes_conversation::{Draft, Message, MessageId, MessageRange, SessionId};
+use std::collections::HashSet;
+
+use hermes_conversation::{Conversation, Draft, Message, MessageId, MessageRange, Role, SessionId};
+use hermes_session_store::{ParentKind, SessionSummary};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
@@ -11,6 +14,17 @@ const COLUMNS: &str = "session_id, provider, first_id, last_id, ended_at, attemp
 /// Rewound turns stay in the table, so that a restored turn waits again.
 const IS_SHOWN: &str = "NOT EXISTS (SELECT 1 FROM rewound WHERE rewound.session_id = outbox.session_id \
                         AND rewound.message_id = outbox.first_id)";
+
+/// A turn that ended with an answer, or because the user stopped it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedTurn {
+    /// Its session.
+    pub session: SessionId,
+    /// From the user's message to the last one.
+    pub messages: MessageRange,
+    /// Unix time in milliseconds.
+    pub ended_at: u64,
+}
 
 impl Store {
     /// Appends the last messages of a turn, and queues the turn for memory providers in the same transaction.
@@ -74,6 +88,53 @@ impl Store {
         self.write(|connection| {
             let sql = format!("UPDATE outbox SET due_at = 0 WHERE provider = coalesce(?1, provider) AND {IS_SHOWN}");
             Ok(connection.prepare_cached(&sql)?.execute([provider])?)
+        })
+    }
+
+    /// The finished turns of all sessions since a time, oldest first: without those of subagents, and of imported sessions about
+    /// which the user has not decided.
+    pub fn finished_turns(&self, since: u64) -> Result<Vec<FinishedTurn>, StoreError> {
+        let is_held = |session: &SessionSummary| {
+            !session.imported && session.parent.as_ref().is_none_or(|parent| parent.kind != ParentKind::Delegate)
+        };
+        let mut turns = Vec::new();
+        for session in self.sessions()?.into_iter().filter(is_held).filter(|session| session.updated_at >= since) {
+            let own = self.read(|connection| {
+                let mut ids = connection.prepare_cached("SELECT id FROM messages WHERE session_id = ?1")?;
+                let ids = ids.query_map([session.id.as_str()], |row| row.get::<_, i64>(0))?;
+                Ok(ids.map(|id| id.map(i64::cast_unsigned)).collect::<Result<HashSet<u64>, _>>()?)
+            })?;
+            let conversation = Conversation::new(self.conversation(&session.id)?);
+            // A branch shows the messages of its parent, too.
+            let of_session = conversation.messages().iter().zip(conversation.headers());
+            let of_session: Vec<_> = of_session.filter(|(message, _)| own.contains(&message.id.0)).collect();
+            for turn in of_session.chunk_by(|(_, one), (_, other)| one.turn == other.turn) {
+                let ([(first, _), ..], Some((last, _))) = (turn, turn.last()) else { continue };
+                let is_finished = last.role == Role::Assistant && last.tool_calls.is_empty();
+                if first.role == Role::User && is_finished && last.created_at >= since {
+                    let messages = MessageRange::new(first.id, last.id);
+                    turns.push(FinishedTurn { session: session.id.clone(), messages, ended_at: last.created_at });
+                }
+            }
+        }
+        turns.sort_by_key(|turn| (turn.ended_at, turn.messages.first));
+        Ok(turns)
+    }
+
+    /// Queues finished turns for a provider, and returns how many did not wait for it already.
+    pub fn queue_turns(&self, provider: &str, turns: &[FinishedTurn]) -> Result<usize, StoreError> {
+        self.write(|connection| {
+            // A session that was deleted or rewound meanwhile keeps none of its turns.
+            let mut insert = connection.prepare_cached(
+                "INSERT OR IGNORE INTO outbox (provider, session_id, first_id, last_id, ended_at) \
+                 SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?4 AND session_id = ?2)",
+            )?;
+            let mut queued = 0;
+            for FinishedTurn { session, messages, ended_at } in turns {
+                let (first, last) = (messages.first.0.cast_signed(), messages.last.0.cast_signed());
+                queued += insert.execute(params![provider, session.as_str(), first, last, ended_at.cast_signed()])?;
+            }
+            Ok(queued)
         })
     }
 
@@ -160,6 +221,26 @@ mod tests {
         assert_eq!((queued.messages.first, queued.ended_at, queued.attempts), (first, 2, 0));
         store.delete(&[session], false).unwrap();
         assert_eq!(store.outbox().unwrap(), []);
+    }
+
+    #[test]
+    fn finished_turns_are_queued_once_without_those_of_subagents_and_of_unfinished_ones() {
+        let (_home, store) = store();
+        let session = store.create_session(new_session()).unwrap().id;
+        let told = turn(&store, &session);
+        let alone = store.append(&session, &[Draft::user("again", 5), Draft::assistant("yes", Vec::new(), 6)]).unwrap();
+        let branch = store.branch(&session, None, None, 6).unwrap().id;
+        let own = store.append(&branch, &[Draft::user("here", 7), Draft::assistant("there", Vec::new(), 8)]).unwrap();
+        store.append(&session, &[Draft::user("unanswered", 9)]).unwrap();
+        let turns = store.finished_turns(0).unwrap();
+        let firsts: Vec<_> = turns.iter().map(|turn| (turn.messages.first, turn.ended_at)).collect();
+        assert_eq!(firsts, [(told, 2), (alone[0].id, 6), (own[0].id, 8)]);
+        assert_eq!(store.finished_turns(7).unwrap(), turns[2..]);
+        // The first one waits already.
+        assert_eq!(store.queue_turns("mem", &turns).unwrap(), 2);
+        assert_eq!(store.queue_turns("mem", &turns).unwrap(), 0);
+        assert_eq!(store.queue_turns("other", &turns).unwrap(), 3);
+        assert_eq!(store.next_turn(&branch, "mem").unwrap().unwrap().messages, turns[2].messages);
     }
 
     #[test]

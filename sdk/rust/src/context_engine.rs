@@ -42,6 +42,46 @@ impl Pressure {
     }
 }
 
+/// The tokens that the host's frame adds to the text of a summary, at most.
+const FRAME: u32 = 110;
+
+impl Pressure {
+    /// The most tokens that the next view may take: the sum of [`Header::tokens`] of the messages that it shows, and of
+    /// [`Summary::tokens`]. An older host gives no number; then it is what reply, prompt and tools leave of the window.
+    pub fn room(&self) -> u32 {
+        let window = || self.context_length.saturating_sub(self.reserve).saturating_sub(self.fixed_tokens);
+        number(&self.extra, "room").unwrap_or_else(window)
+    }
+}
+
+impl Summary {
+    /// The most tokens that it takes in a view.
+    pub fn tokens(&self) -> u32 {
+        crate::llm::count_tokens(&self.content).saturating_add(FRAME)
+    }
+}
+
+/// The size of a plan that the host refused for its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oversize {
+    /// The tokens that the new view would take.
+    pub needed: u32,
+    /// The most that it may take.
+    pub room: u32,
+}
+
+impl Oversize {
+    /// Reads the outcome of a plan; `None` if its size is not why it was refused.
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        let Outcome::Refused(error) = outcome else { return None };
+        Some(Self { needed: number(&error.extra, "needed")?, room: number(&error.extra, "room")? })
+    }
+}
+
+fn number(extra: &Extra, key: &str) -> Option<u32> {
+    extra.iter().find(|(name, _)| name == key)?.1.parse().ok()
+}
+
 impl Request {
     /// A request for a plan about this view, for tests.
     pub fn new(pressure: Pressure, view: impl Into<Vec<Item>>) -> Self {

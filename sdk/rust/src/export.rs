@@ -4,11 +4,11 @@ use crate::lifecycle::Prepared;
 use crate::{Error, Plugin};
 
 /// The contract version of this SDK.
-pub const CONTRACT: &str = "hermes:plugin@1.0.0";
+pub const CONTRACT: &str = "hermes:plugin@1.1.0";
 
 /// Content of the custom section `hermes:abi`. It tells the host the contract, so that it need not infer it from names.
 pub const STAMP: &str =
-    concat!(r#"{"package":"hermes:plugin@1.0.0","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
+    concat!(r#"{"package":"hermes:plugin@1.1.0","sdk":"hermes-plugin "#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// The bytes of [`STAMP`] as an array, for the custom section.
 pub const fn stamp<const N: usize>() -> [u8; N] {
@@ -71,7 +71,7 @@ pub(crate) fn log_panics() {
 /// Exports a type as the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`
 ///
 /// The component exports `lifecycle` and the named interfaces, nothing else. Known names: `ContextEngine`, `ContextAssist`,
-/// `MemoryProvider`, `MemoryEvents`, `MemoryPrefetch`, `MemoryMirror`, `MemoryRewind`, `MemoryUpkeep`, `Tools`, `Skills`,
+/// `MemoryProvider`, `MemoryEvents`, `MemoryPrefetch`, `MemoryMirror`, `MemoryRewind`, `MemoryUpkeep`, `Tools`, `ToolPreview`, `Skills`,
 /// `Hooks`, `Embedder`. Use it once per crate.
 #[macro_export]
 macro_rules! export {
@@ -171,6 +171,9 @@ macro_rules! __export_native {
     (@ $component:ident Tools) => {
         $crate::__private::native::tools::<$component>()
     };
+    (@ $component:ident ToolPreview) => {
+        $crate::__private::native::tool_preview::<$component>()
+    };
     (@ $component:ident Skills) => {
         $crate::__private::native::skills::<$component>()
     };
@@ -215,6 +218,9 @@ macro_rules! __export_interface {
     (Tools $component:ident) => {
         $crate::__export_interface!(@ $component Tools tools);
     };
+    (ToolPreview $component:ident) => {
+        $crate::__export_interface!(@ $component ToolPreview tool_preview);
+    };
     (Skills $component:ident) => {
         $crate::__export_interface!(@ $component Skills skills);
     };
@@ -240,7 +246,7 @@ macro_rules! __export_interface {
         ::std::compile_error!(::std::concat!(
             "`", ::std::stringify!($other),
             "` is nothing to export; known are ContextEngine, ContextAssist, MemoryProvider, MemoryEvents, MemoryPrefetch, MemoryMirror, \
-             MemoryRewind, MemoryUpkeep, Tools, Skills, Hooks, Embedder"
+             MemoryRewind, MemoryUpkeep, Tools, ToolPreview, Skills, Hooks, Embedder"
         ));
     };
 }
@@ -251,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_stamp_names_the_package_of_the_wit_folder() {
-        let worlds = include_str!("../../../wit/1.0.0/worlds.wit");
+        let worlds = include_str!("../../../wit/1.1.0/worlds.wit");
         assert!(worlds.starts_with(&format!("package {CONTRACT};")));
         let stamp: serde_json::Value = serde_json::from_str(STAMP).unwrap_or_default();
         assert_eq!(stamp["package"], CONTRACT);

@@ -1,6 +1,6 @@
 //! Write plugins for Hermes in Rust.
 //!
-//! A plugin is a type that implements [`Instance`] and the traits of its kinds: [`Tools`], [`Skills`], [`Hooks`],
+//! A plugin is a type that implements [`Instance`] and the traits of its kinds: [`Tools`] (with [`ToolPreview`]), [`Skills`], [`Hooks`],
 //! [`MemoryProvider`] (with [`MemoryEvents`], [`MemoryPrefetch`], [`MemoryMirror`], [`MemoryRewind`], [`MemoryUpkeep`]), [`ContextEngine`] (with [`ContextAssist`]), [`Embedder`]. [`export!`] makes it a component. A complete plugin:
 //!
 //! ```
@@ -122,7 +122,7 @@ pub use memory_extras::{MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryRewind
 pub use memory_provider::MemoryProvider;
 pub use skills::Skills;
 pub use toolbox::Toolbox;
-pub use tools::Tools;
+pub use tools::{CallPreview, ToolPreview, Tools};
 
 #[doc(hidden)]
 pub mod __private {

@@ -16,7 +16,7 @@ use crate::export::{STAMP, Slot};
 use crate::lifecycle::Prepared;
 use crate::{
     ContextAssist, ContextEngine, Embedder, Header, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
-    MemoryRewind, MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, Tools,
+    MemoryRewind, MemoryUpkeep, MessageId, MessageRange, Model, Session, Skills, ToolPreview, Tools,
 };
 
 thread_local! {
@@ -122,6 +122,7 @@ use crate::bindings::memory_provider::exports::hermes::memory::memory_provider a
 use crate::bindings::memory_rewind::exports::hermes::memory::memory_rewind as rewind_wit;
 use crate::bindings::memory_upkeep::exports::hermes::memory::memory_upkeep as upkeep_wit;
 use crate::bindings::skills::exports::hermes::skills::skills as skills_wit;
+use crate::bindings::tool_preview::exports::hermes::tools::tool_preview as preview_wit;
 use crate::bindings::tools::exports::hermes::tools::tools as tools_wit;
 
 kinds! {
@@ -163,9 +164,12 @@ kinds! {
     memory_upkeep "hermes:memory/memory-upkeep@1.0.0", Slot<Plugin: MemoryUpkeep>, upkeep_wit::Guest {
         upkeep();
     }
-    tools "hermes:tools/tools@1.0.0", Slot<Plugin: Tools>, tools_wit::Guest {
+    tools "hermes:tools/tools@1.1.0", Slot<Plugin: Tools>, tools_wit::Guest {
         catalog();
         call(invocation: tools_wit::Invocation);
+    }
+    tool_preview "hermes:tools/tool-preview@1.1.0", Slot<Plugin: ToolPreview>, preview_wit::Guest {
+        preview(name: String, arguments: String);
     }
     skills "hermes:skills/skills@1.0.0", Slot<Plugin: Skills>, skills_wit::Guest {
         index();

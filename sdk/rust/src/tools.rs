@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::export::Slot;
 use crate::{Error, Extra, Plugin, ToolSchema};
 
+use crate::bindings::tool_preview::exports::hermes::tools::tool_preview as preview;
 use crate::bindings::tools::exports::hermes::tools::tools as wit;
 pub use wit::{Content, Effect, Image, Invocation, Link, Output, Tool};
 
@@ -175,6 +176,47 @@ impl Output {
 impl From<String> for Output {
     fn from(content: String) -> Self {
         Self::text(content)
+    }
+}
+
+/// What a call of a tool would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPreview {
+    /// Counts for the approval of this call in place of the tool's effect.
+    pub effect: Effect,
+    /// For the question to the user, such as `Orders 2 packets of tea for 9 €.`
+    pub sentence: Option<String>,
+}
+
+impl CallPreview {
+    /// A call that the user is asked about, with this sentence.
+    pub fn dangerous(sentence: impl Into<String>) -> Self {
+        Self { effect: Effect::Dangerous, sentence: Some(sentence.into()) }
+    }
+
+    /// A call that runs without a question.
+    pub fn harmless() -> Self {
+        Self { effect: Effect::Writes, sentence: None }
+    }
+}
+
+/// Implemented by a plugin with tools whose calls differ, beside [`Tools`]: a shop asks before an order above 10 €. Needs version 1.1 of
+/// the contract; an older host asks by the tool's own effect.
+pub trait ToolPreview: Tools {
+    /// What this call would do. Called before each call of a tool whose effect is not [`Effect::Reads`]; must change nothing. After
+    /// an error the call counts as dangerous.
+    fn preview(&mut self, name: &str, arguments: &str) -> Result<CallPreview, Error>;
+}
+
+impl<S: Slot<Plugin: ToolPreview>> preview::Guest for S {
+    fn preview(name: String, arguments: String) -> Result<preview::CallPreview, Error> {
+        let CallPreview { effect, sentence } = S::call("preview", |plugin| plugin.preview(&name, &arguments))?;
+        let effect = match effect {
+            Effect::Reads => preview::Effect::Reads,
+            Effect::Writes => preview::Effect::Writes,
+            Effect::Dangerous => preview::Effect::Dangerous,
+        };
+        Ok(preview::CallPreview { effect, sentence, extra: Extra::new() })
     }
 }
 

@@ -67,7 +67,7 @@ fn read(path: &Path) -> Component {
 fn a_component_exports_lifecycle_and_the_named_interfaces() {
     assert_eq!(
         two_kinds().exports,
-        ["hermes:lifecycle/lifecycle@1.0.0", "hermes:memory/memory-provider@1.0.0", "hermes:tools/tools@1.0.0"]
+        ["hermes:lifecycle/lifecycle@1.0.0", "hermes:memory/memory-provider@1.0.0", "hermes:tools/tools@1.1.0"]
     );
 }
 

@@ -11,7 +11,7 @@ fn source(home: &Home, name: &str, more: &str, component: Vec<u8>) {
     home.write_workspace(&format!("{name}/{name}.wasm"), component);
 }
 
-/// A plugin that was built against the draft in `tests/draft-1.1`.
+/// A plugin that was built against the draft in `tests/draft-1.2`.
 fn draft() -> Shell {
     Shell::with_tool("nop").of_draft()
 }

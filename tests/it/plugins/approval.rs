@@ -456,3 +456,32 @@ fn an_interrupt_ends_the_program_with_the_process() {
     }
     panic!("{pid} lives on");
 }
+
+#[test]
+fn a_plugin_says_what_a_call_would_do_and_only_some_calls_ask() {
+    let order = |arguments: Value| vec![("order", arguments)];
+    // Without a user, what would ask is refused. A plugin that cannot say what a call does makes it a dangerous one.
+    for (arguments, runs) in [(json!({"euros": 9}), true), (json!({"euros": 90}), false), (json!({}), false)] {
+        let server = model_that_calls(order(arguments));
+        let home = home_with_runner(&server, json!({}));
+        home.hermes(&["-z", "Go."]).run().success();
+        let results = results(&server);
+        assert_eq!(results[0] == "ordered", runs, "{results:?}");
+    }
+    // The mode `plan` goes by what the tool can do.
+    let server = model_that_calls(order(json!({"euros": 9})));
+    let home = home_with_runner(&server, json!({}));
+    home.set("approvals.mode", json!("plan"));
+    home.hermes(&["-z", "Go."]).run().success();
+    assert_ne!(results(&server)[0], "ordered");
+
+    let server = model_that_calls(order(json!({"euros": 90})));
+    let home = home_with_runner(&server, json!({}));
+    let mut terminal = chat(&home);
+    terminal.wait_for(READY, 1);
+    terminal.press("o");
+    let screen = leave(terminal, 1);
+    assert!(screen.contains("it says") && screen.contains("Orders tea for 90 €. Always allow this."), "{screen}");
+    assert!(screen.contains(r#"{"euros":90}"#), "{screen}");
+    assert_eq!(results(&server), ["ordered"]);
+}

@@ -138,3 +138,29 @@ fn a_memory_is_sent_once_while_the_model_sees_it() {
     say(&home, "four", &["--continue"]);
     assert!(server.last_turn().last_user_text().contains("green tea"));
 }
+
+#[test]
+fn conversations_from_before_the_provider_was_selected_are_loaded_on_request() {
+    let server = answering();
+    let home = Home::with(&server);
+    home.install_guest("scribe", "scribe", json!({}));
+    say(&home, "one", &[]);
+    say(&home, "two", &["--continue"]);
+    say(&home, "elsewhere", &[]);
+    let load = |options: &[&str]| home.hermes(&[&["memory", "load"][..], options].concat()).run();
+    let refused = load(&["--yes"]);
+    assert!(!refused.status.success() && refused.stderr.contains("hermes memory setup"), "{refused}");
+
+    home.set("memory.provider", json!("scribe"));
+    load(&["--dry-run"]).success().says(&["3 turns of 2 sessions", "plugins info scribe"]);
+    // Without a terminal and without --yes, nothing is sent.
+    assert!(!load(&[]).status.success());
+    say(&home, "three", &[]);
+    assert_eq!(stored(&home), ["three"]);
+
+    assert!(load(&["--yes"]).success().stdout.contains("4 turns for `scribe`"));
+    say(&home, "four", &[]);
+    let stored = stored(&home);
+    let at = |text: &str| stored.iter().position(|stored| stored == text).unwrap_or_else(|| panic!("{stored:?}"));
+    assert!(at("one") < at("two") && at("elsewhere") > 0 && at("four") > 0, "{stored:?}");
+}

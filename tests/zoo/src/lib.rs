@@ -27,11 +27,11 @@ pub use superset::lost_in_draft;
 const NOTHING: u32 = 1024;
 
 /// The version of the contract, and its folder in the repository.
-const CONTRACT: &str = "1.0.0";
-const FOLDER: &str = "wit/1.0.0";
+const CONTRACT: &str = "1.1.0";
+const FOLDER: &str = "wit/1.1.0";
 /// The same of the draft.
-const DRAFT: &str = "1.1.0-draft";
-const DRAFT_FOLDER: &str = "tests/draft-1.1";
+const DRAFT: &str = "1.2.0-draft";
+const DRAFT_FOLDER: &str = "tests/draft-1.2";
 
 /// A plugin being built.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 // Keeps the last turns in full, and folds each older message into its first line.
 
-import { check, guarded, history, lifecycle as exported } from "hermes-plugin";
+import { check, guarded, history, lifecycle as exported, room, summaryTokens } from "hermes-plugin";
 
 // The key must match plugin.yaml.
 const CONFIG = { type: "object", properties: { keep_turns: { type: "integer", minimum: 1 } } };
@@ -22,6 +22,17 @@ function line({ id, content, toolCalls }) {
   return `#${id} ${[...content.split("\n", 1)[0]].slice(0, 100).join("")}${calls}`;
 }
 
+// The first lines of the newest of these messages, as many as fit into so many tokens.
+function outline(covers, tokens) {
+  const lines = history.readAll(covers).map(line);
+  for (const most of [200, 50, 10, 1]) {
+    const content = lines.slice(-most).join("\n");
+    // The text under a key must never change. It depends on the messages and on the number of lines.
+    if (summaryTokens(content) <= tokens) return { key: `outline:${covers.first}-${covers.last}:${most}`, content, covers: [covers] };
+  }
+  return null;
+}
+
 export const contextEngine = guarded({
   modelChanged() {},
   observe(added) {
@@ -36,25 +47,30 @@ export const contextEngine = guarded({
     return { prepare: false, propose: full > 0.95 ? "now" : full > 0.7 ? "boundary" : "not-now", extra: [] };
   },
   prepare: () => "done",
-  propose({ view }) {
-    const newest = headers.at(-1);
-    // Whole turns are folded, so that no call loses its result.
-    const count = headers.filter(({ turn }) => turn + keepTurns <= newest.turn).length;
-    if (count === 0) return null;
-    const covers = { first: headers[0].id, last: headers[count - 1].id };
-    // The text under a key must never change. It depends only on the messages.
-    const key = `outline:${covers.first}-${covers.last}`;
-    if (key === refused || view.some(({ tag, val }) => tag === "summary" && val.key === key)) return null;
-    proposed = key;
-    const content = history.readAll(covers).map(line).slice(-200).join("\n");
-    return {
-      segments: [
-        { tag: "summary", val: { key, content, covers: [covers] } },
-        { tag: "restore", val: { first: headers[count].id, last: newest.id } },
-      ],
-      reason: `folded ${count} messages into their first lines`,
-      extra: [],
-    };
+  propose({ pressure, view }) {
+    // Fewer turns stay where more would not fit.
+    for (let keep = keepTurns; keep > 0; keep--) {
+      const newest = headers.at(-1);
+      // Whole turns are folded, so that no call loses its result.
+      const count = headers.filter(({ turn }) => turn + keep <= newest.turn).length;
+      if (count === 0) continue;
+      const covers = { first: headers[0].id, last: headers[count - 1].id };
+      const kept = headers.slice(count).reduce((sum, { tokens }) => sum + tokens, 0);
+      const summary = outline(covers, room(pressure) - kept);
+      const isShown = ({ tag, val }) => tag === "summary" && val.key === summary.key;
+      if (!summary || summary.key === refused || view.some(isShown)) continue;
+      proposed = summary.key;
+      return {
+        segments: [
+          { tag: "summary", val: summary },
+          { tag: "restore", val: { first: headers[count].id, last: newest.id } },
+        ],
+        reason: `folded ${count} messages into their first lines`,
+        extra: [],
+      };
+    }
+    // Nothing fits: the host folds by its own rule.
+    return null;
   },
   settled({ tag }) {
     if (tag === "refused") refused = proposed;

@@ -45,6 +45,24 @@ pub struct Approvals {
 /// Rights that the user granted until the session is closed. They outlive the plugins' instances.
 pub(crate) type SessionRights = Arc<Mutex<HashSet<Right>>>;
 
+/// What a call of a tool does, as far as its approval is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Deed {
+    /// The tool's own effect, by which the mode `plan` goes.
+    pub(crate) effect: Effect,
+    /// Whether this call cannot be undone.
+    pub(crate) dangerous: bool,
+    /// What the plugin says that the call does.
+    pub(crate) sentence: Option<String>,
+}
+
+impl Deed {
+    /// A call that does what every call of the tool does.
+    pub(crate) fn of(effect: Effect) -> Self {
+        Self { effect, dangerous: effect == Effect::Dangerous, sentence: None }
+    }
+}
+
 /// A refusal, and who refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -166,11 +184,12 @@ impl Gate {
         &self,
         plugin: Option<&str>,
         call: &ToolCall,
-        effect: Effect,
+        deed: Deed,
         objections: Vec<Objection>,
     ) -> Result<(), Refused> {
         let own = self.identity(plugin.unwrap_or(HOST));
-        let dangerous = effect == Effect::Dangerous && !self.is_covered(&own);
+        let Deed { effect, dangerous, sentence } = deed;
+        let dangerous = dangerous && !self.is_covered(&own);
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());
         // `approvals.deny` also applies to tools that need no approval.
@@ -211,6 +230,7 @@ impl Gate {
             subject: Subject::Tool {
                 name: call.name.clone(),
                 arguments: call.arguments.clone(),
+                sentence,
                 dangerous,
                 objections,
                 rule,

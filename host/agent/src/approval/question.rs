@@ -38,6 +38,9 @@ pub enum Subject {
         name: String,
         /// Its arguments, as the model wrote them.
         arguments: String,
+        /// What the call would do, in the plugin's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sentence: Option<String>,
         /// The plugin declares that the effect cannot be undone.
         dangerous: bool,
         /// The hooks that ask for an approval, each with its reason.

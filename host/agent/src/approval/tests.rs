@@ -19,7 +19,7 @@ use crate::query::{Query, QuestionEnd};
 use crate::questions::Questions;
 use crate::report::NoticeSender;
 
-use super::gate::Refused;
+use super::gate::{Deed, Refused};
 use super::mode::SessionMode;
 use super::right::Right;
 use super::*;
@@ -133,7 +133,7 @@ impl Fixture {
         let objections = objections.iter().map(objection).collect();
         let call = ToolCall { id: "c".to_owned(), name: "wipe".to_owned(), arguments: "{\"all\":1}".to_owned() };
         let effect = if dangerous { Effect::Dangerous } else { Effect::Writes };
-        self.attend(async |gate| gate.tool(Some("runner"), &call, effect, objections).await).await
+        self.attend(async |gate| gate.tool(Some("runner"), &call, Deed::of(effect), objections).await).await
     }
 
     fn asked(&self) -> usize {

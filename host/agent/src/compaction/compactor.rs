@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::payoff::Payoff;
-use hermes_conversation::{Refusal, Usage, View};
+use hermes_conversation::plan::{self, Ground};
+use hermes_conversation::{Conversation, Refusal, Usage, View};
 use hermes_diagnostic::{Action, Fix, Notice};
 use hermes_plugin_host::{
-    CallError, Cause, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Timing,
+    CacheState, CallError, Cause, ContextEngine, MemoryEvents, Moment, Outcome, PlanRequest, Pressure, Timing,
 };
 use tokio::task::JoinHandle;
 
@@ -382,9 +383,33 @@ impl Compactor {
             fixed_tokens: target.fixed_tokens(),
             context_length: self.rules.window,
             reserve: reserve(self.rules.window),
+            room: self.room(target, moment),
             expected_requests: expected(moment),
             cache: target.cache(),
             last: self.last_usage,
+        }
+    }
+
+    /// The most tokens of a view that would be adopted now.
+    fn room(&self, target: &dyn CompactionTarget, moment: Moment) -> u32 {
+        let conversation = target.conversation();
+        let must_shrink = moment == Moment::Manual || !is_free(&target.cache());
+        plan::room(&self.ground(target, &conversation, must_shrink))
+    }
+
+    /// What a plan is checked against.
+    fn ground<'g>(
+        &self,
+        target: &'g dyn CompactionTarget,
+        conversation: &'g Conversation,
+        must_shrink: bool,
+    ) -> Ground<'g> {
+        Ground {
+            conversation,
+            view: target.view(),
+            summaries: target.summaries(),
+            limit: self.limit(target),
+            must_shrink,
         }
     }
 
@@ -430,6 +455,11 @@ fn engine_failure(error: &CallError) -> String {
     let message = why.strip_prefix("panicked at ").and_then(|panic| panic.split_once(": "));
     let why = message.map_or(why.as_str(), |(_, message)| message);
     format!("the context engine `{}` {} crashed: {why}", error.plugin, error.version)
+}
+
+/// Whether another view costs nothing more: nothing of this one is in the provider's cache, or it breaks anyway.
+fn is_free(cache: &CacheState) -> bool {
+    cache.warm_tokens == 0 || cache.breaking
 }
 
 /// The tokens of a request above which the host compacts before a turn.

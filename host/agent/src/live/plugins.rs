@@ -94,6 +94,7 @@ impl RunningPlugins {
             memory_events,
             memory_extras: MemoryExtras { prefetch, mirror, rewind, upkeep },
             tools,
+            previews,
             skills,
             mut hooks,
             generations,
@@ -154,6 +155,7 @@ impl RunningPlugins {
         let sources = Sources {
             plugins: &tools,
             servers: &offers.tools,
+            previews,
             foreign,
             readers: host.plugins.conversation_readers().into_iter().collect(),
         };

@@ -370,6 +370,7 @@ impl PluginSet for ScriptedPlugins {
                 false => vec![plugin.clone()],
             },
             tools: vec![plugin],
+            previews: Vec::new(),
             hooks: Vec::new(),
             halt: halt.clone(),
             generations: Generations::fixed(halt),

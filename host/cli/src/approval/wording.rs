@@ -87,8 +87,11 @@ pub(super) fn lines(question: &Question, extent: Extent) -> Vec<String> {
                 "every further request of this server, within its tokens".to_owned(),
             )
         }
-        Subject::Tool { name, arguments, dangerous, objections, rule } => {
-            let mut fields = vec![("tool", visible(name)), ("arguments", bounded(arguments, visible))];
+        Subject::Tool { name, arguments, sentence, dangerous, objections, rule } => {
+            let mut fields = vec![("tool", visible(name))];
+            // The arguments stay: a sentence of the plugin can say anything.
+            fields.extend(sentence.iter().map(|sentence| ("it says", visible(sentence))));
+            fields.push(("arguments", bounded(arguments, visible)));
             if *dangerous {
                 let why = match question.version.as_str() {
                     SERVER_VERSION => "Hermes cannot know what a tool of a server does",
@@ -413,6 +416,7 @@ mod tests {
             subject: Subject::Tool {
                 name: evil.to_owned(),
                 arguments: evil.to_owned(),
+                sentence: Some(evil.to_owned()),
                 dangerous: true,
                 objections: vec![Objection { plugin: evil.to_owned(), why: evil.to_owned() }],
                 rule: Some(evil.to_owned()),
@@ -477,6 +481,7 @@ mod tests {
             let subject = Subject::Tool {
                 name: "write".to_owned(),
                 arguments: arguments.to_owned(),
+                sentence: None,
                 dangerous: true,
                 objections: Vec::new(),
                 rule: None,

@@ -14,11 +14,12 @@ use hermes_store::{QueuedTurn, Store};
 use serde_json::{Value, json};
 
 use super::notebook::Notebook;
-use super::{printed, printed_json};
+use super::{LoadArguments, printed, printed_json};
 use crate::console::{Console, Tone};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::sessions::local;
+use crate::question::confirmed;
+use crate::sessions::{local, now};
 use crate::table::{Align, Table};
 use crate::text;
 
@@ -183,6 +184,49 @@ pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> 
         "{} for {}: the next session that uses it sends them again\n",
         counted(count as u64, "turn"),
         names.join(", ")
+    ))
+}
+
+pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    const DAY: u64 = 24 * 60 * 60 * 1_000;
+    let Some(provider) = setup.selection(&ModelChoice::default()).memory else {
+        let what = "no conversations were loaded";
+        let fix = "select one with `hermes memory setup NAME`";
+        return Err(Failure::new(Kind::Usage, what, "no memory provider is selected", fix));
+    };
+    let store = Store::open(setup.home.path())?;
+    let since = arguments.days.map_or(0, |days| now().saturating_sub(days.saturating_mul(DAY)));
+    let turns = store.finished_turns(since)?;
+    let sessions: BTreeSet<_> = turns.iter().map(|turn| &turn.session).collect();
+    let (Some(first), Some(last)) = (turns.first(), turns.last()) else {
+        console.note("there are no finished turns to load");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let name = text::line(&provider);
+    let what = format!(
+        "{} of {}, from {} to {}",
+        counted(turns.len() as u64, "turn"),
+        counted(sessions.len() as u64, "session"),
+        local(first.ended_at),
+        local(last.ended_at)
+    );
+    console.note(&format!(
+        "{what}\n`{name}` gets what you and the model wrote in them, and may send it to the addresses that it may reach \
+         (`hermes plugins info {name}`). A turn that it has already it stores only once."
+    ));
+    if arguments.consent.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let question = format!("Give them to `{name}`?");
+    let fix = "run it in a terminal, or add --yes";
+    if !arguments.consent.yes && !confirmed(&question, "no conversations were loaded", fix)? {
+        return printed("Nothing was loaded.\n");
+    }
+    let count = store.queue_turns(&provider, &turns)?;
+    printed(&format!(
+        "{} for `{name}`: the next sessions deliver them in the background, the oldest first, up to 32 conversations each; \
+         `hermes memory status` shows what still waits\n",
+        counted(count as u64, "turn")
     ))
 }
 

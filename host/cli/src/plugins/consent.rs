@@ -87,6 +87,7 @@ fn show_exports(offer: &Offer<'_>, console: Console) {
 fn meaning(export: &str) -> String {
     let what = match export {
         "tools" => "functions that the model can call",
+        "tool-preview" => "it says in the question about a call what the call would do",
         "skills" => "instructions that the model can read",
         "hooks" => "it watches the agent and can stop tool calls, with the permission `hooks`",
         "context-engine" => "if you select it, it reads the conversation and decides what the model sees of it",

@@ -1,5 +1,6 @@
 //! The texts of generated conversations: prose, code, logs, other scripts, and texts that have broken engines before.
 
+use hermes_conversation::tokens;
 use serde_json::json;
 
 use super::Dice;
@@ -123,6 +124,20 @@ impl Words {
             self.files.push(format!("src/{}/{}_{}.rs", dice.pick(NOUNS), dice.pick(NOUNS), self.files.len()));
         }
         dice.pick(&self.files).clone()
+    }
+
+    /// Sentences of about so many tokens.
+    pub(super) fn prose(&self, dice: &mut Dice, tokens: u32) -> String {
+        let mut text = String::new();
+        let mut left = tokens;
+        loop {
+            let begin = text.len();
+            self.sentence(dice, &mut text);
+            match left.checked_sub(tokens::of_text(&text[begin..])) {
+                Some(rest) if rest > 0 => left = rest,
+                _ => return text,
+            }
+        }
     }
 
     fn sentence(&self, dice: &mut Dice, text: &mut String) {

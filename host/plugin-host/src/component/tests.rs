@@ -78,6 +78,7 @@ impl Scene {
             "memory-mirror/written" => plugin.written(write()).await,
             "memory-rewind/rewound" => plugin.turns_rewound("s".into(), MessageId(1)).await,
             "memory-upkeep/upkeep" => plugin.upkeep().await.map(drop),
+            "tool-preview/preview" => plugin.preview("t".into(), "{}".into()).await.map(drop),
             "tools/catalog" => plugin.catalog().await.map(drop),
             "skills/index" => plugin.index().await.map(drop),
             "skills/view" => plugin.view("s".into(), None).await.map(drop),
@@ -142,6 +143,7 @@ fn pressure() -> Pressure {
         fixed_tokens: 1,
         context_length: 1_000,
         reserve: 10,
+        room: 989,
         expected_requests: 1,
         cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.0, breaking: false },
         last: None,
@@ -168,7 +170,7 @@ enum On {
 }
 
 /// The contract, function by function: its instance, and whether the host calls it again after a crash.
-const CONTRACT: [(&str, On, bool); 25] = [
+const CONTRACT: [(&str, On, bool); 26] = [
     ("context-engine/model-changed", On::Both, false),
     ("context-engine/rewound", On::Both, false),
     ("context-engine/assess", On::Main, true),
@@ -188,6 +190,7 @@ const CONTRACT: [(&str, On, bool); 25] = [
     ("tools/catalog", On::Main, true),
     ("tools/call reader", On::Own, true),
     ("tools/call writer", On::Own, false),
+    ("tool-preview/preview", On::Main, true),
     ("skills/index", On::Main, true),
     ("skills/view", On::Main, true),
     ("hooks/interests", On::Main, true),

@@ -16,6 +16,7 @@ pub(super) const KINDS: &[&str] = &[
     "memory-rewind",
     "memory-upkeep",
     "tools",
+    "tool-preview",
     "skills",
     "hooks",
     // A name of version 0.1, which the host never called.

@@ -1,4 +1,4 @@
-//! The import `notes` of the draft in `tests/draft-1.1`.
+//! The import `notes` of the draft in `tests/draft-1.2`.
 
 use hermes_bindings::imported;
 use imported::types::Error;

@@ -193,6 +193,7 @@ pub(crate) fn pressure() -> Pressure {
         fixed_tokens: 1,
         context_length: 1_000,
         reserve: 10,
+        room: 989,
         expected_requests: 1,
         cache: CacheState { warm_tokens: 0, warm_until: None, read_price: 0.1, write_price: 1.0, breaking: false },
         last: None,

@@ -64,6 +64,7 @@ async fn call(instance: &Instance, function: &str) -> Option<Result<(), CallErro
         }
         "memory-rewind/rewound" => instance.turns_rewound("s".into(), MessageId(1)).await,
         "memory-upkeep/upkeep" => instance.recipe().upkeep().await.map(drop),
+        "tool-preview/preview" => instance.preview("t".into(), "{}".into()).await.map(drop),
         "tools/catalog" => instance.catalog().await.map(drop),
         "tools/call" => {
             let (id, name, arguments) = ("c".into(), "t".into(), "{}".into());
@@ -98,7 +99,7 @@ async fn a_crash_in_any_function_is_named_and_the_next_call_works() {
         let other = if function == "tools/catalog" { "skills/index" } else { "tools/catalog" };
         call(&instance, other).await.unwrap().unwrap_or_else(|error| panic!("after {function}: {error}"));
     }
-    assert_eq!(crashed, 24, "{all:?}");
+    assert_eq!(crashed, 25, "{all:?}");
 }
 
 /// The limits of time by function, as `wit/README.md` and the comments of the contract say. `turn_time` limits all others.

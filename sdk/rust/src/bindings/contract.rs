@@ -14283,7 +14283,7 @@ mod _rt {
 #[rustfmt::skip]
 #[cfg(target_arch = "wasm32")]
 #[unsafe(
-	link_section = "component-type:wit-bindgen:0.63.0:hermes:plugin@1.0.0:imports:encoded world"
+	link_section = "component-type:wit-bindgen:0.63.0:hermes:plugin@1.1.0:imports:encoded world"
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
@@ -14438,7 +14438,7 @@ and\x0c\0\x18\x04\0\x03run\x01\x19\x01j\x01\x12\x01\x05\x01@\x01\x07command\x0c\
 \x13\x01\x05\x01@\x02\x02id\x12\x07wait-msy\0!\x04\0\x04wait\x01\"\x01j\x01\x0e\x01\
 \x05\x01@\x01\x02id\x12\0#\x04\0\x04stop\x01$\x01p\x15\x01j\x01%\x01\x05\x01@\0\0\
 &\x04\0\x08programs\x01'\x03\0\x1chermes:process/process@1.0.0\x05\x1c\x04\0\x1b\
-hermes:plugin/imports@1.0.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09produce\
+hermes:plugin/imports@1.1.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09produce\
 rs\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bindgen-rust\x060.\
 63.0";
 #[inline(never)]

@@ -35,6 +35,8 @@ pub mod memory_upkeep;
 #[rustfmt::skip]
 pub mod skills;
 #[rustfmt::skip]
+pub mod tool_preview;
+#[rustfmt::skip]
 pub mod tools;
 
 use contract::hermes;

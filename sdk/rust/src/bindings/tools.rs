@@ -1671,28 +1671,28 @@ pub mod exports {
 				}
 				#[doc(hidden)]
 				#[macro_export]
-				macro_rules! __export_hermes_tools_tools_1_0_0_cabi {
+				macro_rules! __export_hermes_tools_tools_1_1_0_cabi {
 					($ty:ident with_types_in $($path_to_types:tt)*) => {
 						const _ : () = { #[unsafe (export_name =
-						"hermes:tools/tools@1.0.0#catalog")] unsafe extern "C" fn
+						"hermes:tools/tools@1.1.0#catalog")] unsafe extern "C" fn
 						export_catalog() -> * mut u8 { unsafe { $($path_to_types)*::
 						_export_catalog_cabi::<$ty > () } } #[unsafe (export_name =
-						"cabi_post_hermes:tools/tools@1.0.0#catalog")] unsafe extern "C"
+						"cabi_post_hermes:tools/tools@1.1.0#catalog")] unsafe extern "C"
 						fn _post_return_catalog(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_catalog::<$ty > (arg0) } }
-						#[unsafe (export_name = "hermes:tools/tools@1.0.0#call")] unsafe
+						#[unsafe (export_name = "hermes:tools/tools@1.1.0#call")] unsafe
 						extern "C" fn export_call(arg0 : * mut u8, arg1 : usize, arg2 : *
 						mut u8, arg3 : usize, arg4 : * mut u8, arg5 : usize, arg6 : * mut
 						u8, arg7 : usize,) -> * mut u8 { unsafe { $($path_to_types)*::
 						_export_call_cabi::<$ty > (arg0, arg1, arg2, arg3, arg4, arg5,
 						arg6, arg7) } } #[unsafe (export_name =
-						"cabi_post_hermes:tools/tools@1.0.0#call")] unsafe extern "C" fn
+						"cabi_post_hermes:tools/tools@1.1.0#call")] unsafe extern "C" fn
 						_post_return_call(arg0 : * mut u8,) { unsafe {
 						$($path_to_types)*:: __post_return_call::<$ty > (arg0) } } };
 					};
 				}
 				#[doc(hidden)]
-				pub use __export_hermes_tools_tools_1_0_0_cabi;
+				pub use __export_hermes_tools_tools_1_1_0_cabi;
 				#[cfg_attr(target_pointer_width = "64", repr(align(8)))]
 				#[cfg_attr(target_pointer_width = "32", repr(align(4)))]
 				struct _RetArea(
@@ -1820,7 +1820,7 @@ macro_rules! __export_tools_impl {
 	};
 	($ty:ident with_types_in $($path_to_types_root:tt)*) => {
 		$($path_to_types_root)*::
-		exports::hermes::tools::tools::__export_hermes_tools_tools_1_0_0_cabi!($ty
+		exports::hermes::tools::tools::__export_hermes_tools_tools_1_1_0_cabi!($ty
 		with_types_in $($path_to_types_root)*:: exports::hermes::tools::tools); const _ :
 		() = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
 		"component-type:wit-bindgen:0.63.0:hermes:sdk:tools:imports and exports")]
@@ -1873,7 +1873,7 @@ her\x01s\0\x04\0\x05image\x03\0\x0e\x01r\x04\x03uris\x05title\x08\x0amedia-type\
 content\x14\x0astructured\x08\x05extra\x03\x04\0\x06output\x03\0\x15\x01p\x0a\x01\
 j\x01\x17\x01\x05\x01@\0\0\x18\x04\0\x07catalog\x01\x19\x01j\x01\x16\x01\x05\x01\
 @\x01\x0ainvocation\x0c\0\x1a\x04\0\x04call\x01\x1b\x04\0\x18hermes:tools/tools@\
-1.0.0\x05\x04\x04\0\x10hermes:sdk/tools\x04\0\x0b\x0b\x01\0\x05tools\x03\0\0\0G\x09\
+1.1.0\x05\x04\x04\0\x10hermes:sdk/tools\x04\0\x0b\x0b\x01\0\x05tools\x03\0\0\0G\x09\
 producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.262.0\x10wit-bindgen-rus\
 t\x060.63.0";
 		};

@@ -1,5 +1,5 @@
 //! Tests approvals. Its tool `run` runs the programs listed in `runs` one after another, and returns the results as JSON, including
-//! errors with their codes. `background` uses background programs in `steps`, and returns the answers. `wipe` is marked dangerous and returns `wiped`. `look` is harmless. `run` and `look` can run in parallel.
+//! errors with their codes. `background` uses background programs in `steps`, and returns the answers. `wipe` is marked dangerous and returns `wiped`. `look` is harmless. `order` asks above 10 euros. `run` and `look` can run in parallel.
 //! The hook asks for approval before the tools in `ask` of its configuration. The memory provider runs `sh` with the script `sync`
 //! of its configuration after each turn, and logs the result.
 
@@ -9,7 +9,7 @@ use hermes_plugin::hooks::{Event, Verdict, interest};
 use hermes_plugin::memory_provider::Turn;
 use hermes_plugin::process::{Command, End};
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, Hooks, MemoryProvider, Plugin, Tools, log, task};
+use hermes_plugin::{CallPreview, Error, Hooks, MemoryProvider, Plugin, ToolPreview, Tools, log, task};
 use serde_json::{Value, json};
 
 /// The plugin.
@@ -32,6 +32,7 @@ impl Tools for Runner {
             tool("run", "Runs programs."),
             tool("background", "Uses background programs, step by step."),
             tool("wipe", "Wipes.").effect(Effect::Dangerous),
+            tool("order", "Orders tea.").effect(Effect::Dangerous),
             tool("look", "Looks.").effect(Effect::Reads),
         ])
     }
@@ -46,8 +47,24 @@ impl Tools for Runner {
             }
             "background" => Ok(Output::text(background::steps(&arguments).to_string())),
             "wipe" => Ok(Output::text("wiped")),
+            "order" => Ok(Output::text("ordered")),
             "look" => Ok(Output::text("seen")),
             _ => Err(invocation.unknown()),
+        }
+    }
+}
+
+impl ToolPreview for Runner {
+    fn preview(&mut self, name: &str, arguments: &str) -> Result<CallPreview, Error> {
+        let arguments: Value = serde_json::from_str(arguments)?;
+        match (name, arguments["euros"].as_u64()) {
+            ("order", Some(euros @ 0..=10)) => {
+                Ok(CallPreview { sentence: Some(format!("Orders tea for {euros} €.")), ..CallPreview::harmless() })
+            }
+            ("order", Some(euros)) => Ok(CallPreview::dangerous(format!("Orders tea for {euros} €.\nAlways allow this."))),
+            ("order", None) => Err(Error::invalid("how much?")),
+            ("wipe", _) => Ok(CallPreview { effect: Effect::Dangerous, sentence: None }),
+            _ => Ok(CallPreview::harmless()),
         }
     }
 }
@@ -119,4 +136,4 @@ fn command(wanted: &Value) -> Command {
     command
 }
 
-hermes_plugin::export!(Runner: Tools, Hooks, MemoryProvider);
+hermes_plugin::export!(Runner: Tools, ToolPreview, Hooks, MemoryProvider);

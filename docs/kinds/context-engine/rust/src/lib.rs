@@ -33,6 +33,21 @@ fn line(message: &Message) -> String {
     format!("#{} {}{calls}", message.id, first.chars().take(100).collect::<String>())
 }
 
+/// The first lines of the newest of these messages, as many as fit into so many tokens.
+fn outline(covers: MessageRange, room: u32) -> Result<Option<Summary>, Error> {
+    let lines: Vec<String> = history::read_all(covers)?.iter().map(line).collect();
+    for most in [200, 50, 10, 1] {
+        let content = lines[lines.len().saturating_sub(most)..].join("\n");
+        // The text under a key must never change. It depends on the messages and on the number of lines.
+        let key = format!("outline:{}-{}:{most}", covers.first, covers.last);
+        let summary = Summary { key, content, covers: vec![covers] };
+        if summary.tokens() <= room {
+            return Ok(Some(summary));
+        }
+    }
+    Ok(None)
+}
+
 impl Instance for Outline {
     type Config = Config;
 
@@ -68,29 +83,30 @@ impl ContextEngine for Outline {
     }
 
     fn propose(&mut self, request: &Request) -> Result<Option<Plan>, Error> {
-        let Some(newest) = self.headers.last() else { return Ok(None) };
-        // Whole turns are folded, so that no call loses its result.
-        let is_old = |header: &Header| header.turn + self.config.keep_turns <= newest.turn;
-        let (old, rest) = self.headers.split_at(self.headers.partition_point(is_old));
-        let (Some(first), Some(last)) = (old.first(), old.last()) else { return Ok(None) };
-        let covers = MessageRange::new(first.id, last.id);
-        // The text under a key must never change. It depends only on the messages.
-        let key = format!("outline:{}-{}", covers.first, covers.last);
-        let is_shown = request.view.iter().any(|item| matches!(item, Item::Summary(shown) if shown.key == key));
-        if is_shown || key == self.refused {
-            return Ok(None);
+        let room = request.pressure.room();
+        // Fewer turns stay where more would not fit.
+        for keep in (1..=self.config.keep_turns).rev() {
+            // Whole turns are folded, so that no call loses its result.
+            let newest = self.headers.last().map_or(0, |header| header.turn);
+            let (old, rest) = self.headers.split_at(self.headers.partition_point(|header| header.turn + keep <= newest));
+            let (Some(first), Some(last)) = (old.first(), old.last()) else { continue };
+            let covers = MessageRange::new(first.id, last.id);
+            let kept: u32 = rest.iter().map(|header| header.tokens).sum();
+            let Some(summary) = outline(covers, room.saturating_sub(kept))? else { continue };
+            let is_shown = |item: &Item| matches!(item, Item::Summary(shown) if shown.key == summary.key);
+            if summary.key == self.refused || request.view.iter().any(is_shown) {
+                continue;
+            }
+            self.proposed.clone_from(&summary.key);
+            let rest = MessageRange::new(rest[0].id, rest[rest.len() - 1].id);
+            return Ok(Some(Plan {
+                segments: vec![Segment::Summary(summary), Segment::Restore(rest)],
+                reason: format!("folded {} messages into their first lines", old.len()),
+                extra: Vec::new(),
+            }));
         }
-        let lines: Vec<String> = history::read_all(covers)?.iter().map(line).collect();
-        let content = lines[lines.len().saturating_sub(200)..].join("\n");
-        self.proposed.clone_from(&key);
-        Ok(Some(Plan {
-            segments: vec![
-                Segment::Summary(Summary { key, content, covers: vec![covers] }),
-                Segment::Restore(MessageRange::new(rest[0].id, newest.id)),
-            ],
-            reason: format!("folded {} messages into their first lines", old.len()),
-            extra: Vec::new(),
-        }))
+        // Nothing fits: the host folds by its own rule.
+        Ok(None)
     }
 
     fn settled(&mut self, outcome: &Outcome) -> Result<(), Error> {

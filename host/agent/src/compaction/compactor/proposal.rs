@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use hermes_conversation::payoff::Payoff;
-use hermes_conversation::plan::{self, Ground};
+use hermes_conversation::plan;
 use hermes_conversation::{MessageId, Plan, Refusal, View, one_line_within};
 use hermes_plugin_host::{CallError, Outcome, Pressure};
 use tokio::task::JoinHandle;
 
-use super::{Compacted, Compactor, Deferral};
+use super::{Compacted, Compactor, Deferral, is_free};
 use crate::compaction::target::CompactionTarget;
 use crate::error::AgentError;
 
@@ -120,7 +120,7 @@ impl Compactor {
             }
         };
         let cache = target.cache();
-        let is_free = cache.warm_tokens == 0 || cache.breaking;
+        let is_free = is_free(&cache);
         let deferral = |view: &View| {
             let Want::Boundary { requests } = want else { return None };
             let payoff = Payoff::of(&target.conversation(), target.view(), view);
@@ -163,16 +163,7 @@ impl Compactor {
 
     pub(super) fn check(&self, target: &dyn CompactionTarget, plan: &Plan, must_shrink: bool) -> Result<View, Refusal> {
         let conversation = target.conversation();
-        plan::verify(
-            plan,
-            &Ground {
-                conversation: &conversation,
-                view: target.view(),
-                summaries: target.summaries(),
-                limit: self.limit(target),
-                must_shrink,
-            },
-        )
+        plan::verify(plan, &self.ground(target, &conversation, must_shrink))
     }
 
     pub(super) async fn adopt(

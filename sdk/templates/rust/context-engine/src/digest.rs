@@ -4,8 +4,8 @@ use hermes_plugin::{Header, Message, Role};
 
 /// The most characters of each message.
 const LINE: usize = 80;
-/// The most lines of a digest. Older messages are only counted.
-const LINES: usize = 200;
+/// The most characters of a shortened message.
+const BEGINNING: usize = 200;
 
 /// The number of messages to fold, so that the newest turns stay. It folds whole turns, which keeps calls with their results.
 pub fn folded(headers: &[Header], keep_turns: u32) -> usize {
@@ -13,12 +13,19 @@ pub fn folded(headers: &[Header], keep_turns: u32) -> usize {
     headers.iter().take_while(|header| header.turn.saturating_add(keep_turns) <= newest.turn).count()
 }
 
-/// A digest with one line per message.
-pub fn text(messages: &[Message]) -> String {
-    let listed = &messages[messages.len().saturating_sub(LINES)..];
+/// A digest with one line for each of the newest messages, at most so many. Older messages are only counted.
+pub fn text(messages: &[Message], lines: usize) -> String {
+    let listed = &messages[messages.len().saturating_sub(lines)..];
     let left_out = messages.len() - listed.len();
     let begin = if left_out > 0 { format!("({left_out} earlier messages)\n") } else { String::new() };
     begin + &listed.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning of a long text; `None` for a short one.
+pub fn beginning(text: &str) -> Option<String> {
+    let (end, _) = text.char_indices().nth(2 * BEGINNING)?;
+    let begin: String = text[..end].chars().take(BEGINNING).collect();
+    Some(format!("{begin} […]"))
 }
 
 fn line(message: &Message) -> String {
@@ -60,16 +67,23 @@ mod tests {
         let mut caller = Message::new(7, Role::Assistant, "I read\n\nit.");
         caller.tool_calls = vec![ToolCall { id: "a".into(), name: "read_file".into(), arguments: "{}".into() }];
         let long = Message::new(8, Role::User, &"ü".repeat(500));
-        let text = text(&[caller, long]);
+        let text = text(&[caller, long], 9);
         let (first, second) = text.split_once('\n').unwrap_or_default();
         assert_eq!(first, "#7 assistant: I read it. [calls read_file]");
         assert_eq!(second.chars().count(), "#8 user: ".len() + LINE);
     }
 
     #[test]
+    fn only_a_long_text_is_shortened() {
+        assert_eq!(beginning(&"ü".repeat(2 * BEGINNING)), None);
+        let short = beginning(&"ü".repeat(2 * BEGINNING + 1)).unwrap_or_default();
+        assert_eq!(short.chars().count(), BEGINNING + " […]".len() - "…".len() + 1);
+    }
+
+    #[test]
     fn a_long_digest_lists_only_the_newest_messages() {
         let messages: Vec<Message> = (0..300).map(|id| Message::new(id, Role::User, "x")).collect();
-        let text = text(&messages);
+        let text = text(&messages, 200);
         assert!(text.starts_with("(100 earlier messages)\n#100 user: x\n") && text.ends_with("#299 user: x"));
     }
 }
