@@ -1,6 +1,7 @@
 // The allocator of a checked build. It never gives memory away twice soon, and knows where each block was allocated and freed. A mistake ends
 // the instance with the place on standard error, which becomes the error that `hermes plugins test` shows.
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,9 @@ static const uint64_t LIVE = 0x6c697665626c6f63, FREED = 0x6672656564626c6f;
 // The last line of the plugin that has called, and the export whose result the bindings are freeing.
 static place_t last;
 static const char *result;
+// Whether the host lets nobody write now: while it gives arguments and takes results. What is found then is said in the next call.
+static bool silent;
+static char found[512];
 static uintptr_t first_address, next_address, end_address;
 static size_t used;
 static block_t *oldest, *newest;
@@ -45,25 +49,35 @@ static block_t *oldest, *newest;
 static const char *const RESULT = "__wasm_export_exports_";
 
 void hermes_at(const char *file, int line, const char *function) {
+    if (strncmp(file, "vendor/", 7) == 0) return;
     if (strncmp(file, "bindings/", 9) == 0) {
-        result = strncmp(function, RESULT, strlen(RESULT)) == 0 && strstr(function, "_post_return") ? function : NULL;
-    } else if (strncmp(file, "vendor/", 7) != 0) {
-        last = (place_t){ file, line };
-        result = NULL;
+        bool is_result = strncmp(function, RESULT, strlen(RESULT)) == 0 && strstr(function, "_post_return");
+        result = is_result ? function : NULL;
+        silent = is_result || strcmp(function, "cabi_realloc") == 0;
+        return;
+    }
+    last = (place_t){ file, line };
+    result = NULL;
+    silent = false;
+    if (*found) {
+        fputs(found, stderr);
+        __builtin_trap();
     }
 }
 
-// The name of the export whose result is freed, and what it did wrong; else where the plugin was.
+// Says what is wrong: with the result of an export, or where the plugin is.
 static void die(const char *problem, const char *about, const place_t *place, const char *remedy) {
-    char name[160] = "the plugin", where[160] = "", earlier[160] = "";
+    char where[200] = "the plugin", earlier[160] = "";
     if (result) {
         const char *begin = result + strlen(RESULT), *end = strstr(begin, "_post_return");
-        snprintf(name, sizeof name, "the result of `%.*s`", (int)(end - begin), begin);
+        snprintf(where, sizeof where, "the result of `%.*s`", (int)(end - begin), begin);
     } else if (last.file) {
-        snprintf(where, sizeof where, "%s:%d: ", last.file, last.line);
+        snprintf(where, sizeof where, "%s:%d: the plugin", last.file, last.line);
     }
     if (place && place->file) snprintf(earlier, sizeof earlier, " %s %s:%d", about, place->file, place->line);
-    fprintf(stderr, "%s%s %s%s: %s\n", where, name, problem, earlier, remedy);
+    if (!*found) snprintf(found, sizeof found, "%s %s%s: %s\n", where, problem, earlier, remedy);
+    if (silent) return;
+    fputs(found, stderr);
     __builtin_trap();
 }
 
@@ -120,25 +134,32 @@ void *malloc(size_t size) {
     return block + 1;
 }
 
+// The block of a pointer; NULL if it is none, and that is said later.
 static block_t *checked(void *memory) {
     uintptr_t address = (uintptr_t)memory;
-    if (address < first_address + sizeof(block_t) || address >= end_address)
+    block_t *block = (block_t *)memory - 1;
+    if (address < first_address + sizeof(block_t) || address >= end_address) {
         die(result ? "was not allocated" : "frees what was not allocated", "", NULL,
             "it is a literal, or a variable; give a copy, such as `hermes_string`, and free only what was allocated");
-    block_t *block = (block_t *)memory - 1;
-    if (address % 8 == 0 && block->mark == FREED)
+        return NULL;
+    }
+    if (address % 8 == 0 && block->mark == FREED) {
         die(result ? "was freed already" : "frees memory that was freed already", "at", &block->freed,
             "the generated code frees results, and nothing is freed twice");
-    if (address % 8 != 0 || block->mark != LIVE)
+        return NULL;
+    }
+    if (address % 8 != 0 || block->mark != LIVE) {
         die(result ? "does not begin where memory was allocated" : "frees memory in the middle of a block", "", NULL,
             "free and return the pointer that malloc gave");
+        return NULL;
+    }
     check_end(block);
     return block;
 }
 
 void free(void *memory) {
-    if (!memory) return;
-    block_t *block = checked(memory);
+    block_t *block = memory ? checked(memory) : NULL;
+    if (!block) return;
     block->mark = FREED;
     block->freed = last;
     block->next = NULL;
@@ -156,9 +177,10 @@ void *calloc(size_t count, size_t size) {
 }
 
 void *realloc(void *memory, size_t size) {
-    size_t before = memory ? checked(memory)->size : 0;
+    block_t *block = memory ? checked(memory) : NULL;
+    size_t before = block ? block->size : 0;
     void *moved = malloc(size);
-    if (!moved || !memory) return moved;
+    if (!moved || !block) return moved;
     memcpy(moved, memory, before < size ? before : size);
     free(memory);
     return moved;

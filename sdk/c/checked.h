@@ -22,6 +22,10 @@ void hermes_at(const char *file, int line, const char *function);
 #define hermes_resized(memory, size) HERMES_AT(hermes_resized(memory, size))
 #define hermes_string(words) HERMES_AT(hermes_string(words))
 #define hermes_copy(string) HERMES_AT(hermes_copy(string))
+#define hermes_add(text, bytes, length) HERMES_AT(hermes_add(text, bytes, length))
+#define hermes_say(text, words) HERMES_AT(hermes_say(text, words))
+#define hermes_say_string(text, string) HERMES_AT(hermes_say_string(text, string))
+#define hermes_say_number(text, number) HERMES_AT(hermes_say_number(text, number))
 #define hermes_take(text) HERMES_AT(hermes_take(text))
 #endif
 

@@ -412,15 +412,14 @@ static bool read_number(reader_t *in, double *number) {
 
 static bool read_value(reader_t *in, hermes_json_t *out, int depth);
 
-// Reads a list or an object. `out` gets the value of `key` or the item at `index`, and `count` the number of keys or items.
-static bool read_items(reader_t *in, char end, const char *key, size_t index, hermes_json_t *out, size_t *count, int depth) {
-    size_t passed = 0;
+// Reads a list or an object. Of an object, `out` gets the value of `key`, and `count` the number of keys.
+static bool read_items(reader_t *in, char end, const char *key, hermes_json_t *out, size_t *count, int depth) {
     in->at++;
     pass_space(in);
     for (bool first = true; !next_is(in, (char[]){ end, 0 }); first = false) {
         if (!first && !pass(in, ",")) return false;
         pass_space(in);
-        bool wanted = end == ']' && passed++ == index;
+        bool wanted = false;
         if (end == '}') {
             hermes_text_t name = { 0 };
             bool read = read_string(in, &name);
@@ -451,10 +450,10 @@ static bool read_value(reader_t *in, hermes_json_t *out, int depth) {
     if (depth > DEPTH) return false;
     if (next_is(in, "{")) {
         out->kind = HERMES_OBJECT;
-        read = read_items(in, '}', NULL, SIZE_MAX, out, NULL, depth);
+        read = read_items(in, '}', NULL, out, NULL, depth);
     } else if (next_is(in, "[")) {
         out->kind = HERMES_LIST;
-        read = read_items(in, ']', NULL, SIZE_MAX, out, NULL, depth);
+        read = read_items(in, ']', NULL, out, NULL, depth);
     } else if (next_is(in, "\"")) {
         out->kind = HERMES_STRING;
         read = read_string(in, &out->text);
@@ -474,37 +473,46 @@ static bool read_value(reader_t *in, hermes_json_t *out, int depth) {
     return read;
 }
 
-static bool read_whole_text(project_string_t json, char begin, const char *key, size_t index, hermes_json_t *out, size_t *count) {
+static bool read_object(project_string_t json, const char *key, hermes_json_t *out, size_t *count) {
     reader_t in = { json.ptr, json.len, 0 };
     pass_space(&in);
-    if (in.at == in.length) return begin == '{';
-    char end = begin == '{' ? '}' : ']';
-    if (!next_is(&in, (char[]){ begin, 0 }) || !read_items(&in, end, key, index, out, count, 0)) return false;
+    if (in.at == in.length) return true;
+    if (!next_is(&in, "{") || !read_items(&in, '}', key, out, count, 0)) return false;
     pass_space(&in);
     return in.at == in.length;
 }
 
 bool hermes_json_is_object(project_string_t json) {
     hermes_json_t ignored = { 0 };
-    return read_whole_text(json, '{', NULL, SIZE_MAX, &ignored, NULL);
+    return read_object(json, NULL, &ignored, NULL);
 }
 
-static hermes_json_t found_in(project_string_t json, char begin, const char *key, size_t index) {
+hermes_json_t hermes_json_get(project_string_t json, const char *key) {
     hermes_json_t found = { 0 };
-    if (read_whole_text(json, begin, key, index, &found, NULL)) return found;
+    if (read_object(json, key, &found, NULL)) return found;
     free(found.text.bytes);
     return (hermes_json_t){ 0 };
 }
 
-hermes_json_t hermes_json_get(project_string_t json, const char *key) { return found_in(json, '{', key, SIZE_MAX); }
-
-hermes_json_t hermes_json_item(project_string_t json, size_t at) { return found_in(json, '[', NULL, at); }
+bool hermes_json_next(project_string_t *list, hermes_json_t *item) {
+    reader_t in = { list->ptr, list->len, 0 };
+    *item = (hermes_json_t){ 0 };
+    pass_space(&in);
+    if (!pass(&in, "[") && !pass(&in, ",")) return false;
+    pass_space(&in);
+    if (next_is(&in, "]") || !read_value(&in, item, 0)) {
+        free(item->text.bytes);
+        *item = (hermes_json_t){ 0 };
+        return false;
+    }
+    *list = (project_string_t){ .ptr = list->ptr + in.at, .len = list->len - in.at };
+    return true;
+}
 
 size_t hermes_json_count(project_string_t json) {
-    size_t keys = 0, items = 0;
+    size_t count = 0;
     hermes_json_t ignored = { 0 };
-    if (read_whole_text(json, '{', NULL, SIZE_MAX, &ignored, &keys)) return keys;
-    return read_whole_text(json, '[', NULL, SIZE_MAX, &ignored, &items) ? items : 0;
+    return read_object(json, NULL, &ignored, &count) ? count : 0;
 }
 
 static bool unfit(const char *key, const char *wanted, hermes_error_t *err) {

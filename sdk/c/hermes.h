@@ -17,6 +17,23 @@
 
 typedef hermes_types_types_error_t hermes_error_t;
 
+#ifdef __wasm__
+#include <stdio.h>
+
+// What a plugin does not have, so that the compiler says what it has instead.
+#define HERMES_WITHOUT(what) __attribute__((unavailable("a plugin has no " what)))
+#define HERMES_EMPTY(what) __attribute__((deprecated("in a plugin " what)))
+HERMES_WITHOUT("sockets: use hermes_request and hermes_send, with the permission `http`") int socket(int, int, int);
+HERMES_WITHOUT("processes: use hermes_process_process_run, with the permission `process`") int fork(void);
+HERMES_WITHOUT("programs: use hermes_process_process_run, with the permission `process`") int system(const char *);
+HERMES_WITHOUT("programs: use hermes_process_process_run, with the permission `process`") int execv(const char *, char *const *);
+HERMES_WITHOUT("programs: use hermes_process_process_run, with the permission `process`") int execvp(const char *, char *const *);
+HERMES_WITHOUT("programs: use hermes_process_process_run, with the permission `process`") FILE *popen(const char *, const char *);
+HERMES_EMPTY("no file can be opened: use hermes_document, or hermes_files_files_read with the permission `files`")
+FILE *fopen(const char *__restrict, const char *__restrict);
+HERMES_EMPTY("there are no variables: use a setting of plugin.yaml, or hermes_secret") char *getenv(const char *);
+#endif
+
 // Memory that is never NULL.
 void *hermes_resized(void *memory, size_t size);
 
@@ -79,9 +96,9 @@ typedef struct {
 bool hermes_json_is_object(project_string_t json);
 // The value of a key of a JSON object, the last one if it occurs more than once. Free `text.bytes` of the result.
 hermes_json_t hermes_json_get(project_string_t json, const char *key);
-// An item of a JSON list, HERMES_ABSENT behind the end. Free `text.bytes` of the result.
-hermes_json_t hermes_json_item(project_string_t json, size_t at);
-// The number of keys of a JSON object, or of items of a list.
+// Takes the next item from a JSON list; false behind the last. Free `text.bytes` of the item.
+bool hermes_json_next(project_string_t *list, hermes_json_t *item);
+// The number of keys of a JSON object.
 size_t hermes_json_count(project_string_t json);
 
 // Read a key of the configuration or of a tool's arguments. Without the key, the value stays as it is. An error names the key.

@@ -18,8 +18,8 @@ static bool configured(project_string_t config, hermes_error_t *err) {
     free(given.text.bytes);
     project_string_t words = given.kind == HERMES_ABSENT ? hermes_view(DEFAULT) : given.raw;
     if (given.kind != HERMES_ABSENT && given.kind != HERMES_LIST) return hermes_invalid(err, "ask_for must be a list of texts");
-    for (size_t at = 0; at < hermes_json_count(words); at++) {
-        hermes_json_t item = hermes_json_item(words, at);
+    project_string_t rest = words;
+    for (hermes_json_t item; hermes_json_next(&rest, &item);) {
         bool usable = item.kind == HERMES_STRING && item.text.length > 0;
         free(item.text.bytes);
         if (!usable) return hermes_invalid(err, "ask_for must be a list of texts; an empty text would match every call");

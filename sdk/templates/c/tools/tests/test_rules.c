@@ -32,6 +32,12 @@ int main(void) {
     assert(COUNT(characters_in, "ünlit") == 5);
     assert(COUNT(words_in, "") == 0);
 
+    exports_hermes_tools_tools_list_tool_t catalog;
+    hermes_error_t error;
+    assert(exports_hermes_tools_tools_catalog(&catalog, &error));
+    assert(catalog.len == 1 && hermes_json_is_object(catalog.ptr[0].schema.parameters));
+    exports_hermes_tools_tools_list_tool_free(&catalog);
+
     assert(says("{\"text\": \"two lamps\"}", "2 words"));
     assert(says("{\"text\": \"two\\nlamps\", \"unit\": \"lines\"}", "2 lines"));
     assert(says("{\"text\": \"two\", \"unit\": \"miles\"}", "lines, words, characters"));
