@@ -1,11 +1,35 @@
 #include "hermes.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 // The bindings name this function to make sure that the component's type is linked in; `hermes plugins component` adds the type.
 void __component_type_object_force_link_project(void);
 void __component_type_object_force_link_project(void) {}
+
+// What a plugin without functions of its own answers.
+__attribute__((weak)) bool exports_hermes_lifecycle_lifecycle_configure(project_string_t *config, hermes_error_t *err) {
+    bool valid = hermes_json_is_object(*config);
+    project_string_free(config);
+    return valid || hermes_invalid(err, "the configuration must be a JSON object");
+}
+
+__attribute__((weak)) bool exports_hermes_lifecycle_lifecycle_session_start(
+    exports_hermes_lifecycle_lifecycle_session_t *session, exports_hermes_lifecycle_lifecycle_start_t *how,
+    hermes_error_t *err) {
+    (void)err;
+    exports_hermes_lifecycle_lifecycle_session_free(session);
+    exports_hermes_lifecycle_lifecycle_start_free(how);
+    return true;
+}
+
+__attribute__((weak)) bool exports_hermes_lifecycle_lifecycle_session_end(
+    exports_hermes_lifecycle_lifecycle_ending_t *how, hermes_error_t *err) {
+    (void)err;
+    exports_hermes_lifecycle_lifecycle_ending_free(how);
+    return true;
+}
 
 void *hermes_resized(void *memory, size_t size) {
     void *new = realloc(memory, size ? size : 1);
@@ -25,6 +49,8 @@ void hermes_add(hermes_text_t *text, const void *bytes, size_t length) {
 
 void hermes_say(hermes_text_t *text, const char *words) { hermes_add(text, words, strlen(words)); }
 
+void hermes_say_string(hermes_text_t *text, project_string_t string) { hermes_add(text, string.ptr, string.len); }
+
 void hermes_say_number(hermes_text_t *text, uint64_t number) {
     char digits[20];
     size_t at = sizeof digits;
@@ -33,36 +59,258 @@ void hermes_say_number(hermes_text_t *text, uint64_t number) {
     hermes_add(text, digits + at, sizeof digits - at);
 }
 
+void hermes_say_json(hermes_text_t *text, project_string_t string) {
+    static const char digits[] = "0123456789abcdef";
+    hermes_say(text, "\"");
+    for (size_t at = 0; at < string.len; at++) {
+        uint8_t byte = string.ptr[at];
+        if (byte < ' ') {
+            hermes_add(text, (char[]){ '\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15] }, 6);
+        } else {
+            if (byte == '"' || byte == '\\') hermes_say(text, "\\");
+            hermes_add(text, &byte, 1);
+        }
+    }
+    hermes_say(text, "\"");
+}
+
 project_string_t hermes_take(hermes_text_t text) {
+    // The generated code does not free empty strings.
+    if (text.length == 0) return free(text.bytes), (project_string_t){ 0 };
     return (project_string_t){ .ptr = hermes_resized(text.bytes, text.length), .len = text.length };
 }
 
-project_string_t hermes_string(const char *words) {
+project_string_t hermes_seen(hermes_text_t text) {
+    return (project_string_t){ .ptr = text.bytes, .len = text.length };
+}
+
+project_string_t hermes_copy(project_string_t string) {
     hermes_text_t text = { 0 };
-    hermes_say(&text, words);
+    hermes_say_string(&text, string);
     return hermes_take(text);
 }
 
-bool hermes_is(project_string_t string, const char *words) {
-    return string.len == strlen(words) && memcmp(string.ptr, words, string.len) == 0;
+project_string_t hermes_view(const char *words) {
+    return (project_string_t){ .ptr = (uint8_t *)words, .len = strlen(words) };
 }
 
-bool hermes_error(hermes_types_types_error_t *err, uint8_t kind, const char *message) {
-    *err = (hermes_types_types_error_t){ .kind.tag = kind, .message = hermes_string(message) };
+project_string_t hermes_string(const char *words) { return hermes_copy(hermes_view(words)); }
+
+project_list_string_t hermes_strings(const char *first, ...) {
+    project_list_string_t all = { 0 };
+    va_list rest;
+    va_start(rest, first);
+    for (const char *words = first; words; words = va_arg(rest, const char *)) HERMES_PUSH(all, hermes_string(words));
+    va_end(rest);
+    return all;
+}
+
+bool hermes_is(project_string_t string, const char *words) {
+    return string.len == strlen(words) && (string.len == 0 || memcmp(string.ptr, words, string.len) == 0);
+}
+
+bool hermes_contains(project_string_t string, project_string_t part) {
+    if (part.len == 0) return true;
+    for (size_t at = 0; at + part.len <= string.len; at++)
+        if (memcmp(string.ptr + at, part.ptr, part.len) == 0) return true;
     return false;
 }
 
-bool hermes_invalid(hermes_types_types_error_t *err, const char *message) {
+bool hermes_error_text(hermes_error_t *err, uint8_t kind, const char *code, hermes_text_t message) {
+    *err = (hermes_error_t){ .kind.tag = kind, .code = hermes_string(code), .message = hermes_take(message) };
+    return false;
+}
+
+bool hermes_error(hermes_error_t *err, uint8_t kind, const char *message) {
+    hermes_text_t text = { 0 };
+    hermes_say(&text, message);
+    return hermes_error_text(err, kind, "", text);
+}
+
+bool hermes_invalid(hermes_error_t *err, const char *message) {
     return hermes_error(err, HERMES_TYPES_TYPES_ERROR_KIND_INVALID_INPUT, message);
 }
 
-bool hermes_invalid_text(hermes_types_types_error_t *err, hermes_text_t message) {
-    *err = (hermes_types_types_error_t){
-        .kind.tag = HERMES_TYPES_TYPES_ERROR_KIND_INVALID_INPUT,
+bool hermes_invalid_text(hermes_error_t *err, hermes_text_t message) {
+    return hermes_error_text(err, HERMES_TYPES_TYPES_ERROR_KIND_INVALID_INPUT, "", message);
+}
+
+bool hermes_extra(hermes_types_types_extra_t extra, const char *key, project_string_t *value) {
+    for (size_t at = 0; at < extra.len; at++) {
+        if (!hermes_is(extra.ptr[at].f0, key)) continue;
+        *value = extra.ptr[at].f1;
+        return true;
+    }
+    return false;
+}
+
+// A whole number of at most 18 digits.
+static bool read_whole(project_string_t digits, uint64_t *number) {
+    if (digits.len == 0 || digits.len > 18) return false;
+    uint64_t read = 0;
+    for (size_t at = 0; at < digits.len; at++) {
+        if (digits.ptr[at] < '0' || digits.ptr[at] > '9') return false;
+        read = read * 10 + (digits.ptr[at] - '0');
+    }
+    *number = read;
+    return true;
+}
+
+bool hermes_extra_number(hermes_types_types_extra_t extra, const char *key, uint64_t *value) {
+    project_string_t digits;
+    return hermes_extra(extra, key, &digits) && read_whole(digits, value);
+}
+
+void hermes_log(hermes_host_log_level_t level, const char *words) {
+    project_string_t text = hermes_view(words);
+    hermes_host_log_write(level, &text);
+}
+
+bool hermes_document(const char *name, project_string_t *content, hermes_error_t *err) {
+    project_string_t given = hermes_view(name);
+    hermes_storage_documents_option_document_t found;
+    if (!hermes_storage_documents_read(&given, &found, err)) return false;
+    *content = found.is_some ? hermes_copy(found.val.content) : hermes_string("");
+    hermes_storage_documents_option_document_free(&found);
+    return true;
+}
+
+bool hermes_update_document(const char *name, hermes_change_t *change, void *state, hermes_error_t *err) {
+    // Another writer that is faster each time is not another writer.
+    for (int attempt = 0; attempt < 16; attempt++) {
+        project_string_t given = hermes_view(name);
+        hermes_storage_documents_option_document_t old = { 0 };
+        if (!hermes_storage_documents_read(&given, &old, err)) return false;
+        hermes_text_t new = { 0 };
+        project_string_t none = hermes_view("");
+        if (!change(old.is_some ? old.val.content : none, &new, state)) {
+            free(new.bytes);
+            hermes_storage_documents_option_document_free(&old);
+            return true;
+        }
+        project_string_t content = hermes_seen(new);
+        hermes_storage_documents_write_outcome_t outcome;
+        bool answered = hermes_storage_documents_write(&given, &content, old.is_some ? &old.val.version : NULL, &outcome, err);
+        hermes_storage_documents_option_document_free(&old);
+        free(new.bytes);
+        if (!answered) return false;
+        bool written = outcome.tag == HERMES_STORAGE_DOCUMENTS_WRITE_OUTCOME_WRITTEN;
+        hermes_storage_documents_write_outcome_free(&outcome);
+        if (written) return true;
+    }
+    return hermes_error(err, HERMES_TYPES_TYPES_ERROR_KIND_CONFLICT, "the document changes too often");
+}
+
+hermes_http_http_request_t hermes_request(const char *method, const char *url) {
+    return (hermes_http_http_request_t){ .method = hermes_string(method), .url = hermes_string(url) };
+}
+
+hermes_http_http_value_t hermes_plain(const char *words) {
+    return (hermes_http_http_value_t){ .tag = HERMES_HTTP_HTTP_VALUE_PLAIN, .val.plain = hermes_string(words) };
+}
+
+hermes_http_http_value_t hermes_secret(const char *name, const char *prefix) {
+    return (hermes_http_http_value_t){
+        .tag = HERMES_HTTP_HTTP_VALUE_SECRET,
+        .val.secret = { .name = hermes_string(name), .prefix = hermes_string(prefix) },
+    };
+}
+
+void hermes_header(hermes_http_http_request_t *request, const char *name, hermes_http_http_value_t value) {
+    HERMES_PUSH(request->headers, (hermes_http_http_field_t){ .name = hermes_string(name), .value = value });
+}
+
+void hermes_query(hermes_http_http_request_t *request, const char *name, hermes_http_http_value_t value) {
+    HERMES_PUSH(request->query, (hermes_http_http_field_t){ .name = hermes_string(name), .value = value });
+}
+
+void hermes_json_body(hermes_http_http_request_t *request, hermes_text_t json) {
+    hermes_header(request, "Content-Type", hermes_plain("application/json"));
+    request->body = (hermes_http_http_body_t){
+        .tag = HERMES_HTTP_HTTP_BODY_BYTES,
+        .val.bytes = { .ptr = hermes_resized(json.bytes, json.length), .len = json.length },
+    };
+}
+
+bool hermes_send(hermes_http_http_request_t *request, hermes_http_http_response_t *response, hermes_error_t *err) {
+    bool answered = hermes_http_http_send(request, response, err);
+    hermes_http_http_request_free(request);
+    return answered;
+}
+
+bool hermes_header_of(const hermes_http_http_response_t *response, const char *name, project_string_t *value) {
+    hermes_types_types_extra_t headers = { response->headers.ptr, response->headers.len };
+    return hermes_extra(headers, name, value);
+}
+
+bool hermes_checked(hermes_http_http_response_t *response, hermes_error_t *err) {
+    uint16_t status = response->status;
+    if (status >= 200 && status < 300) return true;
+    bool refused = status == 401 || status == 403;
+    bool later = refused || status == 408 || status == 425 || status == 429 || status >= 500;
+    hermes_text_t message = { 0 }, code = { 0 };
+    hermes_say_string(&message, response->url);
+    hermes_say(&message, " answered ");
+    hermes_say_number(&message, status);
+    if (refused) hermes_say(&message, ": it does not accept the key");
+    hermes_say(&code, refused ? "auth" : "status-");
+    if (!refused) hermes_say_number(&code, status);
+    project_string_t seconds;
+    uint64_t wait = 0;
+    bool waits = hermes_header_of(response, "retry-after", &seconds) && read_whole(seconds, &wait);
+    hermes_http_http_response_free(response);
+    *err = (hermes_error_t){
+        .kind.tag = later ? HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE : HERMES_TYPES_TYPES_ERROR_KIND_FAILED,
+        .code = hermes_take(code),
         .message = hermes_take(message),
+        .retry_after_ms = { .is_some = waits, .val = (uint32_t)(wait > 3600 ? 3600 : wait) * 1000 },
     };
     return false;
 }
+
+#ifdef EXPORTS_HERMES_TOOLS_TOOLS_CONTENT_TEXT
+bool hermes_answer(exports_hermes_tools_tools_output_t *ret, hermes_text_t text) {
+    *ret = (exports_hermes_tools_tools_output_t){ 0 };
+    HERMES_PUSH(ret->content, (exports_hermes_tools_tools_content_t){
+                                  .tag = EXPORTS_HERMES_TOOLS_TOOLS_CONTENT_TEXT,
+                                  .val.text = hermes_take(text),
+                              });
+    return true;
+}
+#endif
+
+#ifdef EXPORTS_HERMES_HOOKS_HOOKS_VERDICT_PROCEED
+void hermes_proceed(exports_hermes_hooks_hooks_verdict_t *ret) {
+    *ret = (exports_hermes_hooks_hooks_verdict_t){ .tag = EXPORTS_HERMES_HOOKS_HOOKS_VERDICT_PROCEED };
+}
+
+void hermes_block(exports_hermes_hooks_hooks_verdict_t *ret, hermes_text_t why) {
+    *ret = (exports_hermes_hooks_hooks_verdict_t){
+        .tag = EXPORTS_HERMES_HOOKS_HOOKS_VERDICT_BLOCK,
+        .val.block = hermes_take(why),
+    };
+}
+
+void hermes_ask(exports_hermes_hooks_hooks_verdict_t *ret, hermes_text_t why) {
+    *ret = (exports_hermes_hooks_hooks_verdict_t){
+        .tag = EXPORTS_HERMES_HOOKS_HOOKS_VERDICT_ASK,
+        .val.ask = hermes_take(why),
+    };
+}
+#endif
+
+#ifdef EXPORTS_HERMES_CONTEXT_ENGINE_CONTEXT_ENGINE_TIMING_NOW
+uint32_t hermes_room(const exports_hermes_context_engine_context_engine_pressure_t *pressure) {
+    uint64_t room;
+    if (hermes_extra_number(pressure->extra, "room", &room)) return room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+    uint64_t taken = (uint64_t)pressure->reserve + pressure->fixed_tokens;
+    return pressure->context_length > taken ? (uint32_t)(pressure->context_length - taken) : 0;
+}
+
+bool hermes_refusal(const hermes_error_t *refused, uint64_t *needed, uint64_t *room) {
+    return hermes_extra_number(refused->extra, "needed", needed) && hermes_extra_number(refused->extra, "room", room);
+}
+#endif
 
 // A reader of JSON. Every function returns false for a text that is not JSON.
 typedef struct {
@@ -197,6 +445,7 @@ static bool read_items(reader_t *in, char end, const char *key, hermes_json_t *o
 
 static bool read_value(reader_t *in, hermes_json_t *out, int depth) {
     pass_space(in);
+    size_t from = in->at;
     bool read = false;
     if (depth > DEPTH) return false;
     if (next_is(in, "{")) {
@@ -219,6 +468,7 @@ static bool read_value(reader_t *in, hermes_json_t *out, int depth) {
         out->kind = HERMES_NUMBER;
         read = read_number(in, &out->number);
     }
+    out->raw = (project_string_t){ .ptr = (uint8_t *)in->bytes + from, .len = in->at - from };
     pass_space(in);
     return read;
 }
@@ -244,8 +494,50 @@ hermes_json_t hermes_json_get(project_string_t json, const char *key) {
     return (hermes_json_t){ 0 };
 }
 
+bool hermes_json_next(project_string_t *list, hermes_json_t *item) {
+    reader_t in = { list->ptr, list->len, 0 };
+    *item = (hermes_json_t){ 0 };
+    pass_space(&in);
+    if (!pass(&in, "[") && !pass(&in, ",")) return false;
+    pass_space(&in);
+    if (next_is(&in, "]") || !read_value(&in, item, 0)) {
+        free(item->text.bytes);
+        *item = (hermes_json_t){ 0 };
+        return false;
+    }
+    *list = (project_string_t){ .ptr = list->ptr + in.at, .len = list->len - in.at };
+    return true;
+}
+
 size_t hermes_json_count(project_string_t json) {
     size_t count = 0;
     hermes_json_t ignored = { 0 };
     return read_object(json, NULL, &ignored, &count) ? count : 0;
+}
+
+static bool unfit(const char *key, const char *wanted, hermes_error_t *err) {
+    hermes_text_t message = { 0 };
+    hermes_say(&message, key);
+    hermes_say(&message, " must be ");
+    hermes_say(&message, wanted);
+    return hermes_invalid_text(err, message);
+}
+
+bool hermes_read_number(project_string_t json, const char *key, double least, double most, double *value, hermes_error_t *err) {
+    hermes_json_t given = hermes_json_get(json, key);
+    free(given.text.bytes);
+    if (given.kind == HERMES_ABSENT) return true;
+    if (given.kind != HERMES_NUMBER) return unfit(key, "a number", err);
+    if (!(given.number >= least && given.number <= most)) return unfit(key, "a number within its limits", err);
+    *value = given.number;
+    return true;
+}
+
+bool hermes_read_text(project_string_t json, const char *key, hermes_text_t *value, hermes_error_t *err) {
+    hermes_json_t given = hermes_json_get(json, key);
+    if (given.kind == HERMES_ABSENT) return true;
+    if (given.kind != HERMES_STRING) return free(given.text.bytes), unfit(key, "a text", err);
+    free(value->bytes);
+    *value = given.text;
+    return true;
 }

