@@ -32,7 +32,7 @@ mod transaction;
 pub use data::{DataAside, DataHandover};
 pub use diagnosis::codes;
 pub use error::{InstallError, Reason};
-pub use fetch::{Progress, Silent};
+pub use fetch::{Login, Progress, Push, Silent, Tagged};
 pub use grants::{Finding, Granting, State, only};
 pub use installer::{Installer, Prepared, Wanted, refuse_foreign};
 pub use pack::{Package, pack};

@@ -27,7 +27,7 @@ use wasmtime::component::Component;
 use self::artifact::Origin;
 use self::eviction::Allowance;
 use self::key::Key;
-use crate::compiler::{Compiler, Progress};
+use crate::compiler::{Compiler, Manner, Progress};
 use crate::contract::{self, LaterVersions};
 use crate::error::LoadError;
 use crate::precompiled;
@@ -64,11 +64,13 @@ pub(crate) struct Source<'a> {
     pub(crate) digest: blake3::Hash,
     /// What to do if it was built for a later version of the contract.
     pub(crate) later: LaterVersions,
+    /// How it is compiled if there is no code of it.
+    pub(crate) manner: Manner,
 }
 
 impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a [u8], later: LaterVersions) -> Self {
-        Self { bytes, digest: blake3::hash(bytes), later }
+        Self { bytes, digest: blake3::hash(bytes), later, manner: Manner::default() }
     }
 }
 
@@ -126,7 +128,7 @@ impl CodeCache {
         source: Source<'_>,
         progress: Progress<'_>,
     ) -> Result<Mapped, LoadError> {
-        let Source { bytes, digest: mut source, later } = source;
+        let Source { bytes, digest: mut source, later, manner } = source;
         if let Some(mapped) = self.map(engine, source)? {
             return Ok(mapped);
         }
@@ -139,6 +141,13 @@ impl CodeCache {
         }
         if let Some(mapped) = self.unpack(engine, source)? {
             return Ok(mapped);
+        }
+        if manner.draft {
+            // Whoever installs these bytes later waits for the better code once.
+            source = draft(source);
+            if let Some(mapped) = self.map(engine, source)? {
+                return Ok(mapped);
+            }
         }
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -160,7 +169,7 @@ impl CodeCache {
             return Ok(mapped);
         }
         let written = tempfile::NamedTempFile::new_in(folder).map_err(at(folder))?;
-        compiler.compile(engine, bytes, written.as_file(), progress)?;
+        compiler.compile(engine, bytes, written.as_file(), manner, progress)?;
         self.store(written, source)?;
         self.map(engine, source)?
             .ok_or_else(|| LoadError::Compile {
@@ -277,6 +286,11 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
 /// The key of code for a component that runs only because its manifest accepts this host.
 fn declared(source: blake3::Hash) -> blake3::Hash {
     blake3::Hasher::new().update(b"declared").update(source.as_bytes()).finalize()
+}
+
+/// The key of code that was compiled in a hurry.
+fn draft(source: blake3::Hash) -> blake3::Hash {
+    blake3::Hasher::new().update(b"draft").update(source.as_bytes()).finalize()
 }
 
 /// Identifies the compiler, its version, its settings, the served versions of the contract, and this build.

@@ -1,5 +1,5 @@
-//! Where plugins are compiled: in a child process of low priority with a memory cap, or in this process where that is
-//! harmless.
+//! Where plugins are compiled: in a child process with a memory cap, or in this process where that is harmless. The child has a low
+//! priority if nobody waits for the code.
 //!
 //! A compiler takes all cores for seconds and much memory, and its input is untrusted. In a child process, neither its
 //! memory use nor a crash affects a session.
@@ -19,6 +19,27 @@ use crate::engine;
 use crate::error::LoadError;
 use crate::executor;
 use crate::stamp;
+
+/// How a component is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Manner {
+    /// Whether nobody waits for the code, so that it is compiled at low priority.
+    pub background: bool,
+    /// Whether the component will soon be replaced, as one under development: it compiles in a fraction of the time, and its
+    /// code is slower.
+    pub draft: bool,
+}
+
+impl Manner {
+    /// The option of the child for what nobody waits for.
+    pub const BACKGROUND: &str = "--background";
+    /// The option of the child for code under development.
+    pub const DRAFT: &str = "--draft";
+
+    fn options(self) -> impl Iterator<Item = &'static str> {
+        [(self.background, Self::BACKGROUND), (self.draft, Self::DRAFT)].into_iter().filter_map(|(on, name)| on.then_some(name))
+    }
+}
 
 /// Called several times a second while something is compiled, with the elapsed time. Returning `Break` cancels it.
 pub type Progress<'a> = &'a dyn Fn(Duration) -> ControlFlow<()>;
@@ -66,6 +87,7 @@ impl Compiler {
         engine: &Engine,
         bytes: &[u8],
         into: &File,
+        manner: Manner,
         progress: Progress<'_>,
     ) -> Result<(), LoadError> {
         match self {
@@ -73,10 +95,10 @@ impl Compiler {
                 if progress(Duration::ZERO) == ControlFlow::Break(()) {
                     return Err(LoadError::Cancelled);
                 }
-                let code = precompile(engine, bytes)?;
+                let code = if manner.draft { precompile(&engine::draft(true), bytes)? } else { precompile(engine, bytes)? };
                 (&*into).write_all(&code).map_err(|error| LoadError::Compile { why: error.to_string() })
             }
-            Self::Child(process) => process.compile(bytes, into, progress),
+            Self::Child(process) => process.compile(bytes, into, manner, progress),
         }
     }
 }
@@ -93,11 +115,11 @@ pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadE
 }
 
 impl CompilerProcess {
-    fn compile(&self, bytes: &[u8], into: &File, progress: Progress<'_>) -> Result<(), LoadError> {
+    fn compile(&self, bytes: &[u8], into: &File, manner: Manner, progress: Progress<'_>) -> Result<(), LoadError> {
         let failed = |what: &str, error: io::Error| LoadError::Compile { why: format!("{what}: {error}") };
         let output = into.try_clone().map_err(|error| failed("its output cannot be opened", error))?;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
+        command.args(&self.arguments).args(manner.options()).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
         // Ctrl-C that stops a turn must not stop a compilation beside it. The child ends with its parent in any case.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -192,15 +214,17 @@ impl CompilerProcess {
     }
 }
 
-/// Lowers this process's priority and limits it to this many bytes of memory and ten minutes of processor time. A
-/// process that exceeds them ends. On a system without such limits nothing happens.
-pub fn confine(memory: u64) {
+/// Limits this process to this many bytes of memory and ten minutes of processor time, and lowers its priority if nobody waits
+/// for it. A process that exceeds the limits ends. On a system without such limits nothing happens.
+pub fn confine(memory: u64, background: bool) {
     /// Compiled code is a few times as large as its source; no plugin reaches a gigabyte.
     const FILE: u64 = 1 << 30;
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
-        let _ = nice(10);
+        if background {
+            let _ = nice(10);
+        }
         let limits =
             [(Resource::As, memory), (Resource::Cpu, CPU_SECONDS), (Resource::Fsize, FILE), (Resource::Core, 0)];
         for (resource, limit) in limits {
@@ -212,7 +236,7 @@ pub fn confine(memory: u64) {
         }
     }
     #[cfg(not(unix))]
-    let _ = (memory, FILE);
+    let _ = (memory, background, FILE);
 }
 
 /// Why a child produces no code.
@@ -228,7 +252,7 @@ pub enum ServeError {
 
 /// The work of a child: reads the component's length as eight bytes, then the component, and writes the compiled code.
 /// The rest of the input stays unread; it is open as long as the parent lives.
-pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ServeError> {
+pub fn serve(input: &mut impl Read, output: &mut impl Write, draft: bool) -> Result<(), ServeError> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
@@ -236,7 +260,11 @@ pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), Serve
     if input.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the component is cut short").into());
     }
-    let engine = if threads_for_compiling() { engine::engine() } else { engine::of_one_thread() };
+    let engine = match (draft, threads_for_compiling()) {
+        (true, parallel) => engine::draft(parallel),
+        (false, true) => engine::engine(),
+        (false, false) => engine::of_one_thread(),
+    };
     let code = precompile(&engine, &bytes).map_err(|error| match error {
         LoadError::NotAComponent { why } => ServeError::NotAComponent(why),
         other => ServeError::NotAComponent(other.to_string()),
@@ -265,7 +293,7 @@ mod tests {
 
     fn compile(script: &str) -> Result<Vec<u8>, String> {
         let mut into = tempfile::tempfile().unwrap();
-        let done = shell(script).compile(&vec![b'x'; 1 << 20], &into, &|_| ControlFlow::Continue(()));
+        let done = shell(script).compile(&vec![b'x'; 1 << 20], &into, Manner::default(), &|_| ControlFlow::Continue(()));
         done.map_err(|error| error.to_string())?;
         into.rewind().unwrap();
         let mut written = Vec::new();
@@ -301,7 +329,7 @@ mod tests {
         }
         let missing = CompilerProcess { program: "/nowhere/hermes".into(), ..shell("") };
         let into = tempfile::tempfile().unwrap();
-        let error = missing.compile(b"", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        let error = missing.compile(b"", &into, Manner::default(), &|_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("/nowhere/hermes cannot be run"), "{error}");
     }
 
@@ -309,11 +337,11 @@ mod tests {
     fn a_child_is_killed_when_its_time_is_up_or_the_caller_cancels() {
         let into = tempfile::tempfile().unwrap();
         let slow = CompilerProcess { timeout: Duration::from_millis(50), ..shell("exec sleep 100") };
-        let error = slow.compile(b"x", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        let error = slow.compile(b"x", &into, Manner::default(), &|_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("it was not done after"), "{error}");
 
         let reports = Cell::new(0);
-        let stopped = shell("exec sleep 100").compile(b"x", &into, &|_| {
+        let stopped = shell("exec sleep 100").compile(b"x", &into, Manner::default(), &|_| {
             reports.set(reports.get() + 1);
             if reports.get() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -343,12 +371,12 @@ mod tests {
         let mut input = (component.len() as u64).to_le_bytes().to_vec();
         input.extend(component);
         let mut output = Vec::new();
-        serve(&mut input.as_slice(), &mut output).unwrap();
+        serve(&mut input.as_slice(), &mut output, false).unwrap();
         assert_eq!(output, engine::engine().precompile_component(component).unwrap());
         for input in [&b""[..], &[255; 8], &[9, 0, 0, 0, 0, 0, 0, 0, b'x']] {
-            assert!(matches!(serve(&mut { input }, &mut Vec::new()), Err(ServeError::Io(_))));
+            assert!(matches!(serve(&mut { input }, &mut Vec::new(), false), Err(ServeError::Io(_))));
         }
         let junk = [&4u64.to_le_bytes()[..], b"junk"].concat();
-        assert!(matches!(serve(&mut junk.as_slice(), &mut Vec::new()), Err(ServeError::NotAComponent(_))));
+        assert!(matches!(serve(&mut junk.as_slice(), &mut Vec::new(), false), Err(ServeError::NotAComponent(_))));
     }
 }

@@ -45,7 +45,7 @@ mod wasi;
 
 pub use calls::TIME_LIMIT;
 pub use code_cache::CodeFolder;
-pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
+pub use compiler::{Compiler, CompilerProcess, Manner, Progress as CompileProgress};
 pub use contract::{CONTRACT, LaterVersions, served_contracts};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermes_plugin_host::{HELD, Manifest, SLOTS};
+use hermes_plugin_host::{HELD, Manifest, SLOTS, USED_AS, UsedAs};
 
 use crate::failure::{Failure, Kind};
 use hermes_private_files::{create_folder, lock_within};
@@ -41,15 +41,22 @@ impl Slot {
         Ok(slot)
     }
 
-    /// Writes the component and then the manifest. Each file is replaced in one step.
-    pub(super) fn place(&self, manifest: &Manifest, text: &str, component: &[u8]) -> Result<(), Failure> {
+    /// Writes the component, its use and then the manifest. Each file is replaced in one step.
+    pub(super) fn place(
+        &self,
+        manifest: &Manifest,
+        text: &str,
+        component: &[u8],
+        used_as: UsedAs,
+    ) -> Result<(), Failure> {
         let file = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
         let put = |file: &str, bytes: &[u8]| {
             let mut written = tempfile::Builder::new().prefix(".").tempfile_in(&self.folder)?;
             written.write_all(bytes)?;
             written.persist(self.folder.join(file)).map(drop).map_err(|error| error.error)
         };
-        put(&file, component).and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
+        let placed = put(&file, component).and_then(|()| put(USED_AS, used_as.word().as_bytes()));
+        placed.and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
             let fix = "check the disk and the permissions of the home folder";
             Failure::new(Kind::General, format!("{} cannot be written", self.folder.display()), error.to_string(), fix)
         })
