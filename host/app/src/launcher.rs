@@ -223,7 +223,9 @@ impl Launcher {
     fn selection(&self) -> Selection {
         let selection = self.setup.developing(self.selection.clone(), &self.choice);
         for Developed { name, used_as } in hermes_plugin_host::developed(&self.setup.home.plugins()) {
-            if selection.names().any(|selected| selected == name) && self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+            if selection.names().any(|selected| selected == name)
+                && self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone())
+            {
                 self.reporter.note(&format!("`{name}` is under development; sessions use it {}", used_as.phrase()));
             }
         }

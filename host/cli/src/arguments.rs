@@ -209,6 +209,15 @@ pub(crate) enum Command {
         /// Compile fast, to slower code
         #[arg(long)]
         draft: bool,
+        /// A file with functions that were compiled before
+        #[arg(long, value_name = "FILE", requires = "functions_bytes")]
+        functions: Option<std::path::PathBuf>,
+        /// The bytes of that file to read
+        #[arg(long, value_name = "BYTES")]
+        functions_bytes: Option<u64>,
+        /// The file for the functions of this compilation
+        #[arg(long, value_name = "FILE")]
+        functions_to: Option<std::path::PathBuf>,
     },
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_runtime::compiler::{self, EXIT_NOT_A_COMPONENT, ServeError};
-use hermes_runtime::{Compiler, CompilerProcess, Manner};
+use hermes_runtime::{Compiler, CompilerProcess, FunctionFiles};
 
 use crate::failure::{Failure, Kind};
 
@@ -33,7 +33,7 @@ pub(crate) fn compiler() -> Compiler {
 
 /// `hermes compile-plugin`: reads the length of a component and the component from standard input, and writes the
 /// compiled code to standard output.
-pub(crate) fn serve(memory: u64, manner: Manner) -> Result<ExitCode, Failure> {
+pub(crate) fn serve(memory: u64, background: bool, draft: Option<&FunctionFiles>) -> Result<ExitCode, Failure> {
     let failed = |why: String| {
         let fix = "use `hermes plugins list`, which compiles all plugins; this command is internal";
         Failure::new(Kind::General, "nothing was compiled", why, fix)
@@ -41,7 +41,7 @@ pub(crate) fn serve(memory: u64, manner: Manner) -> Result<ExitCode, Failure> {
     if io::stdout().is_terminal() || io::stdin().is_terminal() {
         return Err(failed("the command reads and writes binary data, which a terminal cannot handle".to_owned()));
     }
-    compiler::confine(memory, manner.background);
+    compiler::confine(memory, background);
     let mut input = io::stdin().lock();
     let mut bytes = Vec::new();
     // Read the whole component first: afterwards a thread waits for the end of the input.
@@ -53,7 +53,7 @@ pub(crate) fn serve(memory: u64, manner: Manner) -> Result<ExitCode, Failure> {
     read.map_err(|error| failed(format!("the component cannot be read: {error}")))?;
     drop(input);
     end_with_parent();
-    match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock(), manner.draft) {
+    match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock(), draft) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError::NotAComponent(why)) => {
             // Only the parent reads this, and it builds its own message from it.

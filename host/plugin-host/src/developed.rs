@@ -136,7 +136,8 @@ mod tests {
             held.lock().unwrap();
             held
         };
-        let words = [("brain", "engine"), ("notes", "memory\n"), ("near", "embedder"), ("adder", "enabled"), ("odd", "all")];
+        let words =
+            [("brain", "engine"), ("notes", "memory\n"), ("near", "embedder"), ("adder", "enabled"), ("odd", "all")];
         let mut held: Vec<_> = words.map(|(name, word)| slot(name, word)).into();
         let found = developed(plugins.path());
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
@@ -145,7 +146,10 @@ mod tests {
         let mut selection = Selection::only("compressor");
         selection.develop(&found, false);
         assert_eq!((selection.engine.as_str(), selection.memory.as_deref()), ("brain", Some("notes")));
-        assert_eq!((selection.embedder.as_deref(), selection.enabled.as_slice()), (Some("near"), &["adder".to_owned()][..]));
+        assert_eq!(
+            (selection.embedder.as_deref(), selection.enabled.as_slice()),
+            (Some("near"), &["adder".to_owned()][..])
+        );
 
         let mut chosen = Selection::only("compressor");
         chosen.disabled.push("adder".to_owned());

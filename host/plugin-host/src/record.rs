@@ -268,13 +268,12 @@ impl Recorder {
         }
         let mut record = read(path)?;
         // Add a copy, because the file may not be writable.
-        let mut adding =
-            Unwritten {
-                suspension: unwritten.suspension.clone(),
-                errors: unwritten.errors.clone(),
-                returned: unwritten.returned.clone(),
-                ..*unwritten
-            };
+        let mut adding = Unwritten {
+            suspension: unwritten.suspension.clone(),
+            errors: unwritten.errors.clone(),
+            returned: unwritten.returned.clone(),
+            ..*unwritten
+        };
         record.add(fresh, &mut adding, &self.session);
         let text = serde_json::to_string_pretty(&record)? + "\n";
         hermes_private_files::write_atomically(path, text.as_bytes())?;
@@ -365,11 +364,15 @@ mod tests {
             recorder.returned(&crash(1));
         }
         let record = Record::read(home.path(), "mine").unwrap();
-        let kinds: Vec<(&str, u64)> = record.returned.kinds.iter().map(|(kind, calls)| (kind.as_str(), *calls)).collect();
+        let kinds: Vec<(&str, u64)> =
+            record.returned.kinds.iter().map(|(kind, calls)| (kind.as_str(), *calls)).collect();
         assert_eq!(kinds, [("timeout", 2), ("unavailable (500)", 4)]);
         assert_eq!((record.returned.calls, record.failures, record.errors.len()), (6, 0, 0));
         let last = record.returned.last.unwrap();
-        assert_eq!((last.session.as_str(), last.call.as_str(), last.cause.as_str()), ("two", "sync-turn", "status 500"));
+        assert_eq!(
+            (last.session.as_str(), last.call.as_str(), last.cause.as_str()),
+            ("two", "sync-turn", "status 500")
+        );
 
         let many = recorder(home.path(), "three");
         (0..100).for_each(|number| many.returned(&fault(FaultKind::Failed, &format!("{number}-{}", "é".repeat(100)))));

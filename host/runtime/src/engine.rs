@@ -15,6 +15,7 @@ use crate::component::Component;
 use crate::context::Context;
 use crate::contract::LaterVersions;
 use crate::error::LoadError;
+use crate::functions::Functions;
 use crate::imports;
 use crate::loaded::Loaded;
 use crate::native::{Library, TARGET};
@@ -160,8 +161,11 @@ pub(crate) fn of_one_thread() -> Engine {
 
 /// An engine that compiles in a fraction of the time, to slower code. [`engine`] loads this code: how far code was optimised does not
 /// change what it needs.
-pub(crate) fn draft(parallel: bool) -> Engine {
+pub(crate) fn draft(parallel: bool, functions: Option<Arc<Functions>>) -> Engine {
     let mut config = configuration();
+    if let Some(functions) = functions {
+        config.enable_incremental_compilation(functions).expect("the compiler is part of this build");
+    }
     config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     config.parallel_compilation(parallel);
     Engine::new(&config).expect("the configuration is sound for this processor")

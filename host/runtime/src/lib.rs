@@ -19,6 +19,7 @@ mod convert;
 mod engine;
 mod error;
 pub mod executor;
+mod functions;
 mod heap;
 mod imports;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use compiler::{Compiler, CompilerProcess, Manner, Progress as CompileProgres
 pub use contract::{CONTRACT, LaterVersions, served_contracts};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
+pub use functions::FunctionFiles;
 pub use heap::share_heap;
 pub use instance::{Instance, Lanes, Recipe};
 pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};

@@ -107,7 +107,9 @@ fn meaning(export: &str) -> String {
 fn show_permissions(offer: &Offer<'_>, native: bool, console: Console) {
     let titles = match offer.purpose {
         Purpose::Update => Titles { none: "no new ones", some: "new in this version" },
-        Purpose::Install | Purpose::Pinned | Purpose::Grant | Purpose::Develop => Titles { none: "none", some: "requested by the plugin" },
+        Purpose::Install | Purpose::Pinned | Purpose::Grant | Purpose::Develop => {
+            Titles { none: "none", some: "requested by the plugin" }
+        }
     };
     let mut sheet = console.sheet();
     sheet.agreement(offer.permissions, offer.limits, native.then_some(super::NATIVE), titles);

@@ -27,7 +27,11 @@ impl std::fmt::Debug for Login {
 impl Login {
     /// The login that `docker login` or `podman login` stored for a registry. `var` reads a variable, `home` is the user's folder.
     /// Passwords that a program keeps (`credsStore`) are not found.
-    pub fn stored(registry: &str, var: &dyn Fn(&str) -> Option<std::ffi::OsString>, home: Option<&Path>) -> Option<Self> {
+    pub fn stored(
+        registry: &str,
+        var: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+        home: Option<&Path>,
+    ) -> Option<Self> {
         let below = |name: &str, path: &str| var(name).map(|folder| PathBuf::from(folder).join(path));
         let files = [
             var("REGISTRY_AUTH_FILE").map(PathBuf::from),

@@ -21,7 +21,8 @@ const PLUGIN: &str = "application/vnd.hermes.plugin.v1";
 /// An image without a program has this configuration.
 const EMPTY: (&str, &[u8]) = ("application/vnd.oci.empty.v1+json", b"{}");
 /// The remedy where a registry refuses.
-const LOG_IN: &str = "log in with `docker login` or `podman login`, or add --username NAME; the account must be allowed to write there";
+const LOG_IN: &str =
+    "log in with `docker login` or `podman login`, or add --username NAME; the account must be allowed to write there";
 
 /// What a tag names before a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,12 +189,7 @@ impl Registry<'_> {
     }
 
     /// Sends a request, and again with a token if the registry wants one.
-    async fn send(
-        &mut self,
-        method: Method,
-        url: &Url,
-        body: Option<(&str, &[u8])>,
-    ) -> Result<Response, InstallError> {
+    async fn send(&mut self, method: Method, url: &Url, body: Option<(&str, &[u8])>) -> Result<Response, InstallError> {
         self.web.allow(url)?;
         let answer = self.ask(&method, url, body).await?;
         if answer.status() != StatusCode::UNAUTHORIZED || self.token.is_some() {
@@ -322,9 +318,7 @@ mod tests {
         let (wanted, challenge) = match asks {
             Asks::Nothing => (String::new(), String::new()),
             Asks::Password => (password, "Basic realm=\"here\"".to_owned()),
-            Asks::Token => {
-                ("Bearer t0".to_owned(), format!("Bearer realm=\"http://{host}/token\",service=\"here\""))
-            }
+            Asks::Token => ("Bearer t0".to_owned(), format!("Bearer realm=\"http://{host}/token\",service=\"here\"")),
         };
         if !wanted.is_empty() && given != wanted {
             return plain(401).header("www-authenticate", challenge).body(body::Body::empty()).unwrap();
@@ -405,10 +399,16 @@ mod tests {
             assert!(refusal(asks, None).await.contains("requires a login"), "{asks:?}");
             assert!(refusal(asks, Some(&wrong)).await.contains("does not let this login"), "{asks:?}");
         }
-        let image = Image { registry: "registry.example".to_owned(), repository: "a".to_owned(), reference: "1".to_owned() };
+        let image =
+            Image { registry: "registry.example".to_owned(), repository: "a".to_owned(), reference: "1".to_owned() };
         let base = Url::parse("http://registry.example/v2/a/").unwrap();
-        let registry =
-            Registry { web: Web::new(true).unwrap(), base: base.clone(), image: &image, login: Some(&wrong), token: None };
+        let registry = Registry {
+            web: Web::new(true).unwrap(),
+            base: base.clone(),
+            image: &image,
+            login: Some(&wrong),
+            token: None,
+        };
         let refused = registry.guarded(&wrong, &base).unwrap_err().sentence();
         assert!(refused.contains("without encryption") && !refused.contains("guess"), "{refused}");
         for here in ["https://registry.example/", "http://127.0.0.1:5000/", "http://[::1]/", "http://localhost/"] {

@@ -36,8 +36,7 @@ impl Agreed {
         // The question shows the addresses that the configuration has now.
         let requested = manifest.permissions_under(&launch::read()?.selection(&ModelChoice::default()));
         let known = before.clone().unwrap_or_default();
-        let (permissions, limits) =
-            (requested.widening(&known.permissions), manifest.limits.widening(&known.limits));
+        let (permissions, limits) = (requested.widening(&known.permissions), manifest.limits.widening(&known.limits));
         if before.is_some() && permissions.is_empty() && limits.is_empty() {
             return Ok(known);
         }
@@ -49,7 +48,8 @@ impl Agreed {
             sheet.whole("project", folder);
             console.lines(sheet);
         }
-        let exports: Vec<String> = if is_first { exports.iter().map(ToString::to_string).collect() } else { Vec::new() };
+        let exports: Vec<String> =
+            if is_first { exports.iter().map(ToString::to_string).collect() } else { Vec::new() };
         let offer = Offer {
             purpose: Purpose::Develop,
             permissions: &permissions,

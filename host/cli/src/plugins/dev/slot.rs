@@ -77,5 +77,7 @@ impl Drop for Slot {
         self.clear();
         let _ = fs::remove_file(self.folder.join(HELD));
         let _ = fs::remove_dir(&self.folder);
+        // The folder of all slots goes with the last one.
+        let _ = self.folder.parent().map(fs::remove_dir);
     }
 }
