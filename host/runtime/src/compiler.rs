@@ -409,7 +409,7 @@ mod tests {
     fn a_draft_keeps_its_functions_for_the_next_one() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-        [&first, &second].map(|path| std::fs::write(path, "").unwrap());
+        [&first, &second].into_iter().for_each(|path| std::fs::write(path, "").unwrap());
         let bytes = hermes_zoo::Shell::with_tool("nop").build();
         let serve = |files: &FunctionFiles| {
             let input = [&(bytes.len() as u64).to_le_bytes()[..], &bytes].concat();
