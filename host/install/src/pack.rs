@@ -3,7 +3,7 @@
 //! The same files always give the same bytes, whenever and wherever they are packed.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
 use hermes_plugin_host::artifact::{ArtifactError, Place};
@@ -74,6 +74,15 @@ pub fn pack(folder: &Path) -> Result<Package, InstallError> {
         sha256,
         files: files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64)).collect(),
     })
+}
+
+/// The files of the skills in a project's folder, by their names below it.
+///
+/// # Errors
+///
+/// When they are more than an installation copies, or cannot be read.
+pub fn skill_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
+    crate::project::skills(folder)
 }
 
 fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {

@@ -193,6 +193,27 @@ fn a_memory_is_selected_and_a_disabled_name_is_not() {
 }
 
 #[test]
+fn the_skills_beside_the_code_come_along() {
+    let server = poking();
+    let home = Home::with(&server);
+    let project = project(&home);
+    home.write_workspace(
+        "project/skills/tea/SKILL.md",
+        "---\nname: tea\ndescription: Brewing tea.\n---\nBoil water.\n",
+    );
+    let developer = develop(&home, &["--yes"]);
+    ask(&home);
+    assert!(server.last_turn().body.to_string().contains("Brewing tea."));
+    fs::remove_dir_all(project.join("skills")).unwrap();
+    developer.wait_for_stdout_times("built `hostile`", 2);
+    ask(&home);
+    assert!(!server.last_turn().body.to_string().contains("Brewing tea."));
+    developer.interrupt();
+    developer.wait().success();
+    assert!(!home.path().join("plugins/.dev").exists());
+}
+
+#[test]
 fn errors_that_a_plugin_returned_are_counted_beside_its_failures() {
     let calls = (0..3).map(|number| Call::new(&format!("call_{number}"), "grab", &json!({"what": "nothing known"})));
     let server = Server::scripted([Reply::calls(calls), Reply::text("Done.")]);

@@ -209,13 +209,17 @@ impl Development {
         };
         let checked: Result<_, hermes_runtime::LoadError> =
             checked.await.map_err(|error| refused(error.to_string()))?;
-        let (kinds, bytes) = checked.map_err(|error| refused(error.to_string()))?;
+        let (mut kinds, bytes) = checked.map_err(|error| refused(error.to_string()))?;
+        let skills = hermes_install::skill_files(self.project.folder()).map_err(Failure::from)?;
+        if !skills.is_empty() && !kinds.contains(&"skills") {
+            kinds.push("skills");
+        }
         let built = begun.elapsed();
         let is_first = self.agreed.is_none();
         self.agree(&manifest, &kinds).await?;
         let asked = begun.elapsed();
         let used_as = UsedAs::of(&kinds);
-        self.slot.place(&manifest, &self.project.manifest_text()?, &bytes, used_as)?;
+        self.slot.place(&manifest, &self.project.manifest_text()?, &bytes, used_as, &skills)?;
         let took = built + begun.elapsed().saturating_sub(asked);
         self.say(
             Tone::Good,
