@@ -166,6 +166,9 @@ fn a_prompt_is_tried_in_a_new_session_after_each_build() {
     developer.interrupt();
     developer.wait().success();
     assert_eq!(home.sessions_json().len(), 2);
+    // What the builds have in common is compiled once.
+    let code = fs::read_dir(home.path().join("cache/code")).unwrap().flatten();
+    assert!(code.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().ends_with(".functions")));
 }
 
 #[test]
