@@ -57,7 +57,8 @@ fn state(home: &Home) -> (String, Vec<String>, bool) {
 
 #[test]
 fn sessions_use_a_project_that_is_not_installed_until_the_command_ends() {
-    let home = Home::with(&poking());
+    let server = poking();
+    let home = Home::with(&server);
     project(&home);
     assert_eq!(ask(&home), "There is no tool.\n");
     let before = state(&home);
@@ -85,7 +86,8 @@ fn sessions_use_a_project_that_is_not_installed_until_the_command_ends() {
 
 #[test]
 fn a_killed_command_leaves_nothing_that_runs() {
-    let home = Home::with(&poking());
+    let server = poking();
+    let home = Home::with(&server);
     project(&home);
     ask(&home);
     let before = state(&home);
@@ -127,7 +129,8 @@ fn a_running_chat_uses_it_from_its_next_session() {
 
 #[test]
 fn what_a_project_may_do_is_agreed_to_before_sessions_use_it() {
-    let home = Home::with(&poking());
+    let server = poking();
+    let home = Home::with(&server);
     let project = project(&home);
     let refused = home.hermes(&["plugins", "dev", "project", "--build", BUILD]).run().refused();
     assert!(refused.stderr.contains("--yes") && refused.stderr.contains("no session uses the project"), "{refused}");
@@ -151,7 +154,8 @@ fn what_a_project_may_do_is_agreed_to_before_sessions_use_it() {
 
 #[test]
 fn a_prompt_is_tried_in_a_new_session_after_each_build() {
-    let home = Home::with(&poking());
+    let server = poking();
+    let home = Home::with(&server);
     let project = project(&home);
     let developer = develop(&home, &["--yes", "--try", "Go."]);
     developer.wait_for_stdout("It said: hostile on purpose");
@@ -173,7 +177,8 @@ fn a_prompt_is_tried_in_a_new_session_after_each_build() {
 
 #[test]
 fn a_memory_is_selected_and_a_disabled_name_is_not() {
-    let home = Home::with(&poking());
+    let server = poking();
+    let home = Home::with(&server);
     let (manifest, component) = staged_guest("keeper");
     home.write_workspace("mine/plugin.yaml", renamed(&manifest, "mine"));
     home.write_workspace("mine/ready/component", component);
@@ -190,7 +195,7 @@ fn a_memory_is_selected_and_a_disabled_name_is_not() {
     home.set("plugins.disabled", json!(["mine"]));
     let developer = home.hermes(&arguments).spawn();
     developer.wait_for_stdout("`plugins.disabled` in config.yaml names `mine`");
-    assert_eq!(state(&home), "disabled");
+    assert_eq!(state(&home), "off");
     developer.interrupt();
     developer.wait().success();
 }

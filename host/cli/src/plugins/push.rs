@@ -66,6 +66,9 @@ pub(super) async fn run(arguments: &PushArguments, console: Console) -> Result<E
 
 /// The image of a text, with the plugin's version if it names no tag.
 fn image(text: &str, package: &Package) -> Result<Image, Failure> {
+    if !text.starts_with("oci://") {
+        return Err(not_an_image(text));
+    }
     let version = package.about.iter().find(|(key, _)| *key == "version").map_or("latest", |(_, text)| text);
     let name = text.rsplit('/').next().unwrap_or_default();
     // A tag has no `+`.
@@ -75,11 +78,13 @@ fn image(text: &str, package: &Package) -> Result<Image, Failure> {
     };
     match Source::parse(&text, Path::new("."))? {
         Source::Oci(image) => Ok(image),
-        _ => {
-            let reason = "a plugin is pushed to an image, as in oci://registry.example/name:1.0".into();
-            Err(InstallError::Source { text, reason }.into())
-        }
+        _ => Err(not_an_image(&text)),
     }
+}
+
+fn not_an_image(text: &str) -> Failure {
+    let reason = "a plugin is pushed to an image, as in oci://registry.example/name:1.0";
+    InstallError::Source { text: text.to_owned(), reason: reason.into() }.into()
 }
 
 /// The login of the options, else the stored one.
