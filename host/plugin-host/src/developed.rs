@@ -97,6 +97,8 @@ impl Selection {
             match used_as {
                 UsedAs::Engine if fixed_engine => {}
                 UsedAs::Engine => self.engine.clone_from(name),
+                // It is on already, beside the selected one.
+                UsedAs::Memory if name == Self::MEMORY => {}
                 UsedAs::Memory => self.memory = Some(name.clone()),
                 UsedAs::Embedder => self.embedder = Some(name.clone()),
                 UsedAs::Enabled if self.enabled.contains(name) || Self::ON.contains(&name.as_str()) => {}

@@ -73,6 +73,7 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
         slot,
         name,
         agreed,
+        is_placed: false,
         console,
     };
     let folder = development.project.folder().display();
@@ -95,6 +96,8 @@ struct Development {
     is_disabled: bool,
     /// What the plugin may do; none before the first agreement.
     agreed: Option<Agreed>,
+    /// Whether sessions use a build of it.
+    is_placed: bool,
     runtime: Arc<Runtime>,
     tail: Tail,
     console: Console,
@@ -215,7 +218,6 @@ impl Development {
             kinds.push("skills");
         }
         let built = begun.elapsed();
-        let is_first = self.agreed.is_none();
         self.agree(&manifest, &kinds).await?;
         let asked = begun.elapsed();
         let used_as = UsedAs::of(&kinds);
@@ -238,13 +240,14 @@ impl Development {
                 self.name, self.name
             );
             self.say(Tone::Warning, &hint);
-        } else if is_first && self.arguments.attempt.is_none() {
+        } else if !self.is_placed && self.arguments.attempt.is_none() {
             let how = format!(
                 "while this command runs, new sessions use it {}: start one with `hermes` in another terminal",
                 used_as.phrase()
             );
             self.say(Tone::Faint, &how);
         }
+        self.is_placed = true;
         Ok(())
     }
 
