@@ -8,6 +8,7 @@ mod kept;
 mod languages;
 mod lifecycle;
 pub(crate) mod own_skills;
+mod ports;
 mod publishing;
 mod screens;
 mod skills;

@@ -1,6 +1,6 @@
 //! Starting sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use hermes_agent::{
 };
 use hermes_diagnostic::{Diagnose as _, Diagnostic, Notice};
 use hermes_models::Source;
-use hermes_plugin_host::{PluginHost, Plugins, Selection};
+use hermes_plugin_host::{Developed, PluginHost, Plugins, Selection};
 use hermes_store::{SessionStore, SqliteSessions, Store};
 
 use crate::bundled::BUNDLED;
@@ -58,6 +58,7 @@ const MOST_CHOSEN: usize = 16;
 pub struct Launcher {
     setup: Setup,
     choice: ModelChoice,
+    /// The selection of the configuration.
     selection: Selection,
     settings: Settings,
     approvals: Approvals,
@@ -75,6 +76,8 @@ pub struct Launcher {
     chosen: Mutex<HashMap<String, ChosenModel>>,
     workspace: PathBuf,
     reporter: Arc<dyn Reporter>,
+    /// The plugins under development that the user knows of.
+    told: Mutex<BTreeSet<String>>,
     /// Whether a session lasts long enough for plugins to change during it.
     watches: bool,
 }
@@ -131,7 +134,7 @@ impl Launcher {
         let cooldown = Duration::from_secs(setup.config.settings().model.cooldown.get().into());
         let rests = Arc::new(ModelRests::new(cooldown, setup.logins.rests().clone()));
         Ok(Self {
-            selection: setup.selection(&launch.choice),
+            selection: setup.configured_selection(&launch.choice),
             settings,
             approvals,
             plugins: PluginHost::new(Arc::new(setup.runtime()), BUNDLED, setup.home.plugins()),
@@ -145,6 +148,7 @@ impl Launcher {
             rests,
             keep_trying,
             chosen: Mutex::default(),
+            told: Mutex::default(),
             reporter,
         })
     }
@@ -212,7 +216,20 @@ impl Launcher {
     ///
     /// When a plugin that the session needs is missing or broken.
     pub fn host(&self) -> Result<Host, AppError> {
-        self.host_of(&self.selection, self.model.clone())
+        self.host_of(&self.selection(), self.model.clone())
+    }
+
+    /// The plugins of a session that begins now: those under development may have changed since the last one.
+    fn selection(&self) -> Selection {
+        let selection = self.setup.developing(self.selection.clone(), &self.choice);
+        for Developed { name, used_as } in hermes_plugin_host::developed(&self.setup.home.plugins()) {
+            if selection.names().any(|selected| selected == name)
+                && self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone())
+            {
+                self.reporter.note(&format!("`{name}` is under development; sessions use it {}", used_as.phrase()));
+            }
+        }
+        selection
     }
 
     fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
@@ -365,7 +382,7 @@ impl HostSource for Launcher {
             }
         };
         let host: Result<Host, Problem> = match &choice.engine {
-            None => self.host_of(&self.selection, chosen).map_err(|error| Problem::from(&error)),
+            None => self.host_of(&self.selection(), chosen).map_err(|error| Problem::from(&error)),
             Some(_) => {
                 // The same variables, so that sessions with the same engine share their plugins.
                 let variables = self.selection.variables.clone();

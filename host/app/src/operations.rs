@@ -79,6 +79,8 @@ pub enum Purpose {
     Pinned,
     /// A grant to an installed plugin.
     Grant,
+    /// A project that `hermes plugins dev` offers to sessions while it runs.
+    Develop,
 }
 
 /// Permissions and limits that need consent.

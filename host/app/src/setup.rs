@@ -186,8 +186,30 @@ impl Setup {
         })
     }
 
-    /// The plugins that sessions use.
+    /// The plugins that sessions use: those of the configuration, and those under development.
     pub fn selection(&self, flags: &ModelChoice) -> Selection {
+        self.developing(self.configured_selection(flags), flags)
+    }
+
+    /// A selection of the configuration with the plugins that `hermes plugins dev` offers at this moment.
+    pub(crate) fn developing(&self, mut selection: Selection, flags: &ModelChoice) -> Selection {
+        let developed = hermes_plugin_host::developed(&self.home.plugins());
+        if developed.is_empty() {
+            return selection;
+        }
+        let configured = selection.engine.clone();
+        selection.develop(&developed, flags.engine.is_some());
+        if selection.engine != configured {
+            let entry = selection.entries.entry(selection.engine.clone()).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(entry) = entry {
+                fill_in(entry, for_engine(&self.config.settings().compression));
+            }
+        }
+        selection
+    }
+
+    /// The plugins that the configuration selects.
+    pub(crate) fn configured_selection(&self, flags: &ModelChoice) -> Selection {
         let settings = self.config.settings();
         let engine = flags.engine.clone().unwrap_or_else(|| settings.context.engine.clone());
         let mut entries = settings.plugins.entries.0.clone();
@@ -576,9 +598,13 @@ fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static 
         *entry = Value::Object(Map::new());
     }
     if let Value::Object(entry) = entry {
-        for (name, value) in defaults {
-            entry.entry(name).or_insert(value);
-        }
+        fill_in(entry, defaults);
+    }
+}
+
+fn fill_in(entry: &mut Map<String, Value>, defaults: Vec<(&'static str, Value)>) {
+    for (name, value) in defaults {
+        entry.entry(name).or_insert(value);
     }
 }
 

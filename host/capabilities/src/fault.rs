@@ -16,6 +16,23 @@ pub enum FaultKind {
     Failed,
 }
 
+impl FaultKind {
+    /// Its name in the contract.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid-input",
+            Self::Unavailable => "unavailable",
+            Self::Denied => "denied",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Conflict => "conflict",
+            Self::Exhausted => "exhausted",
+            Self::Unsupported => "unsupported",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// An error that one side of the contract returns to the other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

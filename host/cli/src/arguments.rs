@@ -203,6 +203,21 @@ pub(crate) enum Command {
         /// Memory limit in bytes
         #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
         memory: u64,
+        /// Nobody waits for the code: lower this process's priority
+        #[arg(long)]
+        background: bool,
+        /// Compile fast, to slower code
+        #[arg(long)]
+        draft: bool,
+        /// A file with functions that were compiled before
+        #[arg(long, value_name = "FILE", requires = "functions_bytes")]
+        functions: Option<std::path::PathBuf>,
+        /// The bytes of that file to read
+        #[arg(long, value_name = "BYTES")]
+        functions_bytes: Option<u64>,
+        /// The file for the functions of this compilation
+        #[arg(long, value_name = "FILE")]
+        functions_to: Option<std::path::PathBuf>,
     },
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]
@@ -405,6 +420,8 @@ pub(crate) enum PluginsCommand {
     Test(TestArguments),
     /// Pack a built project into NAME-VERSION.tar.gz, for publishing
     Pack(crate::plugins::pack::PackArguments),
+    /// Pack a built plugin and publish it as an image of an OCI registry
+    Push(crate::plugins::push::PushArguments),
     /// Sign a built plugin with your minisign key, for publishing
     Sign(crate::plugins::sign::SignArguments),
     /// Write the contract (the files of wit/) to a folder

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_runtime::compiler::{self, EXIT_NOT_A_COMPONENT, ServeError};
-use hermes_runtime::{Compiler, CompilerProcess};
+use hermes_runtime::{Compiler, CompilerProcess, FunctionFiles};
 
 use crate::failure::{Failure, Kind};
 
 /// Most memory of a compiler. The largest components, which contain the runtime of a language, need a quarter of it.
 pub(crate) const MEMORY: u64 = 4 << 30;
 /// The time limit of a compiler by the clock; its CPU time has a limit of its own. The largest components take half a
-/// minute on a slow machine. On a busy machine it takes longer, because the compiler runs at low priority.
+/// minute on a slow machine. On a busy machine it takes longer, because other programs compute too.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Compiles in a child process of this program, or in this process if the path of the program is unknown.
@@ -33,7 +33,7 @@ pub(crate) fn compiler() -> Compiler {
 
 /// `hermes compile-plugin`: reads the length of a component and the component from standard input, and writes the
 /// compiled code to standard output.
-pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
+pub(crate) fn serve(memory: u64, background: bool, draft: Option<&FunctionFiles>) -> Result<ExitCode, Failure> {
     let failed = |why: String| {
         let fix = "use `hermes plugins list`, which compiles all plugins; this command is internal";
         Failure::new(Kind::General, "nothing was compiled", why, fix)
@@ -41,7 +41,7 @@ pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
     if io::stdout().is_terminal() || io::stdin().is_terminal() {
         return Err(failed("the command reads and writes binary data, which a terminal cannot handle".to_owned()));
     }
-    compiler::confine(memory);
+    compiler::confine(memory, background);
     let mut input = io::stdin().lock();
     let mut bytes = Vec::new();
     // Read the whole component first: afterwards a thread waits for the end of the input.
@@ -53,7 +53,7 @@ pub(crate) fn serve(memory: u64) -> Result<ExitCode, Failure> {
     read.map_err(|error| failed(format!("the component cannot be read: {error}")))?;
     drop(input);
     end_with_parent();
-    match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock()) {
+    match compiler::serve(&mut bytes.as_slice(), &mut io::stdout().lock(), draft) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError::NotAComponent(why)) => {
             // Only the parent reads this, and it builds its own message from it.

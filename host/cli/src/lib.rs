@@ -61,6 +61,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Parser;
+use hermes_runtime::FunctionFiles;
 
 use arguments::{Arguments, Command};
 use console::Console;
@@ -120,7 +121,10 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Lab { command }) => lab::run(&command, console),
         Some(Command::Context { id, summary, json }) => wait(context::run(id.as_deref(), summary, json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
-        Some(Command::CompilePlugin { memory }) => compile::serve(memory),
+        Some(Command::CompilePlugin { memory, background, draft, functions, functions_bytes, functions_to }) => {
+            let files = FunctionFiles { known: functions.zip(functions_bytes), next: functions_to };
+            compile::serve(memory, background, draft.then_some(&files))
+        }
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),

@@ -9,6 +9,7 @@ hermes_diagnostic::codes! {
     pub mod codes {
         SOURCE = "install.source", Category::Usage, "the source of a plugin cannot be understood";
         FETCH = "install.fetch", Category::Plugin, "a plugin cannot be fetched";
+        PUSH = "install.push", Category::General, "a plugin cannot be pushed to a registry";
         INSECURE = "install.insecure", Category::Plugin, "the address is not encrypted";
         ARCHIVE = "install.archive", Category::Plugin, "an archive breaks a rule";
         NO_PLUGIN = "install.no-plugin", Category::Plugin, "the source contains no plugin";
@@ -54,6 +55,9 @@ impl Diagnose for InstallError {
             ),
             Self::Fetch { reason, .. } => {
                 (codes::FETCH, reason.fix_or(Fix::words("check the address and the connection, and try again")))
+            }
+            Self::Push { reason, .. } => {
+                (codes::PUSH, reason.fix_or(Fix::words("check the address and the connection, and try again")))
             }
             Self::Insecure(_) => (codes::INSECURE, Fix::words("use https").or(Action::AllowUnencrypted)),
             Self::WithoutTls(_) => (codes::INSECURE, Fix::words("use another address").or(Action::AllowUnencrypted)),

@@ -60,6 +60,14 @@ pub enum InstallError {
         /// The cause.
         reason: Reason,
     },
+    /// A registry does not take the plugin.
+    #[error("{to} cannot be pushed: {reason}")]
+    Push {
+        /// The image.
+        to: String,
+        /// The cause.
+        reason: Reason,
+    },
     /// An address without encryption.
     #[error("the connection to {0} is not encrypted, so its content could be replaced on its way")]
     Insecure(String),

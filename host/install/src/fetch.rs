@@ -1,8 +1,13 @@
 //! Fetches a source into a folder of the stage. The content is not trusted, and none of it runs.
 
 mod git;
+mod login;
 mod oci;
+mod push;
 mod web;
+
+pub use login::Login;
+pub use push::{Push, Tagged};
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -32,10 +32,10 @@ mod transaction;
 pub use data::{DataAside, DataHandover};
 pub use diagnosis::codes;
 pub use error::{InstallError, Reason};
-pub use fetch::{Progress, Silent};
+pub use fetch::{Login, Progress, Push, Silent, Tagged};
 pub use grants::{Finding, Granting, State, only};
 pub use installer::{Installer, Prepared, Wanted, refuse_foreign};
-pub use pack::{Package, pack};
+pub use pack::{Package, pack, skill_files};
 pub use sign::{Signed, SigningKey, sign};
 
 pub use source::{Image, Repository, Source};

@@ -3,7 +3,7 @@
 //! The same files always give the same bytes, whenever and wherever they are packed.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
 use hermes_plugin_host::artifact::{ArtifactError, Place};
@@ -28,6 +28,8 @@ pub struct Package {
     pub sha256: String,
     /// The public key that signed the plugin; none if it is not signed.
     pub signer: Option<String>,
+    /// What the manifest says about the plugin, by the names of the OCI's annotations.
+    pub about: Vec<(&'static str, String)>,
     /// The files in it, sorted, with their sizes in bytes.
     pub files: Vec<(String, u64)>,
 }
@@ -55,14 +57,32 @@ pub fn pack(folder: &Path) -> Result<Package, InstallError> {
     })?;
     let archive = archive(&files).at(folder)?;
     let sha256 = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
-    let Manifest { name, version, .. } = &project.manifest;
+    let Manifest { name, version, description, license, author, repository, .. } = &project.manifest;
+    let about = [
+        ("title", name.clone()),
+        ("version", version.to_string()),
+        ("description", description.clone()),
+        ("licenses", license.clone()),
+        ("authors", author.clone()),
+        ("source", repository.clone()),
+    ];
     Ok(Package {
+        about: about.into_iter().filter(|(_, text)| !text.is_empty()).collect(),
         signer,
         file_name: format!("{name}-{version}.tar.gz"),
         archive,
         sha256,
         files: files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64)).collect(),
     })
+}
+
+/// The files of the skills in a project's folder, by their names below it.
+///
+/// # Errors
+///
+/// When they are more than an installation copies, or cannot be read.
+pub fn skill_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
+    crate::project::skills(folder)
 }
 
 fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {

@@ -180,7 +180,7 @@ fn existing<const N: usize>(files: [(String, PathBuf); N]) -> Result<Vec<(String
 }
 
 /// The files of the plugin's skills. Hidden files and links are left out.
-fn skills(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
+pub(crate) fn skills(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
     let mut found = Vec::new();
     let mut bytes = 0;
     let root = folder.join(SKILLS);

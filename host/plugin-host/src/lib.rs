@@ -14,6 +14,7 @@ pub mod artifact;
 mod catalog;
 mod component;
 mod declared;
+mod developed;
 mod diagnosis;
 pub mod digest;
 mod embedding;
@@ -59,6 +60,7 @@ pub use catalog::{
     code_in, manifest_in, skill_reader, skills_in,
 };
 pub use declared::{Declared, Missing, OfferedTools, SkillSetting, SkillVariable};
+pub use developed::{Developed, USED_AS, UsedAs, developed};
 pub use diagnosis::codes;
 pub use digest::Digest;
 pub use error::PluginsError;

@@ -3,17 +3,24 @@
 //! A session collects in memory, and adds to the file after failures and at its end, under a lock. `hermes plugins info` and
 //! `stats` show the record. No decision depends on it, so a damaged record is replaced by an empty one.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermes_runtime::services::Clock;
-use hermes_runtime::{CallError, Figures, Tally};
+use hermes_runtime::{CallError, Cause, Fault, Figures, Tally};
 use serde::{Deserialize, Serialize};
 
 /// The most failures in the record; older ones are dropped.
 const REMEMBERED: usize = 10;
+/// The most different kinds of returned errors that are counted apart: plugins choose their codes.
+const KINDS: usize = 32;
+/// The most bytes of a kind.
+const KIND: usize = 64;
+/// The kinds beyond those.
+const OTHERS: &str = "other";
 /// The most bytes of a failure's cause.
 const CAUSE: usize = 1 << 10;
 /// A larger file is damaged.
@@ -31,10 +38,48 @@ pub struct Record {
     pub failures: u64,
     /// The last failures, the newest at the end.
     pub errors: Vec<Failure>,
+    /// The errors of the contract that it returned, such as one for a service that does not answer.
+    pub returned: Returned,
     /// Its suspension, until it works again in another session.
     pub suspended: Option<Suspension>,
     /// The session that wrote last.
     pub latest: Option<Latest>,
+}
+
+/// Errors of the contract that a plugin returned. They are answers, and no failures of the plugin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Returned {
+    /// How many calls it answered with an error.
+    pub calls: u64,
+    /// How many by kind, with the code if there is one, as in `unavailable (http-503)`.
+    pub kinds: BTreeMap<String, u64>,
+    /// The last of them.
+    pub last: Option<Failure>,
+}
+
+impl Returned {
+    fn add(&mut self, kind: &str, calls: u64) {
+        self.calls = self.calls.saturating_add(calls);
+        let kind = if self.kinds.contains_key(kind) || self.kinds.len() < KINDS { kind } else { OTHERS };
+        let known = self.kinds.entry(kind.to_owned()).or_default();
+        *known = known.saturating_add(calls);
+    }
+
+    fn merge(&mut self, more: Self) {
+        for (kind, calls) in more.kinds {
+            self.add(&kind, calls);
+        }
+        self.last = more.last.or(self.last.take());
+    }
+}
+
+/// The kind of a fault, with its code.
+fn kind_of(fault: &Fault) -> String {
+    let name = fault.kind.name();
+    let mut kind = if fault.code.is_empty() { name.to_owned() } else { format!("{name} ({})", fault.code) };
+    kind.truncate(kind.floor_char_boundary(KIND));
+    kind
 }
 
 /// Failures of a plugin in one session.
@@ -88,6 +133,7 @@ impl Record {
         let before = before.map_or(0, |latest| latest.failures);
         self.latest = Some(Latest { session: session.to_owned(), failures: before.saturating_add(failures) });
         self.errors.append(&mut unwritten.errors);
+        self.returned.merge(std::mem::take(&mut unwritten.returned));
         let excess = self.errors.len().saturating_sub(REMEMBERED);
         self.errors.drain(..excess);
         if let Some(suspension) = unwritten.suspension.take() {
@@ -132,6 +178,7 @@ struct Unwritten {
     written: Figures,
     failures: u64,
     errors: Vec<Failure>,
+    returned: Returned,
     suspension: Option<Suspension>,
     /// Whether the plugin has answered since its last failure.
     answered: bool,
@@ -158,15 +205,27 @@ impl Recorder {
         self.unwritten().answered = true;
     }
 
-    pub(crate) fn failed(&self, error: &CallError) -> Failure {
+    fn failure(&self, error: &CallError) -> Failure {
         let cause = error.cause.to_string();
-        let failure = Failure {
+        Failure {
             at: self.clock.now(),
             session: self.session.clone(),
             version: error.version.clone(),
             call: error.call.to_owned(),
             cause: cause[..cause.floor_char_boundary(CAUSE)].to_owned(),
-        };
+        }
+    }
+
+    /// Counts an error that the plugin returned.
+    pub(crate) fn returned(&self, error: &CallError) {
+        let Cause::Fault(fault) = &error.cause else { return };
+        let mut unwritten = self.unwritten();
+        unwritten.returned.add(&kind_of(fault), 1);
+        unwritten.returned.last = Some(self.failure(error));
+    }
+
+    pub(crate) fn failed(&self, error: &CallError) -> Failure {
+        let failure = self.failure(error);
         let mut unwritten = self.unwritten();
         unwritten.answered = false;
         unwritten.failures += 1;
@@ -187,7 +246,11 @@ impl Recorder {
         let mut unwritten = self.unwritten();
         let figures = self.tally.figures();
         let fresh = figures.since(&unwritten.written);
-        if fresh.calls == 0 && unwritten.failures == 0 && unwritten.suspension.is_none() {
+        if fresh.calls == 0
+            && unwritten.failures == 0
+            && unwritten.returned.calls == 0
+            && unwritten.suspension.is_none()
+        {
             return;
         }
         match self.add_to(path, &fresh, &mut unwritten) {
@@ -205,8 +268,12 @@ impl Recorder {
         }
         let mut record = read(path)?;
         // Add a copy, because the file may not be writable.
-        let mut adding =
-            Unwritten { suspension: unwritten.suspension.clone(), errors: unwritten.errors.clone(), ..*unwritten };
+        let mut adding = Unwritten {
+            suspension: unwritten.suspension.clone(),
+            errors: unwritten.errors.clone(),
+            returned: unwritten.returned.clone(),
+            ..*unwritten
+        };
         record.add(fresh, &mut adding, &self.session);
         let text = serde_json::to_string_pretty(&record)? + "\n";
         hermes_private_files::write_atomically(path, text.as_bytes())?;
@@ -226,7 +293,7 @@ impl Drop for Recorder {
 mod tests {
     use std::fs;
 
-    use hermes_runtime::Cause;
+    use hermes_runtime::FaultKind;
 
     use super::*;
 
@@ -279,6 +346,40 @@ mod tests {
         let record = Record::read(home.path(), "mine").unwrap();
         assert_eq!((record.failures, record.figures.bytes_out, record.errors.len()), (24, 2_400, REMEMBERED));
         assert!(record.errors.iter().all(|failure| failure.at == 12 && failure.call == "recall"), "{record:?}");
+    }
+
+    #[test]
+    fn returned_errors_are_counted_by_kind_beside_failures() {
+        let home = tempfile::tempdir().unwrap();
+        let fault = |kind, code: &str| CallError {
+            call: "sync-turn",
+            cause: Cause::Fault(Box::new(Fault::new(kind, code, format!("status {code}")))),
+            ..crash(0)
+        };
+        for session in ["one", "two"] {
+            let recorder = recorder(home.path(), session);
+            recorder.returned(&fault(FaultKind::Unavailable, "500"));
+            recorder.returned(&fault(FaultKind::Timeout, ""));
+            recorder.returned(&fault(FaultKind::Unavailable, "500"));
+            recorder.returned(&crash(1));
+        }
+        let record = Record::read(home.path(), "mine").unwrap();
+        let kinds: Vec<(&str, u64)> =
+            record.returned.kinds.iter().map(|(kind, calls)| (kind.as_str(), *calls)).collect();
+        assert_eq!(kinds, [("timeout", 2), ("unavailable (500)", 4)]);
+        assert_eq!((record.returned.calls, record.failures, record.errors.len()), (6, 0, 0));
+        let last = record.returned.last.unwrap();
+        assert_eq!(
+            (last.session.as_str(), last.call.as_str(), last.cause.as_str()),
+            ("two", "sync-turn", "status 500")
+        );
+
+        let many = recorder(home.path(), "three");
+        (0..100).for_each(|number| many.returned(&fault(FaultKind::Failed, &format!("{number}-{}", "é".repeat(100)))));
+        drop(many);
+        let record = Record::read(home.path(), "mine").unwrap();
+        assert_eq!((record.returned.calls, record.returned.kinds.len()), (106, KINDS + 1));
+        assert!(record.returned.kinds.keys().all(|kind| kind.len() <= KIND));
     }
 
     #[test]

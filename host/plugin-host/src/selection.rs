@@ -142,7 +142,7 @@ impl Chosen {
         compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
         let mut notices: Vec<Notice> = catalog.problems().iter().map(|problem| Notice::of(&problem.error)).collect();
-        let select = Select { runtime, catalog, selection, compiling };
+        let select = Select { runtime, catalog, selection, compiling, background: false };
         let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
         let mut memories = Vec::new();
         if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
@@ -221,6 +221,8 @@ pub(crate) struct Select<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) selection: &'a Selection,
     pub(crate) compiling: Compiling<'a>,
+    /// Whether nobody waits for the plugins.
+    pub(crate) background: bool,
 }
 
 fn unusable(name: &str, problem: &Problem) -> PluginsError {
@@ -284,7 +286,7 @@ impl Select<'_> {
     /// Loads a plugin and checks it against its manifest and its section of the configuration.
     pub(crate) fn load(&self, found: &Found) -> Result<Selected, PluginsError> {
         let name = &found.manifest.name;
-        let loaded = found.load(self.runtime, &|elapsed| (self.compiling)(name, elapsed))?;
+        let loaded = found.load_in(self.runtime, self.background, &|elapsed| (self.compiling)(name, elapsed))?;
         if found.is_only_skills() {
             return Ok(self.skills_of(found, loaded));
         }

@@ -152,6 +152,9 @@ impl Supervisor {
             // Only for the plugin's log: the caller decides what the user sees.
             self.reporter.log(Level::Info, &error.to_string());
         }
+        if let Err(error) = &result {
+            self.recorder.returned(error);
+        }
         match &result {
             Err(error) if error.cause.is_failure() => self.failed(error, retry),
             Err(error) if !has_worked(&error.cause) => {}

@@ -55,7 +55,7 @@ pub async fn try_out(
             compiled.set(true);
             ControlFlow::Continue(())
         };
-        let selected = Select { runtime, catalog, selection, compiling: &compiling }.load(found)?;
+        let selected = Select { runtime, catalog, selection, compiling: &compiling, background: false }.load(found)?;
         (selected, compiled.get())
     };
     let loading = begun.elapsed();
@@ -106,7 +106,7 @@ pub async fn skill_report(
     home: &Path,
 ) -> Result<SkillReport, PluginsError> {
     let compiling = |_: &str, _| ControlFlow::Continue(());
-    let selected = Select { runtime, catalog, selection, compiling: &compiling }.load(found)?;
+    let selected = Select { runtime, catalog, selection, compiling: &compiling, background: false }.load(found)?;
     let may_read = selected.permissions.files.iter().any(|asked| asked.root == SKILLS);
     let folder = selected.skills.clone().or_else(|| may_read.then(|| home.join(SKILLS)));
     // Without a folder there are no skills to warn of.

@@ -268,13 +268,14 @@ impl Shared {
         // another examination.
         for (selection, subscribers) in self.by_selection() {
             let catalog = self.source.catalog(&selection);
-            let select =
-                Select { runtime: &self.source.runtime, catalog: &catalog, selection: &selection, compiling: QUIETLY };
+            let (runtime, selection, catalog) = (&*self.source.runtime, &*selection, &catalog);
+            // The session goes on with what it has.
+            let select = Select { runtime, catalog, selection, compiling: QUIETLY, background: true };
             for name in selection.names().collect::<BTreeSet<_>>() {
-                let sighting = Sighting::of(&catalog, name);
+                let sighting = Sighting::of(catalog, name);
                 let mut built: Option<ChangeKind> = None;
                 for subscriber in &subscribers {
-                    let Some(step) = subscriber.state().compare(name, &sighting, &catalog) else { continue };
+                    let Some(step) = subscriber.state().compare(name, &sighting, catalog) else { continue };
                     let kind = match step {
                         Step::Build => built.get_or_insert_with(|| build(&select, name)).clone(),
                         Step::Report(kind) => kind,

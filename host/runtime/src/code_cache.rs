@@ -27,9 +27,10 @@ use wasmtime::component::Component;
 use self::artifact::Origin;
 use self::eviction::Allowance;
 use self::key::Key;
-use crate::compiler::{Compiler, Progress};
+use crate::compiler::{Compiler, Manner, Progress};
 use crate::contract::{self, LaterVersions};
 use crate::error::LoadError;
+use crate::functions::FunctionFiles;
 use crate::precompiled;
 use crate::stamp::{self, Coverage};
 
@@ -64,11 +65,13 @@ pub(crate) struct Source<'a> {
     pub(crate) digest: blake3::Hash,
     /// What to do if it was built for a later version of the contract.
     pub(crate) later: LaterVersions,
+    /// How it is compiled if there is no code of it.
+    pub(crate) manner: Manner,
 }
 
 impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a [u8], later: LaterVersions) -> Self {
-        Self { bytes, digest: blake3::hash(bytes), later }
+        Self { bytes, digest: blake3::hash(bytes), later, manner: Manner::default() }
     }
 }
 
@@ -78,6 +81,8 @@ pub(crate) struct CodeCache {
     fingerprint: [u8; 32],
     key: Mutex<Option<Key>>,
     allowance: Allowance,
+    /// The code under development that this process compiled, the newest at the end.
+    drafts: Mutex<Vec<PathBuf>>,
     /// Code that was compiled while the binary was built; used before a compiler is started.
     precompiled: &'static [&'static [u8]],
 }
@@ -95,6 +100,7 @@ impl CodeCache {
             fingerprint: fingerprint(engine),
             key: Mutex::new(None),
             allowance: Allowance::standard(),
+            drafts: Mutex::default(),
             precompiled: &[],
         }
     }
@@ -126,7 +132,7 @@ impl CodeCache {
         source: Source<'_>,
         progress: Progress<'_>,
     ) -> Result<Mapped, LoadError> {
-        let Source { bytes, digest: mut source, later } = source;
+        let Source { bytes, digest: mut source, later, manner } = source;
         if let Some(mapped) = self.map(engine, source)? {
             return Ok(mapped);
         }
@@ -139,6 +145,13 @@ impl CodeCache {
         }
         if let Some(mapped) = self.unpack(engine, source)? {
             return Ok(mapped);
+        }
+        if manner.draft {
+            // Whoever installs these bytes later waits for the better code once.
+            source = draft(source);
+            if let Some(mapped) = self.map(engine, source)? {
+                return Ok(mapped);
+            }
         }
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -160,8 +173,19 @@ impl CodeCache {
             return Ok(mapped);
         }
         let written = tempfile::NamedTempFile::new_in(folder).map_err(at(folder))?;
-        compiler.compile(engine, bytes, written.as_file(), progress)?;
+        let next = manner.draft.then(|| tempfile::NamedTempFile::new_in(folder)).transpose().map_err(at(folder))?;
+        let functions = FunctionFiles {
+            known: next.as_ref().and_then(|_| self.known_functions()),
+            next: next.as_ref().map(|next| next.path().to_owned()),
+        };
+        compiler.compile(engine, bytes, written.as_file(), (manner, &functions), progress)?;
+        if let Some(next) = next {
+            self.keep_functions(next)?;
+        }
         self.store(written, source)?;
+        if manner.draft {
+            self.retire_before(self.file(source));
+        }
         self.map(engine, source)?
             .ok_or_else(|| LoadError::Compile {
                 why: format!("the compiled code cannot be mapped from {}", self.file(source).display()),
@@ -189,6 +213,50 @@ impl CodeCache {
         let mapped = self.map(engine, source)?;
         eviction::sweep(folder, &self.suffix(), &self.allowance, SystemTime::now());
         Ok(mapped)
+    }
+
+    /// The functions of earlier compilations of plugins under development, and how many bytes they have, if this installation
+    /// wrote the file.
+    fn known_functions(&self) -> Option<(PathBuf, u64)> {
+        let path = self.functions();
+        if !is_private(&self.folder.path) {
+            return None;
+        }
+        let file = artifact::open(&path).ok()?;
+        let checked = artifact::check(&file, &path, &self.key().ok()?, self.origin(functions()));
+        if let Err(error) = checked {
+            tracing::warn!(path = %path.display(), %error, "functions that were compiled before are not used");
+            return None;
+        }
+        Some((path, artifact::length(&file).ok()?))
+    }
+
+    fn keep_functions(&self, next: tempfile::NamedTempFile) -> Result<(), LoadError> {
+        if next.as_file().metadata().is_ok_and(|found| found.len() == 0) {
+            return Ok(());
+        }
+        let path = self.functions();
+        let failed = |source| LoadError::Cache { path: path.clone(), source };
+        artifact::tag(next.as_file(), &self.key()?, self.origin(functions())).map_err(failed)?;
+        next.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
+
+    fn functions(&self) -> PathBuf {
+        self.folder.path.join(format!("functions{}", self.suffix().replace(".cwasm", eviction::FUNCTIONS)))
+    }
+
+    /// Remembers code under development, and removes what was compiled before it, unless sessions use it: each build would
+    /// otherwise leave its own, until the allowance evicts the code of other plugins.
+    fn retire_before(&self, newest: PathBuf) {
+        let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
+        drafts.retain(|draft| {
+            let is_gone = *draft != newest && eviction::remove_unused(draft);
+            if is_gone {
+                let _ = fs::remove_file(artifact::seal_path(draft));
+            }
+            !is_gone && *draft != newest
+        });
+        drafts.push(newest);
     }
 
     /// Moves compiled code to its final name, with this installation's tag.
@@ -277,6 +345,16 @@ fn deserialize(engine: &Engine, file: &File, path: &Path) -> wasmtime::Result<Co
 /// The key of code for a component that runs only because its manifest accepts this host.
 fn declared(source: blake3::Hash) -> blake3::Hash {
     blake3::Hasher::new().update(b"declared").update(source.as_bytes()).finalize()
+}
+
+/// The key of the file of functions.
+fn functions() -> blake3::Hash {
+    blake3::hash(b"functions of plugins under development")
+}
+
+/// The key of code that was compiled in a hurry.
+fn draft(source: blake3::Hash) -> blake3::Hash {
+    blake3::Hasher::new().update(b"draft").update(source.as_bytes()).finalize()
 }
 
 /// Identifies the compiler, its version, its settings, the served versions of the contract, and this build.

@@ -1,5 +1,5 @@
-//! Where plugins are compiled: in a child process of low priority with a memory cap, or in this process where that is
-//! harmless.
+//! Where plugins are compiled: in a child process with a memory cap, or in this process where that is harmless. The child has a low
+//! priority if nobody waits for the code.
 //!
 //! A compiler takes all cores for seconds and much memory, and its input is untrusted. In a child process, neither its
 //! memory use nor a crash affects a session.
@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
@@ -18,7 +19,33 @@ use crate::adapter;
 use crate::engine;
 use crate::error::LoadError;
 use crate::executor;
+use crate::functions::{FunctionFiles, Functions};
 use crate::stamp;
+
+/// How a component is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Manner {
+    /// Whether nobody waits for the code, so that it is compiled at low priority.
+    pub background: bool,
+    /// Whether the component will soon be replaced, as one under development: it compiles in a fraction of the time, and its
+    /// code is slower.
+    pub draft: bool,
+}
+
+impl Manner {
+    /// The option of the child for what nobody waits for.
+    pub const BACKGROUND: &str = "--background";
+    /// The option of the child for code under development.
+    pub const DRAFT: &str = "--draft";
+    /// The options of the child for functions that were compiled before, and for those of this compilation.
+    pub const FUNCTIONS: [&str; 3] = ["--functions", "--functions-bytes", "--functions-to"];
+
+    fn options(self) -> impl Iterator<Item = &'static str> {
+        [(self.background, Self::BACKGROUND), (self.draft, Self::DRAFT)]
+            .into_iter()
+            .filter_map(|(on, name)| on.then_some(name))
+    }
+}
 
 /// Called several times a second while something is compiled, with the elapsed time. Returning `Break` cancels it.
 pub type Progress<'a> = &'a dyn Fn(Duration) -> ControlFlow<()>;
@@ -61,11 +88,13 @@ const SYNCHRONOUS: &str = "it has async functions, and those of the contract are
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Compiler {
+    /// Compiles a component into a file. Only a child uses and writes the functions of earlier compilations.
     pub(crate) fn compile(
         &self,
         engine: &Engine,
         bytes: &[u8],
         into: &File,
+        (manner, functions): (Manner, &FunctionFiles),
         progress: Progress<'_>,
     ) -> Result<(), LoadError> {
         match self {
@@ -73,12 +102,27 @@ impl Compiler {
                 if progress(Duration::ZERO) == ControlFlow::Break(()) {
                     return Err(LoadError::Cancelled);
                 }
-                let code = precompile(engine, bytes)?;
+                let code = if manner.draft {
+                    precompile(&engine::draft(true, None), bytes)?
+                } else {
+                    precompile(engine, bytes)?
+                };
                 (&*into).write_all(&code).map_err(|error| LoadError::Compile { why: error.to_string() })
             }
-            Self::Child(process) => process.compile(bytes, into, progress),
+            Self::Child(process) => process.compile(bytes, into, (manner, functions), progress),
         }
     }
+}
+
+/// The options of the child for the functions of earlier compilations.
+fn options_of(files: &FunctionFiles) -> Vec<OsString> {
+    let [known, bytes, to] = Manner::FUNCTIONS;
+    let mut options = Vec::new();
+    if let Some((path, length)) = &files.known {
+        options.extend([known.into(), path.clone().into(), bytes.into(), length.to_string().into()]);
+    }
+    options.extend(files.next.iter().flat_map(|path| [to.into(), path.clone().into()]));
+    options
 }
 
 /// Compiles a component, with the names of its imports and exports as the host has them.
@@ -93,11 +137,23 @@ pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, LoadE
 }
 
 impl CompilerProcess {
-    fn compile(&self, bytes: &[u8], into: &File, progress: Progress<'_>) -> Result<(), LoadError> {
+    fn compile(
+        &self,
+        bytes: &[u8],
+        into: &File,
+        (manner, functions): (Manner, &FunctionFiles),
+        progress: Progress<'_>,
+    ) -> Result<(), LoadError> {
         let failed = |what: &str, error: io::Error| LoadError::Compile { why: format!("{what}: {error}") };
         let output = into.try_clone().map_err(|error| failed("its output cannot be opened", error))?;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
+        command
+            .args(&self.arguments)
+            .args(manner.options())
+            .args(options_of(functions))
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(Stdio::piped());
         // Ctrl-C that stops a turn must not stop a compilation beside it. The child ends with its parent in any case.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -192,15 +248,17 @@ impl CompilerProcess {
     }
 }
 
-/// Lowers this process's priority and limits it to this many bytes of memory and ten minutes of processor time. A
-/// process that exceeds them ends. On a system without such limits nothing happens.
-pub fn confine(memory: u64) {
+/// Limits this process to this many bytes of memory and ten minutes of processor time, and lowers its priority if nobody waits
+/// for it. A process that exceeds the limits ends. On a system without such limits nothing happens.
+pub fn confine(memory: u64, background: bool) {
     /// Compiled code is a few times as large as its source; no plugin reaches a gigabyte.
     const FILE: u64 = 1 << 30;
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
-        let _ = nice(10);
+        if background {
+            let _ = nice(10);
+        }
         let limits =
             [(Resource::As, memory), (Resource::Cpu, CPU_SECONDS), (Resource::Fsize, FILE), (Resource::Core, 0)];
         for (resource, limit) in limits {
@@ -212,7 +270,7 @@ pub fn confine(memory: u64) {
         }
     }
     #[cfg(not(unix))]
-    let _ = (memory, FILE);
+    let _ = (memory, background, FILE);
 }
 
 /// Why a child produces no code.
@@ -228,7 +286,7 @@ pub enum ServeError {
 
 /// The work of a child: reads the component's length as eight bytes, then the component, and writes the compiled code.
 /// The rest of the input stays unread; it is open as long as the parent lives.
-pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ServeError> {
+pub fn serve(input: &mut impl Read, output: &mut impl Write, draft: Option<&FunctionFiles>) -> Result<(), ServeError> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
@@ -236,13 +294,25 @@ pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), Serve
     if input.take(length).read_to_end(&mut bytes)? as u64 != length {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the component is cut short").into());
     }
-    let engine = if threads_for_compiling() { engine::engine() } else { engine::of_one_thread() };
+    let functions = draft.map(Functions::read);
+    let engine = match (&functions, threads_for_compiling()) {
+        (Some(functions), parallel) => engine::draft(parallel, Some(Arc::clone(functions))),
+        (None, true) => engine::engine(),
+        (None, false) => engine::of_one_thread(),
+    };
     let code = precompile(&engine, &bytes).map_err(|error| match error {
         LoadError::NotAComponent { why } => ServeError::NotAComponent(why),
         other => ServeError::NotAComponent(other.to_string()),
     })?;
     output.write_all(&code)?;
-    Ok(output.flush()?)
+    output.flush()?;
+    if let (Some(functions), Some(files)) = (&functions, draft)
+        && let Err(error) = functions.keep(files)
+    {
+        // The next compilation takes longer.
+        tracing::debug!(%error, "compiled functions cannot be kept");
+    }
+    Ok(())
 }
 
 /// Whether the system starts the threads with which wasmtime compiles; it panics without them.
@@ -258,6 +328,9 @@ mod tests {
 
     use super::*;
 
+    const PLAIN: (Manner, &FunctionFiles) =
+        (Manner { background: false, draft: false }, &FunctionFiles { known: None, next: None });
+
     fn shell(script: &str) -> CompilerProcess {
         let arguments = ["-c", script].map(OsString::from).to_vec();
         CompilerProcess { program: "sh".into(), arguments, memory: 512 << 20, timeout: Duration::from_secs(60) }
@@ -265,7 +338,7 @@ mod tests {
 
     fn compile(script: &str) -> Result<Vec<u8>, String> {
         let mut into = tempfile::tempfile().unwrap();
-        let done = shell(script).compile(&vec![b'x'; 1 << 20], &into, &|_| ControlFlow::Continue(()));
+        let done = shell(script).compile(&vec![b'x'; 1 << 20], &into, PLAIN, &|_| ControlFlow::Continue(()));
         done.map_err(|error| error.to_string())?;
         into.rewind().unwrap();
         let mut written = Vec::new();
@@ -301,7 +374,7 @@ mod tests {
         }
         let missing = CompilerProcess { program: "/nowhere/hermes".into(), ..shell("") };
         let into = tempfile::tempfile().unwrap();
-        let error = missing.compile(b"", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        let error = missing.compile(b"", &into, PLAIN, &|_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("/nowhere/hermes cannot be run"), "{error}");
     }
 
@@ -309,16 +382,57 @@ mod tests {
     fn a_child_is_killed_when_its_time_is_up_or_the_caller_cancels() {
         let into = tempfile::tempfile().unwrap();
         let slow = CompilerProcess { timeout: Duration::from_millis(50), ..shell("exec sleep 100") };
-        let error = slow.compile(b"x", &into, &|_| ControlFlow::Continue(())).unwrap_err();
+        let error = slow.compile(b"x", &into, PLAIN, &|_| ControlFlow::Continue(())).unwrap_err();
         assert!(error.to_string().contains("it was not done after"), "{error}");
 
         let reports = Cell::new(0);
-        let stopped = shell("exec sleep 100").compile(b"x", &into, &|_| {
+        let stopped = shell("exec sleep 100").compile(b"x", &into, PLAIN, &|_| {
             reports.set(reports.get() + 1);
             if reports.get() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         assert!(matches!(stopped, Err(LoadError::Cancelled)));
         assert_eq!(reports.get(), 3);
+    }
+
+    #[test]
+    fn a_draft_is_other_code_that_the_same_engine_loads() {
+        let bytes = hermes_zoo::Shell::with_tool("nop").build();
+        let code = precompile(&engine::draft(true, None), &bytes).unwrap();
+        assert!(code != precompile(&engine::engine(), &bytes).unwrap());
+        // SAFETY: the compiler of this process wrote these bytes.
+        #[allow(unsafe_code)]
+        let loaded = unsafe { wasmtime::component::Component::deserialize(&engine::engine(), &code) };
+        loaded.unwrap();
+    }
+
+    #[test]
+    fn a_draft_keeps_its_functions_for_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        [&first, &second].into_iter().for_each(|path| std::fs::write(path, "").unwrap());
+        let bytes = hermes_zoo::Shell::with_tool("nop").build();
+        let serve = |files: &FunctionFiles| {
+            let input = [&(bytes.len() as u64).to_le_bytes()[..], &bytes].concat();
+            let mut output = Vec::new();
+            serve(&mut input.as_slice(), &mut output, Some(files)).unwrap();
+            output
+        };
+        let one = serve(&FunctionFiles { known: None, next: Some(first.clone()) });
+        let length = std::fs::metadata(&first).unwrap().len();
+        assert!(length > 0);
+        let two = serve(&FunctionFiles { known: Some((first, length)), next: Some(second.clone()) });
+        assert!(one == two, "functions that were kept give the same code");
+        assert!(std::fs::metadata(&second).unwrap().len() >= length);
+    }
+
+    #[test]
+    fn the_options_of_a_child_say_who_waits_and_what_is_known() {
+        let manner = Manner { background: true, draft: true };
+        assert_eq!(manner.options().collect::<Vec<_>>(), ["--background", "--draft"]);
+        assert_eq!(Manner::default().options().count(), 0);
+        let files = FunctionFiles { known: Some(("/a".into(), 7)), next: Some("/b".into()) };
+        assert_eq!(options_of(&files), ["--functions", "/a", "--functions-bytes", "7", "--functions-to", "/b"]);
+        assert!(options_of(&FunctionFiles::default()).is_empty());
     }
 
     #[test]
@@ -343,12 +457,12 @@ mod tests {
         let mut input = (component.len() as u64).to_le_bytes().to_vec();
         input.extend(component);
         let mut output = Vec::new();
-        serve(&mut input.as_slice(), &mut output).unwrap();
+        serve(&mut input.as_slice(), &mut output, None).unwrap();
         assert_eq!(output, engine::engine().precompile_component(component).unwrap());
         for input in [&b""[..], &[255; 8], &[9, 0, 0, 0, 0, 0, 0, 0, b'x']] {
-            assert!(matches!(serve(&mut { input }, &mut Vec::new()), Err(ServeError::Io(_))));
+            assert!(matches!(serve(&mut { input }, &mut Vec::new(), None), Err(ServeError::Io(_))));
         }
         let junk = [&4u64.to_le_bytes()[..], b"junk"].concat();
-        assert!(matches!(serve(&mut junk.as_slice(), &mut Vec::new()), Err(ServeError::NotAComponent(_))));
+        assert!(matches!(serve(&mut junk.as_slice(), &mut Vec::new(), None), Err(ServeError::NotAComponent(_))));
     }
 }

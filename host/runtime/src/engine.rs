@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use wasmtime::component::Linker;
-use wasmtime::{Config, Engine};
+use wasmtime::{Config, Engine, OptLevel, RegallocAlgorithm};
 
 use crate::code_cache::{CodeCache, CodeFolder, Source};
-use crate::compiler::{Compiler, Progress};
+use crate::compiler::{Compiler, Manner, Progress};
 use crate::component::Component;
 use crate::context::Context;
 use crate::contract::LaterVersions;
 use crate::error::LoadError;
+use crate::functions::Functions;
 use crate::imports;
 use crate::loaded::Loaded;
 use crate::native::{Library, TARGET};
@@ -35,7 +36,7 @@ pub struct Runtime {
     /// Whether the clock of the deadlines runs.
     has_clock: bool,
     /// The plugins in use, shared by the sessions of the process.
-    loaded: Mutex<HashMap<(blake3::Hash, LaterVersions), Weak<Loaded>>>,
+    loaded: Mutex<HashMap<(blake3::Hash, LaterVersions, bool), Weak<Loaded>>>,
 }
 
 impl Runtime {
@@ -86,7 +87,18 @@ impl Runtime {
         later: LaterVersions,
         progress: Progress<'_>,
     ) -> Result<Arc<Loaded>, LoadError> {
-        self.load_source(Source::new(bytes, later), progress)
+        self.load_in(bytes, later, Manner::default(), progress)
+    }
+
+    /// Like [`Runtime::load_watched`], compiled in the given manner unless its code is there already.
+    pub fn load_in(
+        &self,
+        bytes: &[u8],
+        later: LaterVersions,
+        manner: Manner,
+        progress: Progress<'_>,
+    ) -> Result<Arc<Loaded>, LoadError> {
+        self.load_source(Source { manner, ..Source::new(bytes, later) }, progress)
     }
 
     /// Like [`Runtime::load_watched`], for a component with a known BLAKE3 digest: its bytes are read only if it was not
@@ -98,14 +110,14 @@ impl Runtime {
         later: LaterVersions,
         progress: Progress<'_>,
     ) -> Result<Arc<Loaded>, LoadError> {
-        self.load_source(Source { bytes, digest: digest.into(), later }, progress)
+        self.load_source(Source { bytes, digest: digest.into(), later, manner: Manner::default() }, progress)
     }
 
     fn load_source(&self, source: Source<'_>, progress: Progress<'_>) -> Result<Arc<Loaded>, LoadError> {
         if !self.has_clock {
             return Err(LoadError::NoClock);
         }
-        let key = (source.digest, source.later);
+        let key = (source.digest, source.later, source.manner.draft);
         let known = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = known().get(&key).and_then(Weak::upgrade) {
             return Ok(loaded);
@@ -144,6 +156,18 @@ pub(crate) fn engine() -> Engine {
 pub(crate) fn of_one_thread() -> Engine {
     let mut config = configuration();
     config.parallel_compilation(false);
+    Engine::new(&config).expect("the configuration is sound for this processor")
+}
+
+/// An engine that compiles in a fraction of the time, to slower code. [`engine`] loads this code: how far code was optimised does not
+/// change what it needs.
+pub(crate) fn draft(parallel: bool, functions: Option<Arc<Functions>>) -> Engine {
+    let mut config = configuration();
+    if let Some(functions) = functions {
+        config.enable_incremental_compilation(functions).expect("the compiler is part of this build");
+    }
+    config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
+    config.parallel_compilation(parallel);
     Engine::new(&config).expect("the configuration is sound for this processor")
 }
 

@@ -19,6 +19,7 @@ mod convert;
 mod engine;
 mod error;
 pub mod executor;
+mod functions;
 mod heap;
 mod imports;
 #[cfg(test)]
@@ -45,10 +46,11 @@ mod wasi;
 
 pub use calls::TIME_LIMIT;
 pub use code_cache::CodeFolder;
-pub use compiler::{Compiler, CompilerProcess, Progress as CompileProgress};
+pub use compiler::{Compiler, CompilerProcess, Manner, Progress as CompileProgress};
 pub use contract::{CONTRACT, LaterVersions, served_contracts};
 pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
+pub use functions::FunctionFiles;
 pub use heap::share_heap;
 pub use instance::{Instance, Lanes, Recipe};
 pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};

@@ -192,7 +192,7 @@ fn plugins_dev_runs_the_build_of_the_project() {
     if Command::new("python3").arg("--version").output().is_err() {
         return hermes_test_data::not_installed("python3");
     }
-    let developer = home.hermes(&["plugins", "dev", "my-tools"]).spawn();
+    let developer = home.hermes(&["plugins", "dev", "my-tools", "--yes"]).spawn();
     developer.wait_for_stdout("built `my-tools`");
     fs::write(folder.join("ready"), "broken").unwrap();
     developer.wait_for_stderr("cannot be used");

@@ -150,3 +150,79 @@ fn the_contract_is_written_and_changed_files_are_not_overwritten() {
     wit(&["contract", "--force"]).success();
     assert_eq!(fs::read(&changed).unwrap(), fs::read(&files[0]).unwrap());
 }
+
+/// A registry in memory that keeps what is pushed. Returns its host and port.
+fn registry() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let mut stored: std::collections::BTreeMap<String, Vec<u8>> = std::collections::BTreeMap::new();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+                head.extend_from_slice(&byte);
+            }
+            let head = String::from_utf8_lossy(&head).replace("%3A", ":").replace("%2F", "/");
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+            let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+            if stream.read_exact(&mut body).is_err() {
+                continue;
+            }
+            let mut words = head.split(' ');
+            let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().to_owned());
+            let (status, more, answer) = match method {
+                "POST" => ("202 Accepted", format!("location: {path}1\r\n"), Vec::new()),
+                "PUT" => {
+                    let key = path
+                        .split_once("uploads/1?digest=")
+                        .map_or(path.clone(), |(start, name)| format!("{start}{name}"));
+                    stored.insert(key, body);
+                    ("201 Created", String::new(), Vec::new())
+                }
+                _ => match stored.get(&path) {
+                    Some(bytes) => ("200 OK", String::new(), bytes.clone()),
+                    None => ("404 Not Found", String::new(), Vec::new()),
+                },
+            };
+            let answer = if method == "HEAD" { Vec::new() } else { answer };
+            let lines =
+                format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            let _ = stream.write_all(lines.as_bytes()).and_then(|()| stream.write_all(&answer));
+        }
+    });
+    host
+}
+
+#[test]
+fn a_plugin_is_pushed_to_a_registry_and_installed_from_it() {
+    let home = project();
+    let name = format!("oci://{}/you/keeper", registry());
+    let pushed = home.hermes(&["plugins", "push", &name, "keeper", "--insecure"]).run().success();
+    let image = format!("{name}:0.1.0");
+    for part in
+        [&format!("pushed {image}"), "not signed", "sha256:", &format!("hermes plugins install {image} --insecure")]
+    {
+        assert!(pushed.stdout.contains(part), "{part}\n{pushed}");
+    }
+    let other = Home::new();
+    other.hermes(&["plugins", "install", &image, "--yes", "--insecure"]).run().success();
+    assert_eq!(installed(&other), ("ok".to_owned(), "0.1.0".to_owned()));
+
+    let again = home.hermes(&["plugins", "push", &image, "keeper", "--insecure"]).run().success();
+    assert!(again.stderr.contains("exactly this content already"), "{again}");
+
+    // Another content under the same tag needs a word.
+    home.write_workspace("keeper/README.md", "# Keeper, again\n");
+    let refused = home.hermes(&["plugins", "push", &image, "keeper", "--insecure"]).run().refused();
+    assert!(refused.stderr.contains("names another image") && refused.stderr.contains("--yes"), "{refused}");
+    let replaced = home.hermes(&["plugins", "push", &image, "keeper", "--insecure", "--yes", "--json"]).run().success();
+    let replaced: Value = serde_json::from_str(&replaced.stdout).unwrap();
+    assert_eq!(replaced["pushed"], true);
+    assert!(replaced["replaced"].as_str().unwrap().starts_with("sha256:"), "{replaced:#}");
+    other.hermes(&["plugins", "update", "keeper", "--yes", "--insecure"]).run().success();
+    assert_eq!(other.read("plugins/keeper/README.md"), "# Keeper, again\n");
+
+    let elsewhere = home.hermes(&["plugins", "push", "./keeper", "keeper"]).run().refused();
+    assert!(elsewhere.stderr.contains("oci://"), "{elsewhere}");
+}

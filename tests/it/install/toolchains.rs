@@ -173,7 +173,7 @@ pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) 
 /// Changes the tool's description under `plugins dev`, and prints how long the reload took.
 fn develop(language: &Language, home: &Home, folder: &Path) {
     let (file, from, to) = language.edit;
-    let mut developer = home.hermes(&["plugins", "dev", folder.to_str().unwrap()]);
+    let mut developer = home.hermes(&["plugins", "dev", folder.to_str().unwrap(), "--yes"]);
     // The home of the test is empty, and rustup looks for its toolchains there.
     if let Some(own) = std::env::home_dir() {
         for (name, place) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
@@ -358,4 +358,29 @@ fn kept() {
         kinds::kept::keep(kind, &component);
         println!("kept the {kind} in JavaScript, {} KB", component.len() >> 10);
     }
+}
+
+/// Builds the ports that the pages for authors from other worlds show, and tests each against the contract.
+#[test]
+fn ports() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut built = 0;
+    for page in ["from-mcp", "from-pi", "from-opencode"] {
+        for (place, code) in super::ports::of(page) {
+            let [language, kind, file] = place.split(' ').collect::<Vec<_>>()[..] else { panic!("{page}: {place}") };
+            let home = Home::new();
+            home.hermes(&["plugins", "new", "port", "--kind", kind, "--lang", language]).run().success();
+            let folder = home.workspace().join("port");
+            fs::write(folder.join(file), code).unwrap();
+            let commands: &[&str] = match language {
+                "python" => &["python3 build.py"],
+                _ => &["npm install --no-audit --no-fund", "npm run build"],
+            };
+            commands.iter().for_each(|command| drop(run(&folder, command)));
+            home.hermes(&["plugins", "test", "port"]).run().success();
+            built += 1;
+            println!("built the {kind} of {page} in {language}");
+        }
+    }
+    assert_eq!(built, 3);
 }

@@ -165,3 +165,41 @@ fn the_compiler_exits_with_its_parent() {
     drop(input);
     assert_ne!(child.wait().unwrap().code(), Some(0));
 }
+
+/// The priority of a process, from its line in `/proc`.
+#[cfg(target_os = "linux")]
+fn niceness(process: &str) -> i32 {
+    let line = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = line.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(16).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn only_code_that_nobody_waits_for_is_compiled_at_low_priority() {
+    let own = niceness("self");
+    for (arguments, expected) in [(&[][..], own), (&["--draft"], own), (&["--background"], (own + 10).min(19))] {
+        let mut child = Command::new(binary())
+            .arg("compile-plugin")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The limits come after the priority, and before the component is read.
+        let limits = format!("/proc/{}/limits", child.id());
+        let begun = std::time::Instant::now();
+        while !fs::read_to_string(&limits)
+            .unwrap()
+            .lines()
+            .any(|line| line.starts_with("Max cpu time") && line.contains("600"))
+        {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{arguments:?}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(niceness(&child.id().to_string()), expected, "{arguments:?}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

@@ -108,7 +108,9 @@ fn meaning(export: &str) -> String {
 fn show_permissions(offer: &Offer<'_>, native: bool, console: Console) {
     let titles = match offer.purpose {
         Purpose::Update => Titles { none: "no new ones", some: "new in this version" },
-        Purpose::Install | Purpose::Pinned | Purpose::Grant => Titles { none: "none", some: "requested by the plugin" },
+        Purpose::Install | Purpose::Pinned | Purpose::Grant | Purpose::Develop => {
+            Titles { none: "none", some: "requested by the plugin" }
+        }
     };
     let mut sheet = console.sheet();
     sheet.agreement(offer.permissions, offer.limits, native.then_some(super::NATIVE), titles);
@@ -192,6 +194,10 @@ impl operations::Consent for Terminal {
         let question = match (offer.purpose, grants_nothing) {
             (Purpose::Grant, false) => "allow the plugin to run with these permissions?",
             (Purpose::Grant, true) => "allow the plugin to run without permissions?",
+            (Purpose::Develop, false) => {
+                "let sessions of this home use the project with these permissions while this command runs?"
+            }
+            (Purpose::Develop, true) => "let sessions of this home use the project while this command runs?",
             (Purpose::Pinned, _) => "install the plugin as pinned in plugins.lock?",
             (Purpose::Install, false) => "install the plugin and grant these permissions?",
             (Purpose::Install, true) => "install the plugin?",
@@ -201,6 +207,7 @@ impl operations::Consent for Terminal {
         };
         let (what, fix) = match offer.purpose {
             Purpose::Grant => ("nothing was granted", "add --yes to agree to what is shown"),
+            Purpose::Develop => ("no session uses the project", "add --yes to agree to what is shown"),
             Purpose::Pinned => ("nothing was changed", "add --yes to grant the permissions in plugins.lock"),
             Purpose::Install | Purpose::Update => {
                 ("nothing was changed", "add --yes to agree to what is shown, or --grant none to grant no permissions")

@@ -1,19 +1,23 @@
-//! `hermes plugins dev`: rebuilds a plugin project at every change and hands the result to running sessions.
+//! `hermes plugins dev`: rebuilds a plugin project at every change and lets the sessions of the home use the result, without a line
+//! in the configuration.
 
+mod consent;
 mod log;
 mod project;
 mod slot;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hermes_plugin_host::Selection;
-use hermes_runtime::{Runtime, executor};
+use hermes_plugin_host::{Manifest, UsedAs};
+use hermes_runtime::{Manner, Runtime, executor};
 use notify::Watcher;
+use tokio::process::{Child, Command};
 
+use self::consent::Agreed;
 use self::log::Tail;
 use self::project::{Built, Project};
 use self::slot::Slot;
@@ -33,7 +37,14 @@ const POLL: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DevArguments {
     /// The project folder, with a plugin.yaml and the build file of its language: Cargo.toml, build.py, package.json, build.go or Makefile
+    #[arg(default_value = ".")]
     path: PathBuf,
+    /// Try the plugin after each build: send this prompt in a new session and print the answer
+    #[arg(short = 'z', long = "try", value_name = "PROMPT")]
+    attempt: Option<String>,
+    /// Do not ask for confirmation, and let sessions use the plugin with everything that it requests
+    #[arg(short, long)]
+    yes: bool,
     /// Build with this command instead of the one of the language; it runs in the project folder, without a shell
     #[arg(long, value_name = "COMMAND", conflicts_with = "cargo")]
     build: Option<String>,
@@ -48,24 +59,26 @@ pub(crate) struct DevArguments {
 /// Builds and watches until Ctrl-C.
 pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
+    setup.own()?;
     let project = Project::open(&arguments.path, arguments.build.as_deref(), &arguments.cargo)?;
     let name = project.manifest()?.name;
+    let agreed = Agreed::installed(&name)?;
     let slot = Slot::hold(&setup.home.plugins(), &name)?;
     let development = Development {
         tail: Tail::at_end(setup.home.logs().join(format!("{name}.jsonl"))),
         runtime: Arc::new(setup.runtime()),
+        is_disabled: setup.selection(&ModelChoice::default()).disabled.contains(&name),
+        arguments: arguments.clone(),
         project,
         slot,
         name,
-        allow_draft: arguments.allow_draft,
+        agreed,
+        is_placed: false,
         console,
     };
     let folder = development.project.folder().display();
     development.say(Tone::Faint, &format!("developing `{}` in {folder}; ctrl-c ends", development.name));
-    if let Some(hint) = unselected(&development.name, &setup.selection(&ModelChoice::default())) {
-        development.say(Tone::Warning, &hint);
-    }
-    // Ctrl-C drops everything: a running build is killed, and the slot is emptied.
+    // Ctrl-C drops everything: a running build and a running session are killed, and the slot is emptied.
     tokio::select! {
         // Listens before the first build: a signal that nobody listens for ends the process as it is.
         biased;
@@ -74,29 +87,34 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
     }
 }
 
-/// A hint if the configuration does not select the plugin, so that no session would use it.
-fn unselected(name: &str, selection: &Selection) -> Option<String> {
-    let named = |names: &[String]| names.iter().any(|other| other == name);
-    let selected = selection.engine == name
-        || selection.memory.as_deref() == Some(name)
-        || (!named(&selection.disabled)
-            && (named(&selection.enabled) || name == Selection::MEMORY || Selection::ON.contains(&name)));
-    (!selected).then(|| {
-        format!(
-            "`{name}` is disabled, so no session uses it; depending on its kind, add it to plugins.enabled, or set \
-             context.engine or memory.provider in config.yaml"
-        )
-    })
-}
-
 struct Development {
     project: Project,
     slot: Slot,
     name: String,
-    allow_draft: bool,
+    arguments: DevArguments,
+    /// Whether `plugins.disabled` names the plugin.
+    is_disabled: bool,
+    /// What the plugin may do; none before the first agreement.
+    agreed: Option<Agreed>,
+    /// Whether sessions use a build of it.
+    is_placed: bool,
     runtime: Arc<Runtime>,
     tail: Tail,
     console: Console,
+}
+
+/// Why a build does not reach sessions.
+enum Setback {
+    /// The next change may help.
+    Build(Failure),
+    /// The developer did not agree.
+    Consent(Failure),
+}
+
+impl From<Failure> for Setback {
+    fn from(failure: Failure) -> Self {
+        Self::Build(failure)
+    }
 }
 
 impl Development {
@@ -105,51 +123,87 @@ impl Development {
         let _watcher = self.watch(&changes)?;
         loop {
             let built_from = self.project.state();
-            if let Err(failure) = self.rebuild().await {
-                self.console.report(&failure);
-                self.say(Tone::Faint, "sessions keep the last successful build; waiting for the next change");
-            }
+            let mut session = match self.rebuild().await {
+                Ok(()) => self.attempt()?,
+                // No build has reached sessions yet.
+                Err(Setback::Consent(failure)) if self.agreed.is_none() => return Err(failure),
+                Err(Setback::Build(failure) | Setback::Consent(failure)) => {
+                    self.console.report(&failure);
+                    self.say(Tone::Faint, "sessions keep the last successful build; waiting for the next change");
+                    None
+                }
+            };
+            // A session of the earlier build ends with it.
             while self.project.state() == built_from {
-                self.follow(&changes).await?;
+                self.follow(&changes, &mut session).await?;
             }
         }
     }
 
-    /// Prints new lines of the plugin's log until a file changes.
-    async fn follow(&mut self, changes: &tokio::sync::Notify) -> Result<(), Failure> {
+    /// Prints new lines of the plugin's log, and the end of the session that tries it, until a file changes.
+    async fn follow(&mut self, changes: &tokio::sync::Notify, session: &mut Option<Child>) -> Result<(), Failure> {
         let changed = changes.notified();
         tokio::pin!(changed);
         loop {
             for line in self.tail.lines() {
                 print(&format!("{}\n", text::line(&line)))?;
             }
+            let ended = async {
+                match session.as_mut() {
+                    Some(session) => session.wait().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = &mut changed => {
                     tokio::time::sleep(DEBOUNCE).await;
                     return Ok(());
                 }
                 () = tokio::time::sleep(POLL) => {}
+                status = ended => {
+                    *session = None;
+                    let how = match status {
+                        Ok(status) if status.success() => "the session ended".to_owned(),
+                        Ok(status) => format!("the session ended with {status}"),
+                        Err(error) => format!("the end of the session is not known: {error}"),
+                    };
+                    self.say(Tone::Faint, &format!("{how}; waiting for the next change"));
+                }
             }
         }
     }
 
-    /// Builds and checks the plugin, and puts it into its slot.
-    async fn rebuild(&self) -> Result<(), Failure> {
+    /// Starts a session with the prompt of `--try`. It ends with the value.
+    fn attempt(&self) -> Result<Option<Child>, Failure> {
+        let Some(prompt) = &self.arguments.attempt else { return Ok(None) };
+        self.say(Tone::Faint, &format!("trying it in a new session: {prompt}"));
+        let failed = |error: std::io::Error| {
+            let fix = "start a session in another terminal with `hermes`";
+            Failure::new(Kind::General, "no session was started", error.to_string(), fix)
+        };
+        let mut hermes = Command::new(std::env::current_exe().map_err(failed)?);
+        hermes.arg(format!("--oneshot={prompt}")).stdin(Stdio::null()).kill_on_drop(true);
+        hermes.spawn().map(Some).map_err(failed)
+    }
+
+    /// Builds and checks the plugin, asks what it may do, and puts it into its slot.
+    async fn rebuild(&mut self) -> Result<(), Setback> {
         let begun = Instant::now();
         let manifest = self.project.manifest()?;
         if manifest.name != self.name {
             let why = format!("its name changed from `{}` to `{}`", self.name, manifest.name);
             let fix = "stop with ctrl-c and start `hermes plugins dev` again";
-            return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix));
+            return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix).into());
         }
         let Built { component, bytes } = self.project.build(&manifest).await?;
-        super::check_drafts(&manifest, &bytes, self.allow_draft, "the plugin cannot be reloaded")?;
+        super::check_drafts(&manifest, &bytes, self.arguments.allow_draft, "the plugin cannot be reloaded")?;
         let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
         let (size, later) = (bytes.len(), manifest.later_versions());
         // Sessions use the compiled code from the cache, so they need not compile it.
         let checked = tokio::task::spawn_blocking(move || {
             let shown = Terminal::new(console);
-            let loaded = runtime.load_watched(&bytes, later, &|elapsed| shown.compiling(&name, elapsed))?;
+            let manner = Manner { draft: true, ..Manner::default() };
+            let loaded = runtime.load_in(&bytes, later, manner, &|elapsed| shown.compiling(&name, elapsed))?;
             Ok((loaded.exports().names(), bytes))
         });
         let refused = |why: String| {
@@ -158,8 +212,17 @@ impl Development {
         };
         let checked: Result<_, hermes_runtime::LoadError> =
             checked.await.map_err(|error| refused(error.to_string()))?;
-        let (kinds, bytes) = checked.map_err(|error| refused(error.to_string()))?;
-        self.slot.place(&manifest, &self.project.manifest_text()?, &bytes)?;
+        let (mut kinds, bytes) = checked.map_err(|error| refused(error.to_string()))?;
+        let skills = hermes_install::skill_files(self.project.folder()).map_err(Failure::from)?;
+        if !skills.is_empty() && !kinds.contains(&"skills") {
+            kinds.push("skills");
+        }
+        let built = begun.elapsed();
+        self.agree(&manifest, &kinds).await?;
+        let asked = begun.elapsed();
+        let used_as = UsedAs::of(&kinds);
+        self.slot.place(&manifest, &self.project.manifest_text()?, &bytes, used_as, &skills)?;
+        let took = built + begun.elapsed().saturating_sub(asked);
         self.say(
             Tone::Good,
             &format!(
@@ -168,9 +231,43 @@ impl Development {
                 manifest.version,
                 kinds.join(", "),
                 text::grouped((size as u64) >> 10),
-                begun.elapsed().as_secs_f64()
+                took.as_secs_f64()
             ),
         );
+        if self.is_disabled {
+            let hint = format!(
+                "`plugins.disabled` in config.yaml names `{}`, so no session uses it; `hermes plugins enable {}` takes it out",
+                self.name, self.name
+            );
+            self.say(Tone::Warning, &hint);
+        } else if !self.is_placed && self.arguments.attempt.is_none() {
+            let how = format!(
+                "while this command runs, new sessions use it {}: start one with `hermes` in another terminal",
+                used_as.phrase()
+            );
+            self.say(Tone::Faint, &how);
+        }
+        self.is_placed = true;
+        Ok(())
+    }
+
+    /// Asks the developer about what was not agreed to yet.
+    async fn agree(&mut self, manifest: &Manifest, exports: &[&'static str]) -> Result<(), Setback> {
+        let (before, yes, console) = (self.agreed.clone(), self.arguments.yes, self.console);
+        let (manifest, exports) = (manifest.clone(), exports.to_vec());
+        let folder = self.project.folder().display().to_string();
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        // A thread that waits for an answer must not keep ctrl-c waiting.
+        let asking = std::thread::Builder::new().spawn(move || {
+            let _ = answer.send(Agreed::widened(before, &manifest, &exports, &folder, yes, console));
+        });
+        let unanswered = |why: String| {
+            let fix = "end other programs, or raise the limits of threads and memory";
+            Setback::Consent(Failure::new(Kind::General, "no session uses the project", why, fix))
+        };
+        asking.map_err(|error| unanswered(error.to_string()))?;
+        let agreed = answered.await.map_err(|error| unanswered(error.to_string()))?;
+        self.agreed = Some(agreed.map_err(Setback::Consent)?);
         Ok(())
     }
 

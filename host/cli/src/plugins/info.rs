@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_app::{Undelivered, mishap};
-use hermes_plugin_host::record::Record;
+use hermes_plugin_host::record::{Record, Returned};
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, Permissions, PluginsError, Trial, try_out};
 use hermes_runtime::{Tier, draft_interfaces};
@@ -165,6 +165,8 @@ impl Details<'_> {
             lines.push(("memory", format!("{peak}; limit {most} per instance")));
         }
         lines.push(("usage", usage(record)));
+        lines.extend(errors(&record.returned, record.figures.calls).into_iter().map(|line| ("errors", line)));
+        lines.extend(record.returned.last.iter().map(|last| ("last error", mishap(last))));
         let Undelivered { waiting, set_aside } = &self.undelivered;
         lines.extend(waiting.iter().map(|turns| ("to store", format!("{}; a session delivers them", turns.line()))));
         lines.extend(set_aside.iter().map(|turns| ("set aside", turns.line())));
@@ -213,8 +215,8 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     use Align::{Left, Right};
-    let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right, Right]);
-    table.head(["plugin", "calls", "time", "peak memory", "host calls", "tokens in/out", "sent", "failures"]);
+    let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right, Right, Right]);
+    table.head(["plugin", "calls", "time", "peak memory", "host calls", "tokens in/out", "sent", "errors", "failures"]);
     for (name, record) in &records {
         let used = &record.figures;
         let cells = [
@@ -225,6 +227,7 @@ pub(crate) fn stats(json: bool, console: Console) -> Result<ExitCode, Failure> {
             text::grouped(used.host_calls),
             format!("{}/{}", text::grouped(used.tokens_in), text::grouped(used.tokens_out)),
             text::bytes(used.bytes_out),
+            text::grouped(record.returned.calls),
             text::grouped(record.failures),
         ];
         table.row(cells.map(|cell| (Tone::Plain, cell)));
@@ -252,16 +255,29 @@ fn grant_state(found: &Found) -> String {
     }
 }
 
+/// The errors that a plugin returned, by kind, the most frequent first; none if there are none.
+fn errors(returned: &Returned, calls: u64) -> Option<String> {
+    if returned.calls == 0 {
+        return None;
+    }
+    let mut kinds: Vec<(&String, &u64)> = returned.kinds.iter().collect();
+    kinds.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    let kinds: Vec<String> = kinds.iter().map(|(kind, calls)| format!("{} {kind}", text::grouped(**calls))).collect();
+    let (errors, calls) = (text::grouped(returned.calls), text::counted(calls, "call"));
+    Some(format!("{errors} of {calls} ended with an error: {}", kinds.join(", ")))
+}
+
 fn usage(record: &Record) -> String {
     let used = &record.figures;
     if used.calls == 0 && record.failures == 0 {
         return "not used yet".to_owned();
     }
     format!(
-        "{} in {:.1} s, {}, {}",
+        "{} in {:.1} s, {}, {}, {}",
         text::counted(used.calls, "call"),
         used.micros as f64 / 1e6,
         text::counted(used.host_calls, "host call"),
+        text::counted(record.returned.calls, "error"),
         text::counted(record.failures, "failure"),
     )
 }

@@ -14,6 +14,7 @@ mod logs;
 pub(crate) mod new;
 pub(crate) mod pack;
 mod pick;
+pub(crate) mod push;
 mod readiness;
 pub(crate) mod remove;
 pub(crate) mod sign;
@@ -236,6 +237,7 @@ pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<
         PluginsCommand::New(arguments) => new::run(arguments, console),
         PluginsCommand::Test(arguments) => test::run(arguments, console),
         PluginsCommand::Pack(arguments) => pack::run(arguments, console),
+        PluginsCommand::Push(arguments) => crate::wait(push::run(arguments, console)),
         PluginsCommand::Sign(arguments) => sign::run(arguments, console),
         PluginsCommand::Wit(arguments) => wit::run(arguments, console),
         PluginsCommand::Bindings(arguments) => bindings::generate(arguments, console),

@@ -79,28 +79,45 @@ fn read_key(file: &Path) -> Result<SigningKey, Failure> {
     SigningKey::read(&text, || password(file))
 }
 
-/// The password of a key: from the terminal without echo, else the first line of standard input.
+/// The password of a key.
 fn password(file: &Path) -> Result<String, Failure> {
+    hidden(&Secret {
+        whose: &file.display().to_string(),
+        nothing: "nothing was signed",
+        empty: "the key has a password, and standard input is empty",
+    })
+}
+
+/// A password to ask for.
+pub(super) struct Secret<'a> {
+    /// What it belongs to.
+    pub(super) whose: &'a str,
+    /// What did not happen without it.
+    pub(super) nothing: &'a str,
+    /// Why it is needed, if standard input has none.
+    pub(super) empty: &'a str,
+}
+
+/// Reads a password from the terminal without echo, else the first line of standard input.
+pub(super) fn hidden(secret: &Secret<'_>) -> Result<String, Failure> {
     let interactive = io::stdin().is_terminal();
     let mut line = String::new();
     if interactive {
         let mut err = io::stderr();
         // Before the question, as in `variables::read_value`.
         let echo_off = EchoOff::new()?;
-        write!(err, "password of {} (hidden): ", text::exact(&file.display().to_string()))
-            .and_then(|()| err.flush())?;
+        write!(err, "password of {} (hidden): ", text::exact(secret.whose)).and_then(|()| err.flush())?;
         io::stdin().lock().read_line(&mut line)?;
         writeln!(err)?;
         drop(echo_off);
         if line.contains('\u{3}') {
-            return Err(Failure::new(Kind::Interrupted, "nothing was signed", "you pressed ctrl-c", "try again"));
+            return Err(Failure::new(Kind::Interrupted, secret.nothing, "you pressed ctrl-c", "try again"));
         }
     } else {
         io::stdin().lock().take(4 << 10).read_line(&mut line)?;
         if line.is_empty() {
-            let why = "the key has a password, and standard input is empty";
             let fix = "run the command in a terminal, or pass the password on standard input";
-            return Err(Failure::new(Kind::Usage, "nothing was signed", why, fix));
+            return Err(Failure::new(Kind::Usage, secret.nothing, secret.empty, fix));
         }
     }
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())

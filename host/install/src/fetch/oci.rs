@@ -18,9 +18,9 @@ use crate::source::Image;
 
 const INDEX: &[&str] =
     &["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
-const MANIFESTS: &[&str] =
+pub(super) const MANIFESTS: &[&str] =
     &["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
-const TITLE: &str = "org.opencontainers.image.title";
+pub(super) const TITLE: &str = "org.opencontainers.image.title";
 /// Most bytes of a manifest or of the answer with a token.
 const MOST_JSON: usize = 4 << 20;
 const MOST_LAYERS: usize = 64;
@@ -220,13 +220,6 @@ impl Registry<'_> {
     }
 
     async fn anonymous(&self, challenge: &str) -> Result<String, InstallError> {
-        #[derive(Deserialize)]
-        struct Answer {
-            #[serde(default)]
-            token: String,
-            #[serde(default)]
-            access_token: String,
-        }
         let realm = parameter(challenge, "realm").filter(|_| challenge.to_lowercase().starts_with("bearer "));
         let realm = realm.ok_or_else(|| self.wrong(Reason::new("the registry requires a login", BY_HAND)))?;
         let mut url = Url::parse(&realm).map_err(|_| self.wrong("the registry gives no valid address for a token"))?;
@@ -242,10 +235,21 @@ impl Registry<'_> {
         if response.status() != StatusCode::OK {
             return Err(self.wrong(Reason::new("the registry gives no anonymous token", BY_HAND)));
         }
-        let answer: Answer = serde_json::from_slice(&limited(response, &url).await?)
-            .map_err(|_| self.wrong("the registry's token cannot be read"))?;
-        Ok(if answer.token.is_empty() { answer.access_token } else { answer.token })
+        token_in(&limited(response, &url).await?).ok_or_else(|| self.wrong("the registry's token cannot be read"))
     }
+}
+
+/// The token in the answer of a registry's token service.
+pub(super) fn token_in(answer: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        token: String,
+        #[serde(default)]
+        access_token: String,
+    }
+    let answer: Answer = serde_json::from_slice(answer).ok()?;
+    Some(if answer.token.is_empty() { answer.access_token } else { answer.token })
 }
 
 /// The hexadecimal digits of a digest `sha256:…`.
@@ -255,12 +259,12 @@ fn sha256_of(digest: &str) -> Option<&str> {
 }
 
 /// The value of a parameter of a challenge, such as `realm="https://…"`.
-fn parameter(challenge: &str, name: &str) -> Option<String> {
+pub(super) fn parameter(challenge: &str, name: &str) -> Option<String> {
     let start = challenge.find(&format!("{name}=\""))? + name.len() + 2;
     challenge[start..].split_once('"').map(|(value, _)| value.to_owned())
 }
 
-async fn limited(mut response: Response, url: &Url) -> Result<Vec<u8>, InstallError> {
+pub(super) async fn limited(mut response: Response, url: &Url) -> Result<Vec<u8>, InstallError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
         bytes.extend_from_slice(&chunk);
@@ -271,6 +275,6 @@ async fn limited(mut response: Response, url: &Url) -> Result<Vec<u8>, InstallEr
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

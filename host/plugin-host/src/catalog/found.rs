@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_runtime::{CompileProgress, LimitSet, Loaded, Runtime};
+use hermes_runtime::{CompileProgress, LimitSet, Loaded, Manner, Runtime};
 
 use super::folder::{SKILLS, skills_in};
 use crate::digest::{Contents, LARGEST_FOLDER};
@@ -263,12 +263,23 @@ impl Found {
 
     /// Prepares its code for instances. `compiling` is called while the code is compiled.
     pub fn load(&self, runtime: &Runtime, compiling: CompileProgress<'_>) -> Result<Arc<Loaded>, PluginsError> {
+        self.load_in(runtime, false, compiling)
+    }
+
+    /// Like [`Found::load`]; in the background, its code is compiled at low priority.
+    pub(crate) fn load_in(
+        &self,
+        runtime: &Runtime,
+        background: bool,
+        compiling: CompileProgress<'_>,
+    ) -> Result<Arc<Loaded>, PluginsError> {
+        let manner = Manner { background, draft: matches!(self.origin, Origin::Dev(_)) };
         let later = self.manifest.later_versions();
         let loaded = if let CodeLocation::Bundled(plugin) = &self.location {
             runtime.load_known(plugin.component, plugin.digest, later, compiling)
         } else {
             match self.code()? {
-                Code::Component(bytes) => runtime.load_watched(&bytes, later, compiling),
+                Code::Component(bytes) => runtime.load_in(&bytes, later, manner, compiling),
                 Code::Native(bytes) => runtime.load_native(&bytes, later),
             }
         };

@@ -94,6 +94,11 @@ pub(super) fn check(mut file: &File, path: &Path, key: &Key, origin: Origin) -> 
     Ok(())
 }
 
+/// The bytes before the origin and the tag.
+pub(super) fn length(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len().saturating_sub(TRAILER as u64))
+}
+
 /// The path of the seal of a file.
 pub(super) fn seal_path(path: &Path) -> PathBuf {
     path.with_extension("seal")

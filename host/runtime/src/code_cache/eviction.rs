@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use super::artifact::seal_path;
 
+/// The ending of a file of compiled functions.
+pub(super) const FUNCTIONS: &str = ".functions";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How much code the cache keeps, and for how long.
@@ -48,6 +50,8 @@ pub(super) fn sweep(folder: &Path, current: &str, allowance: &Allowance, now: Sy
         if name.ends_with(".cwasm") {
             let used = touched(&path).max(touched(&seal_path(&path)));
             files.push(CodeFile { bytes: found.len(), idle: idle(used), outdated: !name.ends_with(current), path });
+        } else if name.ends_with(FUNCTIONS) && idle(touched(&path)) > allowance.outdated && remove_unused(&path) {
+            let _ = fs::remove_file(seal_path(&path));
         } else if name.starts_with(".tmp") && idle(touched(&path)) > allowance.unfinished {
             remove_unused(&path);
         }
@@ -65,7 +69,7 @@ pub(super) fn sweep(folder: &Path, current: &str, allowance: &Allowance, now: Sy
 }
 
 /// Removes a file unless a process has it in use. Returns whether it was removed.
-fn remove_unused(path: &Path) -> bool {
+pub(super) fn remove_unused(path: &Path) -> bool {
     // The lock is held until the file is removed: a process that opens it meanwhile can still map it, and a later one
     // compiles it again.
     let lock = match super::open_plainly(path) {

@@ -72,6 +72,13 @@ impl Fixture {
         (mapped, compiled.get())
     }
 
+    /// Like `load`, for a component under development, in a cache that this process keeps.
+    fn draft(&self, cache: &CodeCache, number: u8) -> Mapped {
+        let bytes = component(number);
+        let source = Source { manner: Manner { draft: true, ..Manner::default() }, ..source(&bytes) };
+        cache.load(&self.engine, &Compiler::InProcess, source, &|_| ControlFlow::Continue(())).unwrap()
+    }
+
     pub(super) fn file(&self, number: u8) -> PathBuf {
         CodeCache::new(self.folder(), &self.engine).file(blake3::hash(&component(number)))
     }
@@ -349,4 +356,53 @@ fn eviction_removes_the_least_recently_used_code_and_never_code_in_use() {
     sweep(&Allowance::standard());
     assert!(!outdated.exists() && !unfinished.exists() && folder.join("compile.lock").exists());
     assert_eq!(present(), [4]);
+}
+
+#[test]
+fn code_under_development_is_apart_and_goes_with_the_next_build_unless_it_is_used() {
+    let home = Fixture::new();
+    let cache = CodeCache::new(home.folder(), &home.engine);
+    let codes = || {
+        let names = fs::read_dir(home.folder().path).unwrap().flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".cwasm")).count()
+    };
+    let first = home.draft(&cache, 1);
+    assert!(!home.file(1).exists() && codes() == 1);
+    let used = home.draft(&cache, 2);
+    assert_eq!(codes(), 2, "the first build is still mapped");
+    drop(first);
+    drop(home.draft(&cache, 3));
+    assert_eq!(codes(), 2, "the first build is gone, the second one is mapped");
+    drop(used);
+    drop(home.draft(&cache, 3));
+    drop(home.draft(&cache, 4));
+    assert_eq!(codes(), 1);
+    // Whoever installs the same bytes gets code of the usual quality, and a build under development uses it then.
+    assert!(home.load(4).1 && home.file(4).exists());
+    let before = codes();
+    drop(home.draft(&CodeCache::new(home.folder(), &home.engine), 4));
+    assert_eq!(codes(), before);
+}
+
+#[test]
+fn functions_of_another_installation_or_with_other_bytes_are_not_used() {
+    let home = Fixture::new();
+    let cache = CodeCache::new(home.folder(), &home.engine);
+    let folder = cache.folder().unwrap().to_owned();
+    let put = |bytes: &[u8]| {
+        let mut next = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        next.write_all(bytes).unwrap();
+        cache.keep_functions(next).unwrap();
+    };
+    assert_eq!(cache.known_functions(), None);
+    put(b"functions");
+    assert_eq!(cache.known_functions(), Some((cache.functions(), 9)));
+    put(b"");
+    assert_eq!(cache.known_functions(), Some((cache.functions(), 9)), "a compiler that wrote nothing takes nothing");
+    let other = CodeCache::new(CodeFolder { key: home.root.path().join("other.key"), ..home.folder() }, &home.engine);
+    assert_eq!(other.known_functions(), None);
+    let mut bytes = fs::read(cache.functions()).unwrap();
+    bytes[0] ^= 1;
+    fs::write(cache.functions(), bytes).unwrap();
+    assert_eq!(cache.known_functions(), None);
 }

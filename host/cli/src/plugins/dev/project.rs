@@ -150,11 +150,7 @@ impl Project {
                 found()?
             }
             Build::Cargo(arguments) => {
-                let fixed = ["cargo", "build", "--release", "--target", TARGET];
-                let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
-                words.push("--message-format=json-render-diagnostics".to_owned());
-                words.extend(arguments.iter().cloned());
-                let messages = self.run(&words, Stdio::piped()).await?;
+                let messages = self.run(&cargo_build(arguments), Stdio::piped()).await?;
                 built_component(&messages, &self.folder.join("Cargo.toml")).ok_or_else(|| {
                     failed(
                         "cargo built no component".to_owned(),
@@ -199,6 +195,29 @@ impl Project {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// The profile of builds under development: the release, but a build after a change takes a second. Optimising the whole
+/// component anew, as the release of a template does, takes most of ten.
+const PROFILE: [&str; 5] = [
+    "profile.hermes-dev.inherits=\"release\"",
+    "profile.hermes-dev.lto=\"off\"",
+    "profile.hermes-dev.codegen-units=16",
+    "profile.hermes-dev.incremental=true",
+    "profile.hermes-dev.opt-level=1",
+];
+
+/// The command for a Rust project. Arguments that choose a profile have precedence.
+fn cargo_build(arguments: &[String]) -> Vec<String> {
+    let chooses = |argument: &String| {
+        matches!(argument.as_str(), "--release" | "-r" | "--profile") || argument.starts_with("--profile=")
+    };
+    let mut words: Vec<&str> = vec!["cargo", "build", "--target", TARGET, "--message-format=json-render-diagnostics"];
+    if !arguments.iter().any(chooses) {
+        words.extend(["--profile", "hermes-dev"]);
+        words.extend(PROFILE.iter().flat_map(|line| ["--config", line]));
+    }
+    words.into_iter().map(str::to_owned).chain(arguments.iter().cloned()).collect()
 }
 
 fn failed(why: String, fix: &str) -> Failure {
@@ -274,6 +293,19 @@ mod tests {
         assert_ne!(project.state(), before);
         let refused = Project::open(folder.path(), None, &["--locked".to_owned()]).err().unwrap();
         assert!(refused.why.contains("cargo"), "{}", refused.why);
+    }
+
+    #[test]
+    fn cargo_builds_fast_unless_the_arguments_choose_a_profile() {
+        let command = |arguments: &[&str]| {
+            cargo_build(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).join(" ")
+        };
+        let usual = command(&["--features", "x"]);
+        assert!(usual.contains("--profile hermes-dev --config profile.hermes-dev.inherits=\"release\""), "{usual}");
+        assert!(usual.ends_with("--features x"), "{usual}");
+        for chosen in [&["--release"][..], &["-r"], &["--profile", "mine"], &["--profile=mine"]] {
+            assert!(!command(chosen).contains("hermes-dev"), "{chosen:?}");
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermes_plugin_host::{HELD, Manifest, SLOTS};
+use hermes_plugin_host::{HELD, Manifest, SKILLS, SLOTS, USED_AS, UsedAs};
 
 use crate::failure::{Failure, Kind};
 use hermes_private_files::{create_folder, lock_within};
@@ -41,25 +41,52 @@ impl Slot {
         Ok(slot)
     }
 
-    /// Writes the component and then the manifest. Each file is replaced in one step.
-    pub(super) fn place(&self, manifest: &Manifest, text: &str, component: &[u8]) -> Result<(), Failure> {
+    /// Writes the component, its use and then the manifest. Each file is replaced in one step.
+    pub(super) fn place(
+        &self,
+        manifest: &Manifest,
+        text: &str,
+        component: &[u8],
+        used_as: UsedAs,
+        skills: &[(String, PathBuf)],
+    ) -> Result<(), Failure> {
         let file = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
         let put = |file: &str, bytes: &[u8]| {
             let mut written = tempfile::Builder::new().prefix(".").tempfile_in(&self.folder)?;
             written.write_all(bytes)?;
             written.persist(self.folder.join(file)).map(drop).map_err(|error| error.error)
         };
-        put(&file, component).and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
+        let placed = self
+            .put_skills(skills)
+            .and_then(|()| put(&file, component))
+            .and_then(|()| put(USED_AS, used_as.word().as_bytes()));
+        placed.and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
             let fix = "check the disk and the permissions of the home folder";
             Failure::new(Kind::General, format!("{} cannot be written", self.folder.display()), error.to_string(), fix)
         })
+    }
+
+    /// Replaces the folder of skills.
+    fn put_skills(&self, files: &[(String, PathBuf)]) -> io::Result<()> {
+        let next = tempfile::Builder::new().prefix(".").tempdir_in(&self.folder)?;
+        for (name, path) in files {
+            let to = next.path().join(name);
+            fs::create_dir_all(to.parent().unwrap_or(next.path()))?;
+            fs::copy(path, to)?;
+        }
+        let (skills, next) = (self.folder.join(SKILLS), next.path().join(SKILLS));
+        if skills.exists() {
+            fs::remove_dir_all(&skills)?;
+        }
+        if next.exists() { fs::rename(next, skills) } else { Ok(()) }
     }
 
     /// Removes everything but the lock.
     fn clear(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.file_name() != HELD {
-                let _ = fs::remove_file(entry.path());
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let _ = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
             }
         }
     }
@@ -70,5 +97,7 @@ impl Drop for Slot {
         self.clear();
         let _ = fs::remove_file(self.folder.join(HELD));
         let _ = fs::remove_dir(&self.folder);
+        // The folder of all slots goes with the last one.
+        let _ = self.folder.parent().map(fs::remove_dir);
     }
 }
