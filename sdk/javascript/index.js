@@ -1,5 +1,7 @@
 // Helpers for Hermes plugins in JavaScript, over the interfaces of `wit/`.
 
+import "./globals.js";
+
 export { decode, encode } from "./bytes.js";
 export {
   PluginError,

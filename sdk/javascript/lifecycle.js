@@ -1,6 +1,8 @@
 // The interface that every plugin exports.
 
+import { known, settled } from "./border.js";
 import { guarded } from "./errors.js";
+import { begin } from "./globals.js";
 import { jsonObject } from "./shapes.js";
 import { seed } from "./random.js";
 
@@ -8,17 +10,20 @@ import { seed } from "./random.js";
  * The interface `lifecycle`. QuickJS is started during the build, and would draw the same random numbers in every process, so
  * `configure` seeds `Math.random` anew.
  */
-export function lifecycle({ configured, sessionStart, sessionEnd } = {}) {
+export function lifecycle(functions = {}) {
+  known("lifecycle", functions, ["configured", "sessionStart", "sessionEnd"]);
+  const { configured, sessionStart, sessionEnd } = functions;
   return guarded({
     configure(config) {
+      begin();
       seed();
-      configured?.(jsonObject(config, "the configuration"));
+      settled("`configured`", configured?.(jsonObject(config, "the configuration")));
     },
     sessionStart(session, how) {
-      sessionStart?.(session, how);
+      settled("`sessionStart`", sessionStart?.(session, how));
     },
     sessionEnd(how) {
-      sessionEnd?.(how);
+      settled("`sessionEnd`", sessionEnd?.(how));
     },
   });
 }

@@ -1,6 +1,6 @@
 // Tools with checked arguments.
 
-import { settled, toJson } from "./border.js";
+import { known, settled, toJson } from "./border.js";
 import { guarded, invalid } from "./errors.js";
 import { check, jsonObject } from "./shapes.js";
 
@@ -13,6 +13,8 @@ export function text(content, structured) {
   };
 }
 
+const OPTIONS = ["name", "description", "parameters", "required", "title", "effect", "parallel", "idempotent", "openWorld", "outputSchema", "run"];
+
 /** A set of tools that belong together. */
 export class Toolbox {
   #tools = new Map();
@@ -22,19 +24,22 @@ export class Toolbox {
   }
 
   /** Adds a tool. `parameters` are JSON Schemas by name; `effect` is `reads`, `writes` or `dangerous`. */
-  tool({
-    name,
-    description,
-    parameters = {},
-    required = [],
-    title = null,
-    effect = "writes",
-    parallel = false,
-    idempotent = effect === "reads",
-    openWorld = false,
-    outputSchema = null,
-    run,
-  }) {
+  tool(options) {
+    known(`the tool \`${options.name}\``, options, OPTIONS);
+    const {
+      name,
+      description,
+      parameters = {},
+      required = [],
+      title = null,
+      effect = "writes",
+      parallel = false,
+      idempotent = effect === "reads",
+      openWorld = false,
+      outputSchema = null,
+      run,
+    } = options;
+    if (typeof run !== "function") throw new TypeError(`the tool \`${name}\` needs a function \`run\``);
     const schema = { type: "object", properties: parameters, required, additionalProperties: false };
     const entry = {
       schema: { name, description, parameters: JSON.stringify(schema), extra: [] },

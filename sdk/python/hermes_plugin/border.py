@@ -164,11 +164,11 @@ def _shown(value: Any) -> str:
     return _article(type(value).__name__)
 
 
-def guard(name: str, function: Callable[..., Any], hints: dict[str, Any], place: str = "") -> Callable[..., Any]:
+def guard(name: str, function: Callable[..., Any], hints: dict[str, Any], located: str = "") -> Callable[..., Any]:
     """A function of an export: what it returns has the shape of the contract, and what it raises is an error of the contract or
     ends the instance with a text that names the place."""
     expected = hints.get("return", Any)
-    what = f"`{name}`{place and f' ({place})'}"
+    what = f"`{name}`{located}"
 
     def run(*given: Any) -> Any:
         try:

@@ -48,12 +48,6 @@ for _module in list(sys.modules.values()):
         _imported_later(_module)
 
 
-def _place(function: Any) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    file = crash.place(code.co_filename) if code else ""
-    return f"{file}:{code.co_firstlineno}" if file.startswith(crash.FOLDERS[0]) else ""
-
-
 def _bordered(kind: str, interface: type) -> type:
     """The class of the author for an interface, with a guard around each function."""
     own = getattr(plugin, kind, None)
@@ -75,13 +69,13 @@ def _bordered(kind: str, interface: type) -> type:
                 has.bind(*wanted.parameters)
         except TypeError:
             raise border.Misfit(
-                f"{_place(given) or 'src/plugin.py'}: `{kind}.{name}` must take {', '.join(wanted.parameters)}, not {', '.join(has.parameters) or 'nothing'}"
+                f"src/plugin.py: `{kind}.{name}`{crash.located(given)} must take {', '.join(wanted.parameters)}, not {', '.join(has.parameters) or 'nothing'}"
             ) from None
         found[name] = given
     instance = own()
 
     def method(name: str, function: Any) -> Any:
-        run = border.guard(f"{kind}.{name}", getattr(instance, name), get_type_hints(functions[name]), _place(function))
+        run = border.guard(f"{kind}.{name}", getattr(instance, name), get_type_hints(functions[name]), crash.located(function))
 
         def called(_self: Any, *given: Any) -> Any:
             crash.begin()

@@ -5,6 +5,7 @@ its library, says so in the exception itself.
 """
 
 import errno
+import inspect
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 from .border import Misfit, likely
 
-__all__ = ["begin", "install", "place", "renamed"]
+__all__ = ["begin", "install", "located", "place"]
 
 # The folders of a project, in the order in which `build.py` gives them to componentize-py, which calls them `/0`, `/1` and so on.
 FOLDERS = ("src", "vendor", "build/packages")
@@ -40,6 +41,13 @@ def place(file: str) -> str:
     if found is None or int(found[1]) >= len(FOLDERS):
         return file
     return f"{FOLDERS[int(found[1])]}/{found[2]}"
+
+
+def located(function: Any) -> str:
+    """The line of a function of the author in brackets, with a blank before it; empty for others."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    file = place(code.co_filename) if code else ""
+    return f" ({file}:{code.co_firstlineno})" if code and file.startswith(FOLDERS[0] + "/") else ""
 
 
 def renamed(text: str) -> str:
@@ -108,7 +116,11 @@ def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
 def summary(error: BaseException) -> str:
     """What failed, where, and what to write instead, in one line."""
     frames = list(traceback.extract_tb(error.__traceback__))
-    at = next((frame for frame in reversed(frames) if _is_own(frame.filename)), None)
+    at: traceback.FrameSummary | None = None
+    cause: BaseException | None = error
+    while at is None and cause is not None:
+        at = next((frame for frame in reversed(traceback.extract_tb(cause.__traceback__)) if _is_own(frame.filename)), None)
+        cause = cause.__cause__
     text = " ".join(str(error).split())
     if isinstance(error, SyntaxError) and error.filename:
         return f"{place(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}"

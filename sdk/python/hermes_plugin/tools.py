@@ -23,6 +23,7 @@ from wit_world.exports.tools import Effect, Invocation, Output, Tool
 from wit_world.imports.types import ToolSchema
 
 from .border import Misfit, settled
+from .crash import located
 from .errors import invalid
 from .records import record
 from .shapes import json_object, parse, schema
@@ -93,7 +94,7 @@ class Toolbox:
         _, function, of = found
         arguments = parse(of, json_object(invocation.arguments, "the arguments"))
         given = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(of)}
-        what = f"the tool `{invocation.name}`"
+        what = f"the tool `{invocation.name}`{located(function)}"
         result = settled(what, function(**given))
         if isinstance(result, Output):
             return result

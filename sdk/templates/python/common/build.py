@@ -73,7 +73,9 @@ def component(name: str, worlds: list[str]) -> None:
     # `hermes_plugin.crash` knows these folders by their order.
     paths = [word for folder in ("src", "vendor", PACKAGES) for word in ("-p", ROOT / folder)]
     words = [*componentize_py(worlds), "componentize", *paths, "hermes_plugin.component", "-o", unfinished]
-    done = subprocess.run([str(word) for word in words], cwd=ROOT, stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
+    # Without this variable, the tool adds the packages of the Python that it finds.
+    environment = {**os.environ, "VIRTUAL_ENV": str(VENV)}
+    done = subprocess.run([str(word) for word in words], cwd=ROOT, env=environment, stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
     if done.returncode:
         # The tool wraps the text of `hermes_plugin.crash` in tracebacks of its own.
         sys.exit("error: " + done.stderr.rpartition("AssertionError: ")[2].partition("\n\nCaused by:")[0].strip())
