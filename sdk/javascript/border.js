@@ -15,16 +15,19 @@ export function wellFormed(value) {
 export const sending = (host) =>
   new Proxy({}, { get: (_, name) => (...given) => host[name](...given.map(wellFormed)) });
 
+/** A value that the contract does not have. Its text says which one, and what belongs there. */
+export class Misfit extends TypeError {}
+
 /** What a function returned, unless it is a promise or a generator: nobody can wait for one here, or run it. */
 export function settled(what, value) {
   if (typeof value?.then === "function") {
     value.then(undefined, () => {});
-    throw new TypeError(
+    throw new Misfit(
       `${what} returned a promise, and a plugin cannot wait for one: write it without \`async\` and \`await\`. \`request\`, \`sql\` and the other functions of hermes-plugin return their results at once`,
     );
   }
   if (/^\[object (Async)?Generator\]$/.test(Object.prototype.toString.call(value))) {
-    throw new TypeError(`${what} returned a generator, and nobody runs it: write a function without \`*\` that returns a list`);
+    throw new Misfit(`${what} returned a generator, and nobody runs it: write a function without \`*\` that returns a list`);
   }
   return value;
 }
@@ -38,7 +41,7 @@ export function likely(word, known) {
 /** Throws if an object has a name that it cannot have: it was probably misspelled. */
 export function known(what, given, names) {
   const other = Object.keys(given).find((name) => !names.includes(name));
-  if (other !== undefined) throw new TypeError(`${what} knows no \`${other}\`${likely(other, names) || `; it knows ${names.join(", ")}`}`);
+  if (other !== undefined) throw new Misfit(`${what} knows no \`${other}\`${likely(other, names) || `; it knows ${names.join(", ")}`}`);
 }
 
 /** How many letters have to change (Levenshtein). */

@@ -1,13 +1,10 @@
 // The border of a component: what the author's module exports, checked against the contract, and crashes that say what, where and what to
 // write instead. The build writes `build/component.js`, which calls `bordered` for each interface.
 
-import { likely, settled } from "./border.js";
+import { Misfit, likely, settled } from "./border.js";
 import { begin } from "./globals.js";
 import { log } from "./imports.js";
 import { placeIn, remedy } from "./remedies.js";
-
-/** A value that the contract does not have. */
-class Misfit extends TypeError {}
 
 const FILE = "src/plugin.js";
 
@@ -62,8 +59,9 @@ function crash(what, error) {
   const stack = typeof error?.stack === "string" ? error.stack : "";
   if (stack) note(`${error.name}: ${error.message}\n${stack}`);
   const place = placeIn(stack);
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${shown(error)}: throw \`invalid("…")\`, or another error of hermes-plugin`;
-  const ended = new Error(error instanceof Misfit ? error.message : `${place ?? what}: ${text}${remedy(error?.message ?? "")}`);
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${shown(error)}: throw \`invalid(…)\`, or another error of hermes-plugin`;
+  const misfit = error instanceof Misfit && (error.message.startsWith(FILE) ? error.message : `${FILE}: ${error.message}`);
+  const ended = new Error(misfit || `${place ?? what}: ${text}${remedy(error?.message ?? "")}`);
   // The engine would print the frames of the SDK behind the text.
   ended.stack = "";
   return ended;
@@ -115,7 +113,7 @@ export function checked(contract, shape, value, at) {
   const type = contract.types[shape.ref];
   if (type.alias) return checked(contract, type.alias, value, at);
   if (type.enum) {
-    if (!type.enum.includes(value)) throw wrong(`one of ${type.enum.map((each) => `"${each}"`).join(", ")}`, likely(String(value), type.enum));
+    if (!type.enum.includes(value)) throw wrong(`one of ${type.enum.map((each) => `'${each}'`).join(", ")}`, likely(String(value), type.enum));
     return value;
   }
   if (type.variant) return variant(contract, type, value, wrong, at);
@@ -125,7 +123,7 @@ export function checked(contract, shape, value, at) {
     if (value[key] === undefined) {
       const others = Object.keys(value).filter((other) => !Object.hasOwn(type.record, other));
       const place = at.path ? `\`${at.path}\`` : "the answer";
-      const meant = likely(key, others) || (inner.list ? "; write `[]` for none" : inner.option ? "; write `null` for none" : "");
+      const meant = likely(key, others) || (resolved(contract, inner).list ? "; write `[]` for none" : inner.option ? "; write `null` for none" : "");
       throw new Misfit(`${at.what}: ${place}, a record ${type.name}, lacks the field \`${key}\`${meant}`);
     }
     return [key, checked(contract, inner, value[key], below(key, type.name))];
@@ -133,11 +131,16 @@ export function checked(contract, shape, value, at) {
   return Object.fromEntries(fields);
 }
 
+function resolved(contract, shape) {
+  const alias = contract.types[shape.ref]?.alias;
+  return alias ? resolved(contract, alias) : shape;
+}
+
 function variant(contract, type, value, wrong, at) {
   const tags = Object.keys(type.variant);
-  const cases = `one of ${tags.map((tag) => `{ tag: "${tag}"${type.variant[tag] ? ", val: … }" : " }"}`).join(", ")}`;
+  const cases = `one of ${tags.map((tag) => `{ tag: '${tag}'${type.variant[tag] ? ", val: … }" : " }"}`).join(", ")}`;
   if (typeof value !== "object" || value === null) throw wrong(cases, likely(String(value), tags));
-  if (!Object.hasOwn(type.variant, value.tag)) throw wrong(cases, typeof value.tag === "string" ? `; the tag is "${value.tag}"${likely(value.tag, tags)}` : "");
+  if (!Object.hasOwn(type.variant, value.tag)) throw wrong(cases, typeof value.tag === "string" ? `; the tag is '${value.tag}'${likely(value.tag, tags)}` : "");
   const inner = type.variant[value.tag];
   if (inner === null) return { tag: value.tag };
   return { tag: value.tag, val: checked(contract, inner, value.val, { ...at, path: at.path ? `${at.path}.val` : "val" }) };
@@ -173,7 +176,7 @@ const isIterable = (value) => typeof value === "object" && value !== null && Sym
 function shown(value) {
   if (value === null || ["undefined", "boolean", "number"].includes(typeof value)) return String(value);
   if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === "string") return `'${value.length > 60 ? `${value.slice(0, 60)}…` : value}'`;
   if (typeof value === "function") return /^class\b/.test(Function.prototype.toString.call(value)) ? `the class ${value.name}` : "a function";
   if (Array.isArray(value)) return "a list";
   return value.constructor && value.constructor !== Object && value.constructor.name ? `a ${value.constructor.name}` : "an object";

@@ -1,7 +1,7 @@
 // The interface that every plugin exports.
 
 import { known, settled } from "./border.js";
-import { guarded } from "./errors.js";
+import { guarded, invalid } from "./errors.js";
 import { begin } from "./globals.js";
 import { jsonObject } from "./shapes.js";
 import { seed } from "./random.js";
@@ -17,7 +17,7 @@ export function lifecycle(functions = {}) {
     configure(config) {
       begin();
       seed();
-      settled("`configured`", configured?.(jsonObject(config, "the configuration")));
+      settled("`configured`", configured?.(whole(jsonObject(config, "the configuration"))));
     },
     sessionStart(session, how) {
       settled("`sessionStart`", sessionStart?.(session, how));
@@ -26,4 +26,13 @@ export function lifecycle(functions = {}) {
       settled("`sessionEnd`", sessionEnd?.(how));
     },
   });
+}
+
+/** The configuration, whose integers have to be numbers: few authors expect a BigInt there. */
+function whole(value, path = "") {
+  if (typeof value === "bigint") throw invalid(`${path} must be a whole number of at most ${Number.MAX_SAFE_INTEGER}, not ${value}`);
+  if (typeof value === "object" && value !== null) {
+    for (const [key, inner] of Object.entries(value)) whole(inner, path ? `${path}.${key}` : key);
+  }
+  return value;
 }

@@ -1,6 +1,6 @@
 // Tools with checked arguments.
 
-import { known, settled, toJson } from "./border.js";
+import { Misfit, known, settled, toJson } from "./border.js";
 import { guarded, invalid } from "./errors.js";
 import { check, jsonObject } from "./shapes.js";
 
@@ -39,7 +39,7 @@ export class Toolbox {
       outputSchema = null,
       run,
     } = options;
-    if (typeof run !== "function") throw new TypeError(`the tool \`${name}\` needs a function \`run\``);
+    if (typeof run !== "function") throw new Misfit(`the tool \`${name}\` needs a function \`run\``);
     const schema = { type: "object", properties: parameters, required, additionalProperties: false };
     const entry = {
       schema: { name, description, parameters: JSON.stringify(schema), extra: [] },
@@ -74,7 +74,7 @@ export class Toolbox {
     if (Array.isArray(result?.content)) return { structured: null, extra: [], ...result };
     const json = toJson(result);
     if (json === undefined) {
-      throw new TypeError(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
+      throw new Misfit(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
     }
     return { ...text(json), structured: json };
   }
