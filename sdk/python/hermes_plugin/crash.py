@@ -121,7 +121,7 @@ def summary(error: BaseException) -> str:
     while at is None and cause is not None:
         at = next((frame for frame in reversed(traceback.extract_tb(cause.__traceback__)) if _is_own(frame.filename)), None)
         cause = cause.__cause__
-    text = " ".join(str(error).split())
+    text = re.sub(r"(?<![\w/])/\d+/[\w./-]+", lambda found: place(found[0]), " ".join(str(error).split()))
     if isinstance(error, SyntaxError) and error.filename:
         return f"{place(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}"
     if not isinstance(error, Misfit):
