@@ -1,6 +1,6 @@
 // Keeps the last turns in full, and folds each older message into its first line.
 
-import { check, guarded, history, lifecycle as exported } from "hermes-plugin";
+import { check, guarded, history, lifecycle as exported, room, summaryTokens } from "hermes-plugin";
 
 // The key must match plugin.yaml.
 const CONFIG = { type: "object", properties: { keep_turns: { type: "integer", minimum: 1 } } };
@@ -36,17 +36,23 @@ export const contextEngine = guarded({
     return { prepare: false, propose: full > 0.95 ? "now" : full > 0.7 ? "boundary" : "not-now", extra: [] };
   },
   prepare: () => "done",
-  propose({ view }) {
+  propose({ pressure, view }) {
     const newest = headers.at(-1);
-    // Whole turns are folded, so that no call loses its result.
-    const count = headers.filter(({ turn }) => turn + keepTurns <= newest.turn).length;
-    if (count === 0) return null;
+    const most = room(pressure);
+    // Whole turns are folded, so that no call loses its result. Fewer stay if they would fill the window.
+    const tokens = (keep) => headers.reduce((sum, each) => sum + (each.turn + keep > newest.turn ? each.tokens : 0), 0);
+    let keep = Math.min(keepTurns, newest.turn);
+    while (keep > 1 && tokens(keep) > most * 0.7) keep--;
+    const count = headers.filter(({ turn }) => turn + keep <= newest.turn).length;
+    if (count === 0 || tokens(keep) > most * 0.7) return null;
     const covers = { first: headers[0].id, last: headers[count - 1].id };
-    // The text under a key must never change. It depends only on the messages.
-    const key = `outline:${covers.first}-${covers.last}`;
+    let lines = history.readAll(covers).map(line).slice(-200);
+    while (lines.length > 1 && summaryTokens(lines.join("\n")) > most * 0.25) lines = lines.slice(lines.length / 2);
+    // The text under a key must never change. It depends only on the messages and the number of lines.
+    const key = `outline:${covers.first}-${covers.last}:${lines.length}`;
     if (key === refused || view.some(({ tag, val }) => tag === "summary" && val.key === key)) return null;
     proposed = key;
-    const content = history.readAll(covers).map(line).slice(-200).join("\n");
+    const content = lines.join("\n");
     return {
       segments: [
         { tag: "summary", val: { key, content, covers: [covers] } },
