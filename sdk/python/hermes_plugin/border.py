@@ -15,9 +15,13 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from componentize_py_types import Err
 
-__all__ = ["Misfit", "checked", "guard", "guarded", "likely", "settled"]
+__all__ = ["Misfit", "checked", "guard", "guarded", "likely", "settled", "well_formed"]
 
 _WORDS: dict[Any, str] = {str: "a text", int: "a whole number", float: "a number", bool: "True or False", bytes: "bytes"}
+
+
+# The function that returned last.
+last = ""
 
 
 class Misfit(TypeError):
@@ -179,6 +183,8 @@ def guard(name: str, function: Callable[..., Any], hints: dict[str, Any], locate
             raise Err(checked(type(error.value), error.value, f"{what}, the error that it raised")) from error
         except SystemExit as error:
             raise Misfit(f"{what} called `exit`, which ends the instance: return, or raise an error of the contract") from error
+        global last
+        last = what
         return None if expected in (None, type(None)) else checked(expected, value, what)
 
     return run

@@ -12,6 +12,7 @@ import sys
 import traceback
 from typing import Any
 
+from . import border
 from .border import Misfit, likely
 
 __all__ = ["begin", "install", "located", "place"]
@@ -127,6 +128,9 @@ def summary(error: BaseException) -> str:
     if not isinstance(error, Misfit):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     where = f"{place(at.filename)}:{at.lineno}: " if at else ""
+    if not at and not isinstance(error, Misfit) and not frames and border.last:
+        # componentize-py converts the answer when Python has returned.
+        where = f"{border.last}: the answer cannot become a value of the contract: "
     remedy = _remedy(error, frames)
     return f"{where}{text[:600]}{remedy and f'; {remedy}'}"
 
