@@ -140,7 +140,7 @@ function variant(contract, type, value, wrong, at) {
   const tags = Object.keys(type.variant);
   const cases = `one of ${tags.map((tag) => `{ tag: '${tag}'${type.variant[tag] ? ", val: … }" : " }"}`).join(", ")}`;
   if (typeof value !== "object" || value === null) throw wrong(cases, likely(String(value), tags));
-  if (!Object.hasOwn(type.variant, value.tag)) throw wrong(cases, typeof value.tag === "string" ? `; the tag is '${value.tag}'${likely(value.tag, tags)}` : "");
+  if (!Object.hasOwn(type.variant, value.tag)) throw wrong(cases, typeof value.tag === "string" ? `; the tag is '${value.tag}'${likely(value.tag, tags)}` : `; its keys are ${Object.keys(value).join(", ") || "none"}`);
   const inner = type.variant[value.tag];
   if (inner === null) return { tag: value.tag };
   return { tag: value.tag, val: checked(contract, inner, value.val, { ...at, path: at.path ? `${at.path}.val` : "val" }) };

@@ -38,6 +38,7 @@ const GLOBALS = {
 
 /** What to write in place of a global that only browsers and Node.js have, as a part of a sentence. */
 export function remedy(text) {
+  if (/BigInt.*JSON/i.test(text)) return "; write `String(value)` for an integer beyond 2^53, which is a BigInt";
   const name = text.match(/^'?([\w$]+)'? is not defined$/)?.[1];
   if (!name) return "";
   const instead = Object.hasOwn(GLOBALS, name) ? GLOBALS[name] : "a plugin has the globals of ECMAScript and what it imports: is it misspelled, or only in browsers and Node.js?";
