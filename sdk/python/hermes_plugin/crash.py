@@ -33,6 +33,14 @@ _ENVIRONMENT = (
     "`hermes_plugin.web.request` as `web.Secret`"
 )
 
+# Modules of Python that need what a plugin does not have.
+_MODULES = (
+    (("/subprocess.py", "/pty.py"), _PROGRAMS),
+    (("/asyncio/",), _LOOP),
+    (("/threading.py", "/concurrent/", "/multiprocessing/"), _THREADS),
+    (("/socket.py", "/socketserver.py", "/http/", "/urllib/request.py", "/ftplib.py", "/smtplib.py", "/imaplib.py"), _WEB),
+)
+
 _runs = False
 
 
@@ -103,10 +111,14 @@ def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
         return _ENVIRONMENT
     if isinstance(error, AttributeError) and re.search(r"'(os|subprocess)' has no attribute '_?(system|popen|fork|exec|spawn|posix_spawn|kill|wait)", text):
         return _PROGRAMS
-    if "no running event loop" in text or any("/asyncio/" in frame.filename for frame in frames):
-        return _LOOP
-    if "start new thread" in text or any(frame.filename.endswith("/threading.py") for frame in frames):
-        return _THREADS
+    if isinstance(error, (OSError, RuntimeError)):
+        for folders, instead in _MODULES:
+            if any(folder in frame.filename for folder in folders for frame in frames):
+                return instead
+        if "no running event loop" in text:
+            return _LOOP
+        if "start new thread" in text:
+            return _THREADS
     if isinstance(error, TypeError) and (missing := re.match(r"(\w+)\.__init__\(\) missing ", text)):
         return f"write `record({missing[1]}, …)`, which fills the fields that you leave out"
     if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTSUP, errno.ENOSYS):

@@ -186,6 +186,7 @@ class Crashes(unittest.TestCase):
             ("import hermes_no_such_module", "import it at the top of the file"),
             ("raise AttributeError(\"module 'os' has no attribute 'fork'\")", "`wit_world.imports.process`"),
             ("raise RuntimeError(\"can't start new thread\")", "no threads"),
+            ("import subprocess\nsubprocess.run(['/hermes/no/such/program'])", "`wit_world.imports.process`"),
             ("async def f(): pass\nimport asyncio\nasyncio.get_running_loop()", "no event loop"),
             ("open('/hermes/no/such/file')", "`hermes_plugin.documents`"),
             ("b''.decode('hermes-no-such-encoding') or b'x'.decode('hermes-no-such-encoding')", "import `encodings.NAME`"),
