@@ -8,19 +8,32 @@ export function encode(text) {
   );
 }
 
-/** The text of bytes in UTF-8. Invalid bytes become U+FFFD. */
-export function decode(bytes) {
-  let text = "";
+/** The text of bytes in UTF-8. What is invalid becomes U+FFFD, as the standard of encodings says, or with `fatal` a TypeError. */
+export function decode(bytes, fatal = false) {
+  const parts = [];
   for (let at = 0; at < bytes.length; ) {
-    const first = bytes[at];
-    const length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    const rest = Array.from(bytes.subarray(at + 1, at + length));
-    const whole = first >= 0x80 && first < 0xc2 ? false : rest.length === length - 1 && rest.every((byte) => byte >> 6 === 2);
-    const code = rest.reduce((sum, byte) => (sum << 6) | (byte & 0x3f), length === 1 ? first : first & (0x7f >> length));
-    const least = [0, 0, 0x80, 0x800, 0x10000][length];
-    const valid = whole && code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    text += valid ? String.fromCodePoint(code) : "\u{fffd}";
-    at += valid ? length : 1;
+    let run = at;
+    while (run < bytes.length && run - at < 8192 && bytes[run] < 0x80) run++;
+    if (run > at) {
+      parts.push(String.fromCharCode.apply(null, bytes.subarray(at, run)));
+      at = run;
+      continue;
+    }
+    const first = bytes[at++];
+    const more = first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    let code = more ? first & (0x3f >> more) : -1;
+    // The byte behind the first one excludes halves of characters, overlong forms and numbers beyond U+10FFFF.
+    let [least, most] = [{ 0xe0: 0xa0, 0xf0: 0x90 }[first] ?? 0x80, { 0xed: 0x9f, 0xf4: 0x8f }[first] ?? 0xbf];
+    for (let left = more; left > 0; left--) {
+      if (!(bytes[at] >= least && bytes[at] <= most)) {
+        code = -1;
+        break;
+      }
+      code = (code << 6) | (bytes[at++] & 0x3f);
+      [least, most] = [0x80, 0xbf];
+    }
+    if (code < 0 && fatal) throw new TypeError("the bytes are not UTF-8");
+    parts.push(code < 0 ? "\u{fffd}" : String.fromCodePoint(code));
   }
-  return text;
+  return parts.join("");
 }

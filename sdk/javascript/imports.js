@@ -7,7 +7,7 @@ import llmInterface from "hermes:llm/llm@1.0.0";
 import logInterface from "hermes:host/log@1.0.0";
 import sqlInterface from "hermes:storage/sql@1.0.0";
 
-import { sending, toJson } from "./border.js";
+import { fromJson, sending, toJson } from "./border.js";
 import { decode, encode } from "./bytes.js";
 import { conflict, failed, unavailable } from "./errors.js";
 
@@ -145,7 +145,7 @@ export function request(method, url, { query = {}, headers = {}, body = "", form
     text: () => decode(response.body),
     json() {
       try {
-        return JSON.parse(response.text());
+        return fromJson(response.text());
       } catch {
         throw failed(`the answer (status ${status}) cannot be read as JSON`);
       }

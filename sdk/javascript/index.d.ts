@@ -162,3 +162,9 @@ export function randomBytes(count: number): Uint8Array;
 export function randomUUID(): string;
 export function encode(text: string): Uint8Array;
 export function decode(bytes: Uint8Array): string;
+/** The most tokens that the next view may have: the `tokens` of the headers of its messages, and `summaryTokens` of each summary. */
+export function room(pressure: { contextLength: number; reserve: number; fixedTokens: number; extra: [string, string][] }): number;
+/** Why the host refused the last plan, for `settled`; null for every other outcome. `needed` and `room` are tokens, if the plan was too large. */
+export function refusal(outcome: { tag: string; val?: any }): { code: string; message: string; needed: number | null; room: number | null } | null;
+/** The tokens of a summary in a view, with the host's frame. */
+export function summaryTokens(text: string): number;

@@ -1,6 +1,6 @@
 // Tools with checked arguments.
 
-import { settled, toJson } from "./border.js";
+import { Misfit, known, settled, toJson } from "./border.js";
 import { guarded, invalid } from "./errors.js";
 import { check, jsonObject } from "./shapes.js";
 
@@ -13,6 +13,8 @@ export function text(content, structured) {
   };
 }
 
+const OPTIONS = ["name", "description", "parameters", "required", "title", "effect", "parallel", "idempotent", "openWorld", "outputSchema", "run"];
+
 /** A set of tools that belong together. */
 export class Toolbox {
   #tools = new Map();
@@ -22,19 +24,22 @@ export class Toolbox {
   }
 
   /** Adds a tool. `parameters` are JSON Schemas by name; `effect` is `reads`, `writes` or `dangerous`. */
-  tool({
-    name,
-    description,
-    parameters = {},
-    required = [],
-    title = null,
-    effect = "writes",
-    parallel = false,
-    idempotent = effect === "reads",
-    openWorld = false,
-    outputSchema = null,
-    run,
-  }) {
+  tool(options) {
+    known(`the tool \`${options.name}\``, options, OPTIONS);
+    const {
+      name,
+      description,
+      parameters = {},
+      required = [],
+      title = null,
+      effect = "writes",
+      parallel = false,
+      idempotent = effect === "reads",
+      openWorld = false,
+      outputSchema = null,
+      run,
+    } = options;
+    if (typeof run !== "function") throw new Misfit(`the tool \`${name}\` needs a function \`run\``);
     const schema = { type: "object", properties: parameters, required, additionalProperties: false };
     const entry = {
       schema: { name, description, parameters: JSON.stringify(schema), extra: [] },
@@ -69,7 +74,7 @@ export class Toolbox {
     if (Array.isArray(result?.content)) return { structured: null, extra: [], ...result };
     const json = toJson(result);
     if (json === undefined) {
-      throw new TypeError(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
+      throw new Misfit(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
     }
     return { ...text(json), structured: json };
   }

@@ -6,15 +6,16 @@ const TYPES = {
   char: "string",
   ...Object.fromEntries(["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"].map((name) => [name, "number"])),
 };
-const camel = (name) => name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
-const pascal = (name) => camel(name).replace(/^./, (letter) => letter.toUpperCase());
+export const camel = (name) => name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
+export const pascal = (name) => camel(name).replace(/^./, (letter) => letter.toUpperCase());
 
 /** Declares a module for each interface in these texts. */
 export function declarations(texts) {
   return texts.map((text) => new Parser(text).file()).join("");
 }
 
-class Parser {
+/** Reads a file of the contract. Its methods return what they read as TypeScript. */
+export class Parser {
   constructor(text) {
     this.tokens = text.match(/\/\/\/[^\n]*|\/\/[^\n]*|[\w%@./:-]*[\w%]|->|[{}()<>,;=_:]/g) ?? [];
     this.tokens = this.tokens.filter((token) => token.startsWith("///") || !token.startsWith("//"));

@@ -8,6 +8,8 @@ import types
 from dataclasses import fields
 from typing import Any, TypeVar, Union, get_args, get_origin
 
+from .border import Misfit, likely
+
 T = TypeVar("T")
 
 _EMPTY: dict[Any, Any] = {str: "", bool: False, int: 0, float: 0.0, bytes: b""}
@@ -18,7 +20,8 @@ def record(of: type[T], /, **given: Any) -> T:
     known = {field.name: field.type for field in fields(of)}  # type: ignore[arg-type]
     unknown = given.keys() - known.keys()
     if unknown:
-        raise TypeError(f"{of.__name__} has no field {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+        name = sorted(unknown)[0]
+        raise Misfit(f"the record {of.__name__} has no field `{name}`{likely(name, known)}; it has {', '.join(known)}")
     left = {name: _empty(of, name, kind) for name, kind in known.items() if name not in given}
     return of(**given, **left)
 
@@ -30,4 +33,4 @@ def _empty(of: type, name: str, kind: Any) -> Any:
         return []
     if kind in _EMPTY:
         return _EMPTY[kind]
-    raise TypeError(f"{of.__name__} needs a value for {name}")
+    raise Misfit(f"the record {of.__name__} needs a value for `{name}`")

@@ -5,6 +5,7 @@ from typing import Any
 from wit_world.imports import sql
 from wit_world.imports.sql import Statement
 
+from .border import Misfit
 from .records import record
 
 __all__ = ["execute", "query"]
@@ -31,6 +32,8 @@ def _value(value: Any) -> sql.Value:
         case None:
             return sql.Value_Null()
         case bool() | int():
+            if not -(2**63) <= value < 2**63:
+                raise Misfit(f"SQLite has integers of 64 bits, and {value} is larger: give it as a text")
             return sql.Value_Integer(int(value))
         case float():
             return sql.Value_Real(value)
@@ -38,4 +41,4 @@ def _value(value: Any) -> sql.Value:
             return sql.Value_Text(value)
         case bytes():
             return sql.Value_Blob(value)
-    raise TypeError(f"SQLite has no type for {type(value).__name__}")
+    raise Misfit(f"SQLite has no type for {type(value).__name__}: give None, a number, a text or bytes")

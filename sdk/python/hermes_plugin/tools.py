@@ -15,13 +15,15 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from wit_world import exports
 from wit_world.exports import tools
 from wit_world.exports.tools import Effect, Invocation, Output, Tool
 from wit_world.imports.types import ToolSchema
 
+from .border import Misfit, settled
+from .crash import located
 from .errors import invalid
 from .records import record
 from .shapes import json_object, parse, schema
@@ -33,7 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def text(content: str, structured: Any = None) -> Output:
     """A result with one text. `structured` is the same result as JSON, for programs."""
-    as_json = None if structured is None else json.dumps(structured, ensure_ascii=False)
+    as_json = None if structured is None else json.dumps(structured, ensure_ascii=False, allow_nan=False)
     return record(Output, content=[tools.Content_Text(content)], structured=as_json)
 
 
@@ -92,12 +94,18 @@ class Toolbox:
         _, function, of = found
         arguments = parse(of, json_object(invocation.arguments, "the arguments"))
         given = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(of)}
-        result = function(**given)
+        what = f"the tool `{invocation.name}`{located(function)}"
+        result = settled(what, function(**given))
         if isinstance(result, Output):
             return result
         if isinstance(result, str):
             return text(result)
-        return text(json.dumps(result, ensure_ascii=False), result)
+        if result is None and not _may_return_nothing(function):
+            raise Misfit(f"{what} returned None: is a `return` missing? A tool that returns nothing says so: `-> None`")
+        try:
+            return text(json.dumps(result, ensure_ascii=False, allow_nan=False), result)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Misfit(f"{what} returned {type(result).__name__}: return a text, an Output, or a value that becomes JSON ({error})") from error
 
     def exports(self) -> type:
         """The class to export: `Tools = toolbox.exports()`."""
@@ -111,6 +119,11 @@ class Toolbox:
                 return toolbox.call(invocation)
 
         return Tools
+
+
+def _may_return_nothing(function: Callable[..., Any]) -> bool:
+    returned = get_type_hints(function).get("return", str)
+    return returned in (None, type(None), Any) or type(None) in get_args(returned)
 
 
 def _arguments(function: Callable[..., Any]) -> type:

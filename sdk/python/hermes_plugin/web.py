@@ -9,6 +9,7 @@ from typing import Any
 
 from wit_world.imports import http
 
+from .border import well_formed
 from .errors import failed, unavailable
 from .records import record
 
@@ -69,7 +70,7 @@ def request(
     """
     all_headers = dict(headers or {})
     if send_json is not None:
-        body = json.dumps(send_json, ensure_ascii=False).encode()
+        body = well_formed(json.dumps(send_json, ensure_ascii=False, allow_nan=False)).encode()
         all_headers.setdefault("Content-Type", "application/json")
     found = http.send(
         record(

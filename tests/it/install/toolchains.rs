@@ -240,6 +240,79 @@ fn javascript() {
 
 const EDIT_IN_C: (&str, &str, &str) = ("src/plugin.c", "instead of counting yourself", "and never count yourself");
 
+/// A memory provider becomes a plugin of two kinds with an optional interface, as the page says: by their names in the project's file.
+fn in_two_kinds(language: &str, project: &str, source: &str, more: &str, commands: &[&str]) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let home = Home::new();
+    home.hermes(&["plugins", "new", "two", "--kind", "memory-provider", "--lang", language]).run().success();
+    let folder = home.workspace().join("two");
+    let project = folder.join(project);
+    let text = fs::read_to_string(&project).unwrap();
+    let worlds = r#""memory-provider-plugin", "tools-plugin", "memory-prefetch""#;
+    fs::write(&project, text.replace(r#""memory-provider-plugin""#, worlds)).unwrap();
+    let source = folder.join(source);
+    fs::write(&source, fs::read_to_string(&source).unwrap() + more).unwrap();
+    commands.iter().for_each(|command| drop(run(&folder, command)));
+    let tested = home.hermes(&["plugins", "test", "two"]).run().success();
+    for export in ["memory-provider", "tools", "memory-prefetch"] {
+        assert!(tested.stdout.lines().next().is_some_and(|line| line.contains(export)), "{tested}");
+    }
+}
+
+#[test]
+fn python_of_two_kinds() {
+    let more = r#"
+
+from hermes_plugin.tools import Toolbox
+from wit_world.exports.memory_prefetch import Prefetched
+
+
+class MemoryPrefetch(exports.MemoryPrefetch):
+    def prefetch(self, outlook):
+        return [record(Prefetched, key="tea", text="tea at four")]
+
+
+toolbox = Toolbox("notes")
+
+
+@toolbox.tool()
+async def forget(day: str) -> str:
+    """Says which day is forgotten."""
+    import difflib
+    from datetime import datetime
+
+    return f"{datetime.strptime('2026-12-24', '%Y-%m-%d')}{difflib.get_close_matches(day, ['monday'])}"
+
+
+Tools = toolbox.exports()
+"#;
+    in_two_kinds("python", "pyproject.toml", "src/plugin.py", more, &["python3 build.py test", "python3 build.py"]);
+}
+
+#[test]
+fn javascript_of_two_kinds() {
+    let more = r#"
+import { Toolbox } from "hermes-plugin";
+
+console.log("during the build");
+
+export const memoryPrefetch = guarded({ prefetch: () => [{ key: "tea", text: "tea at four", extra: [] }] });
+
+export const tools = new Toolbox("notes").tool({
+  name: "forget",
+  description: "Says how many bytes are forgotten.",
+  parameters: { day: { type: "string" } },
+  required: ["day"],
+  run({ day }) {
+    console.log("forgets", { day });
+    return structuredClone({ bytes: new TextEncoder().encode(day).length, text: new TextDecoder().decode(new Uint8Array([0xe2, 0x41])) });
+  },
+}).exports();
+"#;
+    let commands = ["npm install --no-audit --no-fund", "npm test", "npm run build"];
+    in_two_kinds("javascript", "package.json", "src/plugin.js", more, &commands);
+}
+
 #[test]
 fn c() {
     in_every_kind(&Language {

@@ -3,8 +3,10 @@
 Tool and packages are named in pyproject.toml, and installed into `.venv` and `build/packages` when it changes.
 """
 
+import difflib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -68,8 +70,15 @@ def generate_bindings(worlds: list[str]) -> None:
 
 def component(name: str, worlds: list[str]) -> None:
     unfinished = BUILD / f"{name}.unfinished"
+    # `hermes_plugin.crash` knows these folders by their order.
     paths = [word for folder in ("src", "vendor", PACKAGES) for word in ("-p", ROOT / folder)]
-    run(*componentize_py(worlds), "componentize", *paths, "plugin", "-o", unfinished)
+    words = [*componentize_py(worlds), "componentize", *paths, "hermes_plugin.component", "-o", unfinished]
+    # Without this variable, the tool adds the packages of the Python that it finds.
+    environment = {**os.environ, "VIRTUAL_ENV": str(VENV)}
+    done = subprocess.run([str(word) for word in words], cwd=ROOT, env=environment, stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
+    if done.returncode:
+        # The tool wraps the text of `hermes_plugin.crash` in tracebacks of its own.
+        sys.exit("error: " + done.stderr.rpartition("AssertionError: ")[2].partition("\n\nCaused by:")[0].strip())
     unfinished.replace(BUILD / f"{name}.wasm")
     say(f"built build/{name}.wasm")
 
@@ -82,9 +91,30 @@ def test() -> None:
 
 
 def componentize_py(worlds: list[str]) -> list:
+    return [PROGRAMS / "componentize-py", "--quiet", "-d", world(worlds), "-w", "project"]
+
+
+def world(names: list[str]) -> Path:
+    """A copy of the contract with one world of everything that pyproject.toml names."""
     (contract,) = sorted(ROOT.glob("wit/*/worlds.wit"))[-1:]
-    wanted = [word for world in worlds for word in ("-w", world)]
-    return [PROGRAMS / "componentize-py", "--quiet", "-d", contract.parent, *wanted]
+    text = contract.read_text(encoding="utf-8")
+    known = {name: f"include {name};" for name in re.findall(r"^world ([\w-]+)", text, re.MULTILINE)}
+    for file in sorted(contract.parent.glob("deps/*.wit")):
+        one = file.read_text(encoding="utf-8")
+        package, version = re.search(r"^package ([^@;]+)@([^;]+);", one, re.MULTILINE).groups()
+        for name in re.findall(r"^interface ([\w-]+)", one, re.MULTILINE):
+            known.setdefault(name, f"export {package}/{name}@{version};")
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            meant = f"; did you mean `{close[0]}`?" if close else ""
+            sys.exit(f"error: pyproject.toml: wit/ has no world and no interface `{name}`{meant}")
+    copy = BUILD / "wit"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(contract.parent, copy)
+    lines = "".join(f"    {known[name]}\n" for name in names)
+    (copy / "worlds.wit").write_text(f"{text}\nworld project {{\n{lines}}}\n", encoding="utf-8")
+    return copy
 
 
 def pip(*arguments) -> None:

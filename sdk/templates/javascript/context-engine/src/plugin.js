@@ -3,8 +3,8 @@
 // The host owns the conversation. The engine receives the header of each message and answers `propose` with a plan: a new view over
 // message ids. The host checks the plan, so a bug here costs a refused plan and never a message.
 
-import { check, guarded, history, lifecycle as exported } from "hermes-plugin";
-import { digest, folded } from "./digest.js";
+import { check, guarded, history, lifecycle as exported, models, refusal, room, summaryTokens } from "hermes-plugin";
+import { digest, excerpts, folded, tokensOf } from "./digest.js";
 
 // Keys and defaults must match plugin.yaml.
 const CONFIG = {
@@ -18,17 +18,33 @@ const CONFIG = {
 // What the instance knows. The host can create a new instance at any time, and sends it all headers again.
 let config = { keep_turns: 4, full_at: 0.75 };
 let known = [];
-// The key of the last proposal, and the key that the host refused last.
-let proposed = null;
-let refused = null;
+// The last proposal, the last ones that the host adopted and refused, and the tokens by which plans were too large.
+let proposed = "";
+let adopted = "";
+let refused = "";
+let spare = 0;
 
 export const lifecycle = exported({
   configured(given) {
     config = { keep_turns: 4, full_at: 0.75, ...check(CONFIG, given) };
     known = [];
-    proposed = refused = null;
+    proposed = adopted = refused = "";
+    spare = 0;
   },
 });
+
+/** Segments for messages in full, except those with an excerpt. */
+function shown(headers, short) {
+  const segments = [];
+  for (const { id } of headers) {
+    const excerpt = short.find((each) => each.id === id);
+    const last = segments.at(-1);
+    if (excerpt) segments.push({ tag: "excerpt", val: excerpt });
+    else if (last?.tag === "restore") last.val.last = id;
+    else segments.push({ tag: "restore", val: { first: id, last: id } });
+  }
+  return segments;
+}
 
 export const contextEngine = guarded({
   // Nothing to store: every call brings the window's size.
@@ -38,6 +54,7 @@ export const contextEngine = guarded({
   },
   rewound(first) {
     known = known.filter(({ id }) => id < first);
+    adopted = "";
   },
   assess({ moment, promptTokens, contextLength, reserve }) {
     const full = promptTokens / Math.max(contextLength - reserve, 1);
@@ -48,28 +65,45 @@ export const contextEngine = guarded({
   },
   prepare: () => "done",
   propose({ pressure, view }) {
-    const count = folded(known, pressure.moment.tag === "overflow" ? 1 : config.keep_turns);
-    if (count === 0) return null;
-    const covers = { first: known[0].id, last: known[count - 1].id };
-    // Text and covers under a key must never change. Both depend only on the messages.
-    const key = `{{name}}:${covers.first}-${covers.last}`;
-    const isShown = view.some(({ tag, val }) => tag === "summary" && val.key === key);
-    if (isShown || key === refused) return null;
-    const summary = { key, content: digest(history.readAll(covers)), covers: [covers] };
-    const rest = { first: known[count].id, last: known.at(-1).id };
-    proposed = key;
-    return {
-      segments: [
-        { tag: "summary", val: summary },
-        { tag: "restore", val: rest },
-      ],
-      reason: `folded ${count} messages into one line each`,
-      extra: [],
-    };
+    // A little less than fits: messages can arrive while the host checks the plan.
+    const most = Math.floor(room(pressure) * 0.95) - spare;
+    const keepTurns = pressure.moment.tag === "overflow" ? 1 : config.keep_turns;
+    // The turns that stay leave room for the next ones.
+    const count = folded(known, keepTurns, most * 0.6);
+    const [old, rest] = [known.slice(0, count), known.slice(count)];
+    if (!rest.length) return null;
+    const segments = [];
+    let left = most;
+    let plan = "";
+    if (old.length) {
+      const covers = { first: old[0].id, last: old.at(-1).id };
+      const { text, lines } = digest(history.readAll(covers), most * 0.25, models.countTokens);
+      // Text and covers under a key must never change. Both depend only on the messages and the number of lines.
+      const key = `{{name}}:${covers.first}-${covers.last}:${lines}`;
+      segments.push({ tag: "summary", val: { key, content: text, covers: [covers] } });
+      left -= summaryTokens(text);
+      plan = key;
+    }
+    // One turn can be too long by itself.
+    const range = { first: rest[0].id, last: rest.at(-1).id };
+    const short = tokensOf(rest) <= left ? [] : excerpts(history.readAll(range), left, models.countTokens);
+    if (short === null) return null;
+    const isShown = view.some(({ tag, val }) => tag === "summary" && val.key === plan);
+    if (!short.length && (!plan || isShown)) return null;
+    segments.push(...shown(rest, short));
+    plan += short.map(({ id, content }) => `,${id}:${content.length}`).join("");
+    if (plan === refused || plan === adopted) return null;
+    proposed = plan;
+    const shortened = short.length ? `, shortened ${short.length}` : "";
+    return { segments, reason: `folded ${count} messages into one line each${shortened}`, extra: [] };
   },
-  settled({ tag }) {
-    // The host would refuse the same plan again.
-    if (tag === "refused") refused = proposed;
+  settled(outcome) {
+    if (outcome.tag === "adopted") adopted = proposed;
+    const refusedNow = refusal(outcome);
+    if (!refusedNow) return;
+    // The host would refuse the same plan again. It counts what the engine could not know.
+    refused = proposed;
+    if (refusedNow.needed !== null && refusedNow.room !== null) spare += Math.max(refusedNow.needed - refusedNow.room, 0);
   },
   status: () => JSON.stringify({ messages: known.length, keep_turns: config.keep_turns }),
 });

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import digest
 import hermes_plugin
 from hermes_plugin import history, invalid, record
+from hermes_plugin.engine import refusal, room, summary_tokens
+from hermes_plugin.models import count_tokens
 from wit_world import exports
 from wit_world.exports import context_engine as engine
 from wit_world.imports.types import MessageRange, Progress
@@ -29,9 +31,9 @@ class State:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.headers: list = []
-        # The key of the last proposal, and the key that the host refused last.
-        self.proposed: str | None = None
-        self.refused: str | None = None
+        # The last proposal, the last ones that the host adopted and refused, and the tokens by which plans were too large.
+        self.proposed = self.adopted = self.refused = ""
+        self.spare = 0
 
 
 state = State(Config())
@@ -46,6 +48,21 @@ class Lifecycle(hermes_plugin.Lifecycle):
         state = State(config)
 
 
+def shown_in_full(headers, short):
+    """Segments for messages in full, except those with an excerpt."""
+    excerpts = {excerpt.id: excerpt for excerpt in short}
+    segments = []
+    for header in headers:
+        last = segments[-1] if segments else None
+        if header.id in excerpts:
+            segments.append(engine.Segment_Excerpt(excerpts[header.id]))
+        elif isinstance(last, engine.Segment_Restore):
+            last.value.last = header.id
+        else:
+            segments.append(engine.Segment_Restore(MessageRange(header.id, header.id)))
+    return segments
+
+
 class ContextEngine(exports.ContextEngine):
     def model_changed(self, model):
         # Nothing to store: every call brings the window's size.
@@ -56,10 +73,10 @@ class ContextEngine(exports.ContextEngine):
 
     def rewound(self, first):
         state.headers = [header for header in state.headers if header.id < first]
+        state.adopted = ""
 
     def assess(self, pressure):
-        room = max(pressure.context_length - pressure.reserve, 1)
-        full = pressure.prompt_tokens / room
+        full = pressure.prompt_tokens / max(pressure.context_length - pressure.reserve, 1)
         if isinstance(pressure.moment, (engine.Moment_Manual, engine.Moment_Overflow)) or full >= 0.95:
             timing = engine.Timing.NOW
         elif full >= state.config.full_at:
@@ -73,31 +90,46 @@ class ContextEngine(exports.ContextEngine):
         return Progress.DONE
 
     def propose(self, request):
-        headers = state.headers
+        # A little less than fits: messages can arrive while the host checks the plan.
+        most = room(request.pressure) * 0.95 - state.spare
         overflows = isinstance(request.pressure.moment, engine.Moment_Overflow)
-        count = digest.folded(headers, 1 if overflows else state.config.keep_turns)
-        if count == 0:
+        # The turns that stay leave room for the next ones.
+        count = digest.folded(state.headers, 1 if overflows else state.config.keep_turns, most * 0.6)
+        old, rest = state.headers[:count], state.headers[count:]
+        if not rest:
             return None
-        covers = MessageRange(headers[0].id, headers[count - 1].id)
-        # Text and covers under a key must never change. Both depend only on the messages.
-        key = f"{{name}}:{covers.first}-{covers.last}"
+        segments, left, plan = [], most, ""
+        if old:
+            covers = MessageRange(old[0].id, old[-1].id)
+            content, lines = digest.text(history.read_all(covers), most * 0.25, count_tokens)
+            # Text and covers under a key must never change. Both depend only on the messages and the number of lines.
+            plan = f"{{name}}:{covers.first}-{covers.last}:{lines}"
+            segments.append(engine.Segment_Summary(record(engine.Summary, key=plan, content=content, covers=[covers])))
+            left -= summary_tokens(content)
+        # One turn can be too long by itself.
+        short = []
+        if digest.tokens_of(rest) > left:
+            short = digest.excerpts(history.read_all(MessageRange(rest[0].id, rest[-1].id)), left, count_tokens)
         shown = [item.value.key for item in request.view if isinstance(item, engine.Item_Summary)]
-        if key in shown or key == state.refused:
+        if short is None or (not short and (not plan or plan in shown)):
             return None
-        content = digest.text(history.read_all(covers))
-        summary = record(engine.Summary, key=key, content=content, covers=[covers])
-        rest = MessageRange(headers[count].id, headers[-1].id)
-        state.proposed = key
-        return record(
-            engine.Plan,
-            segments=[engine.Segment_Summary(summary), engine.Segment_Restore(rest)],
-            reason=f"folded {count} messages into one line each",
-        )
+        plan += "".join(f",{excerpt.id}:{len(excerpt.content)}" for excerpt in short)
+        if plan in (state.refused, state.adopted):
+            return None
+        state.proposed = plan
+        reason = f"folded {count} messages into one line each" + (f", shortened {len(short)}" if short else "")
+        return record(engine.Plan, segments=segments + shown_in_full(rest, short), reason=reason)
 
     def settled(self, outcome):
-        if isinstance(outcome, engine.Outcome_Refused):
-            # The host would refuse the same plan again.
-            state.refused, state.proposed = state.proposed, None
+        if isinstance(outcome, engine.Outcome_Adopted):
+            state.adopted = state.proposed
+        refused = refusal(outcome)
+        if refused is None:
+            return
+        # The host would refuse the same plan again. It counts what the engine could not know.
+        state.refused = state.proposed
+        if refused.needed is not None and refused.room is not None:
+            state.spare += max(refused.needed - refused.room, 0)
 
     def status(self):
         return json.dumps({"messages": len(state.headers), "keep_turns": state.config.keep_turns})
