@@ -204,6 +204,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
         memory: u64,
     },
+    /// Open a native library (other Hermes processes run this)
+    #[command(hide = true)]
+    TryLibrary {
+        /// The file of the library
+        file: PathBuf,
+    },
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]
     ServeSql,
@@ -614,6 +620,7 @@ impl Command {
             Self::Logout(_) => "logout",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
+            Self::TryLibrary { .. } => "try-library",
             Self::ServeSql => "serve-sql",
             Self::ProbeSandbox => "probe-sandbox",
             Self::SuperviseProgram { .. } => "supervise-program",

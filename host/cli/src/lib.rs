@@ -121,6 +121,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Context { id, summary, json }) => wait(context::run(id.as_deref(), summary, json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::CompilePlugin { memory }) => compile::serve(memory),
+        Some(Command::TryLibrary { file }) => Ok(compile::try_library(&file)),
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),
