@@ -219,6 +219,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         functions_to: Option<std::path::PathBuf>,
     },
+    /// Open a native library (other Hermes processes run this)
+    #[command(hide = true)]
+    TryLibrary {
+        /// The file of the library
+        file: PathBuf,
+    },
     /// Run the statements of a plugin's database (other Hermes processes run this)
     #[command(hide = true)]
     ServeSql,
@@ -631,6 +637,7 @@ impl Command {
             Self::Logout(_) => "logout",
             Self::Config { .. } => "config",
             Self::CompilePlugin { .. } => "compile-plugin",
+            Self::TryLibrary { .. } => "try-library",
             Self::ServeSql => "serve-sql",
             Self::ProbeSandbox => "probe-sandbox",
             Self::SuperviseProgram { .. } => "supervise-program",

@@ -1,11 +1,12 @@
 //! Compiling plugins in a child process of this program.
 
 use std::io::{self, IsTerminal, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_runtime::compiler::{self, EXIT_NOT_A_COMPONENT, ServeError};
-use hermes_runtime::{Compiler, CompilerProcess, FunctionFiles};
+use hermes_runtime::{Compiler, CompilerProcess, EXIT_UNFIT, FunctionFiles};
 
 use crate::failure::{Failure, Kind};
 
@@ -64,6 +65,19 @@ pub(crate) fn serve(memory: u64, background: bool, draft: Option<&FunctionFiles>
     }
 }
 
+/// `hermes try-library`: opens a native library. The exit code, or the signal that ends this process, says what came of it.
+pub(crate) fn try_library(file: &Path) -> ExitCode {
+    end_with_parent();
+    match hermes_runtime::try_library(file) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // Only the parent reads this, and it builds its own message from it.
+            let _ = writeln!(io::stderr(), "{why}");
+            ExitCode::from(EXIT_UNFIT)
+        }
+    }
+}
+
 /// Ends this process with its parent: the parent keeps the input open until it ends.
 fn end_with_parent() {
     let watch = std::thread::Builder::new().name("hermes-parent".to_owned());
@@ -72,6 +86,6 @@ fn end_with_parent() {
         std::process::exit(Kind::Interrupted as i32);
     });
     if let Err(error) = started {
-        tracing::debug!(%error, "the compiler does not watch its parent");
+        tracing::debug!(%error, "this process does not watch its parent");
     }
 }

@@ -125,6 +125,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
             let files = FunctionFiles { known: functions.zip(functions_bytes), next: functions_to };
             compile::serve(memory, background, draft.then_some(&files))
         }
+        Some(Command::TryLibrary { file }) => Ok(compile::try_library(&file)),
         Some(Command::ServeSql) => sql::serve(),
         Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
         Some(Command::ProbeSandbox) => Ok(supervise::probe()),

@@ -18,7 +18,7 @@ use crate::error::LoadError;
 use crate::functions::Functions;
 use crate::imports;
 use crate::loaded::Loaded;
-use crate::native::{Library, TARGET};
+use crate::native::{Library, TARGET, sweep};
 use crate::wasi;
 
 /// How often a running guest checks its deadline.
@@ -50,6 +50,7 @@ impl Runtime {
         let engine = engine();
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).expect("no import is linked twice");
+        sweep(&code.path);
         let cache = CodeCache::new(code, &engine);
         let has_clock = start_ticker(&engine).is_ok();
         Self { engine, linker, whole_linker: OnceLock::new(), cache, compiler, has_clock, loaded: Mutex::default() }
@@ -142,7 +143,7 @@ impl Runtime {
     /// Opens a native library. From then on its code runs in this process with all of the user's rights, until the
     /// process ends. Call it only for code that the user has granted as native.
     pub fn load_native(&self, bytes: &[u8], later: LaterVersions) -> Result<Arc<Loaded>, LoadError> {
-        let library = Library::open(bytes, later, self.cache.folder()?)?;
+        let library = Library::open(bytes, later, self.cache.folder()?, &self.compiler)?;
         Ok(Arc::new(Loaded::native(library, *blake3::hash(bytes).as_bytes())))
     }
 }

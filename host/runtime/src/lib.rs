@@ -55,7 +55,7 @@ pub use heap::share_heap;
 pub use instance::{Instance, Lanes, Recipe};
 pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};
 pub use loaded::{Exports, Loaded};
-pub use native::TARGET;
+pub use native::{EXIT_UNFIT, TARGET, TRY_LIBRARY, try_library};
 pub use services::Services;
 pub use slots::{CALLS_PER_SESSION, SessionCalls};
 pub use stamp::{draft_interfaces, exported_interfaces};

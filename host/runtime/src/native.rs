@@ -7,8 +7,10 @@
 
 mod imports;
 mod library;
+mod shape;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::cell::RefCell;
 use std::sync::mpsc as blocking;
@@ -24,7 +26,8 @@ use crate::limits::Limit;
 
 /// The most bytes of a panic message.
 const MOST_PANIC: usize = 1 << 10;
-pub(crate) use library::Library;
+pub(crate) use library::{Library, sweep};
+pub use trial::{EXIT_UNFIT, TRY_LIBRARY, try_library};
 
 /// The target that this program is built for. A manifest lists its libraries by target.
 pub const TARGET: &str = env!("HERMES_TARGET");

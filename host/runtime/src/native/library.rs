@@ -1,13 +1,16 @@
 //! Opening a native library, and its functions.
 
 use std::collections::HashMap;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use hermes_conversation::one_line;
 use hermes_plugin_abi as abi;
 
+use super::{shape, trial};
+use crate::compiler::Compiler;
 use crate::contract::{LaterVersions, Name};
 use crate::error::LoadError;
 use crate::interfaces::interfaces;
@@ -16,6 +19,8 @@ use crate::stamp;
 
 /// The most characters of a name that are shown.
 const MOST_SHOWN: usize = 64;
+/// How the names of copies begin.
+const PREFIX: &str = "native-";
 /// What the bindings put before the name of a function.
 const METHOD: &str = "call_";
 
@@ -96,22 +101,31 @@ fn unfit(why: impl Into<String>) -> LoadError {
 
 impl Library {
     /// Opens a library from its bytes through a temporary file in `folder`, so that the checked bytes are the ones opened.
-    pub(crate) fn open(bytes: &[u8], later: LaterVersions, folder: &Path) -> Result<Self, LoadError> {
+    /// A file that is no whole library is refused before, and one that crashes dies in a child process.
+    pub(crate) fn open(
+        bytes: &[u8],
+        later: LaterVersions,
+        folder: &Path,
+        compiler: &Compiler,
+    ) -> Result<Self, LoadError> {
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = opened.get_or_insert_with(HashMap::new);
         let key = (blake3::hash(bytes), later);
         if let Some(library) = opened.get(&key) {
             return Ok(*library);
         }
-        let at = |source| LoadError::Cache { path: folder.to_owned(), source };
-        let ending = std::env::consts::DLL_SUFFIX;
-        let mut file = tempfile::Builder::new().prefix("native-").suffix(ending).tempfile_in(folder).map_err(at)?;
-        file.write_all(bytes).map_err(at)?;
-        // Closed first: Windows does not open a library that is open for writing.
-        let path = file.into_temp_path();
-        let library = Self::of(header(&path)?, later)?;
+        shape::check(bytes).map_err(unfit)?;
+        sweep(folder);
+        let copy = Copy::of(bytes, folder).map_err(|source| LoadError::Cache { path: folder.to_owned(), source })?;
+        trial::open(&copy.path, compiler).map_err(unfit)?;
+        let library = Self::read(&copy.path, later)?;
         opened.insert(key, library);
         Ok(library)
+    }
+
+    /// Opens the library in a file, and reads its description.
+    pub(super) fn read(path: &Path, later: LaterVersions) -> Result<Self, LoadError> {
+        Self::of(header(path)?, later)
     }
 
     pub(super) fn of(header: &'static abi::LibHeader, later: LaterVersions) -> Result<Self, LoadError> {
@@ -139,6 +153,43 @@ impl Library {
     /// The interfaces that it exports.
     pub(crate) fn exports(&self) -> Exports {
         self.exports
+    }
+}
+
+/// A copy of a library, which exists while the library is being opened. It is locked, so that a copy without its process
+/// is known.
+struct Copy {
+    path: tempfile::TempPath,
+    _lock: File,
+}
+
+impl Copy {
+    fn of(bytes: &[u8], folder: &Path) -> io::Result<Self> {
+        loop {
+            let ending = std::env::consts::DLL_SUFFIX;
+            let mut file = tempfile::Builder::new().prefix(PREFIX).suffix(ending).tempfile_in(folder)?;
+            file.write_all(bytes)?;
+            // Closed first: Windows does not open a library that is open for writing.
+            let path = file.into_temp_path();
+            let lock = File::open(&path)?;
+            // On a file system without locks, copies are left to the next sweep.
+            let _ = lock.lock_shared();
+            // Another process may have swept it before it was locked.
+            if path.exists() {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
+    }
+}
+
+/// Removes the copies of libraries that ended processes left.
+pub(crate) fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_copy = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if is_copy && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(&path);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use hermes_plugin_abi::{
 };
 
 use super::Library;
+use crate::compiler::Compiler;
 use crate::contract::LaterVersions;
 use crate::error::LoadError;
 
@@ -108,7 +109,26 @@ fn functions_that_the_host_does_not_know_are_left_alone() {
 #[test]
 fn a_file_that_is_not_a_library_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let junk = why(Library::open(b"this is no library", LaterVersions::Refused, folder.path()).err());
-    assert!(junk.contains("the system does not open it"), "{junk}");
+    let opened = Library::open(b"this is no library", LaterVersions::Refused, folder.path(), &Compiler::InProcess);
+    let junk = why(opened.err());
+    assert!(junk.contains("it is not a shared library"), "{junk}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder exists").count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_copy_that_a_killed_process_left_is_swept_and_one_in_use_is_not() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "x").expect("a file");
+        path
+    };
+    let (left, used, other) = (write("native-left.so"), write("native-used.so"), write("other.so"));
+    let lock = std::fs::File::open(&used).expect("the file exists");
+    lock.lock_shared().expect("a lock");
+    super::sweep(folder.path());
+    assert!(!left.exists() && used.exists() && other.exists());
+    drop(lock);
+    super::sweep(folder.path());
+    assert!(!used.exists());
 }
