@@ -104,7 +104,11 @@ fn a_mistake_with_memory_in_c_is_found_by_the_unit_tests() {
     let text = fs::read_to_string(&source).unwrap();
     for (from, to, names) in [
         (".toolset = hermes_string(\"text\")", ".toolset = hermes_view(\"text\")", "tools_tool_free"),
-        ("    if (done) return hermes_answer(ret, answer);", "    if (done) { hermes_answer(ret, answer); free(answer.bytes); return true; }", "attempting double-free"),
+        (
+            "    if (done) return hermes_answer(ret, answer);",
+            "    if (done) { hermes_answer(ret, answer); free(answer.bytes); return true; }",
+            "attempting double-free",
+        ),
         ("    exports_hermes_tools_tools_invocation_free(invocation);\n", "", "LeakSanitizer"),
     ] {
         assert!(text.contains(from), "{from}");

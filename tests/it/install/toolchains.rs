@@ -252,7 +252,9 @@ fn in_two_kinds(language: &str, project: &str, source: &str, more: &str, command
     fs::write(&project, text.replace(r#""memory-provider-plugin""#, worlds)).unwrap();
     let source = folder.join(source);
     fs::write(&source, fs::read_to_string(&source).unwrap() + more).unwrap();
-    commands.iter().for_each(|command| drop(run(&folder, command)));
+    for command in commands {
+        run(&folder, command);
+    }
     let tested = home.hermes(&["plugins", "test", "two"]).run().success();
     for export in ["memory-provider", "tools", "memory-prefetch"] {
         assert!(tested.stdout.lines().next().is_some_and(|line| line.contains(export)), "{tested}");
@@ -380,7 +382,11 @@ fn libc_is_started_before_the_first_call_in_c() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = Server::answering(|body, _| {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["role"] == "user";
-        if asked { Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))]) } else { Reply::text("Good.") }
+        if asked {
+            Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))])
+        } else {
+            Reply::text("Good.")
+        }
     });
     let home = Home::with(&server);
     home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", "c"]).run().success();
@@ -390,7 +396,11 @@ fn libc_is_started_before_the_first_call_in_c() {
     let text = fs::read_to_string(&source).unwrap();
     let before = "    if (counted) {\n";
     assert!(text.contains(before));
-    let text = text.replacen(before, &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"), 1);
+    let text = text.replacen(
+        before,
+        &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"),
+        1,
+    );
     fs::write(&source, text).unwrap();
     run(&folder, "make");
     home.hermes(&["plugins", "test", "mine"]).run().success();
@@ -449,7 +459,9 @@ fn ports() {
                 "python" => &["python3 build.py"],
                 _ => &["npm install --no-audit --no-fund", "npm run build"],
             };
-            commands.iter().for_each(|command| drop(run(&folder, command)));
+            for command in commands {
+                run(&folder, command);
+            }
             home.hermes(&["plugins", "test", "port"]).run().success();
             built += 1;
             println!("built the {kind} of {page} in {language}");

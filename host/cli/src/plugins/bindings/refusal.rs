@@ -10,8 +10,10 @@ use wit_bindgen_core::wit_parser::{
     Function, InterfaceId, LiveTypes, Resolve, Type, TypeDefKind, WorldId, WorldItem, WorldKey,
 };
 
-const SYNCHRONOUS: &str = "the functions of the contract are synchronous: write it without `async`, `stream` and `future`";
-const UNKNOWN: &str = "the runtime of Hermes does not have such types: use one of the contract, such as `list` or `record`";
+const SYNCHRONOUS: &str =
+    "the functions of the contract are synchronous: write it without `async`, `stream` and `future`";
+const UNKNOWN: &str =
+    "the runtime of Hermes does not have such types: use one of the contract, such as `list` or `record`";
 
 /// Why the host would refuse a component with a type of this kind.
 fn refused(kind: &TypeDefKind) -> Option<&'static str> {
@@ -122,16 +124,16 @@ fn unknown(resolve: &Resolve, world: WorldId, works: &dyn Fn(&Resolve) -> bool) 
     let Some((key, item)) = items.last() else { return "this world".to_owned() };
     let place = place(resolve, key, item);
     match item {
-        WorldItem::Interface { id, .. } => unknown_in(&part, *id, works)
-            .map_or_else(|| place.clone(), |inner| format!("{inner} of {place}")),
+        WorldItem::Interface { id, .. } => {
+            unknown_in(&part, *id, works).map_or_else(|| place.clone(), |inner| format!("{inner} of {place}"))
+        }
         WorldItem::Function(_) | WorldItem::Type { .. } => place,
     }
 }
 
 /// The first type or function of an interface with which a generator fails.
 fn unknown_in(resolve: &Resolve, interface: InterfaceId, works: &dyn Fn(&Resolve) -> bool) -> Option<String> {
-    let (types, functions) =
-        (resolve.interfaces[interface].types.len(), resolve.interfaces[interface].functions.len());
+    let (types, functions) = (resolve.interfaces[interface].types.len(), resolve.interfaces[interface].functions.len());
     for count in 0..=types + functions {
         let mut part = resolve.clone();
         let own = &mut part.interfaces[interface];
