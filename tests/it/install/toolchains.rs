@@ -307,7 +307,11 @@ fn libc_is_started_before_the_first_call_in_c() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = Server::answering(|body, _| {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["role"] == "user";
-        if asked { Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))]) } else { Reply::text("Good.") }
+        if asked {
+            Reply::calls([Call::new("call_1", "count", &json!({"text": "two lamps"}))])
+        } else {
+            Reply::text("Good.")
+        }
     });
     let home = Home::with(&server);
     home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", "c"]).run().success();
@@ -317,7 +321,11 @@ fn libc_is_started_before_the_first_call_in_c() {
     let text = fs::read_to_string(&source).unwrap();
     let before = "    if (counted) {\n";
     assert!(text.contains(before));
-    let text = text.replacen(before, &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"), 1);
+    let text = text.replacen(
+        before,
+        &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"),
+        1,
+    );
     fs::write(&source, text).unwrap();
     run(&folder, "make");
     home.hermes(&["plugins", "test", "mine"]).run().success();

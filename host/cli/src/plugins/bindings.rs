@@ -136,7 +136,7 @@ impl Contract {
                     // `gofmt` may be missing, and two machines should get the same text.
                     let format = wit_bindgen_go::Format::False;
                     let pkg_name = Some(GO_BINDINGS.to_owned());
-                    let options = wit_bindgen_go::Opts { format, pkg_name, ..Default::default() };
+                    let options = wit_bindgen_go::Opts { format, pkg_name, quiet: true, ..Default::default() };
                     options.build().generate(resolve, world, &mut files)?;
                 }
             }
@@ -283,7 +283,8 @@ mod tests {
         for export in ["exports_hermes_tools_tools_call(", "exports_hermes_memory_memory_provider_recall("] {
             assert!(files[1].1.contains(export), "{export}");
         }
-        let native = "#pragma weak __wasm_import_hermes_storage_documents_read\n#pragma weak hermes_storage_documents_read\n";
+        let native =
+            "#pragma weak __wasm_import_hermes_storage_documents_read\n#pragma weak hermes_storage_documents_read\n";
         assert!(files[0].1.starts_with("#ifndef __wasm__\n") && files[0].1.contains(native), "{}", &files[0].1[..200]);
         let everything = contract(&["everything"]).unwrap().bindings(Target::C).unwrap();
         assert_eq!(frees::tests::forgotten(&everything[0].1, &everything[1].1), Vec::<String>::new());
@@ -329,7 +330,11 @@ mod tests {
     fn what_a_generator_does_not_know_is_named_and_nothing_panics() {
         let tuple = vec!["u8"; 17].join(", ");
         for (body, name, languages) in [
-            (format!("record fine {{ a: u8 }} record wide {{ a: tuple<{tuple}> }} g: func(x: wide);"), "`wide`", &[Target::Go][..]),
+            (
+                format!("record fine {{ a: u8 }} record wide {{ a: tuple<{tuple}> }} g: func(x: wide);"),
+                "`wide`",
+                &[Target::Go][..],
+            ),
             ("f: func(); g: func(x: error-context);".to_owned(), "`g`", &[Target::C, Target::Go]),
         ] {
             for language in languages {

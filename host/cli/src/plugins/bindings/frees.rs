@@ -169,7 +169,12 @@ pub(super) mod tests {
                 }
             };
             let body = body(source, name);
-            found.extend(wanted.into_iter().filter(|call| body.matches(call.as_str()).count() != 1).map(|call| format!("{name}: {call}")));
+            found.extend(
+                wanted
+                    .into_iter()
+                    .filter(|call| body.matches(call.as_str()).count() != 1)
+                    .map(|call| format!("{name}: {call}")),
+            );
         }
         found
     }
@@ -187,7 +192,10 @@ pub(super) mod tests {
                       void choice_free(choice_t *ptr) {\n  switch ((int32_t) ptr->tag) {\n  }\n}\n";
         let (completed_source, completed_header) = completed(source, header);
         assert_eq!(forgotten(&completed_source, &completed_header), Vec::<String>::new(), "{completed_source}");
-        assert!(completed_source.contains("if (ptr->tag == CHOICE_MANY) project_list_deep_free(&ptr->val.many);\n}\n"), "{completed_source}");
+        assert!(
+            completed_source.contains("if (ptr->tag == CHOICE_MANY) project_list_deep_free(&ptr->val.many);\n}\n"),
+            "{completed_source}"
+        );
         assert!(completed_header.contains("void deep_free(deep_t *ptr);\n"), "{completed_header}");
         let again = completed(&completed_source, &completed_header);
         assert_eq!(again, (completed_source, completed_header));

@@ -10,8 +10,10 @@ use wit_bindgen_core::wit_parser::{
     Function, InterfaceId, LiveTypes, Resolve, Type, TypeDefKind, WorldId, WorldItem, WorldKey,
 };
 
-const SYNCHRONOUS: &str = "the functions of the contract are synchronous: write it without `async`, `stream` and `future`";
-const UNKNOWN: &str = "the runtime of Hermes does not have such types: use one of the contract, such as `list` or `record`";
+const SYNCHRONOUS: &str =
+    "the functions of the contract are synchronous: write it without `async`, `stream` and `future`";
+const UNKNOWN: &str =
+    "the runtime of Hermes does not have such types: use one of the contract, such as `list` or `record`";
 
 /// Why the host would refuse a component with a type of this kind.
 fn refused(kind: &TypeDefKind) -> Option<&'static str> {
@@ -114,37 +116,42 @@ fn unknown(resolve: &Resolve, world: WorldId, works: &dyn Fn(&Resolve) -> bool) 
         part.worlds[world].exports.truncate(count.saturating_sub(imports));
         part
     };
-    let Some(count) = (1..=imports + all).find(|count| !works(&first(*count))) else {
-        return "this world".to_owned();
-    };
-    let part = first(count);
+    let part = first(shortest(imports + all, |count| works(&first(count))));
     let items = part.worlds[world].imports.iter().chain(&part.worlds[world].exports);
     let Some((key, item)) = items.last() else { return "this world".to_owned() };
     let place = place(resolve, key, item);
     match item {
-        WorldItem::Interface { id, .. } => unknown_in(&part, *id, works)
-            .map_or_else(|| place.clone(), |inner| format!("{inner} of {place}")),
+        WorldItem::Interface { id, .. } => {
+            unknown_in(&part, *id, works).map_or_else(|| place.clone(), |inner| format!("{inner} of {place}"))
+        }
         WorldItem::Function(_) | WorldItem::Type { .. } => place,
     }
 }
 
 /// The first type or function of an interface with which a generator fails.
 fn unknown_in(resolve: &Resolve, interface: InterfaceId, works: &dyn Fn(&Resolve) -> bool) -> Option<String> {
-    let (types, functions) =
-        (resolve.interfaces[interface].types.len(), resolve.interfaces[interface].functions.len());
-    for count in 0..=types + functions {
+    let (types, functions) = (resolve.interfaces[interface].types.len(), resolve.interfaces[interface].functions.len());
+    let first = |count: usize| {
         let mut part = resolve.clone();
         let own = &mut part.interfaces[interface];
         own.types.truncate(count);
         own.functions.truncate(count.saturating_sub(types));
-        if works(&part) {
-            continue;
-        }
-        let own = &part.interfaces[interface];
-        return match own.functions.last() {
-            Some((name, _)) => Some(format!("the function `{name}`")),
-            None => own.types.last().map(|(name, id)| format!("the {} `{name}`", resolve.types[*id].kind.as_str())),
-        };
+        part
+    };
+    let part = first(shortest(types + functions, |count| works(&first(count))));
+    let own = &part.interfaces[interface];
+    match own.functions.last() {
+        Some((name, _)) => Some(format!("the function `{name}`")),
+        None => own.types.last().map(|(name, id)| format!("the {} `{name}`", resolve.types[*id].kind.as_str())),
     }
-    None
+}
+
+/// The smallest number up to `most` with which something fails; with more of it, it fails too.
+fn shortest(most: usize, works: impl Fn(usize) -> bool) -> usize {
+    let (mut fine, mut fails) = (0, most);
+    while fine + 1 < fails {
+        let middle = usize::midpoint(fine, fails);
+        if works(middle) { fine = middle } else { fails = middle }
+    }
+    fails
 }
