@@ -96,6 +96,62 @@ fn the_projects_in_c_pass_their_unit_tests() {
     }
 }
 
+/// The same answers of a service are the same errors as in the other SDKs: what the user can put right waits.
+const HELPERS_IN_C: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "testing.h"
+
+static void fails(uint16_t status, uint8_t kind, const char *code) {
+    hermes_http_http_request_t request = hermes_request("GET", "https://example.org/v1/");
+    hermes_http_http_response_t response;
+    hermes_error_t error;
+    hermes_header(&request, "Authorization", hermes_secret("api_key", "Bearer "));
+    testing_answer(status, "{}");
+    assert(hermes_send(&request, &response, &error) && !hermes_checked(&response, &error));
+    assert(error.kind.tag == kind && hermes_is(error.code, code) && hermes_contains(error.message, hermes_view("example.org")));
+    hermes_types_types_error_free(&error);
+}
+
+int main(void) {
+    fails(401, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "auth");
+    fails(403, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "auth");
+    fails(429, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "status-429");
+    fails(503, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "status-503");
+    fails(404, HERMES_TYPES_TYPES_ERROR_KIND_FAILED, "status-404");
+
+    project_string_t json = hermes_view("{\"list\": [1, {\"deep\": \"\\u00fc\"}, []], \"list\": [\"a\", {\"deep\": \"\\u00fc\"}]}");
+    hermes_json_t list = hermes_json_get(json, "list"), item;
+    project_string_t rest = list.raw;
+    assert(list.kind == HERMES_LIST && hermes_json_next(&rest, &item) && hermes_is(hermes_seen(item.text), "a"));
+    free(item.text.bytes);
+    assert(hermes_json_next(&rest, &item) && item.kind == HERMES_OBJECT);
+    hermes_json_t deep = hermes_json_get(item.raw, "deep");
+    assert(hermes_is(hermes_seen(deep.text), "\xc3\xbc") && !hermes_json_next(&rest, &item));
+    hermes_text_t said = { 0 };
+    hermes_say_json(&said, hermes_view("a\"\n"));
+    assert(hermes_is(hermes_seen(said), "\"a\\\"\\u000a\""));
+    free(said.bytes);
+    free(deep.text.bytes);
+    testing_reset();
+    puts("all tests passed");
+    return 0;
+}
+"#;
+
+#[test]
+fn the_helpers_in_c_say_what_those_of_other_languages_say() {
+    let home = Home::new();
+    let folder = project(&home, "c", "tools");
+    fs::write(folder.join("tests/test_rules.c"), HELPERS_IN_C).unwrap();
+    let Ok(output) = Command::new("make").arg("test").current_dir(&folder).output() else {
+        return hermes_test_data::not_installed("make");
+    };
+    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat();
+    assert!(output.status.success() && said.contains("all tests passed"), "{said}");
+}
+
 #[test]
 fn a_mistake_with_memory_in_c_is_found_by_the_unit_tests() {
     let home = Home::new();

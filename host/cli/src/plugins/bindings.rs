@@ -136,7 +136,7 @@ impl Contract {
                     // `gofmt` may be missing, and two machines should get the same text.
                     let format = wit_bindgen_go::Format::False;
                     let pkg_name = Some(GO_BINDINGS.to_owned());
-                    let options = wit_bindgen_go::Opts { format, pkg_name, ..Default::default() };
+                    let options = wit_bindgen_go::Opts { format, pkg_name, quiet: true, ..Default::default() };
                     options.build().generate(resolve, world, &mut files)?;
                 }
             }

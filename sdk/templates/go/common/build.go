@@ -27,7 +27,7 @@ func main() {
 	advise()
 	core, component := "build/"+name+".core", "build/"+name+".wasm"
 	target := []string{"GOOS=wasip1", "GOARCH=wasm"}
-	run(target, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, ".")
+	run(target, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", core, ".")
 	run(nil, hermes, append([]string{"plugins", "component", core, "--output", component}, contract...)...)
 }
 
@@ -56,6 +56,9 @@ func run(environment []string, program string, arguments ...string) {
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %s: %v\n", program, err)
+		if program == "go" {
+			fmt.Fprintln(os.Stderr, "help: what is undefined in bindings/ is a function of the contract, which plugin/ has to define")
+		}
 		os.Exit(1)
 	}
 }

@@ -116,10 +116,7 @@ fn unknown(resolve: &Resolve, world: WorldId, works: &dyn Fn(&Resolve) -> bool) 
         part.worlds[world].exports.truncate(count.saturating_sub(imports));
         part
     };
-    let Some(count) = (1..=imports + all).find(|count| !works(&first(*count))) else {
-        return "this world".to_owned();
-    };
-    let part = first(count);
+    let part = first(shortest(imports + all, |count| works(&first(count))));
     let items = part.worlds[world].imports.iter().chain(&part.worlds[world].exports);
     let Some((key, item)) = items.last() else { return "this world".to_owned() };
     let place = place(resolve, key, item);
@@ -134,19 +131,27 @@ fn unknown(resolve: &Resolve, world: WorldId, works: &dyn Fn(&Resolve) -> bool) 
 /// The first type or function of an interface with which a generator fails.
 fn unknown_in(resolve: &Resolve, interface: InterfaceId, works: &dyn Fn(&Resolve) -> bool) -> Option<String> {
     let (types, functions) = (resolve.interfaces[interface].types.len(), resolve.interfaces[interface].functions.len());
-    for count in 0..=types + functions {
+    let first = |count: usize| {
         let mut part = resolve.clone();
         let own = &mut part.interfaces[interface];
         own.types.truncate(count);
         own.functions.truncate(count.saturating_sub(types));
-        if works(&part) {
-            continue;
-        }
-        let own = &part.interfaces[interface];
-        return match own.functions.last() {
-            Some((name, _)) => Some(format!("the function `{name}`")),
-            None => own.types.last().map(|(name, id)| format!("the {} `{name}`", resolve.types[*id].kind.as_str())),
-        };
+        part
+    };
+    let part = first(shortest(types + functions, |count| works(&first(count))));
+    let own = &part.interfaces[interface];
+    match own.functions.last() {
+        Some((name, _)) => Some(format!("the function `{name}`")),
+        None => own.types.last().map(|(name, id)| format!("the {} `{name}`", resolve.types[*id].kind.as_str())),
     }
-    None
+}
+
+/// The smallest number up to `most` with which something fails; with more of it, it fails too.
+fn shortest(most: usize, works: impl Fn(usize) -> bool) -> usize {
+    let (mut fine, mut fails) = (0, most);
+    while fine + 1 < fails {
+        let middle = usize::midpoint(fine, fails);
+        if works(middle) { fine = middle } else { fails = middle }
+    }
+    fails
 }
