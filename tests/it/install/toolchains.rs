@@ -298,7 +298,9 @@ fn ports() {
                 "python" => &["python3 build.py"],
                 _ => &["npm install --no-audit --no-fund", "npm run build"],
             };
-            commands.iter().for_each(|command| drop(run(&folder, command)));
+            for command in commands {
+                run(&folder, command);
+            }
             home.hermes(&["plugins", "test", "port"]).run().success();
             built += 1;
             println!("built the {kind} of {page} in {language}");
