@@ -76,7 +76,7 @@ fn sessions_use_a_project_that_is_not_installed_until_the_command_ends() {
 
     developer.interrupt();
     let ended = developer.wait().success();
-    for shown in ["hostile 0.1.0", "what the plugin adds", "context-engine", "read and write", "workspace"] {
+    for shown in ["hostile 0.1.0", "what the plugin adds", "context-engine", "read and change files"] {
         assert!(ended.stderr.contains(shown), "{shown}\n{ended}");
     }
     assert_eq!(state(&home), before);
