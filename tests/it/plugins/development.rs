@@ -158,7 +158,7 @@ fn a_prompt_is_tried_in_a_new_session_after_each_build() {
     let home = Home::with(&server);
     let project = project(&home);
     let developer = develop(&home, &["--yes", "--try", "Go."]);
-    developer.wait_for_stdout("It said: hostile on purpose");
+    developer.wait_for_stdout("hostile on purpose.");
     developer.wait_for_stdout("the session ended");
     let component = fs::read(project.join("ready/component")).unwrap();
     let words = b"hostile on purpose";
@@ -166,7 +166,7 @@ fn a_prompt_is_tried_in_a_new_session_after_each_build() {
     let mut changed = component;
     changed[at..at + words.len()].copy_from_slice(b"hostile on perhaps");
     fs::write(project.join("ready/component"), changed).unwrap();
-    developer.wait_for_stdout("It said: hostile on perhaps");
+    developer.wait_for_stdout("hostile on perhaps.");
     developer.interrupt();
     developer.wait().success();
     assert_eq!(home.sessions_json().len(), 2);
