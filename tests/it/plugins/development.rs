@@ -164,9 +164,11 @@ fn a_prompt_is_tried_in_a_new_session_after_each_build() {
     let words = b"hostile on purpose";
     let at = component.windows(words.len()).position(|window| window == words).unwrap();
     let mut changed = component;
-    changed[at..at + words.len()].copy_from_slice(b"hostile on perhaps");
+    // Homes of tests share compiled code, so no earlier run may have had the same words.
+    let others = format!("hostile on {:07}", std::process::id());
+    changed[at..at + words.len()].copy_from_slice(others.as_bytes());
     fs::write(project.join("ready/component"), changed).unwrap();
-    developer.wait_for_stdout("hostile on perhaps.");
+    developer.wait_for_stdout(&format!("{others}."));
     developer.interrupt();
     developer.wait().success();
     assert_eq!(home.sessions_json().len(), 2);
