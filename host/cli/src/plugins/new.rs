@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &NewArguments, console: Console) -> Result<ExitCode
     lines.push(kind.to_use(name));
     print(&format!(
         "created {shown}, a plugin of the kind {}\n\n  {}\n\nthe code is in {shown}/{main}, the instructions in \
-         {shown}/README.md\n",
+         {shown}/README.md\n`hermes plugins dev` in {shown} builds it and lets sessions use it while you write, without installing it\n",
         kind.name(),
         lines.join("\n  ")
     ))?;
