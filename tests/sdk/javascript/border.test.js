@@ -70,3 +70,12 @@ test("the status of an answer says whether it may pass", () => {
   for (const status of [408, 425, 429, 500, 503]) assert.deepEqual(answer(status), ["unavailable", `status-${status}`, 2000]);
   for (const status of [304, 400, 404, 410]) assert.equal(answer(status)[0], "failed");
 });
+
+test("a tool that is declared wrongly is refused with what was meant", () => {
+  const adding = (more) => () => new Toolbox("t").tool({ name: "tool", description: "A tool.", run: () => "", ...more });
+  assert.throws(adding({ parameter: {} }), /the tool `tool` knows no `parameter`; did you mean `parameters`\?/);
+  assert.throws(adding({ parameters: { type: "object", properties: {} } }), /`parameters` are schemas by name/);
+  assert.throws(adding({ parameters: { text: "string" } }), /the parameter `text` needs a schema/);
+  assert.throws(adding({ parameters: { text: {} }, required: ["texts"] }), /requires `texts`, which is no parameter; did you mean `text`\?/);
+  assert.throws(adding({ run: undefined }), /needs a function `run`/);
+});
