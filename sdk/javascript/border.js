@@ -11,6 +11,12 @@ export function wellFormed(value) {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key.toWellFormed(), wellFormed(inner)]));
 }
 
+/** A text that the author gives to the host. */
+export function text(what, value) {
+  if (typeof value === "string") return value;
+  throw new Misfit(`${what} must be a text, not ${value === null ? "null" : typeof value === "object" ? "an object" : String(value)}`);
+}
+
 /** The functions of the host, which take only well-formed texts. */
 export const sending = (host) =>
   new Proxy({}, { get: (_, name) => (...given) => host[name](...given.map(wellFormed)) });

@@ -10,6 +10,9 @@ import { moduleRemedy, placeIn, remedy } from "./remedies.js";
  * interfaces that no world of one kind has.
  */
 export function project(files, worlds, names) {
+  if (!Array.isArray(names) || !names.length) {
+    throw new Error('package.json: `worlds` in `hermes` lists what the plugin exports, such as ["tools-plugin"]');
+  }
   const contract = readContract(files, worlds);
   const ids = Object.keys(contract.interfaces);
   const lines = names.map((name) => {

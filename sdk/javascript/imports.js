@@ -7,7 +7,7 @@ import llmInterface from "hermes:llm/llm@1.0.0";
 import logInterface from "hermes:host/log@1.0.0";
 import sqlInterface from "hermes:storage/sql@1.0.0";
 
-import { fromJson, sending, toJson } from "./border.js";
+import { Misfit, fromJson, sending, settled, text as asText, toJson } from "./border.js";
 import { decode, encode } from "./bytes.js";
 import { conflict, failed, unavailable } from "./errors.js";
 
@@ -18,7 +18,8 @@ const llmOfHost = sending(llmInterface);
 const logOfHost = sending(logInterface);
 const sqlOfHost = sending(sqlInterface);
 
-const line = (text, fields) => (fields ? toJson({ text, ...fields }) : text);
+const shown = (value) => (typeof value === "string" ? value : (toJson(value) ?? String(value)));
+const line = (text, fields) => (fields ? toJson({ text: shown(text), ...fields }) : shown(text));
 
 /** The plugin's log. The user sees each warning and error once. */
 export const log = {
@@ -31,16 +32,17 @@ export const log = {
 /** Named texts of the plugin, shared by all its instances. They need no permission. */
 export const documents = {
   /** The text of a document; empty if it does not exist. */
-  read: (name) => documentsOfHost.read(name)?.content ?? "",
+  read: (name) => documentsOfHost.read(asText("the name of a document", name))?.content ?? "",
   /**
    * Replaces a text by what `change` makes of it; null leaves it as it is. `change` runs again if another session wrote in between.
    * Returns whether the text was written.
    */
   update(name, change) {
-    let found = documentsOfHost.read(name);
+    let found = documentsOfHost.read(asText("the name of a document", name));
     for (let tries = 16; tries > 0; tries--) {
-      const text = change(found?.content ?? "");
+      const text = settled("the function of `documents.update`", change(found?.content ?? ""));
       if (text === null) return false;
+      asText("what the function of `documents.update` returns", text);
       const outcome = documentsOfHost.write(name, text, found?.version ?? null);
       if (outcome.tag !== "conflict") return true;
       found = outcome.val;
@@ -65,10 +67,12 @@ export const history = {
 
 /** The user's models. They need the permission `llm`, except `countTokens`. */
 export const models = {
-  countTokens: (text) => llmOfHost.countTokens(text),
+  countTokens: (text) => llmOfHost.countTokens(asText("what `countTokens` counts", text)),
   /** Asks the model of a task (`compression`, `memory`, …) and returns its text. */
   complete(task, prompt, { system = "", maxTokens = null, temperature = null, schema = null } = {}) {
     const message = (tag, text) => ({ role: { tag }, content: [{ tag: "text", val: text }], extra: [] });
+    asText("the task of `models.complete`", task);
+    asText("the prompt of `models.complete`", prompt);
     const messages = [...(system ? [message("system", system)] : []), message("user", prompt)];
     return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && toJson(schema), extra: [] }).text;
   },
@@ -78,11 +82,11 @@ export const models = {
 export const sql = {
   /** The rows of a read-only statement: `sql.query("SELECT text FROM notes WHERE id = ?", 7)`. */
   query: (statement, ...params) =>
-    sqlOfHost.query({ sql: statement, params: params.map(toSql) }).rows.map((row) => row.map(fromSql)),
+    sqlOfHost.query({ sql: asText("the statement of `sql.query`", statement), params: params.map(toSql) }).rows.map((row) => row.map(fromSql)),
   /** Runs statements in one transaction: `sql.execute("CREATE …", ["INSERT … VALUES (?)", text])`. */
   execute: (...statements) =>
     sqlOfHost.execute(
-      statements.map((each) => (typeof each === "string" ? [each] : each)).map(([text, ...params]) => ({ sql: text, params: params.map(toSql) })),
+      statements.map((each) => (typeof each === "string" ? [each] : each)).map(([text, ...params]) => ({ sql: asText("a statement of `sql.execute`", text), params: params.map(toSql) })),
     ),
 };
 
@@ -94,7 +98,7 @@ function toSql(value) {
   if (typeof value === "string") return { tag: "text", val: value };
   if (typeof value === "boolean") return { tag: "integer", val: Number(value) };
   if (value instanceof Uint8Array) return { tag: "blob", val: value };
-  if (typeof value !== "number" && typeof value !== "bigint") throw new TypeError(`SQLite has no type for ${typeof value}`);
+  if (typeof value !== "number" && typeof value !== "bigint") throw new Misfit(`SQLite has no type for ${typeof value}: give null, a number, a text or bytes`);
   if (typeof value === "number" && !Number.isInteger(value)) return { tag: "real", val: value };
   if (Number.isSafeInteger(Number(value))) return { tag: "integer", val: Number(value) };
   if (typeof value === "number" && !fitsSqlite(BigInt(value))) return { tag: "real", val: value };
@@ -129,6 +133,8 @@ export const replaceSecret = (name, value) => httpOfHost.replaceSecret(name, val
  * of the contract. `form` and `json` are bodies; `jsonSecrets` names the places of secrets in the JSON, as `{ "/auth/token": secret("token") }`.
  */
 export function request(method, url, { query = {}, headers = {}, body = "", form, json, jsonSecrets = {}, timeoutMs = null } = {}) {
+  asText("the method of `request`", method);
+  asText("the address of `request`", url);
   let sent = { tag: "bytes", val: typeof body === "string" ? encode(body) : (body ?? new Uint8Array()) };
   if (form !== undefined) sent = { tag: "form", val: fields(form) };
   if (json !== undefined) {

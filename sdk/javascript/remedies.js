@@ -12,6 +12,7 @@ const FILES = `a plugin has no files: ${DATA}, and ask for the user's files with
 const NODE = "a plugin has no modules of Node.js: hermes-plugin has `request`, `documents`, `sql`, `randomBytes` and `encode`";
 const TIMER = "a plugin has no timers: do the work at once; the host waits for the call";
 const WEB = "send requests with `request` of hermes-plugin, which returns the response at once";
+const ADDRESS = "write addresses as texts; `request` of hermes-plugin encodes its `query` and its `form`";
 
 const GLOBALS = {
   fetch: WEB,
@@ -30,6 +31,9 @@ const GLOBALS = {
   localStorage: DATA,
   sessionStorage: DATA,
   indexedDB: DATA,
+  URL: ADDRESS,
+  URLSearchParams: ADDRESS,
+  FormData: ADDRESS,
   Deno: NODE,
   Bun: NODE,
   __dirname: FILES,

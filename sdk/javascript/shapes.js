@@ -54,7 +54,8 @@ export function check(schema, value, where = "") {
   return value;
 }
 
-function isA(type, value) {
+/** Whether a value has a type of JSON Schema. */
+export function isA(type, value) {
   switch (type) {
     case "array":
       return Array.isArray(value);

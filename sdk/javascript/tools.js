@@ -1,8 +1,8 @@
 // Tools with checked arguments.
 
-import { Misfit, known, settled, toJson } from "./border.js";
+import { Misfit, known, likely, settled, toJson } from "./border.js";
 import { guarded, invalid } from "./errors.js";
-import { check, jsonObject } from "./shapes.js";
+import { check, isA, jsonObject } from "./shapes.js";
 
 /** A result with one text. `structured` is the same result as JSON, for programs. */
 export function text(content, structured) {
@@ -39,6 +39,15 @@ export class Toolbox {
       outputSchema = null,
       run,
     } = options;
+    if (parameters.type === "object") {
+      throw new Misfit(`the tool \`${name}\`: \`parameters\` are schemas by name: write what is in its \`properties\`, and \`required\` beside it`);
+    }
+    for (const [key, schema] of Object.entries(parameters)) {
+      if (!isA("object", schema)) throw new Misfit(`the tool \`${name}\`: the parameter \`${key}\` needs a schema, such as { type: 'string' }`);
+    }
+    for (const key of required) {
+      if (!Object.hasOwn(parameters, key)) throw new Misfit(`the tool \`${name}\` requires \`${key}\`, which is no parameter${likely(key, Object.keys(parameters))}`);
+    }
     if (typeof run !== "function") throw new Misfit(`the tool \`${name}\` needs a function \`run\``);
     const schema = { type: "object", properties: parameters, required, additionalProperties: false };
     const entry = {

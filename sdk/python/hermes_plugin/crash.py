@@ -96,6 +96,10 @@ def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
     known = (_WEB, _FILES, _PROGRAMS, _THREADS, _LOOP)
     if isinstance(error, Misfit) or any(each in text for each in known):
         return ""
+    if isinstance(error, ImportError) and (error.name or "").startswith("wit_world"):
+        return "nothing in `worlds` of pyproject.toml has it: list its world, or the interface by its name"
+    if isinstance(error, ImportError) and any(place(frame.filename).startswith(f"{FOLDERS[2]}/") for frame in frames):
+        return "a package that needs compiled code, or sockets, does not work in a plugin"
     if isinstance(error, ModuleNotFoundError):
         name = error.name or ""
         if name.lstrip("_").partition(".")[0] in ("ssl", "socket", "select", "requests", "httpx", "aiohttp", "urllib3"):

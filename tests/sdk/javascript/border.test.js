@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Toolbox, guarded, invalid, request, sql } from "../../../sdk/javascript/index.js";
+import { Toolbox, documents, guarded, invalid, log, request, sql } from "../../../sdk/javascript/index.js";
 import { fake } from "../../../sdk/javascript/testing.js";
 
 const HALF = "🦀".slice(0, 1);
@@ -69,4 +69,31 @@ test("the status of an answer says whether it may pass", () => {
   for (const status of [401, 403]) assert.deepEqual(answer(status), ["unavailable", "auth", 2000]);
   for (const status of [408, 425, 429, 500, 503]) assert.deepEqual(answer(status), ["unavailable", `status-${status}`, 2000]);
   for (const status of [304, 400, 404, 410]) assert.equal(answer(status)[0], "failed");
+});
+
+test("a tool that is declared wrongly is refused with what was meant", () => {
+  const adding = (more) => () => new Toolbox("t").tool({ name: "tool", description: "A tool.", run: () => "", ...more });
+  assert.throws(adding({ parameter: {} }), /the tool `tool` knows no `parameter`; did you mean `parameters`\?/);
+  assert.throws(adding({ parameters: { type: "object", properties: {} } }), /`parameters` are schemas by name/);
+  assert.throws(adding({ parameters: { text: "string" } }), /the parameter `text` needs a schema/);
+  assert.throws(adding({ parameters: { text: {} }, required: ["texts"] }), /requires `texts`, which is no parameter; did you mean `text`\?/);
+  assert.throws(adding({ run: undefined }), /needs a function `run`/);
+});
+
+test("what is no text is named before the host gets it", () => {
+  const lines = [];
+  fake("hermes:host/log", { write: (level, line) => lines.push(line) });
+  log.info(5);
+  log.warn({ a: [HALF] });
+  log.error(undefined, { n: 1 });
+  assert.deepEqual(lines, ["5", '{"a":["\u{fffd}"]}', '{"text":"undefined","n":1}']);
+  fake("hermes:storage/documents", { read: () => null, write: () => ({ tag: "written" }) });
+  assert.throws(() => documents.update("a", () => {}), /what the function of `documents\.update` returns must be a text, not undefined/);
+  assert.throws(() => documents.update("a", async () => "b"), /the function of `documents\.update` returned a promise/);
+  assert.equal(documents.update("a", () => "b"), true);
+  assert.equal(documents.update("a", () => null), false);
+  assert.throws(() => documents.read(5), /the name of a document must be a text, not 5/);
+  assert.throws(() => request("GET", new URL("https://example.org/")), /the address of `request` must be a text, not an object/);
+  assert.throws(() => sql.query(null), /must be a text, not null/);
+  assert.throws(() => sql.query("SELECT ?", {}), /no type for object: give null/);
 });

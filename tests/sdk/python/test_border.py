@@ -197,6 +197,11 @@ class Crashes(unittest.TestCase):
         self.assertIn("`hermes_plugin.web.request`", self.summary("raise ModuleNotFoundError('m', name='_ssl')", runs=False))
         self.assertIn("pyproject.toml", self.summary("import hermes_no_such_module", runs=False))
         self.assertNotIn(";", self.summary("raise ValueError('x')"))
+        said = self.summary("raise ImportError('cannot import name tools', name='wit_world.exports')", runs=False)
+        self.assertIn("list its world", said)
+        # A package with compiled code.
+        said = self.summary("raise ImportError('no _multiarray')", file="/2/numpy/__init__.py", runs=False)
+        self.assertIn("build/packages/numpy/__init__.py:1: ImportError: no _multiarray; a package that needs compiled code", said)
 
     def test_what_is_not_there_is_refused_below_the_library(self):
         crash._runs = True

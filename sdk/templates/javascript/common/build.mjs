@@ -59,7 +59,7 @@ async function component(wit) {
   const copy = join(BUILD, "wit");
   await rm(copy, { recursive: true, force: true });
   await cp(wit, copy, { recursive: true });
-  const { world, entry } = project(await texts(wit), await readFile(join(wit, "worlds.wit"), "utf8"), hermes.worlds);
+  const { world, entry } = project(await texts(wit), await readFile(join(wit, "worlds.wit"), "utf8"), hermes?.worlds);
   await writeFile(join(copy, "worlds.wit"), world);
   const jsPath = join(BUILD, "component.js");
   await writeFile(jsPath, entry);

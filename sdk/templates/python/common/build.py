@@ -28,7 +28,9 @@ def main(arguments: list[str]) -> None:
     if arguments not in ([], ["test"]):
         sys.exit("usage: python3 build.py [test]")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    worlds = project["tool"]["hermes"]["worlds"]
+    worlds = project.get("tool", {}).get("hermes", {}).get("worlds")
+    if not isinstance(worlds, list) or not worlds:
+        sys.exit('error: pyproject.toml: `worlds` in [tool.hermes] lists what the plugin exports, such as ["tools-plugin"]')
     install(project)
     generate_bindings(worlds)
     if arguments == ["test"]:
