@@ -7,6 +7,7 @@ mod fixtures;
 mod kept;
 mod languages;
 mod lifecycle;
+mod mending;
 pub(crate) mod own_skills;
 mod ports;
 mod publishing;

@@ -31,6 +31,17 @@ pub(crate) fn backends(repository: &Repository, kills: &str) -> Result<()> {
     must(tests)
 }
 
+/// Kills Hermes so many times while plugins are installed, updated, granted and reloaded.
+pub(crate) fn installs(repository: &Repository, kills: &str) -> Result<()> {
+    kills.parse::<u32>().with_context(|| format!("`{kills}` is not a number of kills"))?;
+    print!("{}", guests::build(repository)?);
+    let binary = repository.build_hermes(Profile::Dev)?;
+    let mut tests = repository.cargo();
+    tests.args(["test", "--workspace", "--test", "it", "--", "--nocapture", "chaos::installs::"]);
+    tests.env("HERMES_BIN", binary).env("HERMES_KILLED_INSTALLS", kills);
+    must(tests)
+}
+
 /// Messages of the store that [`migration`] migrates.
 const MIGRATED: &str = "1000000";
 /// How often [`migration`] kills the process.

@@ -45,6 +45,8 @@ usage: cargo xtask COMMAND
                 disk, hold the store; BINARY, of commit 4403e97, then holds it in the middle of a turn
   chaos backends [N]
                 N kills while turns are delivered to memory services that fail (1000)
+  chaos install [N]
+                N kills during install, update, grant and reload of components and native libraries (200)
   chaos [N]     N turns with random restarts, kills, forks and switches of engine and model (2000)
   fuzz [TARGET…] [--seconds N]
                 fuzz each target for N seconds (600); needs cargo-fuzz
@@ -110,6 +112,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", "backends"] => checks::backends(&repository, "1000"),
         ["chaos", "backends", kills] => checks::backends(&repository, kills),
+        ["chaos", "install"] => checks::installs(&repository, "200"),
+        ["chaos", "install", kills] => checks::installs(&repository, kills),
         ["chaos", steps] => checks::chaos(&repository, steps),
         ["fuzz", options @ ..] => fuzz::run(&repository, &fuzz::Options::parse(options)?),
         ["attack", passed_on @ ..] => checks::attack(&repository, passed_on),

@@ -19,6 +19,8 @@ pub const SCAFFOLD: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::BUNDLED;
 
     #[test]
@@ -26,6 +28,43 @@ mod tests {
         for plugin in BUNDLED {
             let computed = hermes_plugin_host::Bundled::new(plugin.manifest, plugin.component);
             assert_eq!(plugin.digest, computed.digest, "{}", plugin.manifest);
+        }
+    }
+
+    #[test]
+    fn every_bundled_plugin_has_a_schema_that_refuses_other_keys() {
+        for plugin in BUNDLED {
+            let manifest = plugin.read().expect(plugin.manifest);
+            assert!(manifest.config.is_some(), "{} has no schema for its section", manifest.name);
+            assert_eq!(manifest.misfits(&json!({})), Vec::<String>::new(), "{}", manifest.name);
+            let unknown = manifest.unknown_keys(&json!({ "no_such_key": 1 }));
+            assert_eq!(unknown.len(), 1, "{}", manifest.name);
+        }
+    }
+
+    #[test]
+    fn the_bundled_engines_and_the_memory_take_every_value_that_is_passed_on() {
+        let share = [0.000_1, 0.01, 0.15, 0.5, 0.95, 1.0];
+        for plugin in BUNDLED {
+            let manifest = plugin.read().expect(plugin.manifest);
+            let fits = |section: serde_json::Value| {
+                assert_eq!(manifest.misfits(&section), Vec::<String>::new(), "{}: {section}", manifest.name);
+            };
+            match manifest.name.as_str() {
+                "compressor" | "lossless" => {
+                    share.iter().for_each(|share| fits(json!({ "threshold": share, "target_ratio": share })));
+                    [0, 1, 1_000, u32::MAX]
+                        .iter()
+                        .for_each(|count| fits(json!({ "protect_first_n": count, "protect_last_n": count })));
+                    assert!(!manifest.misfits(&json!({ "threshold": 7 })).is_empty());
+                    assert!(!manifest.misfits(&json!({ "threshold": "maybe" })).is_empty());
+                }
+                "builtin" => fits(json!({
+                    "memory_char_limit": 1, "user_char_limit": u32::MAX, "facts_char_limit": 7, "write_approval": true,
+                    "background_tidy": true,
+                })),
+                _ => {}
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use hermes_install::InstallError;
 use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, PluginOrigin, RequiredVariable};
+use hermes_runtime::Tool;
 
 pub use adoption::{Adoption, adopt};
 pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
@@ -27,7 +28,7 @@ pub use removal::{RemovalReport, remove};
 pub use skills::{
     SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, update_skill,
 };
-pub use update::{installed_names, prepare_update, roll_back, update};
+pub use update::{RolledBack, installed_names, prepare_update, roll_back, update};
 pub use variables::{forget_variable, keep_variables};
 
 /// Permissions and limits of a plugin.
@@ -94,6 +95,8 @@ pub struct Offer<'a> {
     pub limits: &'a LimitSet,
     /// What the plugin adds to sessions, by the names of the contract: for an update, what the earlier version did not add.
     pub exports: &'a [String],
+    /// The tools that the model could call.
+    pub tools: OfferedTools<'a>,
     /// The manifest, with everything that the plugin requests.
     pub manifest: &'a Manifest,
     /// The grant if the user agrees.
@@ -103,6 +106,15 @@ pub struct Offer<'a> {
     /// The origin of the installed plugin that would be replaced, if it is another one. General consent, given before anything
     /// was shown, does not cover that.
     pub replaces: Option<&'a PluginOrigin>,
+}
+
+/// The tools of a plugin before the user agrees to it.
+#[derive(Debug, Clone, Copy)]
+pub enum OfferedTools<'a> {
+    /// All tools, as the plugin describes them after its first start.
+    Named(&'a [Tool]),
+    /// Why they are not known yet.
+    Unknown(&'a str),
 }
 
 #[cfg(test)]

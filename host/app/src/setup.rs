@@ -1,5 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,8 +214,17 @@ impl Setup {
         let settings = self.config.settings();
         let engine = flags.engine.clone().unwrap_or_else(|| settings.context.engine.clone());
         let mut entries = settings.plugins.entries.0.clone();
-        fill(&mut entries, &engine, for_engine(&settings.compression));
-        fill(&mut entries, Selection::MEMORY, for_memory(&settings.memory));
+        let mut passed_on = HashMap::new();
+        for (plugin, section, values) in [
+            (engine.as_str(), "compression", for_engine(&settings.compression)),
+            (Selection::MEMORY, "memory", for_memory(&settings.memory)),
+        ] {
+            let keys = fill(&mut entries, plugin, values);
+            if !keys.is_empty() {
+                let keys = keys.iter().map(|key| format!("{section}.{key}"));
+                passed_on.entry(plugin.to_owned()).or_insert_with(Vec::new).extend(keys);
+            }
+        }
         Selection {
             engine,
             memory: settings.memory.provider.clone(),
@@ -227,6 +237,7 @@ impl Setup {
                 Variables::new(move |name| environment.var(name))
             },
             settings: settings.plugins.host_settings(),
+            passed_on,
         }
     }
 
@@ -589,23 +600,30 @@ fn for_memory(given: &MemorySection) -> Vec<(&'static str, Value)> {
 }
 
 /// Adds the host's settings for a plugin to the plugin's own section, which takes precedence.
-fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static str, Value)>) {
+fn fill(entries: &mut Map<String, Value>, plugin: &str, defaults: Vec<(&'static str, Value)>) -> Vec<&'static str> {
     if defaults.is_empty() {
-        return;
+        return Vec::new();
     }
     let entry = entries.entry(plugin).or_insert(Value::Null);
     if entry.is_null() {
         *entry = Value::Object(Map::new());
     }
-    if let Value::Object(entry) = entry {
-        fill_in(entry, defaults);
+    match entry {
+        Value::Object(entry) => fill_in(entry, defaults),
+        _ => Vec::new(),
     }
 }
 
-fn fill_in(entry: &mut Map<String, Value>, defaults: Vec<(&'static str, Value)>) {
+/// Adds what a section does not have, and returns the keys that were added.
+fn fill_in(entry: &mut Map<String, Value>, defaults: Vec<(&'static str, Value)>) -> Vec<&'static str> {
+    let mut filled = Vec::new();
     for (name, value) in defaults {
-        entry.entry(name).or_insert(value);
+        if !entry.contains_key(name) {
+            entry.insert(name.to_owned(), value);
+            filled.push(name);
+        }
     }
+    filled
 }
 
 /// The settings of delegated tasks.

@@ -194,6 +194,17 @@ fn section<'a>(setup: &'a Setup, name: &str) -> Result<&'a McpServerSection, Fai
     })
 }
 
+/// The failure of a server that was not added. What helps with a configured server, such as a test of it, does not exist here.
+fn not_added(name: &str, error: &McpError) -> Failure {
+    let failure = Failure::from(error.diagnose());
+    let again =
+        "correct the command, the address or the headers, and add it again; with --no-test it is added as it is";
+    let needs_server = failure.fix.contains(&format!("hermes mcp test {name}"))
+        || failure.fix.contains(&format!("mcp_servers.{name}"));
+    let fix = if needs_server { again.to_owned() } else { failure.fix };
+    Failure { what: format!("`{name}` was not added"), fix, ..failure }
+}
+
 async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Result<ExitCode, Failure> {
     let name = &arguments.name;
     let refused = |why: String, fix: &str| Failure::new(Kind::Usage, "nothing was added", why, fix);
@@ -222,7 +233,7 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
                 wants_login = true;
                 None
             }
-            tried => Some(tried.map_err(|error| error.diagnose())?),
+            tried => Some(tried.map_err(|error| not_added(name, &error))?),
         },
     };
     setup.own()?;

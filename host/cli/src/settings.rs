@@ -73,6 +73,9 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
     }
 }
 
+/// The variables that name the home folder, where `.env` is.
+const HOME_VARIABLES: [&str; 2] = ["HERMES_HOME", "HOME"];
+
 /// Whether a name is that of an environment variable. Keys of the file are in lower case.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_uppercase())
@@ -97,6 +100,12 @@ fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> 
     }
     if value.contains(['\n', '\r', '\0']) {
         return refused("the value has more than one line".to_owned(), "give one line".to_owned());
+    }
+    if HOME_VARIABLES.contains(&name) {
+        return refused(
+            format!("Hermes finds .env through {name}, so it can have no effect there"),
+            format!("set {name} in the environment, for example in the profile of your shell"),
+        );
     }
     let home = Home::locate()?;
     // The home of another program is left alone, even with a broken configuration.
@@ -163,32 +172,44 @@ fn check(setup: &Setup, edit: &Edit, key: &str) -> Result<(), Failure> {
             return Err(Diagnostic { what, ..error }.into());
         }
     }
-    let Some(name) = key.strip_prefix("plugins.entries.").and_then(|entry| entry.split('.').next()) else {
-        return Ok(());
-    };
     let selection = changed.selection(&ModelChoice::default());
-    let (catalog, section) = (changed.catalog(), selection.entries.get(name));
-    let (Some(found), Some(section)) = (catalog.get(name), section) else { return Ok(()) };
-    // A session puts the values of variables in.
-    if section.to_string().contains("${") {
-        return Ok(());
-    }
-    // What another key lacks is not the fault of this value.
-    let is_of_key =
-        |misfit: &&String| misfit.strip_prefix(key).is_some_and(|rest| rest.starts_with(':') || rest.starts_with('.'));
-    match found.manifest.misfits(section).iter().find(is_of_key) {
-        None => Ok(()),
-        Some(misfit) => {
+    // The plugins that get the value, each with its place in their section.
+    let places: Vec<(&str, String)> =
+        match key.strip_prefix("plugins.entries.").and_then(|entry| entry.split('.').next()) {
+            Some(name) => vec![(name, key.to_owned())],
+            None => {
+                let getting = selection.passed_on.iter().filter(|(_, keys)| keys.iter().any(|passed| passed == key));
+                let last = key.rsplit('.').next().unwrap_or(key);
+                getting.map(|(name, _)| (name.as_str(), format!("plugins.entries.{name}.{last}"))).collect()
+            }
+        };
+    let catalog = changed.catalog();
+    for (name, place) in places {
+        let (Some(found), Some(section)) = (catalog.get(name), selection.entries.get(name)) else { continue };
+        // A session puts the values of variables in.
+        if section.to_string().contains("${") {
+            continue;
+        }
+        // What another key lacks is not the fault of this value.
+        let of_key = |misfit: &String| {
+            let rest = misfit.strip_prefix(&place)?;
+            (rest.starts_with(':') || rest.starts_with('.')).then(|| format!("{key}{rest}"))
+        };
+        let mut misfits = found.manifest.misfits(section);
+        misfits.extend(found.manifest.unknown_keys(section));
+        if let Some(misfit) = misfits.iter().find_map(of_key) {
+            let why = if place == key { misfit } else { format!("{misfit} (`{name}` gets this value)") };
             let fix = format!("`hermes plugins info {name}` describes the plugin");
-            Err(Failure::new(Kind::Configuration, what, misfit.clone(), fix))
+            return Err(Failure::new(Kind::Configuration, what, why, fix));
         }
     }
+    Ok(())
 }
 
 /// Saves a changed file, and says what holds now.
 fn save(setup: &Setup, edit: Edit, key: &str, console: Console) -> Result<ExitCode, Failure> {
     setup.own()?;
-    let before = setup.config.shown_at(key);
+    let (before, is_changed) = (setup.config.shown_at(key), edit.is_changed());
     edit.save()?;
     let now = Config::read(setup.config.file(), &setup.environment)?;
     let shown = |value: Option<Value>| match value {
@@ -197,6 +218,10 @@ fn save(setup: &Setup, edit: Edit, key: &str, console: Console) -> Result<ExitCo
         Some(value) => value.to_string(),
     };
     let key = if key == "model" { "model.default" } else { key };
+    if !is_changed {
+        console.note(&format!("{key}: {}, as before; nothing was changed", shown(before)));
+        return Ok(ExitCode::SUCCESS);
+    }
     console.note(&format!(
         "{key}: {} (was {}); {} changed",
         shown(now.shown_at(key)),

@@ -199,9 +199,15 @@ fn all(
 /// Shows the end of an installation or an update. Returns the exit code of a refusal.
 fn show(report: &SkillReport, console: Console) -> Option<Kind> {
     match report {
-        SkillReport::Unchanged { name, is_edited } => {
-            let edited = if *is_edited { "; you changed it since" } else { "" };
-            console.note(&format!("`{name}` is installed as its source has it{edited}"));
+        SkillReport::Unchanged { name, edits } if edits.is_empty() => {
+            console.note(&format!("`{name}` is installed as its source has it"));
+        }
+        SkillReport::Unchanged { name, edits } => {
+            let files = edits.iter().map(|edit| edit.name.as_str()).collect::<Vec<_>>().join(", ");
+            console.note(&format!(
+                "the source of `{name}` has nothing new, and your changes stay: {}; --discard-edits takes them back",
+                text::exact_within(&files, 500)
+            ));
         }
         SkillReport::Declined { name } => {
             console.note(&format!("`{name}` was not changed"));

@@ -91,6 +91,10 @@ impl Diagnose for InstallError {
             Self::Key { .. } => {
                 (codes::KEY, Fix::words("ask the publisher why the key changed").or(Action::AcceptPublisherKey))
             }
+            Self::Broken { name, was_edited: true, .. } => (
+                codes::BROKEN,
+                Fix::from(Action::UpdatePlugin { plugin: name.clone() }).or("correct its files, and grant it again"),
+            ),
             Self::Broken { .. } => (codes::BROKEN, Fix::words("install another version").or("ask its author")),
             Self::Native(_) => (codes::NATIVE, Fix::words("ask its author for a component").or(Action::ChooseNative)),
             Self::Drafts { .. } => {
@@ -183,7 +187,8 @@ mod tests {
             InstallError::Key { name: text(), pinned: text(), now: Some(text()) },
             InstallError::Older { name: text(), installed: text(), found: text() },
             InstallError::SigningKey(reason()),
-            InstallError::Broken { name: text(), version: text(), why: text() },
+            InstallError::Broken { name: text(), version: text(), why: text(), was_edited: false },
+            InstallError::Broken { name: text(), version: text(), why: text(), was_edited: true },
             InstallError::Native(text()),
             InstallError::Drafts { name: text(), version: text(), drafts: vec![text()] },
             InstallError::NoLibrary(text()),

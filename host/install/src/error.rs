@@ -137,6 +137,8 @@ pub enum InstallError {
         version: String,
         /// The cause.
         why: String,
+        /// Whether its installed files were changed by hand.
+        was_edited: bool,
     },
     /// The plugin is a native library, and the user has not agreed to one.
     #[error("`{0}` is a native library, which runs outside the sandbox and can do everything that you can do")]

@@ -10,7 +10,7 @@ use hermes_plugin_host::{
 use serde::Serialize;
 
 use crate::error::{At, InstallError, Reason};
-use crate::installer::{Installer, allow_drafts, drafts_in, exports_in};
+use crate::installer::{Candidate, Installer, allow_drafts, drafts_in, exports_in};
 use crate::stage::{Stage, has_leftovers};
 use crate::transaction::{Rewrite, Transaction, commit, write_lock};
 
@@ -20,6 +20,7 @@ const NATIVE: &str = "native";
 /// A plugin's folder that is about to be granted.
 #[derive(Debug)]
 pub struct Granting {
+    folder: PathBuf,
     /// The manifest of the plugin.
     pub manifest: Manifest,
     /// Its entry in the lock, with nothing granted.
@@ -42,6 +43,12 @@ impl Granting {
     /// The earlier entry, if it was written here for the same files. Only its grant counts.
     pub fn kept(&self) -> Option<&Entry> {
         self.before.as_ref().filter(|before| before.is_ours() && before.pin.digest == self.pin.digest)
+    }
+
+    /// The plugin in its folder, for its first start.
+    pub fn candidate(&self) -> Candidate<'_> {
+        let (folder, from) = (self.folder.clone(), self.folder.display().to_string());
+        Candidate { folder, from, manifest: &self.manifest, pin: &self.pin }
     }
 
     /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them before.
@@ -110,26 +117,30 @@ impl Installer {
         let place = folder.strip_prefix(&self.places.folder).unwrap_or(&folder);
         let parts: Vec<_> = place.iter().map(|part| part.to_string_lossy()).collect();
         let now = digest::of_folder(&folder).at(&folder)?;
-        let unchanged = before.as_ref().filter(|entry| entry.is_ours() && entry.pin.digest == now);
+        // An entry that was changed by hand says nothing about the source.
+        let ours = before.as_ref().filter(|entry| entry.is_ours()).map(|entry| &entry.pin);
+        let unchanged = ours.filter(|pin| pin.digest == now);
         let pin = Pin {
-            // The files or the entry were changed by hand, so the old source no longer applies.
-            source: unchanged.map_or_else(|| folder.display().to_string(), |entry| entry.pin.source.clone()),
-            resolved: unchanged.and_then(|entry| entry.pin.resolved.clone()),
+            source: ours.map_or_else(|| folder.display().to_string(), |pin| pin.source.clone()),
+            resolved: ours.and_then(|pin| pin.resolved.clone()),
             folder: parts.join("/"),
             version: manifest.version.clone(),
             digest: now,
-            signer: unchanged.and_then(|entry| entry.pin.signer.clone()),
+            // The key stays pinned for later versions.
+            signer: ours.and_then(|pin| pin.signer.clone()),
             exports: exports_in(&folder, &manifest),
             drafts: drafts_in(&folder, &manifest),
             granted: None,
             limits: LimitSet::default(),
-            native: native || unchanged.is_some_and(|entry| entry.pin.native),
+            native: native || unchanged.is_some_and(|pin| pin.native),
+            // Files without another source than their folder belong there as they are.
+            edited: ours.is_some_and(|pin| !pin.is_from(&folder) && (pin.edited || pin.digest != now)),
         };
         match (&code, pin.native) {
-            (code, false) if code.is_empty() => Ok(Granting { manifest, pin, before, rewrite: None }),
+            (code, false) if code.is_empty() => Ok(Granting { folder, manifest, pin, before, rewrite: None }),
             (CodeFiles { native: None, .. }, true) => Err(InstallError::NoLibrary(name.to_owned())),
             (CodeFiles { component: None, .. }, false) => Err(InstallError::Native(name.to_owned())),
-            _ => Ok(Granting { manifest, pin, before, rewrite: None }),
+            _ => Ok(Granting { folder, manifest, pin, before, rewrite: None }),
         }
     }
 
@@ -214,7 +225,7 @@ impl Installer {
 
     fn held(&self, name: &str, entry: &Entry) -> Finding {
         let folder = self.places.folder.join(&entry.pin.folder);
-        let (mut state, mut detail, mut fix) = disk(name, &folder, &entry.pin);
+        let (mut state, mut detail, mut fix) = disk(name, &folder, entry);
         if state == State::Ok && !entry.is_ours() {
             let why = Ungranted::Foreign(name.to_owned());
             (state, detail, fix) = (State::Foreign, why.to_string(), why.parts().2);
@@ -240,10 +251,20 @@ impl Installer {
 }
 
 /// The state of a folder, the finding, and the fix.
-fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
-    let plugin = name.to_owned();
+fn disk(name: &str, folder: &Path, entry: &Entry) -> (State, String, Fix) {
+    let (plugin, pin) = (name.to_owned(), &entry.pin);
     if !folder.is_dir() {
-        return (State::Missing, format!("{} does not exist", folder.display()), Action::RestorePinned.into());
+        let fix = if pin.is_from(folder) {
+            // Nothing else has these files.
+            let back = format!("put the folder back to {}, from where you copied it", folder.display());
+            Fix::words(back).or(Action::RemovePlugin { plugin })
+        } else if pin.edited && entry.is_ours() {
+            // The changes are lost with the folder.
+            Action::UpdatePlugin { plugin }.into()
+        } else {
+            Action::RestorePinned.into()
+        };
+        return (State::Missing, format!("{} does not exist", folder.display()), fix);
     }
     match digest::of_folder(folder) {
         Err(error) => (State::Altered, error.to_string(), Fix::words("check the permissions of its files")),
@@ -254,7 +275,11 @@ fn disk(name: &str, folder: &Path, pin: &Pin) -> (State, String, Fix) {
                 found.short(),
                 pin.digest.short()
             );
-            let fix = Fix::from(Action::UpdatePlugin { plugin: plugin.clone() }).or(Action::GrantPlugin { plugin });
+            let grant = Action::GrantPlugin { plugin: plugin.clone() };
+            let fix = match pin.is_from(folder) {
+                true => grant.into(),
+                false => Fix::from(Action::UpdatePlugin { plugin }).or(grant),
+            };
             (State::Altered, detail, fix)
         }
         Ok(_) if pin.granted.is_none() => {

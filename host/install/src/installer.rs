@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use hermes_diagnostic::Diagnose as _;
 use hermes_plugin_host::artifact::Place;
 use hermes_plugin_host::{
-    Entry, LimitSet, Lock, Manifest, Permissions, Pin, PluginOrigin, Ungranted, digest, is_plugin_name, manifest_in,
+    Digest, Entry, LimitSet, Lock, Manifest, Permissions, Pin, PluginOrigin, Ungranted, digest, is_plugin_name,
+    manifest_in,
 };
 
 use crate::archive::Caps;
@@ -22,6 +23,7 @@ use crate::source::Source;
 use crate::stage::{Places, Stage, Turn};
 use crate::transaction::{Rewrite, Steps, Transaction, commit, finish_interrupted, take_turn};
 
+pub use prepared::Candidate;
 pub(crate) use prepared::{allow_drafts, drafts_in, exports_in};
 
 /// Installs plugins into one home folder.
@@ -57,8 +59,10 @@ pub struct Prepared {
     pub pin: Pin,
     /// The current entry of a plugin of this name.
     pub before: Option<Entry>,
-    /// The manifest of that plugin, if its folder is as installed.
+    /// The manifest of that plugin, if its folder is as granted.
     asked_before: Option<Manifest>,
+    /// The digest of that plugin's folder, if it can be read.
+    on_disk: Option<Digest>,
     /// The exports of that plugin, if they are known.
     exported_before: Vec<String>,
     /// The change of the configuration that is made with the installation.
@@ -110,6 +114,7 @@ impl Installer {
             let intact = digest::of_folder(&folder).is_ok_and(|found| found == before.pin.digest);
             if intact { manifest_in(&folder).ok() } else { None }
         });
+        let on_disk = before.as_ref().and_then(|before| digest::of_folder(&self.folder(before)).ok());
         let is_installed = |before: &Entry| asked_before.is_some() && before.pin.digest == digest;
         let signer = check(&Evidence {
             manifest: &project.manifest,
@@ -134,6 +139,7 @@ impl Installer {
             granted: None,
             limits: LimitSet::default(),
             native: false,
+            edited: false,
         };
         if before.is_none() {
             self.refuse_occupied(&pin.folder, &manifest.name)?;
@@ -153,6 +159,7 @@ impl Installer {
             pin,
             before,
             asked_before,
+            on_disk,
             exported_before,
             rewrite: None,
             is_pinned: false,

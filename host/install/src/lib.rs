@@ -34,7 +34,7 @@ pub use diagnosis::codes;
 pub use error::{InstallError, Reason};
 pub use fetch::{Login, Progress, Push, Silent, Tagged};
 pub use grants::{Finding, Granting, State, only};
-pub use installer::{Installer, Prepared, Wanted, refuse_foreign};
+pub use installer::{Candidate, Installer, Prepared, Wanted, refuse_foreign};
 pub use pack::{Package, pack, skill_files};
 pub use sign::{Signed, SigningKey, sign};
 

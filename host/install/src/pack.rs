@@ -10,7 +10,7 @@ use hermes_plugin_host::artifact::{ArtifactError, Place};
 use hermes_plugin_host::{Language, Manifest, toolchain};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{At, InstallError};
+use crate::error::{At, InstallError, Reason};
 use crate::project::{Project, no_build};
 use crate::signature::{Evidence, check};
 
@@ -54,7 +54,8 @@ pub fn pack(folder: &Path) -> Result<Package, InstallError> {
         given: None,
         pinned: None,
         unchanged: false,
-    })?;
+    })
+    .map_err(for_the_author)?;
     let archive = archive(&files).at(folder)?;
     let sha256 = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
     let Manifest { name, version, description, license, author, repository, .. } = &project.manifest;
@@ -83,6 +84,17 @@ pub fn pack(folder: &Path) -> Result<Package, InstallError> {
 /// When they are more than an installation copies, or cannot be read.
 pub fn skill_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError> {
     crate::project::skills(folder)
+}
+
+/// The author has the files from nobody else: a signature that does not fit is an old or foreign one.
+fn for_the_author(error: InstallError) -> InstallError {
+    match error {
+        InstallError::Signature(reason) => {
+            let fix = "sign these files with `hermes plugins sign`, or remove the signature from the folder";
+            InstallError::Signature(Reason::new(reason.why, fix))
+        }
+        other => other,
+    }
 }
 
 fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
@@ -150,6 +162,26 @@ mod tests {
         fs::write(from.path().join("README.md"), "# Changed\n").unwrap();
         let refused = pack(from.path()).unwrap_err().sentence();
         assert!(refused.contains("README.md has other content"), "{refused}");
+        assert!(refused.contains("hermes plugins sign"), "{refused}");
+    }
+
+    #[test]
+    fn a_foreign_signature_is_refused_in_words_for_the_author() {
+        let signing = || {
+            let key = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+            let text = key.sk.to_box(None).unwrap().into_string();
+            SigningKey::read::<InstallError>(&text, || panic!("there is no password")).unwrap()
+        };
+        let from = folder(&FILES);
+        for (name, bytes) in sign(from.path(), Some(&signing())).unwrap().files {
+            fs::write(from.path().join(name), bytes).unwrap();
+        }
+        let others = sign(folder(&FILES).path(), Some(&signing())).unwrap().files;
+        let (name, bytes) = others.into_iter().find(|(name, _)| name.ends_with(".minisig")).unwrap();
+        fs::write(from.path().join(name), bytes).unwrap();
+        let refused = pack(from.path()).unwrap_err().sentence();
+        assert!(refused.contains("hermes plugins sign") && refused.contains("remove the signature"), "{refused}");
+        assert!(!refused.contains("do not trust"), "{refused}");
     }
 
     fn set_time(path: &Path, ago: u64) {

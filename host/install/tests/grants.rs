@@ -93,6 +93,66 @@ fn a_manual_grant_is_for_the_inspected_bytes() {
     assert!(catalog().get("mine").unwrap().code().is_err());
 }
 
+#[test]
+fn a_grant_of_changed_files_keeps_source_key_and_rollback_and_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, from) = (place.path().join("home"), place.path().join("source"));
+    let installer = Installer::new(&home, []);
+    let catalog = || Catalog::find(&[], &home.join("plugins"), &HashMap::new());
+    for version in ["1.0.0", "1.1.0"] {
+        let prepared = prepare(&home, &from, version, "permissions: {sql: true}");
+        let (granted, limits) = prepared.granted(true);
+        installer.commit(&prepared, granted, limits, &|_| ()).unwrap();
+    }
+    let before = installer.entry("mine").unwrap();
+    fs::create_dir_all(home.join("data/mine")).unwrap();
+    fs::write(home.join("data/mine/note"), "kept").unwrap();
+    installer.claim_data().unwrap();
+    for (change, is_edited) in [("one", true), ("two", true)] {
+        fs::write(home.join("plugins/mine/README.md"), change).unwrap();
+        let granting = installer.granting("mine", false, &catalog()).unwrap();
+        assert_eq!(granting.pin.edited, is_edited);
+        assert!(granting.known().is_some() && granting.kept().is_none(), "its grant is asked for anew");
+        installer.grant(&granting, rights(r#"{"sql": true}"#), LimitSet::default()).unwrap();
+        let entry = installer.entry("mine").unwrap();
+        assert_eq!(
+            (&entry.pin.source, &entry.pin.resolved, &entry.previous),
+            (&before.pin.source, &before.pin.resolved, &before.previous)
+        );
+        assert!(entry.pin.edited && entry.pin.signed_by().is_none() && catalog().get("mine").unwrap().code().is_ok());
+        assert_eq!(fs::read_to_string(home.join("data/mine/note")).unwrap(), "kept");
+    }
+    // The same files once more: they are still not those of the source.
+    let granting = installer.granting("mine", false, &catalog()).unwrap();
+    assert!(granting.pin.edited && granting.kept().is_some());
+    // A rollback and back.
+    assert_eq!(installer.roll_back("mine", &|_| ()).unwrap().pin.digest, before.previous.as_ref().unwrap().digest);
+    assert!(installer.roll_back("mine", &|_| ()).unwrap().pin.edited);
+    // An update takes the files of the source, and keeps the changed ones for a rollback.
+    let again = prepare(&home, &from, "1.1.0", "permissions: {sql: true}");
+    assert!(!again.is_installed() && again.altered().is_none() && again.widening().is_empty());
+    let (granted, limits) = again.granted(false);
+    let entry = installer.commit(&again, granted, limits, &|_| ()).unwrap();
+    assert!(!entry.pin.edited && entry.pin.digest == before.pin.digest && entry.previous.unwrap().edited);
+}
+
+#[test]
+fn a_plugin_whose_source_is_its_folder_belongs_there_as_it_is() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, folder) = (place.path().join("home"), place.path().join("home/plugins/mine"));
+    fs::create_dir_all(&folder).unwrap();
+    let installer = Installer::new(&home, []);
+    let catalog = || Catalog::find(&[], &home.join("plugins"), &HashMap::new());
+    for version in ["1.0.0", "2.0.0"] {
+        fs::write(folder.join("plugin.yaml"), format!("name: mine\nversion: {version}\n")).unwrap();
+        fs::write(folder.join("mine.wasm"), version).unwrap();
+        let granting = installer.granting("mine", false, &catalog()).unwrap();
+        installer.grant(&granting, Permissions::default(), LimitSet::default()).unwrap();
+        let entry = installer.entry("mine").unwrap();
+        assert!(!entry.pin.edited && entry.pin.is_from(&folder));
+    }
+}
+
 mod attack {
     use super::*;
 

@@ -8,9 +8,9 @@ use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, CallPreview, Effect, Event, Instance, Invocation, MemoryWrite, Outcome, Outlook,
-    Output, PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill, SkillDocument, Start,
-    Tool, TurnRecord, Verdict,
+    Advice, AssistDraft, CallError, CallPreview, Cause, Effect, Event, FaultKind, Instance, Invocation, MemoryWrite, Outcome,
+    Outlook, Output, PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill,
+    SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 
 use crate::flood;
@@ -110,6 +110,19 @@ impl SessionComponent {
             again.supervisor.revoke();
         }
         Self::new(recipe, again.supervisor)
+    }
+
+    /// Starts the instance of turns. The error is what the plugin says about a configuration that it refuses.
+    pub(crate) async fn begin(&self) -> Result<(), String> {
+        match self.foreground.begin().await {
+            Err(CallError { cause: Cause::Start(fault), .. })
+                if fault.kind == FaultKind::InvalidInput && fault.code != hermes_runtime::SHAPE =>
+            {
+                Err(fault.message.clone())
+            }
+            // Its calls report another failure, and the supervisor counts them.
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     pub(crate) fn recipe(&self) -> &Arc<Recipe> {

@@ -73,9 +73,7 @@ impl Diagnose for PluginsError {
                 (code, fix)
             }
             Self::Claims { .. } => (codes::CLAIMS, Fix::words("correct `provides` in its plugin.yaml")),
-            Self::Configuration { name, .. } => {
-                (codes::CONFIGURATION, Fix::words(format!("correct plugins.entries.{name} in config.yaml")))
-            }
+            Self::Configuration { name, passed_on, .. } => (codes::CONFIGURATION, correct_section(name, passed_on)),
             Self::Lock(error) => return error.parts(),
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
             Self::Manifest { path, source } => {
@@ -102,6 +100,15 @@ impl Diagnose for PluginsError {
         };
         (code, "the plugin cannot be used".into(), fix)
     }
+}
+
+/// Names the section of a plugin, and the keys of other sections whose values the plugin gets too.
+pub fn correct_section(name: &str, passed_on: &[String]) -> Fix {
+    let also = match passed_on {
+        [] => String::new(),
+        keys => format!(" or {}, which the plugin gets too,", keys.join(", ")),
+    };
+    Fix::words(format!("correct plugins.entries.{name}{also} in config.yaml"))
 }
 
 /// Below this, a suggestion would confuse more than it helps.
@@ -135,7 +142,10 @@ impl Diagnose for Ungranted {
                 (codes::ELSEWHERE, Fix::words(rename))
             }
             Self::Foreign(name) => (codes::FOREIGN, Fix::from(Action::RestorePinned).or(grant(name))),
-            Self::Altered(name) => (codes::ALTERED, Fix::words("install it again from its source").or(grant(name))),
+            Self::Altered { name, has_source: true } => {
+                (codes::ALTERED, Fix::from(Action::UpdatePlugin { plugin: name.clone() }).or(grant(name)))
+            }
+            Self::Altered { name, has_source: false } => (codes::ALTERED, grant(name).into()),
             Self::Replaced { .. } => (codes::REPLACED, Fix::words("start Hermes again to use the new plugin")),
         };
         (code, "the plugin cannot run".into(), fix)
@@ -204,7 +214,11 @@ mod tests {
             PluginsError::Component { folder: "/p".into(), found: 2 },
             PluginsError::OtherMachine { name: name(), targets: vec!["other".into()] },
             PluginsError::Claims { name: name(), claims: vec!["hooks".into()] },
-            PluginsError::Configuration { name: name(), misfits: vec!["`a` is not a number".into()] },
+            PluginsError::Configuration {
+                name: name(),
+                misfits: vec!["`a` is not a number".into()],
+                passed_on: Vec::new(),
+            },
             PluginsError::Read { path: "/p".into(), source: cause() },
             PluginsError::Manifest { path: "/p".into(), source: manifest("name: [") },
             PluginsError::Manifest { path: "/p".into(), source: manifest("name: mine\nversion: 1.0.0\napi: ^9\n") },
@@ -224,7 +238,8 @@ mod tests {
             Ungranted::Native(name()),
             Ungranted::Elsewhere { found: "mine".into(), granted: "tools/mine".into() },
             Ungranted::Foreign(name()),
-            Ungranted::Altered(name()),
+            Ungranted::Altered { name: name(), has_source: true },
+            Ungranted::Altered { name: name(), has_source: false },
             Ungranted::Replaced { now: "/elsewhere".into() },
         ];
         let lock = [

@@ -113,6 +113,8 @@ pub enum PluginsError {
         name: String,
         /// One line for each mismatch.
         misfits: Vec<String>,
+        /// Keys of other sections whose values the plugin gets too.
+        passed_on: Vec<String>,
     },
     /// `plugins.lock` cannot be used.
     #[error(transparent)]

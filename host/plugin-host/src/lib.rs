@@ -61,7 +61,7 @@ pub use catalog::{
 };
 pub use declared::{Declared, Missing, OfferedTools, SkillSetting, SkillVariable};
 pub use developed::{Developed, USED_AS, UsedAs, developed};
-pub use diagnosis::codes;
+pub use diagnosis::{codes, correct_section};
 pub use digest::Digest;
 pub use error::PluginsError;
 pub use expansion::expand;
@@ -87,7 +87,7 @@ pub use permission::{
 };
 pub use reload::{Change, Generations, Taken};
 pub use selected::{Identity, IdleHooks, results_folder, session_results};
-pub use selection::{Compiling, QUIETLY, Selection};
+pub use selection::{Compiling, Contradiction, QUIETLY, Selection};
 pub use session::{Approvals, MemoryExtras, Plugins, Reporters, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};

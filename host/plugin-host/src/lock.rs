@@ -105,7 +105,7 @@ pub struct Pin {
     pub version: semver::Version,
     /// The digest of everything in the plugin's folder.
     pub digest: Digest,
-    /// The public key of the publisher; none if the plugin is not signed.
+    /// The public key of the publisher, which later versions must have too; none if the plugin was not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
     /// The exports that the user saw when granting. None in a lock of a version that did not show them.
@@ -122,6 +122,22 @@ pub struct Pin {
     /// Whether exactly these bytes may run as a native library, outside of the sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
+    /// Whether the files were changed by hand after they came from the source, and were granted so. The plugin keeps its
+    /// source and what belongs to it, but nobody signed these files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+}
+
+impl Pin {
+    /// Whether the user put the plugin into its folder, so that it has no other source.
+    pub fn is_from(&self, folder: &Path) -> bool {
+        Path::new(&self.source) == folder
+    }
+
+    /// The key that signed these files.
+    pub fn signed_by(&self) -> Option<&str> {
+        self.signer.as_deref().filter(|_| !self.edited)
+    }
 }
 
 /// Why the lock cannot be used.
@@ -278,6 +294,7 @@ mod tests {
             granted: Some(Permissions { history: true, ..Permissions::default() }),
             limits: LimitSet::default(),
             native: false,
+            edited: false,
         }
     }
 
@@ -368,6 +385,7 @@ mod attack {
             ("granted", Value::Null),
             ("limits", json!({"memory": "2GiB"})),
             ("native", json!(true)),
+            ("edited", json!(true)),
             ("exports", json!(["hooks"])),
             ("drafts", json!(["hermes:x/y@1.1.0-draft"])),
             ("source", json!("/elsewhere")),

@@ -57,6 +57,8 @@ pub(crate) struct Selected {
     /// The addresses of its section that the user has not allowed.
     pub(crate) closed: Vec<ClosedAddress>,
     pub(crate) settings: PluginSettings,
+    /// Keys of other sections whose values its section has.
+    pub(crate) passed_on: Vec<String>,
     /// The folder of the plugin that takes the place of the user's skills.
     pub(crate) skills: Option<PathBuf>,
 }
@@ -129,6 +131,12 @@ impl Selected {
             digest: blake3::Hash::from_bytes(self.loaded.source()).to_hex().to_string(),
             is_bundled: matches!(self.found.origin, Origin::Bundled),
         }
+    }
+
+    /// The error of a configuration that it refused when it was started.
+    pub(crate) fn refused(&self, why: &str) -> PluginsError {
+        let misfits = vec![hermes_conversation::one_line(why)];
+        PluginsError::Configuration { name: self.name().to_owned(), misfits, passed_on: self.passed_on.clone() }
     }
 
     pub(crate) fn start(

@@ -34,6 +34,8 @@ pub struct Selection {
     pub variables: Variables,
     /// `plugins.settings.<name>`: the host's settings for the plugin.
     pub settings: HashMap<String, PluginSettings>,
+    /// Keys of other sections whose values a plugin gets in `entries`, such as `compression.threshold`.
+    pub passed_on: HashMap<String, Vec<String>>,
 }
 
 impl Selection {
@@ -56,6 +58,7 @@ impl Selection {
             entries: HashMap::new(),
             variables: Variables::none(),
             settings: HashMap::new(),
+            passed_on: HashMap::new(),
         }
     }
 
@@ -69,6 +72,16 @@ impl Selection {
             .chain(self.memory.as_deref())
             .chain(self.embedder.as_deref())
             .chain(others.filter(|name| self.is_on(name)))
+    }
+
+    /// The plugins in `disabled` that another key selects by name, which counts.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let engine = ("context.engine", Some(&self.engine));
+        let others =
+            [("memory.provider", self.memory.as_ref()), ("auxiliary.embeddings.plugin", self.embedder.as_ref())];
+        let named = std::iter::once(engine).chain(others).filter_map(|(key, name)| Some((key, name?)));
+        let disabled = named.filter(|(_, name)| !self.is_on(name));
+        disabled.map(|(key, name)| Contradiction { key, plugin: name.clone() }).collect()
     }
 
     /// Refuses a plugin that is not of the kind for which it is selected.
@@ -88,6 +101,31 @@ impl Selection {
 
     fn is_on(&self, name: &str) -> bool {
         !self.disabled.iter().any(|disabled| disabled == name)
+    }
+}
+
+/// A plugin that is disabled and selected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("plugins.disabled names `{plugin}`, but sessions use it: {}", because(plugin, key))]
+pub struct Contradiction {
+    /// The key that selects it.
+    pub key: &'static str,
+    /// The plugin.
+    pub plugin: String,
+}
+
+fn because(plugin: &str, key: &str) -> String {
+    match plugin == Selection::ENGINE {
+        true => format!("a session needs an engine, and it is the one that {key} has by default"),
+        false => format!("{key} selects it, and that counts"),
+    }
+}
+
+impl Contradiction {
+    /// How to make the configuration say one thing.
+    pub fn fix(&self) -> Fix {
+        Fix::words(format!("choose another plugin with {}", self.key))
+            .or(format!("take `{}` out of plugins.disabled", self.plugin))
     }
 }
 
@@ -142,6 +180,8 @@ impl Chosen {
         compiling: Compiling<'_>,
     ) -> Result<Self, PluginsError> {
         let mut notices: Vec<Notice> = catalog.problems().iter().map(|problem| Notice::of(&problem.error)).collect();
+        let contradictions = selection.contradictions();
+        notices.extend(contradictions.iter().map(|found| Notice::new(found.to_string(), found.fix())));
         let select = Select { runtime, catalog, selection, compiling, background: false };
         let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
         let mut memories = Vec::new();
@@ -304,11 +344,13 @@ impl Select<'_> {
         let (permissions, closed) = found.permissions_under(&config);
         let misfits = found.manifest.misfits(&config);
         if !misfits.is_empty() {
-            return Err(PluginsError::Configuration { name: name.clone(), misfits });
+            let passed_on = self.selection.passed_on.get(name).cloned().unwrap_or_default();
+            return Err(PluginsError::Configuration { name: name.clone(), misfits, passed_on });
         }
         let unknown_keys = found.manifest.unknown_keys(&config);
         let (found, config) = (found.clone(), config.to_string());
         let settings = self.selection.settings.get(name).cloned().unwrap_or_default();
+        let passed_on = self.selection.passed_on.get(name).cloned().unwrap_or_default();
         Ok(Selected {
             found,
             permissions,
@@ -319,6 +361,7 @@ impl Select<'_> {
             unknown_keys,
             closed,
             settings,
+            passed_on,
             skills: None,
         })
     }
@@ -335,6 +378,7 @@ impl Select<'_> {
             unknown_keys: Vec::new(),
             closed: Vec::new(),
             settings: self.selection.settings.get(&found.manifest.name).cloned().unwrap_or_default(),
+            passed_on: Vec::new(),
             skills: found.skills(),
             found: found.clone(),
         }

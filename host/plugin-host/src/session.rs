@@ -106,6 +106,8 @@ pub struct SessionPlugins {
     pub halt: Halt,
     /// All plugins, each replaceable by a newer version.
     pub generations: Generations,
+    /// The engine and the memory providers.
+    pub(crate) serving: Vec<(Arc<Selected>, Arc<Slot>)>,
 }
 
 impl Plugins {
@@ -208,6 +210,7 @@ impl Plugins {
         let shared = SessionShared { connections, embedder, ..SessionShared::default() };
         let engine = self.chosen.engine.start(surroundings, &shared, Role::Serves)?;
         let mut session = SessionPlugins {
+            serving: vec![(Arc::clone(&self.chosen.engine), Arc::clone(&engine))],
             engine: engine.clone(),
             assist: None,
             memories: Vec::new(),
@@ -230,6 +233,7 @@ impl Plugins {
             let component = memory.start(surroundings, &shared, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
+            session.serving.push((Arc::clone(memory), Arc::clone(&component)));
             let wait = memory.limits(&surroundings.limits).time(Limit::RecallTime);
             session.recall_times.insert(memory.name().to_owned(), wait);
             if exports.memory_events {
@@ -288,6 +292,41 @@ impl MemoryExtras {
 }
 
 impl SessionPlugins {
+    /// How long a session waits for its engine and its memories to start.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Starts the engine, and the memory providers if the session has any. Without the engine or the memory that the user
+    /// configured, a session would go on in another way than they want.
+    ///
+    /// # Errors
+    ///
+    /// When one of them refuses its configuration. Other failures are those of its later calls.
+    pub async fn begin(&self) -> Result<(), PluginsError> {
+        let mut begun = tokio::task::JoinSet::new();
+        for (at, (selected, slot)) in self.serving.iter().enumerate() {
+            let is_used = at == 0 || self.memories.iter().any(|memory| memory.name() == selected.name());
+            if is_used {
+                let (selected, component) = (Arc::clone(selected), slot.component());
+                begun.spawn(async move { (at, component.begin().await.map_err(|why| selected.refused(&why))) });
+            }
+        }
+        let mut refused = Vec::new();
+        // A start that takes longer goes on, and the first call waits for it.
+        let _ = tokio::time::timeout(Self::PATIENCE, async {
+            while let Some(ended) = begun.join_next().await {
+                if let Ok((at, Err(error))) = ended {
+                    refused.push((at, error));
+                }
+            }
+        })
+        .await;
+        begun.detach_all();
+        match refused.into_iter().min_by_key(|(at, _)| *at) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     fn add(&mut self, component: Arc<Slot>, exports: Exports) {
         if exports.tools {
             self.tools.push(component.clone());

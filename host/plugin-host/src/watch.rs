@@ -388,7 +388,7 @@ impl State {
                 self.pending.remove(name);
                 Some(Step::Report(match why {
                     // The running code is still the granted code.
-                    Ungranted::Altered(_) => ChangeKind::Broken(Notice::of(why)),
+                    Ungranted::Altered { .. } => ChangeKind::Broken(Notice::of(why)),
                     _ => ChangeKind::Revoked(Notice::of(why)),
                 }))
             }

@@ -80,6 +80,7 @@ impl Process {
             granted: granted.then(Permissions::default),
             limits: LimitSet::default(),
             native: false,
+            edited: false,
         };
         let mut lock = Lock::default();
         lock.plugins.insert("mine".to_owned(), Entry::new(pin, None));

@@ -187,6 +187,31 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// Creates the instance without calling it. The first call would do the same.
+    pub async fn begin(&self) -> Result<(), CallError> {
+        let (reply, answer) = oneshot::channel();
+        let cancelled = || self.recipe.error(BEGIN, Cause::Cancelled);
+        self.jobs.send(Box::new(Beginning(reply))).map_err(|_| cancelled())?;
+        answer.await.unwrap_or_else(|_| Err(cancelled()))
+    }
+}
+
+/// The function that a plugin's start is reported under.
+const BEGIN: &str = "configure";
+
+/// The creation of an instance before its first call. It goes on if nobody waits for it any more.
+struct Beginning(oneshot::Sender<Result<(), CallError>>);
+
+#[async_trait]
+impl Job for Beginning {
+    async fn run(self: Box<Self>, slot: &mut Slot) {
+        let info = CallInfo { name: BEGIN, deadline: Limit::StartTime, longer: None, bytes: 0 };
+        let begun = slot.carry_out(info, std::future::pending(), |_| Box::pin(async { Ok(()) })).await;
+        let _ = self.0.send(begun);
+    }
+}
+
 /// A call in the queue of an instance, with the channel for its result.
 struct QueuedCall<R, F> {
     info: CallInfo,
@@ -368,10 +393,13 @@ impl Slot {
     }
 }
 
+/// The code of the failure of a plugin that does not fit the contract.
+pub const SHAPE: &str = "shape";
+
 /// The failure of a plugin whose export has the right name but another shape.
 fn shape_failure(name: &str, error: &wasmtime::Error) -> Failure {
     let why = format!("its export `{name}` does not fit the contract: {}", first_line(error));
-    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, "shape", why))))
+    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::InvalidInput, SHAPE, why))))
 }
 
 /// The limit that wasmtime enforces itself and that its error names. The tests of each limit pin these messages.

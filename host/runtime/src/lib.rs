@@ -52,7 +52,7 @@ pub use engine::Runtime;
 pub use error::{CallError, Cause, Fault, FaultKind, LoadError};
 pub use functions::FunctionFiles;
 pub use heap::share_heap;
-pub use instance::{Instance, Lanes, Recipe};
+pub use instance::{Instance, Lanes, Recipe, SHAPE};
 pub use limits::{Definition, LIMITS, Limit, LimitError, LimitSet, Limits, Tier, Unit, documentation};
 pub use loaded::{Exports, Loaded};
 pub use native::{EXIT_UNFIT, TARGET, TRY_LIBRARY, try_library};

@@ -125,13 +125,102 @@ fn an_incompatible_library_is_not_installed() {
     let folder = source(&home, "hostile-native");
     fs::write(library(&folder), "this is no library").unwrap();
     let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
-    output.exits(PLUGIN).says(&["the system does not open it"]);
+    output.exits(PLUGIN).says(&["it is not a shared library"]);
     let manifest = fs::read_to_string(folder.join("plugin.yaml")).unwrap();
     let target = manifest.lines().last().unwrap().trim().split(':').next().unwrap().to_owned();
     fs::write(folder.join("plugin.yaml"), manifest.replace(&target, "sparc64-unknown-netbsd")).unwrap();
     let output = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
     output.says(&["sparc64-unknown-netbsd", "none for this machine"]);
     assert!(!home.path().join("plugins/hostile-native").exists());
+}
+
+/// Nothing of a library that could not be opened is left in the folder of code.
+fn has_no_copies(home: &Home) {
+    let entries = fs::read_dir(home.path().join("cache/code")).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("native-")), "{names:?}");
+}
+
+#[test]
+fn a_library_that_is_cut_short_or_damaged_ends_no_command_and_no_session() {
+    let server = Server::answering(|_, _| Reply::text("Here I am."));
+    let home = Home::with(&server);
+    let folder = source(&home, "hostile-native");
+    let whole = fs::read(library(&folder)).unwrap();
+    let cuts = [0, 3, 64, 1_000, whole.len() / 3, whole.len() / 2, whole.len() - 4_096, whole.len() - 1];
+    let cut = cuts.map(|length| whole[..length].to_vec());
+    // A copy of the right length that stopped in the middle, and one with a piece of nothing.
+    let holes = [(whole.len() / 2)..whole.len(), 4_096..8_192].map(|hole| {
+        let mut bytes = whole.clone();
+        bytes[hole].fill(0);
+        bytes
+    });
+    for bytes in cut.iter().chain(&holes) {
+        fs::write(library(&folder), bytes).unwrap();
+        let refused = home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().refused();
+        refused.exits(PLUGIN).says(&["`hostile-native` 0.1.0 does not work", "its native library cannot be used"]);
+        assert!(!home.path().join("plugins/hostile-native").exists());
+        let tested = home.hermes(&["plugins", "test", "hostile-native", "--native"]).run();
+        assert!(matches!(tested.status.code(), Some(1..=9)), "{tested}");
+    }
+    has_no_copies(&home);
+
+    fs::write(library(&folder), &whole).unwrap();
+    home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
+    home.set("context.engine", json!("hostile-native"));
+    let before = lock(&home, "hostile-native");
+    let installed = library(&home.path().join("plugins/hostile-native"));
+    let mut chat = home.hermes(&["-v"]).talking().spawn();
+    chat.say("one");
+    server.wait_for_finished(1);
+    for (number, bytes) in cut.iter().take(5).chain(&holes[..1]).enumerate() {
+        fs::write(&installed, bytes).unwrap();
+        let grant = home.hermes(&["plugins", "grant", "hostile-native", "--native", "--yes"]).run().refused();
+        grant.exits(PLUGIN).says(&["does not work", "hermes plugins update hostile-native"]);
+        assert_eq!(lock(&home, "hostile-native"), before, "a refused grant changes nothing");
+        let refused = home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN);
+        refused.says(&["hermes plugins update hostile-native"]);
+        let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
+        assert!(doctor.stdout.contains("hostile-native"), "{doctor}");
+        chat.say("again");
+        server.wait_for_finished(2 + number);
+    }
+    home.hermes(&["plugins", "update", "hostile-native", "--native", "--yes"]).run().success();
+    home.hermes(&["-z", "hi"]).run().success();
+    chat.say("the last one");
+    chat.wait().success();
+    has_no_copies(&home);
+}
+
+#[test]
+fn a_library_that_was_granted_before_and_cannot_be_opened_ends_no_session() {
+    let home = Home::new();
+    source(&home, "hostile-native");
+    home.hermes(&["plugins", "install", "./hostile-native", "--native", "--yes"]).run().success();
+    home.set("context.engine", json!("hostile-native"));
+    // A version of Hermes that did not open it before its grant pinned these bytes. Its lock has no seals.
+    let installed = library(&home.path().join("plugins/hostile-native"));
+    let whole = fs::read(&installed).unwrap();
+    fs::write(&installed, &whole[..whole.len() / 2]).unwrap();
+    let digest = digest_of_installed(&home);
+    let mut written: Value = serde_json::from_str(&home.read("plugins.lock")).unwrap();
+    let entry = written["plugins"]["hostile-native"].as_object_mut().unwrap();
+    entry.insert("digest".to_owned(), json!(digest));
+    entry.remove("seal");
+    home.write("plugins.lock", written.to_string());
+    fs::remove_file(home.path().join("plugins.key")).unwrap();
+    home.hermes(&["-z", "hi"]).run().refused().exits(PLUGIN).says(&["cut short or damaged"]);
+    let doctor = home.hermes(&["plugins", "doctor"]).run().exits(1);
+    assert!(doctor.stdout.contains("cut short or damaged"), "{doctor}");
+    home.hermes(&["plugins", "list"]).run().success();
+    has_no_copies(&home);
+}
+
+/// The digest of the installed files: `update --check` compares them with the source.
+fn digest_of_installed(home: &Home) -> String {
+    let check = home.hermes(&["plugins", "update", "hostile-native", "--check", "--json"]).run().success();
+    let check: Value = serde_json::from_str(&check.stdout).unwrap();
+    check[0]["digest"]["from"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -121,6 +121,39 @@ fn a_changed_component_serves_from_the_next_turn_and_keeps_the_prefix() {
 }
 
 #[test]
+fn a_granted_change_by_hand_keeps_everything_and_serves_from_the_next_turn() {
+    let server = poking();
+    let home = Home::with(&server);
+    let (manifest, component) = hermes_tests::staged_guest("hostile");
+    home.write_workspace("hostile/plugin.yaml", manifest);
+    home.write_workspace("hostile/hostile.wasm", component);
+    home.hermes(&["plugins", "install", "./hostile", "--yes"]).run().success();
+    home.set("plugins.entries.hostile", json!({"mode": "ok"}));
+    home.set("context.engine", json!("hostile"));
+    home.write("data/hostile/documents/note", "kept");
+    let running = home.hermes(&["-v"]).talking().spawn();
+    let mut chat = Chat { home, server, running, turns: 0 };
+    assert!(chat.turn("one").contains(WORDS));
+    chat.put(&with(&staged(), WORDS, OTHER_WORDS));
+    chat.wait_for_changes("broken", 1);
+    assert!(chat.turn("two").contains(WORDS), "the old one stays until the grant");
+    chat.home.grant("hostile");
+    chat.wait_for_changes("ready", 1);
+    assert!(chat.turn("three").contains(OTHER_WORDS));
+    // Half a file changes nothing, and is not granted.
+    chat.put(&staged()[..1_000]);
+    chat.wait_for_changes("broken", 2);
+    chat.home.hermes(&["plugins", "grant", "hostile", "--yes"]).run().refused();
+    assert!(chat.turn("four").contains(OTHER_WORDS));
+    assert_eq!(chat.home.read("data/hostile/documents/note"), "kept");
+    let lock: Value = serde_json::from_str(&chat.home.read("plugins.lock")).unwrap();
+    let entry = &lock["plugins"]["hostile"];
+    assert!(entry["source"].as_str().unwrap().ends_with("/hostile") && entry["edited"] == json!(true), "{entry}");
+    let output = chat.end().says(&["hermes plugins update hostile", "generation 2"]);
+    assert!(!output.stderr.contains("revoked") && !output.stderr.contains("another source"), "{output}");
+}
+
+#[test]
 fn a_changed_tool_waits_for_the_next_session_and_is_announced_once() {
     let mut chat = Chat::begin();
     chat.turn("one");

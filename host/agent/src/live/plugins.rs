@@ -86,6 +86,7 @@ impl RunningPlugins {
             plugins.memory_events.clear();
             plugins.memory_extras = MemoryExtras::default();
         }
+        plugins.begin().await?;
         let SessionPlugins {
             engine,
             assist,
@@ -99,6 +100,7 @@ impl RunningPlugins {
             mut hooks,
             generations,
             halt,
+            ..
         } = plugins;
         let shell_hooks = &host.settings.shell_hooks;
         if !shell_hooks.is_empty() && !hooks.iter().any(|hook| hook.name() == SHELL_HOOKS) {

@@ -88,6 +88,8 @@ pub enum Case {
     Start,
     /// The configuration names it, and it does not exist.
     Unknown,
+    /// It is disabled and selected.
+    Contradiction,
     /// It is selected as another kind.
     OtherKind,
     /// A variable that it needs is not set.
@@ -157,7 +159,7 @@ impl From<&PluginsError> for Finding {
             E::Twice { .. } => (Case::Twice, "two plugins have this name"),
             E::Source { .. } => (Case::Source, "no plugin comes from the configured source"),
             E::Lock(_) => (Case::Lock, "no installed plugin can run"),
-            E::Ungranted { why: Ungranted::Altered(_), .. } => (Case::Altered, "it cannot run"),
+            E::Ungranted { why: Ungranted::Altered { .. }, .. } => (Case::Altered, "it cannot run"),
             E::Ungranted { why: Ungranted::Revoked(_), .. } => (Case::Revoked, "it cannot run"),
             E::Ungranted { .. } => (Case::Ungranted, "it cannot run"),
             E::Load { source: LoadError::Version { .. }, .. } => {

@@ -11,7 +11,8 @@ use hermes_mcp::KeptListings;
 use hermes_plugin_host::record::Record;
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{
-    Catalog, Declared, Exports, Found, Missing, Selection, SkillReport, Tool, Trial, skill_report, try_out,
+    Catalog, Declared, Exports, Found, Missing, Selection, SkillReport, Tool, Trial, correct_section, skill_report,
+    try_out,
 };
 use hermes_runtime::{Runtime, Tier};
 
@@ -164,8 +165,13 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Names in the configuration that no plugin has.
+    /// Names in the configuration that no plugin has, or that are selected and disabled.
     fn names(&self, blocks: &mut Blocks<'_>) {
+        for found in self.selection.contradictions() {
+            let what = "it is disabled, and sessions use it";
+            blocks
+                .add(Some(&found.plugin), Finding::problem(Case::Contradiction, what, found.to_string(), found.fix()));
+        }
         for missing in missing_plugins(self.selection, self.catalog) {
             // The problem of an unusable folder is reported already.
             if self.catalog.problem_with(&missing.name).is_none() {
@@ -189,7 +195,8 @@ impl<'a> Examination<'a> {
             // It may have failed for lack of a permission: a trial has none.
             Ok(Shown { has_started: true, .. }) if !found.permissions_in(self.selection).is_empty() => {}
             Ok(Shown { complaint: Some(why), .. }) => {
-                let fix = Fix::words(format!("configure it in `plugins.entries.{name}` of config.yaml"));
+                let passed_on = self.selection.passed_on.get(name).map_or(&[][..], Vec::as_slice);
+                let fix = correct_section(name, passed_on);
                 findings.push(start(why, fix));
             }
             Ok(_) => {}
@@ -341,9 +348,14 @@ impl<'a> Examination<'a> {
             }
         };
         let plugin = || name.to_owned();
-        let fix = Fix::from(Action::ReadPluginLog { plugin: plugin() })
-            .or(Action::UpdatePlugin { plugin: plugin() })
-            .or(Action::DisablePlugin { plugin: plugin() });
+        let mut fix = Fix::from(Action::ReadPluginLog { plugin: plugin() });
+        // A part of Hermes has no source of its own, and the default engine cannot be disabled.
+        if self.catalog.get(name).is_some_and(|found| found.folder().is_some()) {
+            fix = fix.or(Action::UpdatePlugin { plugin: plugin() });
+        }
+        if name != Selection::ENGINE {
+            fix = fix.or(Action::DisablePlugin { plugin: plugin() });
+        }
         if let Some(suspended) = &record.suspended {
             let failures = suspended.failures;
             let why = format!("it failed {failures} times in a row; last failure: {}", mishap(&suspended.last));

@@ -4,8 +4,9 @@ use hermes_install::{Granting, Installer, only};
 use hermes_plugin_host::{LimitSet, Permissions};
 
 use super::handover::{Decided, Ownership};
+use super::installation::preview;
 use super::{Consent, Granted, Handover, Offer, Purpose};
-use crate::{AppError, ModelChoice, Setup};
+use crate::{AppError, ModelChoice, Reporter, Setup};
 
 /// What to grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +41,23 @@ pub enum GrantReport {
         version: String,
         /// What became of lines, approvals and data of another plugin with this name.
         handover: Handover,
+        /// Why it does not start with its present configuration.
+        complaint: Option<String>,
     },
 }
 
-/// Grants permissions to an installed plugin.
+/// Grants permissions to an installed plugin, which is started once before, as by an installation.
 ///
 /// # Errors
 ///
-/// When the plugin cannot be granted the permissions, or the front end cannot ask.
-pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> Result<GrantReport, C::Error> {
+/// When the plugin does not work here or cannot be granted the permissions, or the front end cannot ask. Nothing is changed
+/// then.
+pub async fn grant<C: Consent>(
+    request: &GrantRequest,
+    setup: &Setup,
+    consent: &C,
+    reporter: &dyn Reporter,
+) -> Result<GrantReport, C::Error> {
     let GrantRequest { name, permissions, native } = request;
     let installer = setup.installer();
     let mut granting = installer.granting(name, *native, &setup.catalog()).map_err(AppError::from)?;
@@ -56,7 +65,7 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     granting.allow_drafts(consent.allows_drafts()).map_err(AppError::from)?;
     let ownership = match granting.known() {
         Some(_) => Ownership::Same,
-        // Somebody changed the files of the installed plugin by hand, probably the user.
+        // An entry from elsewhere, or one that was changed by hand.
         None if granting.before.is_some() => Ownership::Unknown,
         None => Ownership::of(installer.owner(name).map_err(AppError::from)?, &granting.pin.origin()),
     };
@@ -75,11 +84,14 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
     };
     consent.present(manifest, &granting.pin, false);
     let decided = Decided::ask(name, &ownership, setup, consent)?;
+    let had = kept.map(|before| before.pin.limits.clone()).unwrap_or_default();
+    let preview = preview(&granting.candidate(), &(granted.clone(), limits.clone()), &had, setup, reporter).await?;
     let offer = Offer {
         purpose: Purpose::Grant,
         permissions: &granted,
         limits: &limits,
         exports: granting.pin.exports.as_deref().unwrap_or_default(),
+        tools: preview.tools(),
         manifest,
         on_yes: (granted.clone(), limits.clone()),
         is_covered: false,
@@ -87,8 +99,9 @@ pub fn grant<C: Consent>(request: &GrantRequest, setup: &Setup, consent: &C) -> 
         replaces: None,
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(GrantReport::Declined) };
+    let shown = preview.settle(&granting.candidate(), (&granted, &limits), setup, reporter).await?;
     let handover = commit(&installer, &mut granting, (granted, limits), decided, setup)?;
-    Ok(GrantReport::Granted { version: granting.pin.version.to_string(), handover })
+    Ok(GrantReport::Granted { version: granting.pin.version.to_string(), handover, complaint: shown.complaint })
 }
 
 fn commit(

@@ -1,12 +1,13 @@
 //! Installation of plugins from a source or from `plugins.lock`.
 
-use hermes_install::{InstallError, Installer, Prepared, Progress, Source, State, Wanted};
+use hermes_install::{Candidate, InstallError, Installer, Prepared, Progress, Source, State, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Entry, LimitSet, Permissions, RequiredVariable};
+use hermes_plugin_host::{Entry, LimitSet, Permissions, Pin, RequiredVariable};
 use serde_json::json;
 
 use super::handover::{Decided, Ownership};
-use super::{Consent, Granted, Handover, Offer, Purpose, keep_variables};
+use super::update::has_source;
+use super::{Consent, Granted, Handover, Offer, OfferedTools, Purpose, keep_variables};
 use crate::plugins::unset_variables;
 use crate::{AppError, ModelChoice, Reporter, Setup};
 
@@ -113,24 +114,27 @@ pub(super) async fn settle<C: Consent>(
     let decided = Decided::ask(&name, &ownership, setup, consent)?;
     let replaced = prepared.before.as_ref().filter(|_| prepared.replaces_another()).map(|before| before.pin.origin());
     let (wider, limits, exports) = (prepared.widening(), prepared.wider_limits(), prepared.new_exports());
+    let preview =
+        preview(&prepared.candidate(), &prepared.granted(true), &prepared.granted(false).1, setup, reporter).await?;
     let is_covered = is_update && wider.is_empty() && limits.is_empty() && exports.is_empty() && !prepared.pin.native;
     let offer = Offer {
         purpose: if is_update { Purpose::Update } else { Purpose::Install },
         permissions: &wider,
         limits: &limits,
         exports: &exports,
+        tools: preview.tools(),
         manifest: &prepared.manifest,
         on_yes: prepared.granted(!is_covered),
         is_covered,
         replaces: replaced.as_ref(),
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(InstallReport::Declined) };
-    let shown = rehearse(prepared, (&granted, &limits), setup, reporter).await?;
+    let shown = preview.settle(&prepared.candidate(), (&granted, &limits), setup, reporter).await?;
     let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
     let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
     let (entry, handover) = commit(installer, prepared, (granted, limits), decided, setup)?;
     keep_variables(&setup.home.dotenv(), &values)?;
-    let version = entry.pin.version.to_string();
+    let version = told(&entry.pin, prepared.known().map(|before| &before.pin));
     let is_update = prepared.known().is_some();
     Ok(InstallReport::Installed { name, version, is_update, shown: Box::new(shown), handover })
 }
@@ -154,27 +158,89 @@ fn commit(
     Ok((entry, Handover { taken_out: decided.settle(setup)?, forgotten, undelivered, data }))
 }
 
+/// The version of a plugin, with the digest if another build of the same version could be meant.
+pub(super) fn told(pin: &Pin, other: Option<&Pin>) -> String {
+    match other {
+        Some(other) if other.version == pin.version => format!("{} (digest {})", pin.version, pin.digest.short()),
+        _ => pin.version.to_string(),
+    }
+}
+
+/// What a plugin offers, found by a first start before the user is asked.
+pub(super) enum Preview {
+    /// It started, with these limits, and with a database or without.
+    Shown(Box<Shown>, LimitSet, bool),
+    /// Why it is started only after the user agreed.
+    Later(&'static str),
+}
+
+/// Starts a component before the user is asked about it: the question names its tools. It runs in the sandbox, without
+/// permissions, and with the limits that the plugin has already.
+pub(super) async fn preview(
+    candidate: &Candidate<'_>,
+    (granted, limits): &Granted,
+    known: &LimitSet,
+    setup: &Setup,
+    reporter: &dyn Reporter,
+) -> Result<Preview, AppError> {
+    if candidate.pin.native {
+        return Ok(Preview::Later("a native library is not opened before you agree"));
+    }
+    match rehearse(candidate, (granted, known), setup, reporter).await {
+        Ok(shown) => Ok(Preview::Shown(Box::new(shown), known.clone(), granted.sql)),
+        Err(error) if known == limits => Err(error),
+        Err(_) => Ok(Preview::Later("it may need the limits that it asks for")),
+    }
+}
+
+impl Preview {
+    /// The tools for the question about the plugin.
+    pub(super) fn tools(&self) -> OfferedTools<'_> {
+        match self {
+            Self::Shown(shown, ..) => match &shown.complaint {
+                Some(why) if shown.tools.is_empty() && shown.exports.contains(&"tools") => OfferedTools::Unknown(why),
+                _ => OfferedTools::Named(&shown.tools),
+            },
+            Self::Later(why) => OfferedTools::Unknown(why),
+        }
+    }
+
+    /// What the plugin offers with what the user granted.
+    pub(super) async fn settle(
+        self,
+        candidate: &Candidate<'_>,
+        (granted, limits): (&Permissions, &LimitSet),
+        setup: &Setup,
+        reporter: &dyn Reporter,
+    ) -> Result<Shown, AppError> {
+        match self {
+            Self::Shown(shown, with, sql) if with == *limits && sql == granted.sql => Ok(*shown),
+            _ => rehearse(candidate, (granted, limits), setup, reporter).await,
+        }
+    }
+}
+
 /// Compiles the plugin, which may take a while, and starts it once.
 async fn rehearse(
-    prepared: &Prepared,
+    candidate: &Candidate<'_>,
     (granted, limits): (&Permissions, &LimitSet),
     setup: &Setup,
     reporter: &dyn Reporter,
 ) -> Result<Shown, AppError> {
-    if let Some(shown) = prepared.only_skills()? {
+    if let Some(shown) = candidate.only_skills()? {
         return Ok(shown);
     }
-    let name = &prepared.manifest.name;
+    let name = &candidate.manifest.name;
     let nothing = json!({});
     let selection = setup.selection(&ModelChoice::default());
     let entry = selection.entries.get(name).unwrap_or(&nothing);
     let configured = selection.settings.get(name).cloned().unwrap_or_default().limits;
     let runtime = setup.runtime();
-    let loaded = prepared.load(&runtime, &|elapsed| reporter.compiling(name, elapsed));
+    let loaded = candidate.load(&runtime, &|elapsed| reporter.compiling(name, elapsed));
     reporter.compiled();
     let loaded = loaded?;
     reporter.note(&format!("starting `{name}` once as a test, without permissions"));
-    Ok(prepared.rehearse(loaded, granted, [limits, &configured], entry).await?)
+    Ok(candidate.rehearse(loaded, granted, [limits, &configured], entry).await?)
 }
 
 /// The plugins of `plugins.lock`.
@@ -219,6 +285,7 @@ pub async fn install_pinned<C: Consent>(
 ) -> Result<Option<Handover>, C::Error> {
     let installer = setup.installer();
     let pin = &entry.pin;
+    has_source(name, entry, &installer)?;
     if pin.native && !native {
         return Err(AppError::from(InstallError::Native(name.to_owned())).into());
     }
@@ -249,18 +316,20 @@ pub async fn install_pinned<C: Consent>(
     consent.present(&prepared.manifest, &prepared.pin, false);
     let ownership = Ownership::of(installer.recorded_owner(name), &prepared.pin.origin());
     let decided = Decided::ask(name, &ownership, setup, consent)?;
+    let preview = preview(&prepared.candidate(), &granted, &LimitSet::default(), setup, reporter).await?;
     let offer = Offer {
         purpose: Purpose::Pinned,
         permissions: &granted.0,
         limits: &granted.1,
         exports: prepared.pin.exports.as_deref().unwrap_or_default(),
+        tools: preview.tools(),
         manifest: &prepared.manifest,
         on_yes: granted.clone(),
         is_covered: false,
         replaces: None,
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(None) };
-    rehearse(&prepared, (&granted, &limits), setup, reporter).await?;
+    preview.settle(&prepared.candidate(), (&granted, &limits), setup, reporter).await?;
     let (_, handover) = commit(&installer, &mut prepared, (granted, limits), decided, setup)?;
     Ok(Some(handover))
 }

@@ -42,8 +42,8 @@ pub enum SkillReport {
     Unchanged {
         /// The skill.
         name: String,
-        /// Whether the user changed some of them since.
-        is_edited: bool,
+        /// The files that the user changed since.
+        edits: Vec<FileChange>,
     },
     /// The user declined.
     Declined {
@@ -93,7 +93,7 @@ pub fn install_skill<C: SkillConsent>(
 ) -> Result<SkillReport, C::Error> {
     let mut staged = setup.skill_installer().stage(fetched, name).map_err(AppError::from)?;
     if staged.is_installed() {
-        return Ok(SkillReport::Unchanged { name: staged.name().to_owned(), is_edited: false });
+        return Ok(SkillReport::Unchanged { name: staged.name().to_owned(), edits: Vec::new() });
     }
     if !replace {
         staged.replaces_nothing_of_the_user().map_err(AppError::from)?;
@@ -148,7 +148,7 @@ pub async fn update_skill<C: SkillConsent>(
     }
     let is_edited = !staged.replacing.edits.is_empty();
     if staged.replacing.is_there && staged.entry.digest == before.digest && !(is_edited && discards_edits) {
-        return Ok(SkillReport::Unchanged { name: name.to_owned(), is_edited });
+        return Ok(SkillReport::Unchanged { name: name.to_owned(), edits: staged.replacing.edits.clone() });
     }
     if !discards_edits {
         staged.replaces_nothing_of_the_user().map_err(AppError::from)?;

@@ -69,7 +69,7 @@ fn home() -> (TempDir, Setup) {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("plugin.yaml"), "name: mine\nversion: 1.2.0\npermissions: {history: true, sql: true}\n")
         .unwrap();
-    fs::write(folder.join("mine.wasm"), "code").unwrap();
+    fs::write(folder.join("mine.wasm"), hermes_zoo::Shell::of("tools-plugin").build()).unwrap();
     fs::write(root.path().join("config.yaml"), "plugins:\n  enabled: [mine]\n").unwrap();
     let setup = Setup::read(Home::at(root.path()), Compiler::InProcess).unwrap();
     setup.own().unwrap();
@@ -80,38 +80,51 @@ fn request(permissions: PermissionsRequest) -> GrantRequest {
     GrantRequest { name: "mine".to_owned(), permissions, native: false }
 }
 
-#[test]
-fn a_plugin_gets_only_the_rights_that_were_presented_and_accepted() {
-    let (_root, setup) = home();
+#[tokio::test]
+async fn a_plugin_gets_only_the_rights_that_were_presented_and_accepted() {
+    let (root, setup) = home();
     let no = Answers::new(false);
-    assert_eq!(grant(&request(PermissionsRequest::All), &setup, &no).unwrap(), GrantReport::Declined);
+    assert_eq!(
+        grant(&request(PermissionsRequest::All), &setup, &no, &crate::Quiet).await.unwrap(),
+        GrantReport::Declined
+    );
     assert!(setup.installer().entry("mine").is_err(), "a declined grant changes nothing");
 
     let yes = Answers::new(true);
     let named = PermissionsRequest::Named(vec!["history".to_owned()]);
-    let granted = grant(&request(named), &setup, &yes).unwrap();
+    let granted = grant(&request(named), &setup, &yes, &crate::Quiet).await.unwrap();
     assert!(matches!(&granted, GrantReport::Granted { version, .. } if version == "1.2.0"), "{granted:?}");
     assert_eq!(*yes.asked.borrow(), ["present mine", "hand over ", "Grant: read and search your conversations"]);
     let permissions = setup.installer().entry("mine").unwrap().pin.granted.unwrap();
     assert!(permissions.history && !permissions.sql);
 
-    let unknown = grant(&request(PermissionsRequest::Named(vec!["http".to_owned()])), &setup, &yes).unwrap_err();
+    // A plugin that does not work is not granted.
+    let component = root.path().join("plugins/tools/mine/mine.wasm");
+    fs::write(&component, &fs::read(&component).unwrap()[..100]).unwrap();
+    let before = setup.installer().entry("mine").unwrap();
+    let broken = grant(&request(PermissionsRequest::All), &setup, &yes, &crate::Quiet).await.unwrap_err();
+    assert!(matches!(broken, AppError::Install(InstallError::Broken { .. })), "{broken}");
+    assert_eq!(setup.installer().entry("mine").unwrap(), before);
+
+    let unknown = grant(&request(PermissionsRequest::Named(vec!["http".to_owned()])), &setup, &yes, &crate::Quiet)
+        .await
+        .unwrap_err();
     assert!(matches!(unknown, AppError::Install(InstallError::NotAsked { .. })), "{unknown}");
 }
 
-#[test]
-fn a_revocation_reports_the_rights_that_are_left() {
+#[tokio::test]
+async fn a_revocation_reports_the_rights_that_are_left() {
     let (_root, setup) = home();
-    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true), &crate::Quiet).await.unwrap();
     let left = revoke("mine", &["sql".to_owned()], &setup).unwrap();
     assert!(matches!(&left, RevokeReport::Left(left) if left.history && !left.sql), "{left:?}");
     assert_eq!(revoke("mine", &[], &setup).unwrap(), RevokeReport::MayNotRun);
 }
 
-#[test]
-fn a_removal_takes_the_configuration_along_and_asks_about_data() {
+#[tokio::test]
+async fn a_removal_takes_the_configuration_along_and_asks_about_data() {
     let (root, setup) = home();
-    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true), &crate::Quiet).await.unwrap();
     let data = root.path().join("data/mine");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("notes"), "kept").unwrap();
@@ -131,7 +144,7 @@ fn a_removal_takes_the_configuration_along_and_asks_about_data() {
 #[tokio::test]
 async fn a_plugin_without_a_source_cannot_be_updated() {
     let (_root, setup) = home();
-    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true)).unwrap();
+    grant(&request(PermissionsRequest::All), &setup, &Answers::new(true), &crate::Quiet).await.unwrap();
     assert_eq!(installed_names(None, &setup).unwrap(), ["mine"]);
     let error = prepare_update("mine", false, &setup, &crate::Quiet).await.err().unwrap();
     assert!(matches!(error, AppError::NoSource { .. }), "{error}");

@@ -1,9 +1,9 @@
 //! Updates from the source of an installed plugin, and rollbacks to its kept version.
 
-use hermes_install::{Prepared, Source, Wanted, refuse_foreign};
+use hermes_install::{Installer, Prepared, Source, Wanted, refuse_foreign};
 use hermes_plugin_host::Entry;
 
-use super::installation::{prepare, settle};
+use super::installation::{prepare, settle, told};
 use super::{Consent, InstallReport};
 use crate::{AppError, Reporter, Setup};
 
@@ -39,17 +39,22 @@ pub async fn prepare_update(
     let before = installer.entry(name)?;
     refuse_foreign(name, &before)?;
     let source = Source::parse(&before.pin.source, setup.home.path())?;
-    if let Source::Folder(folder) = &source
-        && *folder == installer.folder(&before)
-    {
-        return Err(AppError::NoSource { name: name.to_owned(), folder: folder.clone() });
-    }
+    has_source(name, &before, &installer)?;
     let wanted = Wanted { source, name: Some(name.to_owned()), insecure, key: None };
     let prepared = prepare(&installer, &wanted, setup, reporter).await?;
     if prepared.manifest.name != name {
         return Err(AppError::Renamed { name: name.to_owned(), now: prepared.manifest.name.clone() });
     }
     Ok(prepared)
+}
+
+/// Refuses a plugin that the user put into its folder.
+pub(super) fn has_source(name: &str, entry: &Entry, installer: &Installer) -> Result<(), AppError> {
+    let folder = installer.folder(entry);
+    match entry.pin.is_from(&folder) {
+        true => Err(AppError::NoSource { name: name.to_owned(), folder }),
+        false => Ok(()),
+    }
 }
 
 /// Installs a prepared update.
@@ -67,11 +72,22 @@ pub async fn update<C: Consent>(
     settle(&setup.installer(), &mut prepared, native, setup, consent, reporter).await
 }
 
+/// What a rollback restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolledBack {
+    /// The version that is installed now.
+    pub now: String,
+    /// The version to which another rollback returns.
+    pub next: Option<String>,
+}
+
 /// Restores the previous version of a plugin.
 ///
 /// # Errors
 ///
 /// When no previous version is stored.
-pub fn roll_back(name: &str, setup: &Setup) -> Result<Entry, AppError> {
-    Ok(setup.installer().roll_back(name, &|_| ())?)
+pub fn roll_back(name: &str, setup: &Setup) -> Result<RolledBack, AppError> {
+    let Entry { pin, previous, .. } = setup.installer().roll_back(name, &|_| ())?;
+    let next = previous.as_ref().map(|next| told(next, Some(&pin)));
+    Ok(RolledBack { now: told(&pin, previous.as_ref()), next })
 }

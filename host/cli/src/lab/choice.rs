@@ -115,7 +115,7 @@ impl EngineChoice {
     /// The failure of an engine that cannot be used, with a remedy on the command line where the cause is there.
     fn unusable(&self, error: PluginsError) -> Failure {
         match (&self.source, error) {
-            (_, PluginsError::Configuration { name, misfits }) if self.section.is_some() => {
+            (_, PluginsError::Configuration { name, misfits, .. }) if self.section.is_some() => {
                 let place = format!("plugins.entries.{name}");
                 let misfits: Vec<&str> =
                     misfits.iter().map(|misfit| misfit.strip_prefix(&place).unwrap_or(misfit)).collect();

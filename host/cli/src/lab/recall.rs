@@ -112,7 +112,9 @@ impl Choice {
         let sections = self.section.iter().map(|section| (self.name.clone(), section.clone()));
         let entries = embedder.and_then(Embedder::entry).into_iter().chain(sections).collect();
         let embedder = embedder.map(|embedder| embedder.name.clone());
-        Selection { memory: Some(self.name.clone()), embedder, entries, ..Selection::only(Selection::ENGINE) }
+        let alone = Selection::only(Selection::ENGINE);
+        let disabled = alone.disabled.iter().filter(|name| **name != self.name).cloned().collect();
+        Selection { memory: Some(self.name.clone()), embedder, entries, disabled, ..alone }
     }
 }
 

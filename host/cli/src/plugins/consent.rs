@@ -7,9 +7,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, Purpose};
+use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, OfferedTools, Purpose};
 use hermes_install::InstallError;
 use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
+use hermes_runtime::{Effect, Tool};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 use sheet::{Sheet, Titles};
 
@@ -50,7 +51,10 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     sheet.row("license", &manifest.license);
     sheet.row("repository", &manifest.repository);
     sheet.row("digest", &pin.digest.to_string());
-    sheet.row("signed by", &signer(pin.signer.as_deref()));
+    sheet.row("signed by", &signer(pin));
+    if pin.edited {
+        sheet.row("changed", &edited(&manifest.name));
+    }
     if pin.native {
         sheet.row("native", super::NATIVE);
     }
@@ -61,9 +65,18 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     console.lines(sheet);
 }
 
+/// What it means that files were changed by hand after they came from the source.
+fn edited(name: &str) -> String {
+    format!(
+        "its files were changed by hand since they came from this source. If that was not you, `hermes plugins update {name}` \
+         brings back the files of the source. A grant lets the changed files have what the plugin has: its data, its lines of \
+         config.yaml and its source, from which the next update replaces the change"
+    )
+}
+
 /// The key that signed a plugin, in words.
-pub(super) fn signer(key: Option<&str>) -> String {
-    key.map_or_else(
+pub(super) fn signer(pin: &Pin) -> String {
+    pin.signed_by().map_or_else(
         || "nobody: the plugin is not signed, so its publisher cannot be verified".to_owned(),
         |key| format!("key {key}"),
     )
@@ -81,6 +94,36 @@ fn show_exports(offer: &Offer<'_>, console: Console) {
     if offer.exports.iter().any(|export| export == "hooks") && !offer.manifest.permissions.hooks {
         console.warning("the plugin does not request the permission `hooks`, so its hooks will not run");
     }
+}
+
+/// Names the tools, and those that the plugin calls dangerous.
+fn show_tools(offer: &Offer<'_>, console: Console) {
+    let mut sheet = console.sheet();
+    match offer.tools {
+        OfferedTools::Named([]) => return,
+        OfferedTools::Named(tools) => {
+            let dangerous = tools.iter().filter(|tool| tool.effect == Effect::Dangerous).count();
+            let title = match dangerous {
+                0 => format!("the model can call: {}", tools.len()),
+                dangerous => format!("the model can call: {}, {dangerous} of them dangerous", tools.len()),
+            };
+            let rows: Vec<String> = tools.iter().map(tool).collect();
+            sheet.numbered("tools", &title, &rows, 1);
+        }
+        OfferedTools::Unknown(why) => sheet.row("tools", &format!("not known yet: {why}")),
+    }
+    console.lines(sheet);
+}
+
+/// A tool for people: its name, what a call may do by its own word, and the beginning of its description.
+fn tool(tool: &Tool) -> String {
+    let effect = match tool.effect {
+        Effect::Reads => "reads",
+        Effect::Writes => "changes things",
+        Effect::Dangerous => "DANGEROUS",
+    };
+    let about = tool.schema.description.lines().next().unwrap_or_default();
+    format!("{} ({effect}): {}", tool.schema.name, text::exact_within(about, 120))
 }
 
 /// An export for people.
@@ -188,6 +231,7 @@ impl operations::Consent for Terminal {
             ));
         }
         show_exports(offer, self.console);
+        show_tools(offer, self.console);
         show_permissions(offer, self.native.get(), self.console);
         let on_yes = || offer.on_yes.clone();
         let grants_nothing = offer.permissions.is_empty() && offer.limits.is_empty();

@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::ModelChoice;
 use hermes_app::operations::{self, GrantReport, GrantRequest, PermissionsRequest, RevokeReport};
 
 use super::consent::{Consent, Terminal};
-use super::handover;
+use super::{handover, install};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::progress;
 
 /// The permissions to grant.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -50,22 +52,33 @@ pub(super) fn run(arguments: &GrantArguments, console: Console) -> Result<ExitCo
         keep_config: *keep_config,
         ..Terminal::new(console, Consent { yes: *yes, grant: None })
     };
-    match operations::grant(&request, &setup, &consent)? {
+    let reporter = progress::Terminal::new(console);
+    crate::wait(async {
+        let report = operations::grant(&request, &setup, &consent, &reporter).await?;
+        Ok(show(name, &report, console))
+    })
+}
+
+fn show(name: &str, report: &GrantReport, console: Console) -> ExitCode {
+    match report {
         GrantReport::Declined => {
             console.note("nothing was granted");
-            Ok(Kind::General.into())
+            Kind::General.into()
         }
-        GrantReport::Granted { version, handover } => {
+        GrantReport::Granted { version, handover, complaint } => {
             console.note(&format!("granted: `{name}` {version} can run now"));
-            handover::show(name, &handover, console);
-            Ok(ExitCode::SUCCESS)
+            handover::show(name, handover, console);
+            install::warn_of_complaint(name, complaint.as_deref(), console);
+            ExitCode::SUCCESS
         }
     }
 }
 
 pub(super) fn revoke(name: &str, permissions: &[String], console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let note = match operations::revoke(name, permissions, &setup)? {
+    let report = operations::revoke(name, permissions, &setup)?;
+    let may_run = report != RevokeReport::MayNotRun;
+    let note = match report {
         RevokeReport::NotNative => {
             format!("revoked: `{name}` no longer runs as a native library; its other permissions are unchanged")
         }
@@ -77,6 +90,16 @@ pub(super) fn revoke(name: &str, permissions: &[String], console: Console) -> Re
             format!("revoked: in new sessions, `{name}` can only {}", left.lines().join(", "))
         }
     };
-    console.note(&note);
+    let selection = setup.selection(&ModelChoice::default());
+    let role = match name {
+        engine if engine == selection.engine => Some("context engine"),
+        memory if selection.memory.as_deref() == Some(memory) => Some("memory provider"),
+        _ => None,
+    };
+    // The selection itself gives these.
+    let keeps = role.map_or_else(String::new, |role| {
+        format!("; as long as it is the {role}, it also reads the conversation and asks models")
+    });
+    console.note(&format!("{note}{}", if may_run { keeps.as_str() } else { "" }));
     Ok(ExitCode::SUCCESS)
 }

@@ -78,6 +78,10 @@ impl Details<'_> {
         Some((form, code.bytes().len() as u64, Digest::of(code.bytes()).to_string()))
     }
 
+    fn is_native(&self) -> bool {
+        matches!(self.found.code(), Ok(Code::Native(_)))
+    }
+
     /// The draft interfaces of the contract that its component uses.
     fn drafts(&self) -> Vec<String> {
         match self.found.code() {
@@ -122,8 +126,9 @@ impl Details<'_> {
             ("location", listed.source.clone()),
         ];
         if let GrantStatus::Granted(entry) = &found.status {
-            lines.push(("source", entry.pin.source.clone()));
-            lines.push(("signed by", consent::signer(entry.pin.signer.as_deref())));
+            let edited = if entry.pin.edited { " (changed by hand since)" } else { "" };
+            lines.push(("source", format!("{}{edited}", entry.pin.source)));
+            lines.push(("signed by", consent::signer(&entry.pin)));
         }
         let credits = [
             ("author", &found.manifest.author),
@@ -154,15 +159,27 @@ impl Details<'_> {
         lines.extend(self.permissions());
         lines.extend(self.broken().map(|why| ("error", why)));
         if let Ok(trial) = &self.trial {
-            let how = if trial.was_compiled { "including compilation" } else { "from compiled code" };
+            let is_native = self.is_native();
+            let how = match (is_native, trial.was_compiled) {
+                (true, _) => "to open the library",
+                (false, true) => "including compilation",
+                (false, false) => "from compiled code",
+            };
             let (loading, starting) = (took(trial.loading), took(trial.starting));
             lines.push(("load time", format!("{loading} {how}, then {starting} to the first response")));
-            let (peak, most) = (record.figures.memory_peak, Limit::Memory.show(trial.limits.get(Limit::Memory)));
+            let peak = record.figures.memory_peak;
+            let most = Limit::Memory.show(trial.limits.get(Limit::Memory));
             let peak = match peak {
                 0 => "not measured yet".to_owned(),
                 peak => format!("peak {}", text::bytes(peak)),
             };
-            lines.push(("memory", format!("{peak}; limit {most} per instance")));
+            lines.push((
+                "memory",
+                match is_native {
+                    true => "neither measured nor limited: it is that of Hermes".to_owned(),
+                    false => format!("{peak}; limit {most} per instance"),
+                },
+            ));
         }
         lines.push(("usage", usage(record)));
         lines.extend(errors(&record.returned, record.figures.calls).into_iter().map(|line| ("errors", line)));
@@ -187,7 +204,8 @@ impl Details<'_> {
         let tier = self.trial.as_ref().map_or(Tier::Tools, |trial| trial.exports.tier());
         let granted = granted.lines().into_iter().chain(limits.lines(tier));
         let missing = missing.lines().into_iter().chain(manifest.limits.widening(&limits).lines(tier));
-        let granted = granted.map(|line| ("permission", line));
+        let native = self.is_native().then(|| format!("run as a native library: {NATIVE}"));
+        let granted = native.into_iter().chain(granted).map(|line| ("permission", line));
         let mut lines: Vec<_> = granted.chain(missing.map(|line| ("not granted", line))).collect();
         if lines.is_empty() {
             lines.push(("permissions", "none requested".to_owned()));
@@ -248,8 +266,9 @@ fn grant_state(found: &Found) -> String {
     match &found.status {
         GrantStatus::Trusted => "part of Hermes".to_owned(),
         GrantStatus::Granted(entry) => {
-            let signed = if entry.pin.signer.is_some() { "signed" } else { "not signed" };
-            format!("installed from {}, {signed}", entry.pin.source)
+            let signed = if entry.pin.signed_by().is_some() { "signed" } else { "not signed" };
+            let edited = if entry.pin.edited { ", changed by hand since" } else { "" };
+            format!("installed from {}, {signed}{edited}", entry.pin.source)
         }
         GrantStatus::Ungranted(why) => format!("does not run: {why}"),
     }

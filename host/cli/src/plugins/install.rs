@@ -97,18 +97,23 @@ pub(super) fn show_report(report: &InstallReport, console: Console) -> ExitCode 
             let (done, to) = if *is_update { ("updated", " to") } else { ("installed", "") };
             console.note(&format!("{done} `{name}`{to} {version}: {}", contents(shown)));
             handover::show(name, handover, console);
-            if let Some(complaint) = &shown.complaint {
-                console.warning(&format!(
-                    "`{name}` does not start with its current configuration: {}; set plugins.entries.{name} in config.yaml",
-                    text::exact_within(complaint, 1_000)
-                ));
-            }
+            warn_of_complaint(name, shown.complaint.as_deref(), console);
             if !is_update && !is_selected(name) {
                 console.note(&how_to_enable(name, shown));
             }
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Warns of a plugin that works, but not with its present configuration.
+pub(super) fn warn_of_complaint(name: &str, complaint: Option<&str>, console: Console) {
+    if let Some(complaint) = complaint {
+        console.warning(&format!(
+            "`{name}` does not start with its current configuration: {}; set plugins.entries.{name} in config.yaml",
+            text::exact_within(complaint, 1_000)
+        ));
+    }
 }
 
 /// The kinds, tools, skills and events of a plugin.

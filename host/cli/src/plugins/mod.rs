@@ -263,6 +263,9 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
         let text = format!("{} names the plugin `{}`, which does not exist", missing.key, missing.name);
         console.warning(&wording::with_fix(&text, &missing.fix()));
     }
+    for found in inventory.selection.contradictions() {
+        console.warning(&wording::with_fix(&found.to_string(), &found.fix()));
+    }
     let listed = inventory.list();
     if json {
         let value = serde_json::json!(listed);
@@ -373,6 +376,7 @@ mod tests {
             entries: HashMap::new(),
             variables: hermes_plugin_host::Variables::none(),
             settings: HashMap::new(),
+            passed_on: HashMap::new(),
         };
         for (name, expected) in [
             ("lossless", State::Engine),

@@ -125,5 +125,11 @@ pub(crate) fn enable(name: &str, console: Console) -> Result<ExitCode, Failure> 
 }
 
 pub(crate) fn disable(name: &str, console: Console) -> Result<ExitCode, Failure> {
-    disabling(name, &Inventory::read(console)?)?.save()
+    let inventory = Inventory::read(console)?;
+    let changes = disabling(name, &inventory)?;
+    if !changes.edit.is_changed() {
+        // A name that the configuration does not have, and no plugin either.
+        inventory.kinds(name)?;
+    }
+    changes.save()
 }

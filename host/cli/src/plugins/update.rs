@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::operations;
+use hermes_app::operations::{self, RolledBack};
 use hermes_install::Prepared;
 use serde_json::json;
 
@@ -111,7 +111,15 @@ fn summary(name: &str, prepared: &Prepared) -> String {
         true => format!("{name} {}: same version, other content", before.pin.version),
         false => format!("{name} {} -> {}{older}", before.pin.version, prepared.pin.version),
     }];
-    parts.push(format!("digest {} -> {}", before.pin.digest.short(), prepared.pin.digest.short()));
+    let found = prepared.altered().unwrap_or(before.pin.digest);
+    parts.push(match found == prepared.pin.digest {
+        _ if prepared.is_missing() => format!("digest {}; the installed files are gone", prepared.pin.digest.short()),
+        true => format!("digest {}, which the installed files have already", found.short()),
+        false => format!("digest {} -> {}", found.short(), prepared.pin.digest.short()),
+    });
+    if prepared.altered().is_some() || before.pin.edited {
+        parts.push("the installed files were changed by hand, and the update replaces them".to_owned());
+    }
     if before.pin.signer != prepared.pin.signer {
         parts.push("signed by another key".to_owned());
     }
@@ -130,9 +138,10 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
     json!({
         "name": name,
         "changed": !prepared.is_installed(),
+        "edited": prepared.altered().is_some() || before.is_some_and(|pin| pin.edited),
         "older": before.is_some_and(|pin| prepared.pin.version < pin.version),
         "version": {"from": before.map(|pin| &pin.version), "to": prepared.pin.version},
-        "digest": {"from": before.map(|pin| pin.digest), "to": prepared.pin.digest},
+        "digest": {"from": prepared.altered().or(before.map(|pin| pin.digest)), "to": prepared.pin.digest},
         "resolved": {"from": before.and_then(|pin| pin.resolved.as_ref()), "to": prepared.pin.resolved},
         "signer": {"from": before.and_then(|pin| pin.signer.as_ref()), "to": prepared.pin.signer},
         "wider": {
@@ -143,10 +152,8 @@ fn change(name: &str, prepared: &Prepared) -> serde_json::Value {
 
 pub(super) fn roll_back(name: &str, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
-    let entry = operations::roll_back(name, &setup)?;
-    let next = entry
-        .previous
-        .map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` returns to {}", next.version));
-    console.note(&format!("rolled back `{name}` to {}{next}", entry.pin.version));
+    let RolledBack { now, next } = operations::roll_back(name, &setup)?;
+    let next = next.map_or_else(String::new, |next| format!("; `hermes plugins rollback {name}` returns to {next}"));
+    console.note(&format!("rolled back `{name}` to {now}{next}"));
     Ok(ExitCode::SUCCESS)
 }

@@ -32,6 +32,20 @@ const MOST_OUTPUT: u64 = 64 << 10;
 /// How often size and time of a fetch are checked.
 const POLL: Duration = Duration::from_millis(100);
 
+/// What to do about an error of git.
+fn remedy(why: &str, reference: Option<&str>) -> String {
+    // Git's own words for a server that only hands out the files of a repository.
+    if why.contains("dumb http") {
+        return "use a server with git's smart HTTP (`git http-backend`): this one only hands out files, and a fetch of one commit \
+                needs more; or give the address of an archive"
+            .to_owned();
+    }
+    match reference {
+        Some(reference) => format!("check the address, and that `{reference}` is a branch, a tag or a whole commit id"),
+        None => "check the address".to_owned(),
+    }
+}
+
 pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {
     if repository.url.starts_with("http://") && !how.insecure {
         return Err(InstallError::Insecure(repository.url.clone()));
@@ -48,12 +62,7 @@ pub(super) async fn fetch(repository: &Repository, work: &Path, how: &Fetching<'
     let arguments =
         ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", &repository.url, reference];
     git.run(&arguments, Configuration::User).await.map_err(|reason| {
-        let usual = match &repository.reference {
-            Some(reference) => {
-                format!("check the address, and that `{reference}` is a branch, a tag or a whole commit id")
-            }
-            None => "check the address".to_owned(),
-        };
+        let usual = remedy(&reason.why, repository.reference.as_deref());
         failed(Reason { fix: reason.fix_or(usual.into()), ..reason })
     })?;
     let commit = git.run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"], Configuration::None).await;
@@ -279,4 +288,17 @@ fn size_of(folder: &Path) -> u64 {
         };
     }
     size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remedy;
+
+    #[test]
+    fn the_remedy_fits_the_server() {
+        let dumb = remedy("dumb http transport does not support shallow capabilities", Some("v1"));
+        assert!(dumb.contains("smart HTTP") && !dumb.contains("v1"), "{dumb}");
+        assert!(remedy("couldn't find remote ref v1", Some("v1")).contains("`v1`"));
+        assert_eq!(remedy("could not resolve host", None), "check the address");
+    }
 }

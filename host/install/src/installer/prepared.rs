@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hermes_plugin_host::rehearsal::{Shown, rehearse};
-use hermes_plugin_host::{CodeFiles, Entry, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
+use hermes_plugin_host::{CodeFiles, Digest, Entry, LimitSet, Manifest, Permissions, Pin, code_in, skills_in};
 use hermes_runtime::{CompileProgress, Limits, Loaded, Runtime, draft_interfaces, exported_interfaces};
 
 use super::{Prepared, pinned_key};
@@ -81,6 +81,7 @@ impl Prepared {
                 && before.source == self.pin.source
                 && before.signer == self.pin.signer
                 && before.native >= self.pin.native
+                && !before.edited
         };
         self.asked_before.is_some() && self.known().is_some_and(|before| same(&before.pin))
     }
@@ -96,11 +97,7 @@ impl Prepared {
 
     /// Refuses a plugin that can run only as a native library, if the user has not agreed to that.
     pub fn can_run(&self) -> Result<(), InstallError> {
-        let code = self.code()?;
-        if self.pin.native || code.component.is_some() || code.is_empty() {
-            return Ok(());
-        }
-        Err(InstallError::Native(self.manifest.name.clone()))
+        self.candidate().can_run()
     }
 
     /// Refuses draft interfaces of the contract, unless the user allows them, or allowed them for the installed version.
@@ -114,8 +111,22 @@ impl Prepared {
     }
 
     fn code(&self) -> Result<CodeFiles, InstallError> {
-        code_in(&self.folder(), &self.manifest)
-            .map_err(|error| InstallError::NoPlugin { from: self.source.to_string(), reason: reason(&error) })
+        self.candidate().code()
+    }
+
+    /// The plugin on the stage, for its first start.
+    pub fn candidate(&self) -> Candidate<'_> {
+        Candidate { folder: self.folder(), from: self.source.to_string(), manifest: &self.manifest, pin: &self.pin }
+    }
+
+    /// Whether the installed files are gone.
+    pub fn is_missing(&self) -> bool {
+        self.before.is_some() && self.on_disk.is_none()
+    }
+
+    /// The digest of the installed files, if they are not those that were granted.
+    pub fn altered(&self) -> Option<Digest> {
+        self.on_disk.filter(|found| self.before.as_ref().is_some_and(|before| before.pin.digest != *found))
     }
 
     /// Permissions that the user was not asked about before. For a new plugin these are all.
@@ -221,9 +232,38 @@ impl Prepared {
             why: format!("the digest is {} instead of {}", self.pin.digest.short(), pin.digest.short()),
         })
     }
+}
+
+/// A plugin before it may run: on the stage, or in its folder before a grant.
+#[derive(Debug, Clone)]
+pub struct Candidate<'a> {
+    pub(crate) folder: PathBuf,
+    /// Where it comes from, for messages.
+    pub(crate) from: String,
+    /// Its manifest.
+    pub manifest: &'a Manifest,
+    /// Its entry in the lock, with nothing granted.
+    pub pin: &'a Pin,
+}
+
+impl Candidate<'_> {
+    fn code(&self) -> Result<CodeFiles, InstallError> {
+        code_in(&self.folder, self.manifest)
+            .map_err(|error| InstallError::NoPlugin { from: self.from.clone(), reason: reason(&error) })
+    }
+
+    /// Refuses a plugin that can run only as a native library, if the user has not agreed to that.
+    pub fn can_run(&self) -> Result<(), InstallError> {
+        let code = self.code()?;
+        if self.pin.native || code.component.is_some() || code.is_empty() {
+            return Ok(());
+        }
+        Err(InstallError::Native(self.manifest.name.clone()))
+    }
 
     fn broken(&self, why: String) -> InstallError {
-        InstallError::Broken { name: self.manifest.name.clone(), version: self.manifest.version.to_string(), why }
+        let (name, version) = (self.manifest.name.clone(), self.manifest.version.to_string());
+        InstallError::Broken { name, version, why, was_edited: self.pin.edited }
     }
 
     /// What a plugin without code offers: its skills. None for other plugins.
@@ -231,7 +271,7 @@ impl Prepared {
         if !self.code()?.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Shown::of_skills(skills_in(&self.folder()))))
+        Ok(Some(Shown::of_skills(skills_in(&self.folder))))
     }
 
     /// Compiles the plugin if necessary; none of its code runs. A native library is opened, and runs.
@@ -239,7 +279,7 @@ impl Prepared {
         self.can_run()?;
         let CodeFiles { component, native } = self.code()?;
         let file = if self.pin.native { native } else { component };
-        let path = self.folder().join(file.unwrap_or_default());
+        let path = self.folder.join(file.unwrap_or_default());
         let bytes = fs::read(&path).at(&path)?;
         let loaded = match self.pin.native {
             true => runtime.load_native(&bytes, self.manifest.later_versions()),
@@ -247,7 +287,7 @@ impl Prepared {
         };
         let loaded = loaded.map_err(|error| self.broken(error.to_string()))?;
         let mut exports = loaded.exports().names();
-        exports.extend((!skills_in(&self.folder()).is_empty()).then_some("skills"));
+        exports.extend((!skills_in(&self.folder).is_empty()).then_some("skills"));
         let claims = self.manifest.claims_beyond(&exports);
         if !claims.is_empty() {
             return Err(self.broken(format!(

@@ -117,7 +117,12 @@ pub enum Ungranted {
     Foreign(String),
     /// The bytes in its folder are not those that were granted.
     #[error("its files have changed since you allowed it to run")]
-    Altered(String),
+    Altered {
+        /// Its name.
+        name: String,
+        /// Whether it has a source other than its folder, from which an update brings the files back.
+        has_source: bool,
+    },
     /// While this process runs, the plugin was replaced by one from another source.
     #[error(
         "it was replaced by a plugin from another source ({now}), and this process has the configuration and approvals \
@@ -221,7 +226,8 @@ impl Found {
                 let read = |source| PluginsError::Read { path: folder.clone(), source };
                 let mut contents = Contents::read(folder).map_err(read)?;
                 let whole = if contents.digest() == pin.digest { contents.take(file) } else { None };
-                whole.ok_or_else(|| ungranted(Ungranted::Altered(name.clone())))?
+                let has_source = !pin.is_from(folder);
+                whole.ok_or_else(|| ungranted(Ungranted::Altered { name: name.clone(), has_source }))?
             }
         };
         Ok(if is_native { Code::Native(bytes) } else { Code::Component(Cow::Owned(bytes)) })
@@ -233,7 +239,8 @@ impl Found {
             let read = |source| PluginsError::Read { path: folder.to_owned(), source };
             if Contents::read(folder).map_err(read)?.digest() != pin.digest {
                 let name = self.manifest.name.clone();
-                return Err(PluginsError::Ungranted { name: name.clone(), why: Ungranted::Altered(name) });
+                let why = Ungranted::Altered { name: name.clone(), has_source: !pin.is_from(folder) };
+                return Err(PluginsError::Ungranted { name, why });
             }
         }
         let unbuilt = || PluginsError::Unbuilt { folder: folder.to_owned(), file: None };

@@ -28,6 +28,7 @@ fn catalog(home: &Path, place: &str, granted: Option<&str>) -> Catalog {
         granted: granted.map(|granted| serde_json::from_str(granted).unwrap()),
         limits: LimitSet::default().and(Limit::Memory, 512 << 20).and(Limit::Handles, 9_000),
         native: false,
+        edited: false,
     };
     let mut lock = Lock::default();
     lock.plugins.insert("mine".to_owned(), Entry::new(pin, None));
@@ -57,7 +58,7 @@ fn any_change_in_the_folder_ends_the_grant() {
         let path = home.path().join("plugins/tools/mine").join(file);
         fs::write(&path, content).unwrap();
         let error = found.code().unwrap_err();
-        assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered(_), .. }), "{file}: {error}");
+        assert!(matches!(error, PluginsError::Ungranted { why: Ungranted::Altered { .. }, .. }), "{file}: {error}");
         assert!(error.sentence().contains("grant the plugin `mine` its permissions"), "{error}");
         fs::remove_file(path).unwrap();
     }

@@ -71,7 +71,8 @@ fn a_revoked_plugin_is_reported_once_and_comes_back_when_it_is_granted_again() {
 #[test]
 fn an_altered_plugin_is_broken_and_the_granted_one_goes_on() {
     let mut state = session(Some(OLD));
-    let altered = Sighting::Ungranted { folder: None, why: Ungranted::Altered("mine".to_owned()) };
+    let altered =
+        Sighting::Ungranted { folder: None, why: Ungranted::Altered { name: "mine".to_owned(), has_source: true } };
     assert_eq!(step(&mut state, &altered), "broken");
     // Its files are being written: nothing is known yet.
     assert_eq!(step(&mut state, &Sighting::Unreadable { folder: None }), "nothing");

@@ -51,8 +51,8 @@ impl Config {
                 "threshold" => config.threshold = Some(share(key, value)?),
                 "target_ratio" => config.target_ratio = share(key, value)?.clamp(0.10, 0.80),
                 "prepare_at" => config.prepare_at = Some(share(key, value)?),
-                "protect_first_n" => config.protect_first_n = settings::number(key, value, 0..=1_000)? as usize,
-                "protect_last_n" => config.protect_last_n = settings::number(key, value, 0..=1_000)? as usize,
+                "protect_first_n" => config.protect_first_n = settings::count(key, value, 1_000)? as usize,
+                "protect_last_n" => config.protect_last_n = settings::count(key, value, 1_000)? as usize,
                 _ => settings::unknown(key, &KEYS),
             }
         }

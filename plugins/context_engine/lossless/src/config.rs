@@ -1,9 +1,14 @@
 //! The user's settings and their defaults.
 
-use hermes_guest_engine::settings::{self, flag, number, share};
+use hermes_guest_engine::settings::{self, count, flag, nearest_share, number};
 use hermes_plugin::Error;
 
 use crate::policy;
+
+/// Below this threshold, summaries would take the place of the conversation.
+const LOWEST: f64 = 0.2;
+/// The most messages that are protected by their place.
+const MOST_PROTECTED: u32 = 1_000;
 
 const KEYS: [&str; 10] = [
     "threshold",
@@ -66,11 +71,11 @@ impl Config {
         let mut config = Self::default();
         for (key, value) in &settings::parse(text)? {
             match key.as_str() {
-                // Other engines allow a higher threshold under the same key; this one caps it at 85 %.
-                "threshold" => config.threshold = share(key, value, 0.2..=0.95)?.min(policy::HIGHEST),
-                "target_ratio" => config.target_ratio = Some(share(key, value, 0.02..=0.80)?),
-                "protect_first_n" => config.protect_first_n = number(key, value, 0..=1_000)? as usize,
-                "protect_last_n" => config.protect_last_n = number(key, value, 0..=1_000)? as usize,
+                // `compression` has these for every engine, so each value that is allowed there is one here.
+                "threshold" => config.threshold = nearest_share(key, value, LOWEST..=policy::HIGHEST)?,
+                "target_ratio" => config.target_ratio = Some(nearest_share(key, value, 0.02..=0.80)?),
+                "protect_first_n" => config.protect_first_n = count(key, value, MOST_PROTECTED)? as usize,
+                "protect_last_n" => config.protect_last_n = count(key, value, MOST_PROTECTED)? as usize,
                 "tail_tokens" => config.tail_tokens = number(key, value, 500..=1_000_000)?,
                 "fold_tokens" => config.fold_tokens = number(key, value, 1_000..=1_000_000)?,
                 "working_tokens" => config.working_tokens = number(key, value, 0..=200_000)?,
@@ -116,9 +121,26 @@ mod tests {
     }
 
     #[test]
+    fn every_value_that_the_host_passes_on_is_accepted() {
+        for (given, holds) in [("0.001", 0.2), ("0.15", 0.2), ("0.2", 0.2), ("0.5", 0.5), ("0.99", 0.85), ("1", 0.85)] {
+            assert_eq!(Config::parse(&format!(r#"{{"threshold":{given}}}"#)).unwrap().threshold, holds);
+        }
+        for (given, holds) in [("0.001", 0.02), ("0.3", 0.3), ("1", 0.8), ("1.0", 0.8)] {
+            assert_eq!(Config::parse(&format!(r#"{{"target_ratio":{given}}}"#)).unwrap().target_ratio, Some(holds));
+        }
+        for (given, holds) in [("0", 0), ("7", 7), ("100000", 1_000), ("18446744073709551615", 1_000)] {
+            let text = format!(r#"{{"protect_first_n":{given},"protect_last_n":{given}}}"#);
+            let config = Config::parse(&text).unwrap();
+            assert_eq!((config.protect_first_n, config.protect_last_n), (holds, holds));
+        }
+    }
+
+    #[test]
     fn an_error_names_the_invalid_setting() {
         for (text, named) in [
             (r#"{"threshold":"high"}"#, "`threshold`"),
+            (r#"{"threshold":0}"#, "`threshold`"),
+            (r#"{"threshold":7}"#, "`threshold`"),
             (r#"{"target_ratio":7}"#, "`target_ratio`"),
             (r#"{"protect_first_n":-1}"#, "`protect_first_n`"),
             (r#"{"protect_last_n":1.5}"#, "`protect_last_n`"),

@@ -14,12 +14,25 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// A share within a range.
-pub fn share(key: &str, value: &Value, allowed: RangeInclusive<f64>) -> Result<f64, Error> {
-    value.as_f64().filter(|share| allowed.contains(share)).ok_or_else(|| {
-        let (least, most) = (allowed.start(), allowed.end());
-        Error::invalid(format!("the setting `{key}` is {value}: it must be a number from {least} to {most}"))
-    })
+/// A share above 0 and up to 1, as `compression` has them for every engine. What this engine does not support counts as the
+/// nearest value that it does.
+pub fn nearest_share(key: &str, value: &Value, supported: RangeInclusive<f64>) -> Result<f64, Error> {
+    let given = value.as_f64().filter(|share| *share > 0.0 && *share <= 1.0).ok_or_else(|| {
+        Error::invalid(format!("the setting `{key}` is {value}: it must be a number above 0 and up to 1"))
+    })?;
+    let share = given.clamp(*supported.start(), *supported.end());
+    if !supported.contains(&given) {
+        log::warn(format!("the setting `{key}` is {given}, and counts as {share} for this engine"));
+    }
+    Ok(share)
+}
+
+/// A whole number of at least 0. One above `most` counts as that.
+pub fn count(key: &str, value: &Value, most: u32) -> Result<u32, Error> {
+    let number = value.as_u64().ok_or_else(|| {
+        Error::invalid(format!("the setting `{key}` is {value}: it must be a whole number of at least 0"))
+    })?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX).min(most))
 }
 
 /// A whole number within a range.
