@@ -203,6 +203,21 @@ fn a_memory_is_selected_and_a_disabled_name_is_not() {
 }
 
 #[test]
+fn a_build_that_does_not_start_is_named_at_once() {
+    let server = poking();
+    let home = Home::with(&server);
+    let project = project(&home);
+    let manifest = fs::read_to_string(project.join("plugin.yaml")).unwrap();
+    let schema = "config: {type: object, required: [base_url], properties: {base_url: {type: string}}}\n";
+    fs::write(project.join("plugin.yaml"), manifest + schema).unwrap();
+    let developer = develop(&home, &["--yes"]);
+    developer.wait_for_stderr("does not start with its current configuration");
+    developer.interrupt();
+    let ended = developer.wait().success();
+    assert!(ended.stderr.contains("base_url") && ended.stderr.contains("plugins.entries.hostile"), "{ended}");
+}
+
+#[test]
 fn the_skills_beside_the_code_come_along() {
     let server = poking();
     let home = Home::with(&server);

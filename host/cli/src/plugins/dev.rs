@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hermes_plugin_host::{Manifest, UsedAs};
+use hermes_plugin_host::{Manifest, Trial, UsedAs, try_out};
 use hermes_runtime::{Manner, Runtime, executor};
 use notify::Watcher;
 use tokio::process::{Child, Command};
@@ -124,7 +124,10 @@ impl Development {
         loop {
             let built_from = self.project.state();
             let mut session = match self.rebuild().await {
-                Ok(()) => self.attempt()?,
+                Ok(()) => self.attempt().unwrap_or_else(|failure| {
+                    self.console.report(&failure);
+                    None
+                }),
                 // No build has reached sessions yet.
                 Err(Setback::Consent(failure)) if self.agreed.is_none() => return Err(failure),
                 Err(Setback::Build(failure) | Setback::Consent(failure)) => {
@@ -248,7 +251,27 @@ impl Development {
             self.say(Tone::Faint, &how);
         }
         self.is_placed = true;
+        if let Some(why) = self.complaint().await {
+            self.console.warning(&why);
+        }
         Ok(())
+    }
+
+    /// Why sessions cannot start the build with the configuration that they would give it.
+    async fn complaint(&self) -> Option<String> {
+        let setup = launch::read().ok()?;
+        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
+        let found = catalog.get(&self.name)?;
+        let why = match try_out(&self.runtime, &catalog, &selection, found).await {
+            Ok(Trial { shown: Ok(shown), .. }) => shown.complaint?,
+            Ok(Trial { shown: Err(error), .. }) => error.to_string(),
+            Err(error) => super::problem_line(&error),
+        };
+        let name = &self.name;
+        Some(format!(
+            "`{name}` does not start with its current configuration: {}; `plugins.entries.{name}` in config.yaml is its configuration",
+            text::exact_within(&why, 1_000)
+        ))
     }
 
     /// Asks the developer about what was not agreed to yet.
