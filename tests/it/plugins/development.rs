@@ -239,6 +239,27 @@ fn the_skills_beside_the_code_come_along() {
 }
 
 #[test]
+fn a_folder_of_skills_is_a_project_too() {
+    let server = poking();
+    let home = Home::with(&server);
+    home.write_workspace("lists/plugin.yaml", "name: lists\nversion: 0.1.0\ndescription: Lists.\n");
+    let skill = |text: &str| format!("---\nname: release\ndescription: {text}\n---\nRun the tests.\n");
+    home.write_workspace("lists/skills/release/SKILL.md", skill("Before a release."));
+    let developer = home.hermes(&["plugins", "dev", "lists", "--yes"]).spawn();
+    developer.wait_for_stdout("built `lists` 0.1.0 (skills)");
+    ask(&home);
+    assert!(server.last_turn().body.to_string().contains("Before a release."));
+    home.write_workspace("lists/skills/release/SKILL.md", skill("Before each release."));
+    developer.wait_for_stdout_times("built `lists`", 2);
+    ask(&home);
+    assert!(server.last_turn().body.to_string().contains("Before each release."));
+    developer.interrupt();
+    developer.wait().success();
+    ask(&home);
+    assert!(!server.last_turn().body.to_string().contains("each release"));
+}
+
+#[test]
 fn errors_that_a_plugin_returned_are_counted_beside_its_failures() {
     let calls = (0..3).map(|number| Call::new(&format!("call_{number}"), "grab", &json!({"what": "nothing known"})));
     let server = Server::scripted([Reply::calls(calls), Reply::text("Done.")]);
