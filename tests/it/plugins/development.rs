@@ -203,6 +203,21 @@ fn a_memory_is_selected_and_a_disabled_name_is_not() {
 }
 
 #[test]
+fn a_build_that_does_not_start_is_named_at_once() {
+    let server = poking();
+    let home = Home::with(&server);
+    let project = project(&home);
+    let manifest = fs::read_to_string(project.join("plugin.yaml")).unwrap();
+    let schema = "config: {type: object, required: [base_url], properties: {base_url: {type: string}}}\n";
+    fs::write(project.join("plugin.yaml"), manifest + schema).unwrap();
+    let developer = develop(&home, &["--yes"]);
+    developer.wait_for_stderr("does not start with its current configuration");
+    developer.interrupt();
+    let ended = developer.wait().success();
+    assert!(ended.stderr.contains("base_url") && ended.stderr.contains("plugins.entries.hostile"), "{ended}");
+}
+
+#[test]
 fn the_skills_beside_the_code_come_along() {
     let server = poking();
     let home = Home::with(&server);
@@ -221,6 +236,27 @@ fn the_skills_beside_the_code_come_along() {
     developer.interrupt();
     developer.wait().success();
     assert!(!home.path().join("plugins/.dev").exists());
+}
+
+#[test]
+fn a_folder_of_skills_is_a_project_too() {
+    let server = poking();
+    let home = Home::with(&server);
+    home.write_workspace("lists/plugin.yaml", "name: lists\nversion: 0.1.0\ndescription: Lists.\n");
+    let skill = |text: &str| format!("---\nname: release\ndescription: {text}\n---\nRun the tests.\n");
+    home.write_workspace("lists/skills/release/SKILL.md", skill("Before a release."));
+    let developer = home.hermes(&["plugins", "dev", "lists", "--yes"]).spawn();
+    developer.wait_for_stdout("built `lists` 0.1.0 (skills)");
+    ask(&home);
+    assert!(server.last_turn().body.to_string().contains("Before a release."));
+    home.write_workspace("lists/skills/release/SKILL.md", skill("Before each release."));
+    developer.wait_for_stdout_times("built `lists`", 2);
+    ask(&home);
+    assert!(server.last_turn().body.to_string().contains("Before each release."));
+    developer.interrupt();
+    developer.wait().success();
+    ask(&home);
+    assert!(!server.last_turn().body.to_string().contains("each release"));
 }
 
 #[test]

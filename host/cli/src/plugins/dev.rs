@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hermes_plugin_host::{Manifest, UsedAs};
+use hermes_plugin_host::{Manifest, Trial, UsedAs, try_out};
 use hermes_runtime::{Manner, Runtime, executor};
 use notify::Watcher;
 use tokio::process::{Child, Command};
@@ -124,7 +124,10 @@ impl Development {
         loop {
             let built_from = self.project.state();
             let mut session = match self.rebuild().await {
-                Ok(()) => self.attempt()?,
+                Ok(()) => self.attempt().unwrap_or_else(|failure| {
+                    self.console.report(&failure);
+                    None
+                }),
                 // No build has reached sessions yet.
                 Err(Setback::Consent(failure)) if self.agreed.is_none() => return Err(failure),
                 Err(Setback::Build(failure) | Setback::Consent(failure)) => {
@@ -195,42 +198,31 @@ impl Development {
             let fix = "stop with ctrl-c and start `hermes plugins dev` again";
             return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix).into());
         }
-        let Built { component, bytes } = self.project.build(&manifest).await?;
-        super::check_drafts(&manifest, &bytes, self.arguments.allow_draft, "the plugin cannot be reloaded")?;
-        let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
-        let (size, later) = (bytes.len(), manifest.later_versions());
-        // Sessions use the compiled code from the cache, so they need not compile it.
-        let checked = tokio::task::spawn_blocking(move || {
-            let shown = Terminal::new(console);
-            let manner = Manner { draft: true, ..Manner::default() };
-            let loaded = runtime.load_in(&bytes, later, manner, &|elapsed| shown.compiling(&name, elapsed))?;
-            Ok((loaded.exports().names(), bytes))
-        });
-        let refused = |why: String| {
-            let fix = "correct the plugin; `hermes plugins new` creates a working one of each kind";
-            Failure::new(Kind::Plugin, format!("{} cannot be used", component.display()), why, fix)
+        let built = self.project.build(&manifest).await?;
+        let mut kinds = match &built {
+            Some(built) => self.check(&manifest, built).await?,
+            None => Vec::new(),
         };
-        let checked: Result<_, hermes_runtime::LoadError> =
-            checked.await.map_err(|error| refused(error.to_string()))?;
-        let (mut kinds, bytes) = checked.map_err(|error| refused(error.to_string()))?;
         let skills = hermes_install::skill_files(self.project.folder()).map_err(Failure::from)?;
         if !skills.is_empty() && !kinds.contains(&"skills") {
             kinds.push("skills");
         }
-        let built = begun.elapsed();
+        let until_asked = begun.elapsed();
         self.agree(&manifest, &kinds).await?;
         let asked = begun.elapsed();
         let used_as = UsedAs::of(&kinds);
-        self.slot.place(&manifest, &self.project.manifest_text()?, &bytes, used_as, &skills)?;
-        let took = built + begun.elapsed().saturating_sub(asked);
+        let bytes = built.as_ref().map(|built| built.bytes.as_slice());
+        self.slot.place(&manifest, &self.project.manifest_text()?, bytes, used_as, &skills)?;
+        let took = until_asked + begun.elapsed().saturating_sub(asked);
+        let size =
+            bytes.map_or_else(String::new, |bytes| format!(", {} KiB", text::grouped((bytes.len() as u64) >> 10)));
         self.say(
             Tone::Good,
             &format!(
-                "built `{}` {} ({}, {} KiB) in {:.1} s; running sessions use it from their next turn",
+                "built `{}` {} ({}{size}) in {:.1} s; running sessions use it from their next turn",
                 self.name,
                 manifest.version,
                 kinds.join(", "),
-                text::grouped((size as u64) >> 10),
                 took.as_secs_f64()
             ),
         );
@@ -248,7 +240,47 @@ impl Development {
             self.say(Tone::Faint, &how);
         }
         self.is_placed = true;
+        if let Some(why) = self.complaint().await {
+            self.console.warning(&why);
+        }
         Ok(())
+    }
+
+    /// Checks a component and compiles it: sessions use the code from the cache, so they need not compile it. Returns its exports.
+    async fn check(&self, manifest: &Manifest, built: &Built) -> Result<Vec<&'static str>, Failure> {
+        let Built { component, bytes } = built;
+        super::check_drafts(manifest, bytes, self.arguments.allow_draft, "the plugin cannot be reloaded")?;
+        let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
+        let (bytes, later) = (bytes.clone(), manifest.later_versions());
+        let checked = tokio::task::spawn_blocking(move || {
+            let shown = Terminal::new(console);
+            let manner = Manner { draft: true, ..Manner::default() };
+            let loaded = runtime.load_in(&bytes, later, manner, &|elapsed| shown.compiling(&name, elapsed))?;
+            Ok::<_, hermes_runtime::LoadError>(loaded.exports().names())
+        });
+        let refused = |why: String| {
+            let fix = "correct the plugin; `hermes plugins new` creates a working one of each kind";
+            Failure::new(Kind::Plugin, format!("{} cannot be used", component.display()), why, fix)
+        };
+        let checked = checked.await.map_err(|error| refused(error.to_string()))?;
+        checked.map_err(|error| refused(error.to_string()))
+    }
+
+    /// Why sessions cannot start the build with the configuration that they would give it.
+    async fn complaint(&self) -> Option<String> {
+        let setup = launch::read().ok()?;
+        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
+        let found = catalog.get(&self.name)?;
+        let why = match try_out(&self.runtime, &catalog, &selection, found).await {
+            Ok(Trial { shown: Ok(shown), .. }) => shown.complaint?,
+            Ok(Trial { shown: Err(error), .. }) => error.to_string(),
+            Err(error) => super::problem_line(&error),
+        };
+        let name = &self.name;
+        Some(format!(
+            "`{name}` does not start with its current configuration: {}; `plugins.entries.{name}` in config.yaml is its configuration",
+            text::exact_within(&why, 1_000)
+        ))
     }
 
     /// Asks the developer about what was not agreed to yet.

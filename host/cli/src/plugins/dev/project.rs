@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::SystemTime;
 
 use hermes_plugin_host::artifact::{self, Place, TARGET};
-use hermes_plugin_host::{Language, Manifest, toolchain};
+use hermes_plugin_host::{Language, Manifest, skills_in, toolchain};
 use notify::RecursiveMode;
 use serde_json::Value;
 use tokio::process::Command;
@@ -29,9 +29,11 @@ enum Build {
     Cargo(Vec<String>),
     /// With the commands of the project's language.
     Language,
+    /// It has only skills, and no code.
+    None,
 }
 
-/// The result of a build.
+/// The component that a build made.
 pub(super) struct Built {
     pub(super) component: PathBuf,
     pub(super) bytes: Vec<u8>,
@@ -64,6 +66,7 @@ impl Project {
                     "remove them, or give the whole build command with --build",
                 ));
             }
+            None if language.build_commands(&folder).is_empty() && has_only_skills(&folder) => Build::None,
             None if language.build_commands(&folder).is_empty() => {
                 return Err(failed(
                     format!("{} has no Cargo.toml, build.py, package.json, build.go or Makefile", folder.display()),
@@ -131,13 +134,14 @@ impl Project {
         State(files)
     }
 
-    /// Builds the component. The compiler writes to standard error.
-    pub(super) async fn build(&self, manifest: &Manifest) -> Result<Built, Failure> {
+    /// Builds the component; none if the plugin has only skills. The compiler writes to standard error.
+    pub(super) async fn build(&self, manifest: &Manifest) -> Result<Option<Built>, Failure> {
         let found = || {
             artifact::find_component(&self.folder, Some(manifest), Place::Local)
                 .map_err(|error| failed(error.to_string(), &error.fix(&self.folder)))
         };
         let component = match &self.build {
+            Build::None => return Ok(None),
             Build::Command(words) => {
                 self.run(words, Stdio::inherit()).await?;
                 found()?
@@ -162,7 +166,7 @@ impl Project {
         let bytes = fs::read(&component).map_err(|error| {
             failed(format!("{} cannot be read: {error}", component.display()), "see the output of the build above")
         })?;
-        Ok(Built { component, bytes })
+        Ok(Some(Built { component, bytes }))
     }
 
     fn is_source(&self, name: &OsStr) -> bool {
@@ -189,12 +193,18 @@ impl Project {
         if !output.status.success() {
             let fix = match self.build {
                 Build::Cargo(_) => "see its output above; `rustup target add wasm32-wasip2` installs a missing target",
-                Build::Command(_) | Build::Language => "see its output above",
+                Build::Command(_) | Build::Language | Build::None => "see its output above",
             };
             return Err(failed(format!("`{program}` failed ({})", output.status), fix));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// Whether a folder has skills and no component.
+fn has_only_skills(folder: &Path) -> bool {
+    let is_component = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("wasm"));
+    !skills_in(folder).is_empty() && !fs::read_dir(folder).into_iter().flatten().flatten().any(is_component)
 }
 
 /// The profile of builds under development: the release, but a build after a change takes a second. Optimising the whole

@@ -41,12 +41,12 @@ impl Slot {
         Ok(slot)
     }
 
-    /// Writes the component, its use and then the manifest. Each file is replaced in one step.
+    /// Writes the skills, the component, its use and then the manifest. Each file is replaced in one step.
     pub(super) fn place(
         &self,
         manifest: &Manifest,
         text: &str,
-        component: &[u8],
+        component: Option<&[u8]>,
         used_as: UsedAs,
         skills: &[(String, PathBuf)],
     ) -> Result<(), Failure> {
@@ -58,7 +58,7 @@ impl Slot {
         };
         let placed = self
             .put_skills(skills)
-            .and_then(|()| put(&file, component))
+            .and_then(|()| component.map_or(Ok(()), |component| put(&file, component)))
             .and_then(|()| put(USED_AS, used_as.word().as_bytes()));
         placed.and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
             let fix = "check the disk and the permissions of the home folder";
