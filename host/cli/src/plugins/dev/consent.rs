@@ -1,7 +1,7 @@
 //! What the developer agreed that the project may do in sessions.
 
 use hermes_app::ModelChoice;
-use hermes_app::operations::{Consent as _, Offer, Purpose};
+use hermes_app::operations::{Consent as _, Offer, OfferedTools, Purpose};
 use hermes_plugin_host::{LimitSet, Manifest, Permissions};
 
 use super::super::consent::{Consent, Terminal};
@@ -55,6 +55,8 @@ impl Agreed {
             permissions: &permissions,
             limits: &limits,
             exports: &exports,
+            // The author wrote them.
+            tools: OfferedTools::Named(&[]),
             manifest,
             on_yes: (permissions.clone(), limits.clone()),
             is_covered: false,
