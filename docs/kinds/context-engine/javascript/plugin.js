@@ -38,6 +38,7 @@ export const contextEngine = guarded({
   prepare: () => "done",
   propose({ pressure, view }) {
     const newest = headers.at(-1);
+    if (!newest) return null;
     const most = room(pressure);
     // Whole turns are folded, so that no call loses its result. Fewer stay if they would fill the window.
     const tokens = (keep) => headers.reduce((sum, each) => sum + (each.turn + keep > newest.turn ? each.tokens : 0), 0);
