@@ -21,7 +21,7 @@ mod variable;
 
 pub(crate) use code::is_known as is_interpreter;
 pub use gate::Approvals;
-pub(crate) use gate::{Deed, Gate, PluginGate, SessionRights, is_of_plan};
+pub(crate) use gate::{CallEffect, Gate, PluginGate, SessionRights, is_of_plan};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub(crate) use mode::SessionMode;

@@ -17,7 +17,7 @@ use hermes_plugin_host::{
 };
 
 use crate::answer::Answer;
-use crate::approval::{Deed, Gate, is_of_plan};
+use crate::approval::{CallEffect, Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::delegation::{self, Delegate, Listing, ToolLimits};
@@ -426,18 +426,18 @@ impl Toolbox {
     }
 
     /// What a call would do, as its plugin says. A plugin that does not say it when it is asked makes the call a dangerous one.
-    async fn deed(&self, offered: &Offered, call: &ToolCall) -> Deed {
-        let of_tool = Deed::of(offered.tool.effect);
+    async fn deed(&self, offered: &Offered, call: &ToolCall) -> CallEffect {
+        let of_tool = CallEffect::of(offered.tool.effect);
         let preview = self.previews.iter().find(|preview| preview.name() == offered.plugin.name());
         let is_asked = of_tool.effect != Effect::Reads && !self.is_server(offered.plugin.name());
         let Some(preview) = preview.filter(|_| is_asked) else { return of_tool };
         match preview.preview(call.name.clone(), call.arguments.clone()).await {
             Ok(CallPreview { effect, sentence }) => {
-                Deed { dangerous: effect == Effect::Dangerous, sentence, ..of_tool }
+                CallEffect { dangerous: effect == Effect::Dangerous, sentence, ..of_tool }
             }
             Err(error) => {
                 tracing::warn!(%error, tool = call.name, "what the call would do is not known");
-                Deed { dangerous: true, ..of_tool }
+                CallEffect { dangerous: true, ..of_tool }
             }
         }
     }
@@ -459,7 +459,7 @@ impl Toolbox {
         let plugin = offered.map(|offered| offered.plugin.name());
         let deed = match offered {
             Some(offered) => self.deed(offered, call).await,
-            None => Deed::of(OwnTools::effect(&call.name)),
+            None => CallEffect::of(OwnTools::effect(&call.name)),
         };
         match self.gate.tool(plugin, call, deed, objections).await {
             Ok(()) => {}

@@ -8,8 +8,8 @@ use hermes_capabilities::process::Programs;
 use hermes_conversation::{MessageId, MessageRange, Model, Plan};
 use hermes_runtime::services::{EmbeddingModel, EmbeddingRequest};
 use hermes_runtime::{
-    Advice, AssistDraft, CallError, CallPreview, Cause, Effect, Event, FaultKind, Instance, Invocation, MemoryWrite, Outcome,
-    Outlook, Output, PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill,
+    Advice, AssistDraft, CallError, CallPreview, Cause, Effect, Event, FaultKind, Instance, Invocation, MemoryWrite,
+    Outcome, Outlook, Output, PlanRequest, Pressure, Progress, Query, Quote, Recipe, Recollection, Services, Skill,
     SkillDocument, Start, Tool, TurnRecord, Verdict,
 };
 

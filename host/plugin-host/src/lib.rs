@@ -88,7 +88,7 @@ pub use permission::{
 pub use reload::{Change, Generations, Taken};
 pub use selected::{Identity, IdleHooks, results_folder, session_results};
 pub use selection::{Compiling, Contradiction, QUIETLY, Selection};
-pub use session::{Approvals, MemoryExtras, Plugins, Reporters, SessionPlugins, Surroundings};
+pub use session::{Approvals, MemoryExtras, Plugins, Reporters, Serving, SessionPlugins, Surroundings};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;

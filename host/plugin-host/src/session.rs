@@ -107,8 +107,12 @@ pub struct SessionPlugins {
     /// All plugins, each replaceable by a newer version.
     pub generations: Generations,
     /// The engine and the memory providers.
-    pub(crate) serving: Vec<(Arc<Selected>, Arc<Slot>)>,
+    pub serving: Serving,
 }
+
+/// The engine and the memory providers of a session, to be started before its first turn.
+#[derive(Default)]
+pub struct Serving(Vec<(Arc<Selected>, Arc<Slot>)>);
 
 impl Plugins {
     /// Resolves a selection for sessions outside of a [`PluginHost`](crate::PluginHost). A missing engine or memory provider
@@ -210,7 +214,7 @@ impl Plugins {
         let shared = SessionShared { connections, embedder, ..SessionShared::default() };
         let engine = self.chosen.engine.start(surroundings, &shared, Role::Serves)?;
         let mut session = SessionPlugins {
-            serving: vec![(Arc::clone(&self.chosen.engine), Arc::clone(&engine))],
+            serving: Serving(vec![(Arc::clone(&self.chosen.engine), Arc::clone(&engine))]),
             engine: engine.clone(),
             assist: None,
             memories: Vec::new(),
@@ -233,7 +237,7 @@ impl Plugins {
             let component = memory.start(surroundings, &shared, Role::Serves)?;
             let exports = memory.loaded.exports();
             session.memories.push(component.clone());
-            session.serving.push((Arc::clone(memory), Arc::clone(&component)));
+            session.serving.0.push((Arc::clone(memory), Arc::clone(&component)));
             let wait = memory.limits(&surroundings.limits).time(Limit::RecallTime);
             session.recall_times.insert(memory.name().to_owned(), wait);
             if exports.memory_events {
@@ -303,7 +307,7 @@ impl SessionPlugins {
     /// When one of them refuses its configuration. Other failures are those of its later calls.
     pub async fn begin(&self) -> Result<(), PluginsError> {
         let mut begun = tokio::task::JoinSet::new();
-        for (at, (selected, slot)) in self.serving.iter().enumerate() {
+        for (at, (selected, slot)) in self.serving.0.iter().enumerate() {
             let is_used = at == 0 || self.memories.iter().any(|memory| memory.name() == selected.name());
             if is_used {
                 let (selected, component) = (Arc::clone(selected), slot.component());

@@ -47,7 +47,7 @@ pub(crate) type SessionRights = Arc<Mutex<HashSet<Right>>>;
 
 /// What a call of a tool does, as far as its approval is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Deed {
+pub(crate) struct CallEffect {
     /// The tool's own effect, by which the mode `plan` goes.
     pub(crate) effect: Effect,
     /// Whether this call cannot be undone.
@@ -56,7 +56,7 @@ pub(crate) struct Deed {
     pub(crate) sentence: Option<String>,
 }
 
-impl Deed {
+impl CallEffect {
     /// A call that does what every call of the tool does.
     pub(crate) fn of(effect: Effect) -> Self {
         Self { effect, dangerous: effect == Effect::Dangerous, sentence: None }
@@ -184,11 +184,11 @@ impl Gate {
         &self,
         plugin: Option<&str>,
         call: &ToolCall,
-        deed: Deed,
+        deed: CallEffect,
         objections: Vec<Objection>,
     ) -> Result<(), Refused> {
         let own = self.identity(plugin.unwrap_or(HOST));
-        let Deed { effect, dangerous, sentence } = deed;
+        let CallEffect { effect, dangerous, sentence } = deed;
         let dangerous = dangerous && !self.is_covered(&own);
         let right = |plugin: Identity, of: String| Right { plugin, what: call.name.clone(), of };
         let itself = right(own.clone(), String::new());

@@ -19,7 +19,7 @@ use crate::query::{Query, QuestionEnd};
 use crate::questions::Questions;
 use crate::report::NoticeSender;
 
-use super::gate::{Deed, Refused};
+use super::gate::{CallEffect, Refused};
 use super::mode::SessionMode;
 use super::right::Right;
 use super::*;
@@ -133,7 +133,7 @@ impl Fixture {
         let objections = objections.iter().map(objection).collect();
         let call = ToolCall { id: "c".to_owned(), name: "wipe".to_owned(), arguments: "{\"all\":1}".to_owned() };
         let effect = if dangerous { Effect::Dangerous } else { Effect::Writes };
-        self.attend(async |gate| gate.tool(Some("runner"), &call, Deed::of(effect), objections).await).await
+        self.attend(async |gate| gate.tool(Some("runner"), &call, CallEffect::of(effect), objections).await).await
     }
 
     fn asked(&self) -> usize {
@@ -427,7 +427,9 @@ async fn plan_refuses_tools_and_programs_without_a_question_and_with_words_for_t
     }
     assert_eq!(fixture.programs(&["git"]).await, [Some(Refusal::Plan)]);
     let look = ToolCall { id: "c".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };
-    let looked = fixture.attend(async |gate| gate.tool(Some("runner"), &look, Effect::Reads, Vec::new()).await).await;
+    let looked = fixture
+        .attend(async |gate| gate.tool(Some("runner"), &look, CallEffect::of(Effect::Reads), Vec::new()).await)
+        .await;
     assert_eq!((looked, fixture.asked()), (Ok(()), 0));
     // From the next call on.
     fixture.mode.set(Mode::Ask);

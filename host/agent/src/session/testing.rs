@@ -18,7 +18,7 @@ use hermes_models::{
 };
 use hermes_plugin_host::{
     Advice, CallError, Cause, Change, ContextEngine, Effect, Generations, Halt, Identity, Invocation, MemoryProvider,
-    OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, SessionInfo,
+    OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Serving, SessionInfo,
     SessionPlugins, Skill, SkillDocument, Skills, Start, Surroundings, Timing, Tool, Tools,
 };
 use hermes_store::{SqliteSessions, Store};
@@ -374,6 +374,7 @@ impl PluginSet for ScriptedPlugins {
             hooks: Vec::new(),
             halt: halt.clone(),
             generations: Generations::fixed(halt),
+            serving: Serving::default(),
         })
     }
 
