@@ -94,6 +94,8 @@ IMPORT void hermes_host_log_write(hermes_host_log_level_t level, project_string_
     keep(&logged, copied(text->ptr, text->len));
 }
 
+IMPORT void hermes_llm_llm_stream_generation_drop_own(hermes_llm_llm_stream_own_generation_t handle) { (void)handle; }
+IMPORT void hermes_llm_llm_stream_generation_drop_borrow(hermes_llm_llm_stream_borrow_generation_t handle) { (void)handle; }
 IMPORT hermes_host_clock_timestamp_t hermes_host_clock_now(void) { return 1700000000000; }
 IMPORT int32_t hermes_host_clock_utc_offset(void) { return 0; }
 IMPORT bool hermes_host_task_cancelled(void) { return false; }

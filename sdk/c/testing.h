@@ -1,7 +1,7 @@
 // The host for unit tests: `make test` compiles the plugin natively, and its imports arrive here.
 //
-// A test that needs another import defines the function itself, such as `hermes_llm_llm_complete`; the declaration is in `project.h`. A
-// function that nobody defines ends the test.
+// A test that needs another import defines the function itself, such as `hermes_llm_llm_complete`; the declaration is in `project.h`. The
+// linker names a function that nobody defines.
 
 #ifndef HERMES_TESTING_H
 #define HERMES_TESTING_H

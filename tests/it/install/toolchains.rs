@@ -332,7 +332,8 @@ fn c() {
 fn c_with_the_compiler_of_zig() {
     in_every_kind(&Language {
         name: "c",
-        kinds: ALL,
+        // The others are built in the same way.
+        kinds: &["tools", "skills"],
         install: &["python3 -m venv build/zig", "build/zig/bin/pip install --quiet ziglang"],
         test: "make test check CLANG= ZIG=build/zig/bin/python-zig",
         build: "make CLANG= ZIG=build/zig/bin/python-zig",
@@ -369,8 +370,7 @@ void libc(hermes_text_t *text) {
     regfree(&expression);
     time_t now = time(NULL);
     bool works = setlocale(LC_ALL, "") && atexit(at_end) == 0 && gmtime(&now)->tm_year > 100 && rand() >= 0;
-    printf("to the log
-");
+    printf("to the log\n");
     snprintf(line, sizeof line, "started %d refused %d sorted %d%d%d found %d works %d number %.1f ", started, refused, numbers[0],
              numbers[1], numbers[2], found, works, strtod("1.5", NULL));
     hermes_say(text, line);
