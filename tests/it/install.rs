@@ -7,6 +7,7 @@ mod fixtures;
 mod kept;
 mod languages;
 mod lifecycle;
+mod mistakes;
 pub(crate) mod own_skills;
 mod publishing;
 mod screens;
