@@ -223,7 +223,9 @@ fn found(bench: &Bench, language: &Language, mistake: &Mistake) -> Result<String
                     serde_json::to_string_pretty(&failures).unwrap_or_default()
                 ),
             })?;
-            Ok(["seen", "fix"].map(|field| found[field].as_str().unwrap_or_default()).join("\n"))
+            let each = found["each"].as_array().into_iter().flatten();
+            let read = [&found["seen"]].into_iter().chain(each).chain([&found["fix"]]);
+            Ok(read.filter_map(Value::as_str).collect::<Vec<_>>().join("\n"))
         }
     }
 }
@@ -317,7 +319,7 @@ mod written_in {
 }
 
 /// The least number of mistakes in all languages.
-const LEAST: usize = 14;
+const LEAST: usize = 40;
 
 #[test]
 fn every_listed_mistake_can_be_made_in_the_template_of_its_kind() {
