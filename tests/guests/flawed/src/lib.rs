@@ -77,7 +77,10 @@ impl Tools for Flawed {
             "says-nothing" => vec![plain],
             // Two that crash, one that is refused, and one that works.
             "several-fail" => {
-                let named = |name: &str| Tool { schema: ToolSchema { name: name.to_owned(), ..tool.schema.clone() }, ..tool.clone() };
+                let named = |name: &str| Tool {
+                    schema: ToolSchema { name: name.to_owned(), ..tool.schema.clone() },
+                    ..tool.clone()
+                };
                 vec![named("divide"), named("measure"), named("look_up"), named("ask")]
             }
             _ => vec![tool],
@@ -89,7 +92,12 @@ impl Tools for Flawed {
             match invocation.name.as_str() {
                 "divide" => panic!("there is nothing to divide by"),
                 "look_up" => panic!("the key is missing"),
-                "ask" => return Ok(Output::text(format!("{} rows", hermes_plugin::sql::query("SELECT 1", Vec::new())?.rows.len()))),
+                "ask" => {
+                    return Ok(Output::text(format!(
+                        "{} rows",
+                        hermes_plugin::sql::query("SELECT 1", Vec::new())?.rows.len()
+                    )));
+                }
                 _ => {}
             }
         }
@@ -97,7 +105,7 @@ impl Tools for Flawed {
             return Err(invocation.unknown());
         }
         if self.has("any-tool") {
-            return Ok(Output::text("done"));
+            return Ok(Output::text("done").structured(json!({ "bytes": 4 })));
         }
         let arguments: serde_json::Value = invocation.parse()?;
         if self.has("slices-bytes") {
