@@ -8,6 +8,7 @@ mod kept;
 mod languages;
 mod lifecycle;
 mod mending;
+mod mistakes;
 pub(crate) mod own_skills;
 mod ports;
 mod publishing;

@@ -116,16 +116,28 @@ pub(crate) fn bindings(repository: &Repository) -> Result<()> {
 /// Tests of plugins in other languages.
 const LANGUAGES: &str = "install::toolchains::";
 
+/// Tests of mistakes in these languages.
+const MISTAKES: &str = "install::mistakes::written_in::";
+
 /// Builds, tests and uses new projects in these languages, all if none is given, and prints the times.
 pub(crate) fn languages(repository: &Repository, languages: &[&str]) -> Result<()> {
+    in_languages(repository, LANGUAGES, languages)
+}
+
+/// Makes the mistakes that are listed for these languages, all if none is given, and prints what an author reads.
+pub(crate) fn mistakes(repository: &Repository, languages: &[&str]) -> Result<()> {
+    in_languages(repository, MISTAKES, languages)
+}
+
+fn in_languages(repository: &Repository, module: &str, languages: &[&str]) -> Result<()> {
     print!("{}", guests::build(repository)?);
     let binary = repository.build_hermes(Profile::Dev)?;
     let mut tests = repository.cargo();
     tests.args(["test", "--workspace", "--test", "it", "--", "--nocapture", "--test-threads", "1"]);
     if languages.is_empty() {
-        tests.arg(LANGUAGES);
+        tests.arg(module);
     }
-    tests.args(languages.iter().map(|language| format!("{LANGUAGES}{language}")));
+    tests.args(languages.iter().map(|language| format!("{module}{language}")));
     tests.env("HERMES_BIN", binary);
     let notes = Notes::new()?;
     notes.take(&mut tests);
@@ -246,7 +258,7 @@ fn test_with(
     }
     if !nextest && passed_on.is_empty() {
         // Nextest leaves them out by its configuration.
-        host.args(["--", "--skip", LANGUAGES]);
+        host.args(["--", "--skip", LANGUAGES, "--skip", MISTAKES]);
     }
     notes.take(&mut host);
     step("host", must(host));

@@ -36,6 +36,9 @@ usage: cargo xtask COMMAND
   languages [rust|python|javascript|c|go|kept …]
                 build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
                 their compilers, and downloads packages; `kept` builds the components in docs/kinds from JavaScript
+  mistakes [rust|python|javascript|c|go …]
+                make the mistakes that tests/mistakes lists for these languages (all) in new plugins, and print what finds each of them
+                and what an author reads; HERMES_MISTAKE=NAME makes only those with this text in their name
   verify [N]    run N generated conversations through each engine and check that nothing is lost (1000000)
   verify-history [N]
                 generate N odd replies (100000), and check that the next requests are valid for every provider, some of them against
@@ -108,6 +111,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["verify-history"] => sdk_check::verify_history(&repository, "100000"),
         ["verify-history", replies] => sdk_check::verify_history(&repository, replies),
         ["languages", languages @ ..] => checks::languages(&repository, languages),
+        ["mistakes", languages @ ..] => checks::mistakes(&repository, languages),
         ["chaos"] => checks::chaos(&repository, "2000"),
         ["chaos", "migration", options @ ..] => checks::migration(&repository, options),
         ["chaos", "backends"] => checks::backends(&repository, "1000"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hermes_conversation::ToolSchema;
 use hermes_conversation::fence::{self, Marks};
-use hermes_plugin_host::{CallError, Declared, OfferedTools, Skill, SkillDocument, Skills, Variables};
+use hermes_plugin_host::{CallError, Cause, Declared, OfferedTools, Skill, SkillDocument, Skills, Variables};
 use hermes_prompt::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -309,7 +309,10 @@ impl SkillCatalog {
     /// The text of a skill or of one of its files, unless the guard refuses it.
     async fn loaded(&self, plugin: &dyn Skills, skill: &Skill, path: Option<String>) -> Result<SkillDocument, String> {
         let file = path.as_deref().unwrap_or(MAIN).trim_start_matches("./").to_owned();
-        let document = plugin.view(skill.name.clone(), path).await.map_err(|error| error.to_string())?;
+        let document = plugin.view(skill.name.clone(), path).await.map_err(|error| match &error.cause {
+            Cause::Trap(_) => error.for_model(&skill.name),
+            _ => error.to_string(),
+        })?;
         if let Some(folder) = &Declared::of(skill).folder {
             let text = SkillText { folder, file: &file, content: &document.content };
             (self.settings.guard.0)(&text).map_err(|why| format!("the skill `{}` is not loaded: {why}", skill.name))?;

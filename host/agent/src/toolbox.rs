@@ -12,8 +12,7 @@ use futures_util::{Stream, StreamExt, stream};
 use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{
-    CallError, CallPreview, Cause, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, ToolPreview,
-    Tools, WHOLE_TEXT,
+    CallPreview, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, ToolPreview, Tools, WHOLE_TEXT,
 };
 
 use crate::answer::Answer;
@@ -475,7 +474,7 @@ impl Toolbox {
         // What the tool asked for, such as more time.
         let extra = offered.tool.extra.clone();
         let invocation = Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra };
-        let output = match offered.plugin.call(invocation).await.map_err(|error| model_message(&error)) {
+        let output = match offered.plugin.call(invocation).await.map_err(|error| error.for_model(&call.name)) {
             Ok(output) => output,
             Err(text) if is_of_plan(&text) => return Ok(Content::text(text)),
             Err(text) => return Err(Failed::Tool(text)),
@@ -548,14 +547,6 @@ impl Content {
             }
         }
         Self { text, images: parts, structured, reminder, whole, is_of_host: false }
-    }
-}
-
-/// The error text for the model: a tool's own message, or a crash with the plugin's name.
-fn model_message(error: &CallError) -> String {
-    match &error.cause {
-        Cause::Fault(fault) => fault.message.clone(),
-        _ => error.to_string(),
     }
 }
 

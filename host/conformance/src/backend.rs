@@ -9,7 +9,8 @@ use crate::arguments;
 use crate::bench::{CallFailure, Session, Setup, TestBench};
 use crate::error::ConformanceError;
 use crate::memory;
-use crate::report::{Checks, Fail, Verdict};
+use crate::report::{Checks, Fail, Verdict, passed};
+use crate::rights::Rights;
 use crate::script::web::{Answer, Fault};
 
 const GROUP: &str = "backend";
@@ -40,6 +41,12 @@ fn failures() -> Vec<Failure> {
             "answers an error when its backend refuses the key",
             "answers 401",
             Answer::error(401, &[], "unauthorized"),
+            true,
+        ),
+        failure(
+            "answers an error when its backend forbids the key",
+            "answers 403",
+            Answer::error(403, &[], "forbidden"),
             true,
         ),
         failure(
@@ -96,7 +103,83 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         let verdict = survives(bench, &failure).await?;
         checks.add(GROUP, failure.what, fix, verdict);
     }
+    if bench.exports.memory_provider {
+        waits_for_the_user(bench, checks).await?;
+    }
     Ok(())
+}
+
+/// What only the user can mend keeps a turn waiting: a secret that is not set, and an address that is not granted.
+async fn waits_for_the_user(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    const PASS_ON: &str = "pass on the error of the import as it is: its code (`unset`, `grant`) tells the host that the user can mend it, and \
+                           that the turn has to wait";
+    // Only a provider whose calls send requests can miss anything.
+    let session = bench.open(&bench.setup())?;
+    let Some(web) = &session.web else { return Ok(()) };
+    let asks = |served: u64| web.served() > served;
+    let before = web.served();
+    let _ = memory::sync_once(&session).await;
+    let sync_asks = asks(before);
+    let before = web.served();
+    let _ = memory::recall_once(&session).await;
+    let recall_asks = asks(before);
+    let lacks = [
+        (Rights::NoSecret, "keeps the turn while a secret is not set", "one of its secrets is not set"),
+        (Rights::NoAddress, "keeps the turn while an address is not granted", "its address is not granted"),
+    ];
+    for (rights, what, name) in lacks {
+        let has_secrets = !bench.subject.manifest.permissions.secrets.is_empty();
+        if rights == Rights::NoSecret && !has_secrets {
+            continue;
+        }
+        let verdict = keeps_the_turn(bench, rights, name, (sync_asks, recall_asks)).await?;
+        checks.add(GROUP, what, PASS_ON, verdict);
+    }
+    Ok(())
+}
+
+async fn keeps_the_turn(
+    bench: &TestBench<'_>,
+    rights: Rights,
+    name: &str,
+    (sync_asks, recall_asks): (bool, bool),
+) -> Result<Verdict, ConformanceError> {
+    let session = bench.open(&Setup { rights, ..bench.setup() })?;
+    let Some(web) = &session.web else { return Ok(passed()) };
+    if memory::does_not_start(&session).await {
+        return Ok(Ok("it does not start without, and the turn waits".to_owned()));
+    }
+    let mut seen = Vec::new();
+    let synced = memory::sync_once(&session).await;
+    let recalled = if web.served() == 0 { Some(memory::recall_once(&session).await.map(drop)) } else { None };
+    // A call that reached its server did not need what is missing.
+    let calls = [
+        ("sync-turn", sync_asks && recalled.is_some(), Some(synced)),
+        ("recall", recall_asks && web.served() == 0, recalled),
+    ];
+    for (call, judged, answer) in calls {
+        let Some(answer) = answer.filter(|_| judged) else { continue };
+        match answer {
+            Ok(()) => return Ok(Err(format!("{name}, and `{call}` answers as if nothing had happened").into())),
+            Err(failure @ CallFailure::Crashed(_)) => return Ok(Err(failure.of(name))),
+            Err(CallFailure::Returned(fault) | CallFailure::Down(fault)) if !fault.may_pass() => {
+                return Ok(Err(not_again(name, call, &fault)));
+            }
+            Err(CallFailure::Returned(fault) | CallFailure::Down(fault)) => {
+                seen.push(format!("`{call}`: {} ({})", word(fault.kind), fault.code))
+            }
+        }
+    }
+    Ok(Ok(if seen.is_empty() { "no call missed it".to_owned() } else { seen.join(", ") }))
+}
+
+fn not_again(name: &str, call: &str, fault: &hermes_plugin_host::Fault) -> Fail {
+    format!(
+        "{name}, and `{call}` answers an error of the kind `{}`, after which the host does not try again: {}",
+        word(fault.kind),
+        fault.message
+    )
+    .into()
 }
 
 async fn survives(bench: &TestBench<'_>, failure: &Failure) -> Result<Verdict, ConformanceError> {
@@ -164,7 +247,7 @@ async fn memory_survives(
     }
     let again = session.until_answered(|| memory::recall_once(&session)).await;
     Ok(match (usual, again) {
-        (_, Err(CallFailure::Crashed(why))) => Err(format!("afterwards: {why}").into()),
+        (_, Err(crash @ CallFailure::Crashed(_))) => Err(crash.of("afterwards")),
         (Ok(_), Err(still)) => {
             Err(format!("once its backend {} and works again, `recall` fails: {still}", failure.name).into())
         }
@@ -186,15 +269,10 @@ fn reacted(
         Ok(()) => {
             return Err(format!("its backend {name}, and `{call}` answers as if nothing had happened").into());
         }
-        Err(CallFailure::Crashed(why)) => return Err(format!("its backend {name}: {why}").into()),
+        Err(crash @ CallFailure::Crashed(_)) => return Err(crash.clone().of(&format!("its backend {name}"))),
         Err(CallFailure::Returned(fault) | CallFailure::Down(fault)) => {
             if failure.is_temporary && !fault.may_pass() {
-                return Err(format!(
-                    "its backend {name}, and `{call}` answers an error of the kind `{}`, after which the host does not try again: {}",
-                    word(fault.kind),
-                    fault.message
-                )
-                .into());
+                return Err(not_again(&format!("its backend {name}"), call, fault));
             }
             observed.delays.extend(fault.retry_after_ms);
             word(fault.kind).to_owned()
@@ -215,7 +293,8 @@ async fn tools_survive(
     let Some(web) = session.web.clone() else { return Ok(Ok(())) };
     // An error was reported by the checks of tools.
     let Ok(tools) = session.call("catalog", session.instance.catalog()).await else { return Ok(Ok(())) };
-    for tool in tools {
+    let mut fails = Vec::new();
+    for tool in tools.iter().filter(|tool| bench.works(tool)) {
         let name = &tool.schema.name;
         let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
         let arguments = arguments::valid(&schema).to_string();
@@ -227,20 +306,22 @@ async fn tools_survive(
         web.break_with(Some(failure.answer.clone()));
         let broken = session.call_tool(name, &arguments).await;
         web.break_with(None);
-        if let Err(CallFailure::Crashed(why)) = broken {
-            return Ok(Err(format!("its backend {}: tool `{name}`: {why}", failure.name).into()));
+        if let Err(crash @ CallFailure::Crashed(_)) = broken {
+            fails.push(crash.of(&format!("its backend {}: tool `{name}`", failure.name)));
+            continue;
         }
         observed.asked.push(format!("tool `{name}`: {}", if broken.is_ok() { "a result" } else { "an error" }));
         if let Err(fail) = works_again(&session, name, &arguments, usual).await {
-            return Ok(Err(format!("once its backend {} and works again: {}", failure.name, fail.why).into()));
+            let why = format!("once its backend {} and works again: {}", failure.name, fail.why);
+            fails.push(Fail { why, ..fail });
         }
     }
-    Ok(Ok(()))
+    Ok(if fails.is_empty() { Ok(()) } else { Err(Fail::of_tools(fails, tools.len())) })
 }
 
 async fn works_again(session: &Session<'_>, name: &str, arguments: &str, usual: bool) -> Result<(), Fail> {
     match session.until_answered(|| session.call_tool(name, arguments)).await {
-        Err(CallFailure::Crashed(why)) => Err(format!("tool `{name}`: {why}").into()),
+        Err(crash @ CallFailure::Crashed(_)) => Err(crash.of(&format!("tool `{name}`"))),
         Err(still) if usual => Err(format!("tool `{name}` fails: {still}").into()),
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Runs a plugin in the test environment, and records every call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,8 +9,8 @@ use hermes_capabilities::approval::ChangeApproval;
 use hermes_capabilities::files::{Guard, Root, Roots};
 use hermes_capabilities::http::Http;
 use hermes_plugin_host::{
-    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Output, Permissions, SKILLS, SessionInfo, Start,
-    scripted_web,
+    Access, CallError, Cause, Exports, Fault, FaultKind, Invocation, Language, Limit, Output, Permissions, SKILLS,
+    SessionInfo, Start, Tool, scripted_web, web_without_secrets,
 };
 use hermes_runtime::services::{Models, NoSession, SystemRandom};
 use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionCalls};
@@ -19,7 +19,7 @@ use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
 use crate::fixtures::{AgreeingUser, FixedClock, Folders, HashedVectors, ScriptedModel, Storage, model};
-use crate::report::{Calls, Fail};
+use crate::report::{Calls, Crashed, Fail};
 use crate::rights::Rights;
 use crate::script::model::FixtureModel;
 use crate::script::web::{SessionWeb, Web};
@@ -58,6 +58,12 @@ pub(crate) struct Setup {
 /// How to fix an import that is denied although the test grants all that the manifest requests.
 const REQUEST: &str = "request what it needs below `permissions` in plugin.yaml";
 
+/// How to fix a call that does not end in its time.
+const ENDLESS: &str = "look for a loop that does not end, for blocking work, or for work that is too much for one call; `limits` in \
+                       plugin.yaml can raise the limit";
+/// How to fix a call that uses too much of something else.
+const LARGE: &str = "keep less, or raise the limit below `limits` in plugin.yaml";
+
 /// A call that failed.
 #[derive(Debug, Clone)]
 pub(crate) enum CallFailure {
@@ -66,7 +72,7 @@ pub(crate) enum CallFailure {
     /// The plugin returned an error that the host handles later, because the stand-in for its backend is unavailable.
     Down(Fault),
     /// The plugin crashed or exceeded a limit.
-    Crashed(String),
+    Crashed(Crashed),
 }
 
 impl fmt::Display for CallFailure {
@@ -74,7 +80,7 @@ impl fmt::Display for CallFailure {
         match self {
             Self::Returned(fault) => write!(f, "it answered the error `{}`", fault.message),
             Self::Down(fault) => write!(f, "its backend is down, and it says so: `{}`", fault.message),
-            Self::Crashed(why) => f.write_str(why),
+            Self::Crashed(crash) => f.write_str(&crash.why),
         }
     }
 }
@@ -86,7 +92,8 @@ impl From<CallFailure> for Fail {
             CallFailure::Returned(ref fault) if fault.kind == FaultKind::Denied => {
                 Self { fix: Some(REQUEST), ..failure.to_string().into() }
             }
-            CallFailure::Returned(_) | CallFailure::Crashed(_) => failure.to_string().into(),
+            CallFailure::Returned(_) => failure.to_string().into(),
+            CallFailure::Crashed(crash) => Self { fix: crash.fix, crashes: vec![crash.clone()], ..crash.why.into() },
         }
     }
 }
@@ -106,6 +113,8 @@ struct CallLog(Mutex<CallRecords>);
 struct CallRecords {
     micros: BTreeMap<&'static str, Vec<u64>>,
     overruns: Vec<String>,
+    /// The tools that crashed at ordinary calls.
+    broken: BTreeSet<String>,
 }
 
 impl<'a> TestBench<'a> {
@@ -195,9 +204,14 @@ impl<'a> TestBench<'a> {
             files: Arc::new(Roots::new(roots, Guard::default())),
             changes: ChangeApproval::new(Arc::new(AgreeingUser)),
             database: (granted && permissions.sql).then(|| Arc::clone(&setup.storage.database)),
-            http: Arc::new(match web.filter(|_| granted) {
-                Some(web) => scripted_web(&self.subject.manifest.name, permissions, web),
-                None => Http::closed(),
+            http: Arc::new(match (web.filter(|_| granted), setup.rights) {
+                (Some(web), Rights::NoSecret) => web_without_secrets(&self.subject.manifest.name, permissions, web),
+                (Some(web), Rights::NoAddress) => {
+                    let ungranted = Permissions { http: Vec::new(), ..permissions.clone() };
+                    scripted_web(&self.subject.manifest.name, &ungranted, web)
+                }
+                (Some(web), _) => scripted_web(&self.subject.manifest.name, permissions, web),
+                (None, _) => Http::closed(),
             }),
             // A plugin under test has no programs; the import answers as if they were not granted.
             programs: None,
@@ -245,6 +259,16 @@ impl<'a> TestBench<'a> {
         calls.collect()
     }
 
+    /// Remembers a tool that crashes at an ordinary call. Later checks do not call it.
+    pub(crate) fn is_broken(&self, tool: &str) {
+        self.records().broken.insert(tool.to_owned());
+    }
+
+    /// Whether a tool answers ordinary calls.
+    pub(crate) fn works(&self, tool: &Tool) -> bool {
+        !self.records().broken.contains(&tool.schema.name)
+    }
+
     /// The calls that exceeded a limit of time or memory, in words.
     pub(crate) fn overruns(&self) -> Vec<String> {
         self.records().overruns.clone()
@@ -253,7 +277,7 @@ impl<'a> TestBench<'a> {
 
 /// One plugin in one session.
 pub(crate) struct Session<'s> {
-    bench: &'s TestBench<'s>,
+    pub(crate) bench: &'s TestBench<'s>,
     pub(crate) instance: Instance,
     /// Its web, for a plugin that requests it.
     pub(crate) web: Option<Arc<SessionWeb>>,
@@ -277,8 +301,17 @@ impl Session<'_> {
                 Some(web) if web.was_down() && fault.may_pass() => CallFailure::Down(*fault),
                 _ => CallFailure::Returned(*fault),
             },
-            cause => {
+            mut cause => {
+                // The functions of an interpreter tell the author of a script nothing.
+                let is_script = matches!(self.bench.subject.language, Language::Python | Language::JavaScript);
+                if let Cause::Trap(crash) = &mut cause {
+                    crash.place = crash.place.take().filter(|place| !is_script || place.starts_with("at "));
+                }
                 let why = format!("`{name}`: {cause}");
+                let (place, raw) = match &cause {
+                    Cause::Trap(crash) => (crash.place.clone(), Some(crash.raw.clone())),
+                    _ => (None, None),
+                };
                 // A limit that a check lowered does not count as an overrun.
                 let usual = self.bench.limits;
                 let ran_over = match cause {
@@ -289,7 +322,13 @@ impl Session<'_> {
                 if ran_over {
                     records.overruns.push(why.clone());
                 }
-                CallFailure::Crashed(why)
+                let fix = match &cause {
+                    Cause::Trap(crash) => crash.remedy(),
+                    _ if !ran_over => None,
+                    Cause::Deadline { .. } | Cause::Limit { limit: Limit::Cpu | Limit::HostCalls, .. } => Some(ENDLESS),
+                    _ => Some(LARGE),
+                };
+                CallFailure::Crashed(Crashed { cause: place.unwrap_or_else(|| why.clone()), why, raw, fix })
             }
         })
     }
@@ -345,7 +384,13 @@ impl Session<'_> {
             arguments: arguments.to_owned(),
             extra: Vec::new(),
         };
-        self.call("call", self.recipe.call_tool(invocation)).await
+        self.call("call", self.recipe.call_tool(invocation)).await.map_err(|failure| match failure {
+            // Without a place in the source, two tools with the same words have two causes.
+            CallFailure::Crashed(crash) if crash.cause == crash.why => {
+                CallFailure::Crashed(Crashed { cause: format!("{name}: {}", crash.why), ..crash })
+            }
+            failure => failure,
+        })
     }
 }
 

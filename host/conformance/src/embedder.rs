@@ -86,6 +86,9 @@ async fn as_described(session: &Session<'_>, model: &EmbeddingModel) -> Verdict 
         sound(session, model, &TEXTS, purpose).await?;
         sound(session, model, &TEXTS[..1], purpose).await?;
     }
+    // Texts of every length.
+    let beginnings: Vec<&str> = (1..=TEXTS[0].len()).map(|end| &TEXTS[0][..end]).collect();
+    sound(session, model, &beginnings, Purpose::Document).await?;
     passed()
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::bench::TestBench;
 use crate::error::ConformanceError;
 use crate::fixtures::Folders;
-use crate::report::{Checks, Memory, Report};
+use crate::report::{Checks, Crashed, Fail, Memory, Report};
 use crate::script::{HttpFixtures, ModelFixtures};
 use crate::subject::Subject;
 use crate::{backend, embedder, engine, hooks, lifecycle, memory, plans, skills, tools};
@@ -55,6 +55,7 @@ pub fn examine(
         kinds: Vec::new(),
         seed: settings.seed,
         checks: Vec::new(),
+        not_judged: Vec::new(),
         calls: Vec::new(),
         http: None,
         model: None,
@@ -93,7 +94,11 @@ pub fn examine(
         let fix = "answer sooner or keep less, or raise the limit below `limits` in plugin.yaml; `prepare` and `sync-turn` have \
                    180 s and run in the background";
         let seen = "every call, of all checks above".to_owned();
-        let verdict = if overruns.is_empty() { Ok(seen) } else { Err(overruns.join("; ").into()) };
+        let crash = |why: &String| Crashed { why: why.clone(), cause: why.clone(), raw: None, fix: None };
+        let verdict = match overruns.as_slice() {
+            [] => Ok(seen),
+            some => Err(Fail { crashes: some.iter().map(crash).collect(), ..overruns.join("; ").into() }),
+        };
         checks.add("limits", "stays within its limits of time and memory", fix, verdict);
         // The memory of native code is not limited.
         if works && matches!(subject.code, Code::Component(_)) {
@@ -102,7 +107,7 @@ pub fn examine(
         report.calls = bench.calls();
         (report.http, report.model) = (bench.http_use(), bench.model_use());
     }
-    report.checks = checks.0;
+    (report.checks, report.not_judged) = (checks.list, checks.not_judged);
     Ok(report)
 }
 
@@ -113,9 +118,10 @@ async fn by_kind(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<bool, ConformanceError> {
     progress("lifecycle");
-    if !lifecycle::check(bench, checks).await? {
+    if !lifecycle::begins(bench, checks).await? {
         return Ok(false);
     }
+    // Ordinary calls come first: what already fails there needs no explanation by denied imports or strange values.
     let exports = bench.exports;
     if exports.tools {
         progress("tools");
@@ -145,6 +151,8 @@ async fn by_kind(
         progress("failures of the web");
         backend::check(bench, checks).await?;
     }
+    progress("lifecycle and imports");
+    lifecycle::check(bench, checks).await?;
     Ok(true)
 }
 

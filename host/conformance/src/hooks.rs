@@ -72,14 +72,18 @@ fn all(tool: &str, arguments: &str, content: &str) -> Vec<(bool, Event)> {
         })
     };
     let usage = Usage { input: u32::MAX, output: 7, cache_read: 3, ..Usage::default() };
-    let notice = Event::Other(Notice { name: "a-later-one".to_owned(), json: r#"{"n":1}"#.to_owned() });
+    let notice = |name: &str, json: &str| Event::Other(Notice { name: name.to_owned(), json: json.to_owned() });
     vec![
         (true, Event::BeforeTool(event.clone())),
         (false, done(false)),
         (false, done(true)),
         (false, Event::BeforeModel(tool.to_owned())),
         (false, Event::AfterModel(model_answered(tool, usage, 900))),
-        (false, notice),
+        (false, Event::AfterModel(model_answered(tool, Usage::default(), 0))),
+        // Events of later versions: their JSON is anything, and perhaps none.
+        (false, notice("a-later-one", r#"{"n":1}"#)),
+        (false, notice("", "")),
+        (false, notice(tool, arguments)),
     ]
 }
 
@@ -90,6 +94,12 @@ async fn events(session: &Session<'_>) -> Verdict {
         ("read_file", r#"{"path":"README.md"}"#, "# Harbour\n"),
         ("terminal", r#"{"command":"rm -rf /"}"#, ""),
         ("", "", ""),
+        // Tools of the host, of MCP servers and of other plugins, with what models write.
+        ("todo", "{}", "[]"),
+        ("mcp__files__read_file", r#"{"path":null,"path":["a"]}"#, "null"),
+        ("read_file", r#"{"path":"\ud83d","n":9007199254740993,"m":1e400}"#, "\u{0}"),
+        ("read_file", r#"[]"#, "{}"),
+        ("read_file", r#""text""#, "😀"),
         (UNICODE, UNICODE, UNICODE),
         ("write_file", "not json", &huge),
         ("write_file", &huge, ""),
@@ -98,7 +108,7 @@ async fn events(session: &Session<'_>) -> Verdict {
             let shown: String = format!("{event:?}").chars().take(100).collect();
             let verdict = session.call("on-event", session.instance.on_event(event)).await;
             tried += 1;
-            match verdict.map_err(|failure| Fail::from(format!("{shown}: {failure}")))? {
+            match verdict.map_err(|failure| failure.of(&shown))? {
                 HookVerdict::Proceed => {}
                 _ if !counts => {
                     return Err(

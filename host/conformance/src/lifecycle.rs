@@ -16,15 +16,17 @@ const GROUP: &str = "lifecycle";
 /// How the reason of a failed `session-end` begins if the plugin returned an error.
 const ANSWERED: &str = "it answered an error";
 
-/// Returns false if no further checks are possible.
-pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, ConformanceError> {
-    let words = bench.subject.language.words();
+/// Configures the plugin. Returns false if no further checks are possible.
+pub(crate) async fn begins(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, ConformanceError> {
     let works = configured(bench, checks).await?;
-    let fix = format!("answer an error from `configure`: {} in it is a crash", words.crash);
+    let fix = format!("answer an error from `configure`: {} in it is a crash", bench.subject.language.words().crash);
     checks.add(GROUP, "answers a wrong configuration without a crash", fix, wrong_configuration(bench).await?);
-    if !works {
-        return Ok(false);
-    }
+    Ok(works)
+}
+
+/// Checks starts and ends of sessions, and the plugin without its rights.
+pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
+    let words = bench.subject.language.words();
     let fix = "take `fresh`, `resumed` and `continued` alike: an instance may be made anew at any time";
     checks.add(GROUP, "starts a session that is fresh, resumed or continued", fix, starts(bench).await?);
     let fix = format!(
@@ -37,12 +39,12 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
 
     let denied = Setup { rights: Rights::Denied, ..bench.setup() };
     let fix = words.imports;
-    let verdict = exercise(bench, &denied).await?.map(|()| String::new()).map_err(Fail::from);
+    let verdict = exercise(bench, &denied).await?.map(|()| String::new());
     checks.add("imports", "survives when every import is denied", fix, verdict);
     let unavailable = Setup { rights: Rights::NoModel, ..bench.setup() };
-    let verdict = exercise(bench, &unavailable).await?.map(|()| String::new()).map_err(Fail::from);
+    let verdict = exercise(bench, &unavailable).await?.map(|()| String::new());
     checks.add("imports", "survives when no model answers", fix, verdict);
-    Ok(true)
+    Ok(())
 }
 
 async fn configured(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, ConformanceError> {
@@ -102,7 +104,7 @@ async fn wrong_configuration(bench: &TestBench<'_>) -> Result<Verdict, Conforman
             if config.is_empty() { "an empty text".to_owned() } else { config.chars().take(60).collect() };
         let setup = Setup { config, ..bench.setup() };
         if let Err(crash) = ignore_errors(bench.open(&setup)?.start().await) {
-            return Ok(Err(format!("configured with {shown}: {crash}").into()));
+            return Ok(Err(crash.of(&format!("configured with {shown}"))));
         }
     }
     Ok(Ok(counted(tried, "configuration")))
@@ -255,10 +257,7 @@ impl tracing::Subscriber for Trace {
 }
 
 /// Calls every exported function once. A returned error counts as an answer.
-pub(crate) async fn exercise(
-    bench: &TestBench<'_>,
-    setup: &Setup,
-) -> Result<Result<(), CallFailure>, ConformanceError> {
+pub(crate) async fn exercise(bench: &TestBench<'_>, setup: &Setup) -> Result<Result<(), Fail>, ConformanceError> {
     let session = bench.open(setup)?;
     let exports = bench.exports;
     let everything = async {

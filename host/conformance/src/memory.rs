@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hermes_conversation::{MessageId, MessageRange, tokens};
 use hermes_plugin_host::{
-    Exports, MemoryAction, MemoryWrite, Outlook, Progress, Query, Recollection, Start, TurnRecord,
+    Cause, Exports, MemoryAction, MemoryWrite, Outlook, Progress, Query, Recollection, Start, TurnRecord,
 };
 
 use crate::arguments::UNICODE;
@@ -16,7 +16,7 @@ use crate::report::{Checks, Fail, Verdict, passed};
 
 const GROUP: &str = "memory";
 /// Token budgets for recall.
-const BUDGETS: [u32; 4] = [20, 200, 1_000, 4_000];
+const BUDGETS: [u32; 6] = [0, 5, 20, 200, 1_000, 4_000];
 
 pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<(), ConformanceError> {
     let setup = bench.setup();
@@ -100,6 +100,25 @@ const SAID: [(&str, &str); 4] = [
     ("What is 2 + 2?", "4"),
 ];
 
+/// More turns about the ferry, so that a question finds more than a small budget has room for.
+const FURTHER: u32 = 16;
+
+/// Every turn that is stored, with its number.
+fn all_turns() -> impl Iterator<Item = TurnRecord> {
+    let said = SAID.into_iter().map(|(user, assistant)| (user.to_owned(), assistant));
+    let further = (1..=FURTHER).map(|day| {
+        let user = format!(
+            "Remember: on day {day} the ferry Albatross leaves with {} lanterns and {day} barrels of oil for the pier.",
+            day * 7
+        );
+        (user, "I will remember that.")
+    });
+    said.chain(further).zip(1..).map(|((user, assistant), number)| turn(number, &user, assistant))
+}
+
+/// The number of stored turns.
+const TURNS: u32 = SAID.len() as u32 + FURTHER;
+
 fn turn(number: u32, user: &str, assistant: &str) -> TurnRecord {
     // Each turn has messages of its own: the first one names it.
     let first = u64::from(number) * 4 - 3;
@@ -122,8 +141,7 @@ async fn sync(session: &Session<'_>, turn: &TurnRecord) -> Result<(), CallFailur
 
 async fn recalled(session: &Session<'_>, text: &str, budget: u32) -> Result<Vec<Recollection>, CallFailure> {
     let once = || {
-        let query =
-            Query { turn: SAID.len() as u32 + 1, author: None, text: text.to_owned(), budget, extra: Vec::new() };
+        let query = Query { turn: TURNS + 1, author: None, text: text.to_owned(), budget, extra: Vec::new() };
         session.call("recall", session.instance.recall(query))
     };
     session.until_answered(once).await
@@ -132,6 +150,12 @@ async fn recalled(session: &Session<'_>, text: &str, budget: u32) -> Result<Vec<
 /// Stores a turn, without a second attempt.
 pub(crate) async fn sync_once(session: &Session<'_>) -> Result<(), CallFailure> {
     session.call("sync-turn", session.instance.sync_turn(&turn(1, SAID[0].0, SAID[0].1))).await
+}
+
+/// Whether the instance cannot be made: the host then keeps every turn.
+pub(crate) async fn does_not_start(session: &Session<'_>) -> bool {
+    let answer = session.instance.system_prompt().await;
+    matches!(answer, Err(error) if matches!(error.cause, Cause::Start(_)))
 }
 
 /// Recalls, without a second attempt.
@@ -147,10 +171,10 @@ async fn prompt(session: &Session<'_>) -> Verdict {
 }
 
 async fn taken_in(session: &Session<'_>) -> Verdict {
-    for ((user, assistant), number) in SAID.into_iter().zip(1..) {
-        sync(session, &turn(number, user, assistant)).await.map_err(Fail::from)?;
+    for turn in all_turns() {
+        sync(session, &turn).await.map_err(Fail::from)?;
     }
-    passed()
+    Ok(format!("{TURNS} turns"))
 }
 
 async fn within(session: &Session<'_>) -> Verdict {
@@ -193,8 +217,8 @@ async fn repeated(session: &Session<'_>) -> Verdict {
 async fn idempotent(session: &Session<'_>) -> Verdict {
     let before = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
     for _ in 0..3 {
-        for ((user, assistant), number) in SAID.into_iter().zip(1..) {
-            sync(session, &turn(number, user, assistant)).await.map_err(Fail::from)?;
+        for turn in all_turns() {
+            sync(session, &turn).await.map_err(Fail::from)?;
         }
     }
     let after = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
@@ -224,7 +248,7 @@ async fn kept(session: &Session<'_>, setup: &Setup) -> Verdict {
 }
 
 fn outlook(budget: u32) -> Outlook {
-    Outlook { turn: SAID.len() as u32, author: None, text: QUESTION.to_owned(), budget, extra: Vec::new() }
+    Outlook { turn: TURNS, author: None, text: QUESTION.to_owned(), budget, extra: Vec::new() }
 }
 
 async fn ahead(session: &Session<'_>) -> Verdict {
@@ -267,7 +291,7 @@ async fn mirrored(session: &Session<'_>) -> Verdict {
 
 async fn rewound(session: &Session<'_>) -> Verdict {
     // The last turn that was stored, and a session that never was.
-    let last = turn(SAID.len() as u32, "", "").messages.first;
+    let last = turn(TURNS, "", "").messages.first;
     for (name, first) in [("conformance", last), ("conformance", last), ("elsewhere", MessageId(1))] {
         let call = || session.call("rewound", session.instance.turns_rewound(name.to_owned(), first));
         session.until_answered(call).await.map_err(Fail::from)?;

@@ -7,6 +7,10 @@ pub(crate) enum Rights {
     Granted,
     /// All that its manifest requests, but no model answers.
     NoModel,
+    /// All that its manifest requests, but the user has not set its secrets.
+    NoSecret,
+    /// All that its manifest requests, but the addresses are not granted, as after a change of the configuration.
+    NoAddress,
     /// None: every import that can be denied is denied.
     Denied,
 }

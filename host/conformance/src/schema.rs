@@ -25,6 +25,20 @@ pub(crate) fn fits(schema: &Value, value: &Value) -> bool {
     hermes_plugin_host::json_schema(schema).is_ok_and(|validator| validator.is_valid(value))
 }
 
+/// Where and why a value does not fit a schema; `None` if it fits.
+pub(crate) fn misfit(schema: &Value, value: &Value) -> Option<String> {
+    let validator = match hermes_plugin_host::json_schema(schema) {
+        Ok(validator) => validator,
+        Err(why) => return Some(why),
+    };
+    let error = validator.iter_errors(value).next()?;
+    let at = match error.instance_path().as_str() {
+        "" => "the whole".to_owned(),
+        path => format!("`{path}`"),
+    };
+    Some(format!("{at}: {error}"))
+}
+
 /// Checks that it is a schema of an object that requires only properties which it defines.
 pub(crate) fn of_object(schema: &Value) -> Result<(), String> {
     hermes_plugin_host::json_schema(schema)?;
@@ -54,6 +68,9 @@ mod tests {
         let schema = json!({ "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"] });
         assert!(fits(&schema, &json!({ "url": "x" })));
         assert!(!fits(&schema, &json!({})) && !fits(&json!({ "type": "thing" }), &json!({})));
+        assert_eq!(misfit(&schema, &json!({ "url": "x" })), None);
+        let wrong = [json!({ "url": 7 }), json!({})].map(|value| misfit(&schema, &value).unwrap_or_default());
+        assert!(wrong[0].starts_with("`/url`: 7 is not") && wrong[1].starts_with("the whole: \"url\""), "{wrong:?}");
     }
 
     #[test]

@@ -103,7 +103,7 @@ async fn viewed(session: &Session<'_>, skills: &[Skill]) -> Verdict {
 }
 
 async fn twice(session: &Session<'_>, name: &str, path: Option<&str>) -> Result<SkillDocument, Fail> {
-    let fail = |failure: CallFailure| Fail::from(format!("`{name}`, {}: {failure}", path.unwrap_or("itself")));
+    let fail = |failure: CallFailure| failure.of(&format!("`{name}`, {}", path.unwrap_or("itself")));
     let first = view(session, name, path).await.map_err(fail)?;
     let second = view(session, name, path).await.map_err(fail)?;
     if (&first.content, &first.files) != (&second.content, &second.files) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugin_host::{FaultKind, Tool};
+use hermes_plugin_host::{FaultKind, Limit, Output, Tool};
 use serde_json::Value;
 
 use crate::arguments;
@@ -36,6 +36,18 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
     checks.add(GROUP, "has a JSON Schema for each tool's arguments", fix, schemas(&tools));
     let words = bench.subject.language.words();
+    // Ordinary calls come first: a tool that crashes at them is not called with anything else.
+    let fix = format!(
+        "answer every tool, and structured results as JSON that fits the tool's `output-schema`; what it cannot do is an error with a \
+         reason: {} is a crash",
+        words.crash
+    );
+    checks.add(
+        GROUP,
+        "answers ordinary arguments as its manifest and schemas say",
+        fix,
+        ordinary(&session, &tools).await,
+    );
     let fix = format!("{} for a name that is not in the catalog", words.unknown_tool);
     checks.add(GROUP, "answers a name that it does not have with an error", fix, unknown(&session).await);
     let fix = format!("{}; {} is a crash", words.arguments, words.crash);
@@ -43,26 +55,53 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         GROUP,
         "answers wrong, empty, huge and strange arguments",
         fix,
-        invalid_arguments(&session, &tools).await,
+        survives(&session, &tools, arguments::invalid_arguments).await,
     );
-    let fix = "answer every tool, and structured results as JSON that fits the tool's `output-schema`";
+    let fix = format!(
+        "cut texts at characters, not at bytes; take what JSON can say, such as long texts, half a pair of surrogates and large numbers; {} \
+         is a crash",
+        words.crash
+    );
     checks.add(
         GROUP,
-        "answers ordinary arguments as its manifest and schemas say",
+        "answers awkward texts",
         fix,
-        ordinary(&session, &tools).await,
+        survives(&session, &tools, |schema| awkward(&session, schema)).await,
     );
     let fix = "say in one line what failed and how to do better: the model reads it";
     checks.add(GROUP, "explains its errors", fix, explains(&session, &tools).await);
     Ok(())
 }
 
-pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), CallFailure> {
-    for tool in catalog(session).await? {
-        let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
-        ignore_errors(session.call_tool(&tool.schema.name, &arguments::valid(&schema).to_string()).await)?;
+pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), Fail> {
+    let tools = catalog(session).await?;
+    let mut fails = Vec::new();
+    for tool in tools.iter().filter(|tool| session.bench.works(tool)) {
+        let answer = session.call_tool(&tool.schema.name, &arguments::valid(&parameters(tool)).to_string()).await;
+        if let Err(crash) = ignore_errors(answer) {
+            fails.push(crash.of(&format!("`{}`", tool.schema.name)));
+        }
     }
-    Ok(())
+    all(fails, &tools)
+}
+
+/// The failures of all tools as one; none if every tool passed.
+fn all(fails: Vec<Fail>, tools: &[Tool]) -> Result<(), Fail> {
+    if fails.is_empty() { Ok(()) } else { Err(Fail::of_tools(fails, tools.len())) }
+}
+
+/// The schema of a tool's arguments.
+fn parameters(tool: &Tool) -> Value {
+    serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null)
+}
+
+/// Arguments in an error.
+fn shown(arguments: &str) -> String {
+    match arguments.char_indices().nth(120) {
+        _ if arguments.is_empty() => "an empty text".to_owned(),
+        Some((end, _)) => format!("{}… ({} bytes)", &arguments[..end], arguments.len()),
+        None => arguments.to_owned(),
+    }
 }
 
 async fn catalog(session: &Session<'_>) -> Result<Vec<Tool>, CallFailure> {
@@ -121,69 +160,175 @@ async fn unknown(session: &Session<'_>) -> Verdict {
     passed()
 }
 
-async fn invalid_arguments(session: &Session<'_>, tools: &[Tool]) -> Verdict {
-    let mut tried = 0;
-    for tool in tools {
-        let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
-        for arguments in arguments::invalid_arguments(&schema) {
-            tried += 1;
-            ignore_errors(session.call_tool(&tool.schema.name, &arguments).await).map_err(|crash| {
-                let shown: String = if arguments.is_empty() {
-                    "an empty text".to_owned()
-                } else {
-                    arguments.chars().take(120).collect()
-                };
-                Fail::from(format!("`{}` with {shown}: {crash}", tool.schema.name))
-            })?;
-        }
-    }
-    Ok(counted(tried, "call"))
+/// The awkward arguments that the host would pass on: a longer text exceeds the limit of a call's input.
+fn awkward(session: &Session<'_>, schema: &Value) -> Vec<String> {
+    let most = session.bench.limits.get(Limit::Input);
+    arguments::awkward_arguments(schema, usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Calls each tool with arguments that fit. Whatever it answers, no import was denied, and a structured result is valid.
-async fn ordinary(session: &Session<'_>, tools: &[Tool]) -> Verdict {
-    let may_be_denied = session.requests_programs();
-    for tool in tools {
-        let name = &tool.schema.name;
-        let schema = serde_json::from_str(&tool.schema.parameters).unwrap_or(Value::Null);
-        let arguments = arguments::valid(&schema).to_string();
-        let answer = session.until_answered(|| session.call_tool(name, &arguments)).await;
-        let shown: String = arguments.chars().take(120).collect();
-        let tried = format!("`{name}` with {shown}");
-        match answer {
-            Err(CallFailure::Returned(fault)) if fault.kind != FaultKind::Denied || may_be_denied => {}
-            Err(CallFailure::Down(_)) => {}
-            Err(failure) => return Err(failure.of(&tried)),
-            Ok(output) => {
-                let Some(structured) = &output.structured else { continue };
-                let value: Value = serde_json::from_str(structured)
-                    .map_err(|error| format!("{tried}: its structured result is not JSON: {error}"))?;
-                let schema = tool.output_schema.as_ref().and_then(|schema| serde_json::from_str(schema).ok());
-                if let Some(schema) = schema
-                    && !schema::fits(&schema, &value)
-                {
-                    let value: String = structured.chars().take(120).collect();
-                    return Err(format!("{tried}: its structured result does not fit `output-schema`: {value}").into());
-                }
+/// Calls each tool that works with arguments that are made from its schema. It may answer an error, and must not crash.
+async fn survives(session: &Session<'_>, tools: &[Tool], made: impl Fn(&Value) -> Vec<String>) -> Verdict {
+    let (mut tried, mut fails) = (0, Vec::new());
+    for tool in tools.iter().filter(|tool| session.bench.works(tool)) {
+        for arguments in made(&parameters(tool)) {
+            tried += 1;
+            let answer = ignore_errors(session.call_tool(&tool.schema.name, &arguments).await);
+            if let Err(crash) = answer {
+                fails.push(crash.of(&format!("`{}` with {}", tool.schema.name, shown(&arguments))));
+                break;
             }
         }
     }
-    passed()
+    all(fails, tools).map(|()| counted(tried, "call"))
+}
+
+/// Calls each tool with arguments that fit. Whatever it answers, no import was denied, and a result is there and valid.
+async fn ordinary(session: &Session<'_>, tools: &[Tool]) -> Verdict {
+    let mut fails = Vec::new();
+    for tool in tools {
+        if let Err(fail) = answers(session, tool).await {
+            fails.push(fail);
+        }
+    }
+    all(fails, tools).map(|()| counted(tools.len(), "tool"))
+}
+
+async fn answers(session: &Session<'_>, tool: &Tool) -> Result<(), Fail> {
+    let may_be_denied = session.requests_programs();
+    let name = &tool.schema.name;
+    let promised: Option<Value> = tool.output_schema.as_ref().and_then(|schema| serde_json::from_str(schema).ok());
+    // What it said to each of the calls, if that was nothing.
+    let mut nothing = Some(Vec::new());
+    for arguments in arguments::ordinary(&parameters(tool)) {
+        let answer = session.until_answered(|| session.call_tool(name, &arguments)).await;
+        let tried = format!("`{name}` with {}", shown(&arguments));
+        let output = match answer {
+            Err(CallFailure::Returned(fault)) if fault.kind != FaultKind::Denied || may_be_denied => {
+                nothing = None;
+                continue;
+            }
+            Err(CallFailure::Down(_)) => {
+                nothing = None;
+                continue;
+            }
+            Err(failure) => {
+                if matches!(failure, CallFailure::Crashed(_)) {
+                    session.bench.is_broken(name);
+                }
+                return Err(failure.of(&tried));
+            }
+            Ok(output) => output,
+        };
+        match (&promised, &output.structured) {
+            (Some(schema), Some(structured)) => {
+                let value: Value = serde_json::from_str(structured)
+                    .map_err(|error| format!("{tried}: its structured result is not JSON: {error}"))?;
+                if let Some(misfit) = schema::misfit(schema, &value) {
+                    let value: String = structured.chars().take(120).collect();
+                    return Err(format!(
+                        "{tried}: its structured result does not fit `output-schema`: {misfit}; it is {value}"
+                    )
+                    .into());
+                }
+            }
+            (Some(_), None) => {
+                return Err(format!(
+                    "{tried}: its `output-schema` promises a structured result, and there is no structured result"
+                )
+                .into());
+            }
+            (None, Some(structured)) => {
+                serde_json::from_str::<Value>(structured)
+                    .map_err(|error| format!("{tried}: its structured result is not JSON: {error}"))?;
+            }
+            (None, None) => {}
+        }
+        match said_nothing(&output) {
+            Some(text) => nothing.iter_mut().for_each(|all| all.push(format!("`{text}` to {}", shown(&arguments)))),
+            None => nothing = None,
+        }
+    }
+    match nothing {
+        Some(said) if !said.is_empty() => Err(Fail {
+            fix: Some("return a result, or say what was done; in languages with `async`, wait for it first"),
+            ..format!("`{name}` answers every ordinary call with an empty result: {}", said.join(", ")).into()
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The whole result, if it says nothing: no text, or what a language writes in place of a value that is missing. A list without elements says
+/// something: that nothing was found.
+fn said_nothing(output: &Output) -> Option<String> {
+    const NOTHING: [&str; 7] = ["", "{}", "null", "undefined", "None", "nil", "<nil>"];
+    if !output.images.is_empty() {
+        return None;
+    }
+    let text =
+        if output.content.is_empty() { output.structured.as_deref().unwrap_or_default() } else { &output.content };
+    let said = text.trim();
+    let between = |begin: &str, end: char| said.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+    let is_name = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    // `[object Promise]`, `<coroutine object f at 0x7f00>`
+    let is_object = between("[object ", ']').is_some_and(is_name)
+        || between("<", '>').is_some_and(|object| object.contains(" object ") && object.contains(" at 0x"));
+    (NOTHING.contains(&said) || is_object).then(|| said.to_owned())
 }
 
 async fn explains(session: &Session<'_>, tools: &[Tool]) -> Verdict {
-    for tool in tools {
+    let mut fails = Vec::new();
+    for tool in tools.iter().filter(|tool| session.bench.works(tool)) {
         let name = &tool.schema.name;
         for wrong in ["not json", "[]"] {
             match session.call_tool(name, wrong).await {
                 Err(CallFailure::Returned(fault)) if fault.message.trim().is_empty() => {
-                    return Err(format!("`{name}` answers `{wrong}` with an error that says nothing").into());
+                    fails.push(format!("`{name}` answers `{wrong}` with an error that says nothing").into());
+                    break;
                 }
-                Err(CallFailure::Crashed(why)) => return Err(why.into()),
+                Err(failure @ CallFailure::Crashed(_)) => {
+                    fails.push(failure.of(&format!("`{name}` with `{wrong}`")));
+                    break;
+                }
                 // A tool without arguments may accept any text.
                 Err(CallFailure::Returned(_) | CallFailure::Down(_)) | Ok(_) => {}
             }
         }
     }
-    passed()
+    all(fails, tools).map(|()| String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str, structured: Option<&str>) -> Option<String> {
+        said_nothing(&Output {
+            content: text.to_owned(),
+            structured: structured.map(str::to_owned),
+            ..Output::default()
+        })
+    }
+
+    #[test]
+    fn a_result_that_says_nothing_is_recognized() {
+        for nothing in
+            ["", " \n", "{}", "null", "None", "undefined", "[object Promise]", "<coroutine object f at 0x7f00>"]
+        {
+            assert_eq!(said(nothing, None).as_deref(), Some(nothing.trim()), "{nothing}");
+        }
+        assert_eq!(said("", Some("null")).as_deref(), Some("null"));
+        for something in
+            ["[]", "0", "false", "done", "no file", "<p>an object is here</p>", "[object storage: 3 buckets] are full"]
+        {
+            assert_eq!(said(something, None), None, "{something}");
+        }
+        assert_eq!(said("", Some(r#"{"n":1}"#)), None);
+    }
+
+    #[test]
+    fn long_arguments_are_shortened_at_a_character() {
+        assert_eq!(shown(""), "an empty text");
+        assert_eq!(shown("{}"), "{}");
+        assert!(shown(&"ü".repeat(500)).ends_with("ü… (1000 bytes)"));
+    }
 }

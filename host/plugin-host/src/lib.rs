@@ -94,4 +94,4 @@ pub use storage::{Memory, Storage};
 pub use supervision::Halt;
 pub use trial::{SkillReport, Trial, skill_report, try_out};
 pub use variables::{Unexpanded, Variables, WhyUnexpanded};
-pub use web::{scripted_web, stand_in};
+pub use web::{scripted_web, stand_in, web_without_secrets};

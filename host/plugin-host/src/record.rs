@@ -318,7 +318,7 @@ mod tests {
             plugin: "mine".to_owned(),
             version: "1.0.0".to_owned(),
             call: "recall",
-            cause: Cause::Trap { why: format!("crash {number}") },
+            cause: Cause::Trap(Box::new(format!("crash {number}").into())),
         }
     }
 

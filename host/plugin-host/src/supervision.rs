@@ -253,7 +253,7 @@ fn has_worked(cause: &Cause) -> bool {
 
 /// Whether a new instance may succeed at once. A call that met a limit would meet it again.
 fn may_pass(cause: &Cause) -> bool {
-    matches!(cause, Cause::Trap { .. })
+    matches!(cause, Cause::Trap(_))
 }
 
 /// The pause after this many failures in a row. The first failure has none: it may have been chance.

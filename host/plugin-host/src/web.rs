@@ -77,6 +77,11 @@ pub fn scripted_web(plugin: &str, permissions: &Permissions, script: Arc<dyn Tra
     Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |name, _| Some(stand_in(name))), script)
 }
 
+/// The same web while the user has not set the plugin's secrets.
+pub fn web_without_secrets(plugin: &str, permissions: &Permissions, script: Arc<dyn Transport>) -> Http {
+    Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |_, _| None), script)
+}
+
 /// The value of a secret in tests.
 pub fn stand_in(secret: &str) -> String {
     format!("stand-in-for-{secret}")

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub use hermes_capabilities::{Fault, FaultKind};
 
 use crate::contract;
+use crate::crash::Crash;
 use crate::limits::Limit;
 
 /// Why a component cannot be used. The caller adds the plugin's name.
@@ -112,6 +113,23 @@ pub struct CallError {
     pub cause: Cause,
 }
 
+impl CallError {
+    /// The failure in a sentence for a model that used `what`, such as a tool. Where the plugin crashed is for its author, who finds it in
+    /// the log: a model can do nothing with it.
+    pub fn for_model(&self, what: &str) -> String {
+        match &self.cause {
+            Cause::Fault(fault) => fault.message.clone(),
+            Cause::Trap(_) => {
+                let plugin = &self.plugin;
+                format!(
+                    "`{what}` of the plugin `{plugin}` crashed and gave no answer; `hermes plugins logs {plugin}` shows the user why"
+                )
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
 /// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Cause {
@@ -119,11 +137,8 @@ pub enum Cause {
     #[error("{0}")]
     Fault(Box<Fault>),
     /// The plugin crashed.
-    #[error("it crashed: {why}")]
-    Trap {
-        /// The panic message if there is one, else the trap.
-        why: String,
-    },
+    #[error("it crashed: {0}")]
+    Trap(Box<Crash>),
     /// The plugin could not be started: `configure` or `session-start` returned an error.
     #[error("it does not start: {0}")]
     Start(Box<Fault>),
@@ -187,7 +202,7 @@ impl Cause {
     /// returns is a regular answer, not a failure.
     pub fn is_failure(&self) -> bool {
         match self {
-            Self::Trap { .. } | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
+            Self::Trap(_) | Self::Deadline { .. } | Self::Limit { .. } | Self::Start(_) => true,
             Self::Fault(_)
             | Self::Input { .. }
             | Self::Suspended { .. }

@@ -11,12 +11,13 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::context::{Call, Context};
 use crate::convert;
+use crate::crash::Crash;
 use crate::error::{CallError, Cause, Fault, FaultKind};
 use crate::limits::{Limit, Limits, Tier};
 use crate::live::{Body, Live};
 use crate::loaded::{Code, Loaded};
 use crate::native;
-use crate::services::Services;
+use crate::services::{Level, Services};
 use crate::slots::SessionCalls;
 use crate::tally::Tally;
 use crate::types::{Ending, SessionInfo, Start};
@@ -361,7 +362,7 @@ impl Slot {
         }
         match &self.live {
             Some(live) => self.cause(live.context(), error, deadline),
-            None => Cause::Trap { why: first_line(error) },
+            None => Cause::Trap(Box::new(first_line(error).into())),
         }
     }
 
@@ -375,7 +376,7 @@ impl Slot {
             let (limit, after) = deadline;
             return Cause::Deadline { limit, after };
         }
-        Cause::Trap { why: crash(context, error) }
+        Cause::Trap(Box::new(crash(context, error)))
     }
 
     async fn leave(mut self) {
@@ -418,37 +419,32 @@ fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
 }
 
 /// Why a guest crashed: what it wrote to standard error, such as a panic message or a traceback, else the trap.
-fn crash(context: &Context, error: &wasmtime::Error) -> String {
-    let printed = explanation(&context.output.tail());
-    if !printed.is_empty() {
-        return printed;
+fn crash(context: &Context, error: &wasmtime::Error) -> Crash {
+    if let Some(crash) = Crash::read(&context.output.tail()) {
+        return crash;
     }
-    if error.is::<wasmtime_wasi::I32Exit>() {
-        return "it ended itself by calling `exit`".to_owned();
-    }
-    match error.downcast_ref::<wasmtime::Trap>() {
-        // A guest's own stack may overflow before the machine's stack does, and looks like either fault.
-        Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
-            "stack or memory fault, such as endless recursion".to_owned()
+    let what = if error.is::<wasmtime_wasi::I32Exit>() {
+        "it ended itself by calling `exit`".to_owned()
+    } else {
+        match error.downcast_ref::<wasmtime::Trap>() {
+            // A guest's own stack may overflow before the machine's stack does, and looks like either fault.
+            Some(wasmtime::Trap::StackOverflow | wasmtime::Trap::MemoryOutOfBounds) => {
+                "stack or memory fault, such as endless recursion".to_owned()
+            }
+            Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
+            // The message of a native library.
+            None => return Crash::read(&first_line(error)).unwrap_or_else(|| "it ended without a reason".into()),
         }
-        Some(trap) => trap.to_string().trim_start_matches("wasm trap: ").to_owned(),
-        None => first_line(error),
+    };
+    let frames =
+        error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames).unwrap_or_default();
+    let functions: Vec<String> = frames.iter().filter_map(|frame| frame.func_name().map(str::to_owned)).collect();
+    let crash = Crash::of_trap(what, &functions);
+    // Nothing else says it to the author.
+    if !functions.is_empty() {
+        context.services.reporter.log(Level::Info, crash.raw.trim_end());
     }
-}
-
-/// The end of standard error as one line, without the advice on backtraces that only the plugin's author could follow.
-/// The beginning of a panic message and the end of a traceback say the most, so a long text loses its middle.
-fn explanation(stderr: &str) -> String {
-    const BEGINNING: usize = 512;
-    const END: usize = 512;
-    let lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note: run with"));
-    let text = lines.collect::<Vec<_>>().join(" ");
-    let text = text.trim_start_matches("thread '<unnamed>' (1) ");
-    if text.len() <= BEGINNING + END {
-        return text.to_owned();
-    }
-    let (beginning, end) = (text.floor_char_boundary(BEGINNING), text.ceil_char_boundary(text.len() - END));
-    format!("{} … {}", &text[..beginning], &text[end..])
+    crash
 }
 
 fn first_line(error: &wasmtime::Error) -> String {

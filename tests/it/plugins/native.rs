@@ -110,7 +110,8 @@ fn a_panic_or_endless_call_harms_neither_the_turn_nor_the_next_call() {
         echo("call_7"),
     ];
     let results = results(&home, &calls);
-    assert!(results[0].contains("crashed") && results[0].contains("out of cheese"), "{results:?}");
+    assert!(results[0].contains("`crash` of the plugin `hostile-native` crashed"), "{results:?}");
+    assert!(home.read("logs/hostile-native.jsonl").contains("it crashed: out of cheese"));
     assert!(results[2].contains("`tool_time`"), "{results:?}");
     assert!(results[4].contains("on purpose"), "{results:?}");
     assert!(!results[5].contains("context"), "an import gives a library no more than a component: {results:?}");

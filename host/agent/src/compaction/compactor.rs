@@ -451,10 +451,8 @@ impl Drop for Compactor {
 
 /// The failure in a sentence. Where in its source the engine panicked is for its author, who finds it in the log.
 fn engine_failure(error: &CallError) -> String {
-    let Cause::Trap { why } = &error.cause else { return error.to_string() };
-    let message = why.strip_prefix("panicked at ").and_then(|panic| panic.split_once(": "));
-    let why = message.map_or(why.as_str(), |(_, message)| message);
-    format!("the context engine `{}` {} crashed: {why}", error.plugin, error.version)
+    let Cause::Trap(crash) = &error.cause else { return error.to_string() };
+    format!("the context engine `{}` {} crashed: {}", error.plugin, error.version, crash.what)
 }
 
 /// Whether another view costs nothing more: nothing of this one is in the provider's cache, or it breaks anyway.

@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_memory_that_fails_is_left_out_of_the_summary_with_a_notice() {
-        let answers = [Ok("tea"), Err(Cause::Trap { why: "unreachable".to_owned() }), Ok(""), Ok("milk")];
+        let answers = [Ok("tea"), Err(Cause::Trap(Box::new("unreachable".into()))), Ok(""), Ok("milk")];
         let memories = answers.map(|answer| Arc::new(Scripted(answer)) as Arc<dyn MemoryEvents>);
         let notices = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&notices);

@@ -251,7 +251,7 @@ async fn a_prompt_that_fills_the_window_does_not_rewrite_the_view_in_every_turn(
 #[tokio::test(start_paused = true)]
 async fn a_crash_in_preparation_counts_as_a_failure_and_a_missing_model_does_not() {
     let away = Cause::Fault(Box::new(Fault::new(FaultKind::Unavailable, "no-model", "no model is configured")));
-    let crash = Cause::Trap { why: "unreachable".to_owned() };
+    let crash = Cause::Trap(Box::new("unreachable".into()));
     for (cause, faults, calls) in [(away, 0, 6), (crash, STRIKES, STRIKES as usize)] {
         let mut target = MemoryTarget::of(5, 10, 0);
         let (mut compactor, engine, notices) = compactor(Scripted::new(Work::Fail(cause), &[]), 200_000);
@@ -359,7 +359,7 @@ async fn an_engine_is_not_asked_while_it_plans_or_after_a_failure_or_if_compacti
     assert_eq!(asked(&engine), 2);
 
     // Each preparation crashes.
-    let crash = Cause::Trap { why: "unreachable".to_owned() };
+    let crash = Cause::Trap(Box::new("unreachable".into()));
     let (mut compactor, engine, _) = self::compactor(Scripted::new(Work::Fail(crash), &[]), 200_000);
     for expected in [1, 2, 3, 3, 3] {
         compactor.turn_begins();

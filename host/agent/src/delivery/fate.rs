@@ -33,9 +33,7 @@ pub(crate) fn fate(cause: &Cause) -> Fate {
         }
         Cause::Fault(fault) if fault.kind == FaultKind::Cancelled => Fate::Keep,
         Cause::Fault(_) => Fate::SetAside,
-        Cause::Trap { .. } | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => {
-            Fate::Retry { after: None }
-        }
+        Cause::Trap(_) | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => Fate::Retry { after: None },
         // The turn exceeds the plugin's limit, now and later.
         Cause::Input { .. } => Fate::SetAside,
         Cause::Suspended { .. } | Cause::Revoked | Cause::Cancelled | Cause::NotExported(_) => Fate::Keep,
@@ -69,7 +67,7 @@ mod tests {
     #[test]
     fn the_kind_of_an_error_decides_what_happens_to_the_turn() {
         let retry = |after| Fate::Retry { after };
-        let crash = Cause::Trap { why: "unreachable".to_owned() };
+        let crash = Cause::Trap(Box::new("unreachable".into()));
         let late = Cause::Deadline { limit: Limit::BackgroundTime, after: MOST };
         let unstarted = Cause::Start(Box::new(Fault::new(FaultKind::Denied, "", "no key")));
         for (cause, expected) in [

@@ -41,7 +41,7 @@ impl Hooks for Scripted {
         self.calls.lock().unwrap().push(format!("{}: {seen}", self.name));
         (self.verdict)().map_err(|()| {
             let (plugin, version) = (self.name.to_owned(), "1.0.0".to_owned());
-            CallError { plugin, version, call: "on-event", cause: Cause::Trap { why: "unreachable".to_owned() } }
+            CallError { plugin, version, call: "on-event", cause: Cause::Trap(Box::new("unreachable".into())) }
         })
     }
 }

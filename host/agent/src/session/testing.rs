@@ -214,7 +214,12 @@ impl Seen {
 impl ScriptedPlugin {
     fn deadline(&self) -> CallError {
         let why = "it did not answer within its deadline".to_owned();
-        CallError { plugin: self.name.clone(), version: "1.0.0".to_owned(), call: "call", cause: Cause::Trap { why } }
+        CallError {
+            plugin: self.name.clone(),
+            version: "1.0.0".to_owned(),
+            call: "call",
+            cause: Cause::Trap(Box::new(why.into())),
+        }
     }
 }
 

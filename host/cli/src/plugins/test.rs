@@ -114,6 +114,12 @@ fn render(report: &Report, arguments: &TestArguments, console: Console) -> Strin
         }
         out.push_str(&line(check, arguments, console));
     }
+    if !report.not_judged.is_empty() {
+        out.push_str("\nnot judged, because the cause is named above\n");
+        for check in &report.not_judged {
+            out.push_str(&format!("  – {}: {} (see “{}”)\n", check.group, check.what, check.because_of));
+        }
+    }
     if !report.calls.is_empty() {
         let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right]);
         table.head(["calls", "count", "median", "slowest"]);
@@ -133,6 +139,9 @@ fn render(report: &Report, arguments: &TestArguments, console: Console) -> Strin
             out.push_str(&fixtures(option, found));
         }
     }
+    if report.failures().any(|check| !check.raw.is_empty()) {
+        out.push_str("crashes: `--json` has what the language's runtime wrote, below `raw`\n");
+    }
     let failures = report.failures().count();
     let all = report.checks.len();
     out.push_str(&match failures {
@@ -151,6 +160,7 @@ fn line(check: &Check, arguments: &TestArguments, console: Console) -> String {
         return format!("  {sign} {}{seen}\n", check.what);
     }
     let mut line = format!("  {sign} {}\n      why: {seen}\n", check.what);
+    check.each.iter().for_each(|why| line.push_str(&format!("        {}\n", text::line(why))));
     if let Some(fix) = &check.fix {
         line.push_str(&format!("      fix: {fix}\n"));
     }
@@ -233,12 +243,14 @@ mod tests {
             what: "keep the rules",
             passed,
             seen: "message 3\u{1b}[2J is lost".to_owned(),
+            each: if passed { Vec::new() } else { vec!["`one`: lost".to_owned()] },
+            raw: Vec::new(),
             fix: (!passed).then_some("cover it".into()),
             seed: (!passed).then_some(7),
         };
         let console = Console::plain(true);
         let failed = line(&check(false), &arguments, console);
-        let expected = "  ✗ keep the rules\n      why: message 3\\u{1b}[2J is lost\n      fix: cover it\n      repeat: hermes \
+        let expected = "  ✗ keep the rules\n      why: message 3\\u{1b}[2J is lost\n        `one`: lost\n      fix: cover it\n      repeat: hermes \
                         plugins test ./mine --seed 7 --conversations 1 --config '{\"keep\":1}' --http http.yaml\n";
         assert_eq!(failed.replace('\u{fffd}', ""), expected);
         assert!(line(&check(true), &arguments, console).starts_with("  ✓ keep the rules (message 3\\u{1b}[2J is"));

@@ -77,7 +77,7 @@ impl Scene {
 }
 
 fn trap() -> Cause {
-    Cause::Trap { why: "unreachable".to_owned() }
+    Cause::Trap(Box::new("unreachable".into()))
 }
 
 fn deadline() -> Cause {

@@ -10,7 +10,7 @@ use hermes_plugin::hooks::{Event, Verdict};
 use hermes_plugin::lifecycle::Ending;
 use hermes_plugin::skills::{Document, Skill};
 use hermes_plugin::tools::{Effect, Invocation, Output, Tool};
-use hermes_plugin::{Error, Header, Hooks, Plugin, Skills, Tools, documents, random};
+use hermes_plugin::{Error, Header, Hooks, Plugin, Skills, ToolSchema, Tools, documents, random};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -70,16 +70,42 @@ impl Tools for Flawed {
         }
         let description = format!("Says how long a text is.{}", self.whim("catalog-changes"));
         let tool = Tool::new("measure", description, parameters).effect(Effect::Reads);
+        let plain = tool.clone();
         let tool = tool.output_schema(json!({ "type": "object", "properties": { "bytes": { "type": "integer" } } }));
-        Ok(if self.has("tool-twice") { vec![tool.clone(), tool] } else { vec![tool] })
+        Ok(match self.config.flaw.as_str() {
+            "tool-twice" => vec![tool.clone(), tool],
+            "says-nothing" => vec![plain],
+            // Two that crash, one that is refused, and one that works.
+            "several-fail" => {
+                let named = |name: &str| Tool {
+                    schema: ToolSchema { name: name.to_owned(), ..tool.schema.clone() },
+                    ..tool.clone()
+                };
+                vec![named("divide"), named("measure"), named("look_up"), named("ask")]
+            }
+            _ => vec![tool],
+        })
     }
 
     fn call(&mut self, invocation: &Invocation) -> Result<Output, Error> {
+        if self.has("several-fail") {
+            match invocation.name.as_str() {
+                "divide" => panic!("there is nothing to divide by"),
+                "look_up" => panic!("the key is missing"),
+                "ask" => {
+                    return Ok(Output::text(format!(
+                        "{} rows",
+                        hermes_plugin::sql::query("SELECT 1", Vec::new())?.rows.len()
+                    )));
+                }
+                _ => {}
+            }
+        }
         if invocation.name != "measure" && !self.has("any-tool") {
             return Err(invocation.unknown());
         }
         if self.has("any-tool") {
-            return Ok(Output::text("done"));
+            return Ok(Output::text("done").structured(json!({ "bytes": 4 })));
         }
         let arguments: serde_json::Value = invocation.parse()?;
         if self.has("slices-bytes") {
@@ -89,6 +115,16 @@ impl Tools for Flawed {
         let text = arguments["text"].as_str().ok_or_else(|| Error::invalid("text is missing: give a string"))?;
         if self.has("asks-for-more") {
             hermes_plugin::sql::query("SELECT 1", Vec::new())?;
+        }
+        if self.has("cuts-bytes") {
+            let title = &text[..text.len().min(40)];
+            return Ok(Output::text(title).structured(json!({ "bytes": title.len() })));
+        }
+        if self.has("says-nothing") {
+            return Ok(Output::text("null"));
+        }
+        if self.has("no-structure") {
+            return Ok(Output::text("all of it"));
         }
         let bytes = text.len();
         let structured = match () {
@@ -140,6 +176,11 @@ impl Hooks for Flawed {
 
     fn on_event(&mut self, event: &Event) -> Verdict {
         match event {
+            Event::Other(notice) if self.has("reads-notices") => {
+                let notice: serde_json::Value = serde_json::from_str(&notice.json).expect("a notice is JSON");
+                assert!(!notice.is_null());
+                Verdict::Proceed
+            }
             Event::AfterTool(_) if self.has("blocks-late") => Verdict::Block("too late".to_owned()),
             Event::BeforeTool(tool) if self.has("hook-panics") => {
                 let arguments: serde_json::Value = serde_json::from_str(&tool.arguments).expect("arguments are JSON");

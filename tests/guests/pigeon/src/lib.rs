@@ -73,10 +73,13 @@ impl MemoryProvider for Pigeon {
 
     fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
         let body = json!({ "number": turn.number, "user": turn.user });
-        let sent = http::Request::post(format!("{LOFT}/turns")).bearer_secret("token").json(&body)?.send()?.ok();
+        let sent = http::Request::post(format!("{LOFT}/turns")).bearer_secret("token").json(&body)?.send();
+        let sent = sent.and_then(http::Response::ok);
         match sent {
             Err(_) if self.has("loses-turns") => Ok(()),
             Err(error) if error.code == "auth" && self.has("loses-keys") => Err(Error::failed(error.message)),
+            Err(error) if error.code == "unset" && self.has("loses-unset") => Err(Error::failed(error.message)),
+            Err(error) if error.code == "grant" && self.has("loses-ungranted") => Ok(drop(error)),
             sent => sent.map(drop),
         }
     }

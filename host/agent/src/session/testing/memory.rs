@@ -137,7 +137,7 @@ impl MemoryRewind for ScriptedMemory {
 
     async fn turns_rewound(&self, _: String, first: MessageId) -> Result<(), CallError> {
         self.note(format!("taken back from {first}"));
-        Err(self.error("rewound", Cause::Trap { why: "scripted".to_owned() }))
+        Err(self.error("rewound", Cause::Trap(Box::new("scripted".into()))))
     }
 }
 
@@ -149,6 +149,6 @@ impl MemoryUpkeep for ScriptedMemory {
 
     async fn upkeep(&self) -> Result<Progress, CallError> {
         self.note("upkeep".to_owned());
-        Err(self.error("upkeep", Cause::Trap { why: "scripted".to_owned() }))
+        Err(self.error("upkeep", Cause::Trap(Box::new("scripted".into()))))
     }
 }
