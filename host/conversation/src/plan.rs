@@ -438,3 +438,40 @@ fn check_size(view: &View, ground: &Ground<'_>) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Draft;
+
+    #[test]
+    fn a_plan_that_fills_the_room_is_valid_and_one_token_more_is_refused_with_the_numbers() {
+        let drafts =
+            (1..9).map(|at| if at == 8 { Draft::user("go on", at) } else { Draft::user("word ".repeat(50), at) });
+        let conversation = Conversation::new(drafts.zip(1..).map(|(draft, id)| draft.numbered(MessageId(id))));
+        let covers = vec![MessageRange::new(MessageId(1), MessageId(7))];
+        let summary = Summary { key: "k".to_owned(), content: "short".to_owned(), covers };
+        let rest = Segment::Keep(MessageRange::one(MessageId(8)));
+        let plan = Plan { segments: vec![Segment::Summary(summary), rest], reason: String::new(), extra: Vec::new() };
+        let (view, summaries) = (View::default(), HashMap::new());
+        let ground = |limit, must_shrink| Ground {
+            conversation: &conversation,
+            view: &view,
+            summaries: &summaries,
+            limit,
+            must_shrink,
+        };
+        let tokens = conversation.view_tokens(&verify(&plan, &ground(10_000, true)).unwrap());
+        assert_eq!(room(&ground(tokens, false)), tokens);
+        verify(&plan, &ground(tokens, false)).unwrap();
+        let refusal = verify(&plan, &ground(tokens - 1, false)).unwrap_err();
+        assert_eq!((refusal.code(), refusal.size()), ("too-large", Some((tokens, tokens - 1))));
+        // A view that must shrink is smaller than this one, however large the window is.
+        let before = conversation.view_tokens(&view);
+        assert_eq!(room(&ground(10_000, true)), before - 1);
+        let whole = Segment::Keep(MessageRange::new(MessageId(1), MessageId(8)));
+        let refusal = verify(&Plan { segments: vec![whole], ..plan }, &ground(10_000, true)).unwrap_err();
+        assert_eq!((refusal.code(), refusal.size()), ("not-smaller", Some((before, before - 1))));
+    }
+}

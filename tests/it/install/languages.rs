@@ -45,7 +45,7 @@ fn a_new_project_contains_code_tests_the_sdk_and_a_build() {
             let folder = project(&home, language, kind);
             text.push_str(&format!("{language}, {kind}\n"));
             paths(&folder).iter().for_each(|path| text.push_str(&format!("  {path}\n")));
-            assert!(folder.join("wit/1.0.0/worlds.wit").is_file());
+            assert!(folder.join("wit/1.1.0/worlds.wit").is_file());
         }
     }
     insta::assert_snapshot!(text);
@@ -220,7 +220,7 @@ fn the_types_for_javascript_contain_the_whole_contract() {
     let home = Home::new();
     let folder = project(&home, "javascript", "tools");
     let script = "import { declarations } from './vendor/hermes-plugin/types.js'; import fs from 'node:fs'; \
-                  const at = 'wit/1.0.0/deps/'; \
+                  const at = 'wit/1.1.0/deps/'; \
                   console.log(declarations(fs.readdirSync(at).map((file) => fs.readFileSync(at + file, 'utf8'))));";
     let mut node = Command::new("node");
     let Ok(output) = node.args(["--input-type=module", "-e", script]).current_dir(&folder).output() else {
@@ -229,7 +229,7 @@ fn the_types_for_javascript_contain_the_whole_contract() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let types = String::from_utf8(output.stdout).unwrap();
     let mut functions = 0;
-    for file in fs::read_dir(folder.join("wit/1.0.0/deps")).unwrap() {
+    for file in fs::read_dir(folder.join("wit/1.1.0/deps")).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
         let version = text.lines().next().and_then(|package| package.strip_suffix(';')?.split('@').nth(1)).unwrap();
         for line in text.lines().map(str::trim) {

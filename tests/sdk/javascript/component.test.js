@@ -11,7 +11,7 @@ import { refusal, room } from "../../../sdk/javascript/engine.js";
 import { invalid } from "../../../sdk/javascript/errors.js";
 import { fake } from "../../../sdk/javascript/testing.js";
 
-const at = new URL("../../../wit/1.0.0/", import.meta.url);
+const at = new URL("../../../wit/1.1.0/", import.meta.url);
 const files = readdirSync(new URL("deps/", at)).map((file) => readFileSync(new URL(`deps/${file}`, at), "utf8"));
 const worlds = readFileSync(new URL("worlds.wit", at), "utf8");
 const contract = readContract(files, worlds);

@@ -28,7 +28,7 @@ use crate::failure::{Failure, Kind};
 /// The world that includes the worlds of a project. It names the files and types of the bindings.
 const WORLD: &str = "project";
 /// The version of the contract for new plugins: the name of its folder.
-pub(crate) const CURRENT: &str = "1.0.0";
+pub(crate) const CURRENT: &str = "1.1.0";
 /// The file of the contract with its worlds.
 const WORLDS: &str = "worlds.wit";
 /// The module of a project in Go, and the packages of `wit-bindgen` that are part of the SDK there.
@@ -49,7 +49,7 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ContractArguments {
     /// The folder of the contract's version
-    #[arg(long, value_name = "FOLDER", default_value = "wit/1.0.0")]
+    #[arg(long, value_name = "FOLDER", default_value = "wit/1.1.0")]
     wit: PathBuf,
     /// A world of the contract, such as `tools-plugin`; repeat it for a plugin of several kinds
     #[arg(long = "world", value_name = "WORLD", required = true)]

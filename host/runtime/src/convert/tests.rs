@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use hermes_conversation::{BlobId, Draft};
+use hermes_conversation::{BlobId, Draft, Refusal};
 
 use super::*;
 
@@ -106,4 +106,17 @@ fn extra_keys_carry_what_the_first_candidate_had_no_field_for() {
     };
     assert_eq!(turn(&record(true)).extra, [("ended".to_owned(), "interrupted".to_owned())]);
     assert_eq!(turn(&record(false)).extra, []);
+}
+
+#[test]
+fn a_refusal_for_the_size_has_its_numbers() {
+    let numbers = |refusal: Refusal| match outcome(&Outcome::Refused(refusal)) {
+        engine::Outcome::Refused(error) => error.extra,
+        other => panic!("{other:?}"),
+    };
+    let pair =
+        |needed: &str, room: &str| [("needed", needed), ("room", room)].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    assert_eq!(numbers(Refusal::TooLarge { tokens: 5_328, limit: 5_105 }), pair("5328", "5105"));
+    assert_eq!(numbers(Refusal::NotSmaller { tokens: 90, before: 80 }), pair("90", "79"));
+    assert_eq!(numbers(Refusal::Uncovered(MessageId(1))), []);
 }

@@ -12,8 +12,8 @@ import (
 
 const name = "{{name}}"
 
-// A plugin of several kinds lists a world for each: wit/1.0.0/worlds.wit.
-var contract = []string{"--wit", "wit/1.0.0", "--world", "{{kind}}-plugin"}
+// A plugin of several kinds lists a world for each: wit/1.1.0/worlds.wit.
+var contract = []string{"--wit", "wit/1.1.0", "--world", "{{kind}}-plugin"}
 
 func main() {
 	hermes := os.Getenv("HERMES")

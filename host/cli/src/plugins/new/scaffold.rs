@@ -119,7 +119,7 @@ mod tests {
             ("sdk/rust/src", "vendor/hermes-plugin/src/"),
             ("sdk/rust-derive/src", "vendor/hermes-plugin-derive/src/"),
             ("sdk/abi/src", "vendor/hermes-plugin-abi/src/"),
-            ("wit/1.0.0", "wit/1.0.0/"),
+            ("wit/1.1.0", "wit/1.1.0/"),
         ] {
             let written: BTreeMap<String, String> = files
                 .iter()
