@@ -11,7 +11,17 @@ use serde_json::Value;
 /// build scripts count too.
 const ARROWS: &[(&str, &[&str])] = &[
     // Its tests read stores to check that they are intact.
-    ("hermes-tests", &["hermes-zoo", "hermes-test-data", "hermes-store", "hermes-conversation"]),
+    (
+        "hermes-tests",
+        &[
+            "hermes-zoo",
+            "hermes-test-data",
+            "hermes-install",
+            "hermes-plugin-host",
+            "hermes-store",
+            "hermes-conversation",
+        ],
+    ),
     (
         "hermes-cli",
         &[
@@ -59,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-app",
         &[
+            "hermes-zoo",
             "hermes-config",
             "hermes-agent",
             "hermes-install",

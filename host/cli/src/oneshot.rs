@@ -182,7 +182,12 @@ fn image(file: &Path) -> Result<Part, Failure> {
         return Err(unfit(MediaError::TooLarge { size: usize::try_from(found.len()).unwrap_or(usize::MAX) }));
     }
     let bytes = read_regular(file, MOST_BYTES as u64).map_err(unreadable)?;
-    Ok(Part::Image(Media::image(bytes, Some(&name)).map_err(unfit)?))
+    let picture = Media::image(bytes, Some(&name)).map_err(unfit)?;
+    // The first bytes of these kinds have the size. Without it there is a name and no picture.
+    if picture.width.is_none() && ["image/png", "image/gif"].contains(&picture.media_type.as_str()) {
+        return Err(failed("it is cut short: its size is missing".to_owned(), "copy it again, or give another file"));
+    }
+    Ok(Part::Image(picture))
 }
 
 /// The failure of a turn that has used up its requests.

@@ -16,7 +16,7 @@ use crate::conversation::{TestHistory, history, script};
 use crate::engine::{STEPS, pressure, request};
 use crate::error::ConformanceError;
 use crate::exam::Settings;
-use crate::report::{Checks, Fail, Verdict};
+use crate::report::{Checks, Fail, Verdict, counted};
 use crate::rights::Rights;
 
 const GROUP: &str = "plans";
@@ -29,6 +29,8 @@ struct Counts {
     conversations: u64,
     /// How often the window was full.
     needed: u64,
+    /// How often the window was full, and a plan made room.
+    relieved: u64,
     plans: u64,
     adopted: u64,
 }
@@ -59,7 +61,7 @@ pub(crate) fn check(
     checks.add(GROUP, "keep the rules that the host checks", fix, broken.map_or(Ok(detail), Err));
     let fix = "advise `now` and propose a plan when the window is full, at the latest at the moment `overflow`";
     let verdict: Verdict = if counts.adopted > 0 || counts.needed == 0 {
-        Ok(format!("{} times of {} that the window was full", counts.adopted, counts.needed))
+        Ok(format!("{} of {} times that the window was full", counts.relieved, counts.needed))
     } else if failed {
         return Ok(());
     } else {
@@ -149,7 +151,9 @@ impl GrowingConversation<'_> {
         };
         let outcome = match plan::verify(&plan, &ground) {
             Ok(view) => {
-                counts.adopted += u64::from(conversation.view_tokens(&view) < tokens);
+                let is_smaller = conversation.view_tokens(&view) < tokens;
+                counts.adopted += u64::from(is_smaller);
+                counts.relieved += u64::from(is_smaller && is_full);
                 self.adopt(view);
                 Outcome::Adopted
             }
@@ -252,8 +256,8 @@ fn is_well(held: &Held) -> bool {
 /// What went wrong in the first session, and in how many.
 fn missed(first: &Held, all: &[Held]) -> String {
     let what = match (first.refused.first(), first.failures) {
-        (Some(why), _) => format!("the host refuses {} plans, the first because {why}", first.refused.len()),
-        (None, failures) => format!("{failures} calls fail"),
+        (Some(why), _) => format!("the host refuses {}, the first because {why}", counted(first.refused.len(), "plan")),
+        (None, failures) => format!("{} failed", counted(usize::try_from(failures).unwrap_or(usize::MAX), "call")),
     };
     let end = if first.is_off { ", and no longer calls the engine" } else { "" };
     format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hermes_plugin_host::{FaultKind, Limit, Output, Tool};
+use hermes_plugin_host::{Effect, FaultKind, Limit, Output, Tool};
 use serde_json::Value;
 
 use crate::arguments;
@@ -68,6 +68,10 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
         fix,
         survives(&session, &tools, |schema| awkward(&session, schema)).await,
     );
+    if bench.exports.tool_preview {
+        let fix = "say what each call would do, and change nothing: after an error the user is asked about every call, without a sentence";
+        checks.add(GROUP, "says what a call would do", fix, previews(&session, &tools).await);
+    }
     let fix = "say in one line what failed and how to do better: the model reads it";
     checks.add(GROUP, "explains its errors", fix, explains(&session, &tools).await);
     Ok(())
@@ -83,6 +87,39 @@ pub(crate) async fn exercise(session: &Session<'_>) -> Result<(), Fail> {
         }
     }
     all(fails, &tools)
+}
+
+/// Asks what calls would do, as the host does before a call that may need the user: with arguments that fit, and with others, which may
+/// be an error.
+async fn previews(session: &Session<'_>, tools: &[Tool]) -> Verdict {
+    let (mut fails, mut tried) = (Vec::new(), 0);
+    let asked = tools.iter().filter(|tool| tool.effect != Effect::Reads);
+    for tool in asked {
+        let (name, schema) = (&tool.schema.name, parameters(tool));
+        let ask = |arguments: String| session.call("preview", session.instance.preview(name.clone(), arguments));
+        let ordinary = arguments::valid(&schema).to_string();
+        let (first, second) = (ask(ordinary.clone()).await, ask(ordinary.clone()).await);
+        tried += 2;
+        match (first, second) {
+            (Ok(first), Ok(second)) if first == second => {}
+            (Ok(first), Ok(second)) => {
+                fails.push(difference(&format!("{first:?}"), &format!("{second:?}")).into());
+                continue;
+            }
+            (Err(failure), _) | (_, Err(failure)) => {
+                fails.push(failure.of(&format!("`{name}` with {}", shown(&ordinary))));
+                continue;
+            }
+        }
+        for odd in arguments::invalid_arguments(&schema) {
+            tried += 1;
+            if let Err(crash) = ignore_errors(ask(odd.clone()).await) {
+                fails.push(crash.of(&format!("`{name}` with {}", shown(&odd))));
+                break;
+            }
+        }
+    }
+    all(fails, tools).map(|()| counted(tried, "call"))
 }
 
 /// The failures of all tools as one; none if every tool passed.

@@ -176,6 +176,7 @@ mod tests {
         let errors = [
             InstallError::Source { text: text(), reason: reason() },
             InstallError::Fetch { from: text(), reason: reason() },
+            InstallError::Push { to: text(), reason: reason() },
             InstallError::Insecure(text()),
             InstallError::WithoutTls(text()),
             InstallError::Archive(text()),

@@ -186,7 +186,7 @@ impl Chosen {
         let engine = select.named(&selection.engine, ENGINE_KIND, |exports| exports.context_engine)?;
         let mut memories = Vec::new();
         if selection.is_on(Selection::MEMORY) && selection.memory.as_deref() != Some(Selection::MEMORY) {
-            memories.extend(select.optional(Selection::MEMORY, &mut notices));
+            memories.extend(select.unless_refused(Selection::MEMORY, &mut notices)?);
         }
         if let Some(name) = &selection.memory {
             memories.push(select.named(name, MEMORY_KIND, |exports| exports.memory_provider)?);
@@ -265,6 +265,10 @@ pub(crate) struct Select<'a> {
     pub(crate) background: bool,
 }
 
+fn left_out(error: &PluginsError) -> Notice {
+    Notice::new(format!("{error}; sessions do not use it"), error.parts().2)
+}
+
 fn unusable(name: &str, problem: &Problem) -> PluginsError {
     PluginsError::Unusable { name: name.to_owned(), problem: Box::new(problem.error.diagnose()) }
 }
@@ -303,6 +307,24 @@ impl Select<'_> {
     }
 
     fn optional(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Selected> {
+        self.tried(name, notices)?.map_err(|error| notices.push(left_out(&error))).ok()
+    }
+
+    /// The same for a plugin that sessions do not go on without if its section of the configuration is wrong.
+    fn unless_refused(&self, name: &str, notices: &mut Vec<Notice>) -> Result<Option<Selected>, PluginsError> {
+        match self.tried(name, notices) {
+            Some(Err(error @ PluginsError::Configuration { .. })) => Err(error),
+            Some(Err(error)) => {
+                notices.push(left_out(&error));
+                Ok(None)
+            }
+            Some(Ok(selected)) => Ok(Some(selected)),
+            None => Ok(None),
+        }
+    }
+
+    /// Loads a plugin that the configuration names, if it exists.
+    fn tried(&self, name: &str, notices: &mut Vec<Notice>) -> Option<Result<Selected, PluginsError>> {
         let Some(found) = self.catalog.get(name) else {
             if self.catalog.problem_with(name).is_some() {
                 // Reported with the other problems of the catalog.
@@ -318,9 +340,7 @@ impl Select<'_> {
             ));
             return None;
         };
-        self.load(found)
-            .map_err(|error| notices.push(Notice::new(format!("{error}; sessions do not use it"), error.parts().2)))
-            .ok()
+        Some(self.load(found))
     }
 
     /// Loads a plugin and checks it against its manifest and its section of the configuration.

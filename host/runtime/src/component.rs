@@ -126,10 +126,10 @@ impl Component {
         self.indices.exports()
     }
 
-    /// A store for an instance, with the instance's limits.
-    pub(crate) fn store(&self, context: Context) -> Store<Context> {
+    /// A store for an instance, with the instance's limits. Fails if the system gives it no memory.
+    pub(crate) fn store(&self, context: Context) -> wasmtime::Result<Store<Context>> {
         let limits = *context.meter.limits();
-        let mut store = Store::new(self.pre.engine(), context);
+        let mut store = Store::try_new(self.pre.engine(), context)?;
         store.limiter(|context| &mut context.meter);
         store.set_hostcall_fuel(limits.size(Limit::Output));
         store.set_max_component_handles(limits.size(Limit::Handles));
@@ -138,7 +138,7 @@ impl Component {
         store.epoch_deadline_callback(|mut store| {
             Ok(if store.data_mut().tick() { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
-        store
+        Ok(store)
     }
 
     /// Looks up the functions of an instance. The error names the export that does not fit.

@@ -326,7 +326,7 @@ impl Slot {
         let context = Context::new(recipe.services.clone(), recipe.limits, Arc::clone(&recipe.tally), state);
         let mut live = Live::new(match &recipe.loaded.code {
             Code::Component(component) => {
-                let mut store = component.store(context);
+                let mut store = component.store(context).map_err(|error| exhausted("memory", "memory", &error))?;
                 let instance = component.pre.instantiate_async(&mut store).await;
                 let instance = instance.map_err(|error| self.start_failure(store.data(), &error))?;
                 Body::Component(Box::new(
@@ -335,10 +335,7 @@ impl Slot {
             }
             Code::Native(library) => {
                 let guest = native::Guest::start(*library, &recipe.plugin, context);
-                Body::Native(Box::new(guest.map_err(|error| {
-                    let why = format!("the system gives it no thread: {error}");
-                    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::Exhausted, "threads", why))))
-                })?))
+                Body::Native(Box::new(guest.map_err(|error| exhausted("threads", "thread", &error))?))
             }
         });
         let refused = |error| Failure::Answer(Cause::Start(Box::new(convert::fault_back(error))));
@@ -396,6 +393,12 @@ impl Slot {
 
 /// The code of the failure of a plugin that does not fit the contract.
 pub const SHAPE: &str = "shape";
+
+/// The system lacks something that a start needs.
+fn exhausted(code: &str, what: &str, error: &dyn std::fmt::Display) -> Failure {
+    let why = format!("the system gives it no {what}: {error}");
+    Failure::Answer(Cause::Start(Box::new(Fault::new(FaultKind::Exhausted, code, why))))
+}
 
 /// The failure of a plugin whose export has the right name but another shape.
 fn shape_failure(name: &str, error: &wasmtime::Error) -> Failure {

@@ -5,6 +5,7 @@
 
 import ast
 import contextlib
+import encodings
 import importlib
 import inspect
 import pkgutil
@@ -20,8 +21,11 @@ from . import border, crash
 crash.install()
 
 # Modules that Python imports when they are first needed, which is too late in a component.
-for _name in ("_strptime", "encodings.idna", "encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_8_sig"):
-    importlib.import_module(_name)
+importlib.import_module("_strptime")
+for _module in pkgutil.iter_modules(encodings.__path__):
+    # Some are for one system only.
+    with contextlib.suppress(ImportError, AttributeError):
+        importlib.import_module(f"encodings.{_module.name}")
 
 for _module in pkgutil.iter_modules(wit_world.imports.__path__):
     _functions = importlib.import_module(f"wit_world.imports.{_module.name}")

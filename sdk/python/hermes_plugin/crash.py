@@ -109,8 +109,6 @@ def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
         if _runs:
             return "import it at the top of the file: modules are read only while the component is built"
         return f"is it a file in `src/`, or listed in `dependencies` of pyproject.toml{likely(name, sys.modules)}"
-    if isinstance(error, LookupError) and "unknown encoding" in text:
-        return "import `encodings.NAME` at the top of the file: modules are read only while the component is built"
     if isinstance(error, KeyError) and frames and frames[-1].name == "__getitem__" and frames[-1].filename.endswith(("os.py", "<frozen os>")):
         return _ENVIRONMENT
     if isinstance(error, AttributeError) and re.search(r"'(os|subprocess)' has no attribute '_?(system|popen|fork|exec|spawn|posix_spawn|kill|wait)", text):

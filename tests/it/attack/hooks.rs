@@ -7,6 +7,8 @@ use hermes_tests::{Call, Home, Reply, Server};
 use hermes_zoo::{LOOP, Shell};
 use serde_json::json;
 
+use crate::fixtures::grant_untried;
+
 /// Far more than the limits of the plugins together.
 const DEADLINE: Duration = Duration::from_secs(600);
 
@@ -15,7 +17,7 @@ fn keep(home: &Home, component: &[u8]) {
     let manifest = "name: beast\nversion: 0.1.0\ndescription: a beast\npermissions: {hooks: true}\n";
     home.write("plugins/beast/plugin.yaml", manifest);
     home.write("plugins/beast/beast.wasm", component);
-    home.grant("beast");
+    grant_untried(home, "beast");
     let limits =
         json!({ "cpu": "200ms", "start_time": "5s", "turn_time": "1s", "memory": "8MiB", "host_calls": 2_000 });
     home.set("plugins.settings.beast.limits", limits);

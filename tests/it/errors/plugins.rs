@@ -4,6 +4,7 @@ use hermes_tests::{Call, Home, Reply, Server, renamed, staged_guest};
 use serde_json::json;
 
 use super::Screens;
+use crate::fixtures::grant_untried;
 
 fn model() -> Server {
     Server::answering(|_, _| Reply::text("Hello."))
@@ -62,7 +63,7 @@ fn plugins_that_a_session_needs() {
     }
     let home = home_with_engine(&server);
     home.write("plugins/hostile/hostile.wasm", "no component");
-    home.grant("hostile");
+    grant_untried(&home, "hostile");
     screens.error("a component that is not WebAssembly", &home, hello(&home));
     insta::assert_snapshot!(screens.text());
 }

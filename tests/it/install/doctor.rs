@@ -3,6 +3,8 @@
 use hermes_tests::{Home, Reply, Server, renamed, staged_guest};
 use serde_json::{Value, json};
 
+use crate::fixtures::grant_untried;
+
 /// A home where bundled plugins need no compilation.
 fn warm() -> Home {
     Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")))
@@ -63,7 +65,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
             let manifest = home.read("plugins/sly/plugin.yaml");
             home.write("plugins/sly/plugin.yaml", manifest + "provides: [hooks]\n");
         }
-        home.grant(name);
+        grant_untried(&home, name);
     }
     home.write("plugins/changed/more.txt", "added");
     home.hermes(&["plugins", "revoke", "revoked"]).run().success();

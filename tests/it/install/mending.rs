@@ -69,7 +69,7 @@ fn a_component_that_is_cut_short_or_none_is_refused_everywhere() {
     }
     // The way out works.
     let updated = home.hermes(&["plugins", "update", "mine", "--yes"]).run().success();
-    updated.says(&["same version", "which", "changed by hand"]);
+    updated.says(&["same version", "changed by hand"]);
     assert_eq!(fs::read(home.path().join("plugins/mine/mine.wasm")).unwrap(), whole);
     home.hermes(&["plugins", "verify"]).run().success();
 }
@@ -167,12 +167,11 @@ fn every_advice_about_a_missing_folder_works() {
     for name in ["taken", "changed"] {
         fs::remove_dir_all(home.path().join("plugins").join(name)).unwrap();
     }
-    let verified = home.hermes(&["plugins", "verify", "--json"]).run().exits(GENERAL);
-    let findings: Vec<Value> = serde_json::from_str(&verified.stdout).unwrap();
-    let fix = |name: &str| findings.iter().find(|found| found["name"] == name).unwrap()["fix"].to_string();
-    assert!(fix("taken").contains("install --locked"), "{}", fix("taken"));
-    assert!(fix("changed").contains("hermes plugins update changed"), "{}", fix("changed"));
-    assert!(fix("own").contains("put the folder back") && !fix("own").contains("--locked"), "{}", fix("own"));
+    let verified = home.hermes(&["plugins", "verify"]).run().exits(GENERAL);
+    let shown = format!("{}{}", verified.stdout, verified.stderr);
+    for fix in ["hermes plugins install --locked", "hermes plugins update changed", "put the folder back"] {
+        assert_eq!(shown.matches(fix).count(), 1, "{fix}: {verified}");
+    }
     home.hermes(&["plugins", "update", "changed", "--yes"]).run().success();
     fs::rename(&aside, home.path().join("plugins/own")).unwrap();
     home.hermes(&["plugins", "install", "--locked", "--yes"]).run().success();
@@ -188,7 +187,7 @@ fn the_question_names_the_tools_and_those_that_are_dangerous() {
     let home = Home::new();
     source(&home, "mine", "0.1.0");
     let asked = home.hermes(&["plugins", "install", "./mine"]).run().refused().exits(USAGE);
-    asked.says(&["the model can call:", "1 of them dangerous", "wipe (DANGEROUS)", "look (reads)"]);
+    asked.says(&["the model can call:", "2 of them dangerous", "wipe (DANGEROUS)", "look (reads)"]);
     assert!(!home.path().join("plugins.lock").exists(), "nothing was installed");
     home.hermes(&["plugins", "install", "./mine", "--yes"]).run().success().says(&["wipe (DANGEROUS)"]);
     source(&home, "mine", "0.2.0");

@@ -23,13 +23,13 @@ fn plugins_for_another_version_of_the_contract() {
     home.config("{}\n");
     let install = |name: &str| home.hermes(&["plugins", "install", &format!("./{name}"), "--yes"]);
     let tool = || Shell::with_tool("nop");
-    source(&home, "later", "version: 1.0.0\n", tool().version("1.1.0-rc.1").build());
+    source(&home, "later", "version: 1.0.0\n", tool().version("1.2.0-rc.1").build());
     screens.error("a plugin for a later candidate", &home, install("later"));
-    source(&home, "strict", "version: 1.0.0\napi: ^1.1.0-rc.1\n", tool().version("1.1.0-rc.1").build());
+    source(&home, "strict", "version: 1.0.0\napi: ^1.2.0-rc.1\n", tool().version("1.2.0-rc.1").build());
     screens.error("one that accepts only later versions", &home, install("strict"));
-    source(&home, "willing", "version: 1.0.0\napi: \">=1.0.0, <2\"\n", tool().version("1.1.0-rc.1").build());
+    source(&home, "willing", "version: 1.0.0\napi: \">=1.0.0, <2\"\n", tool().version("1.2.0-rc.1").build());
     screens.success("one that accepts this version too", &home, install("willing"));
-    source(&home, "released", "version: 1.0.0\n", tool().version("1.1.0").build());
+    source(&home, "released", "version: 1.0.0\n", tool().version("1.2.0").build());
     screens.success("a plugin for a later release", &home, install("released"));
     source(&home, "candidate", "version: 1.0.0\napi: ^1.0.0-rc.1\n", tool().version("1.0.0-rc.1").build());
     screens.success("one for a candidate of this version", &home, install("candidate"));

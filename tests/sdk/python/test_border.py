@@ -189,7 +189,6 @@ class Crashes(unittest.TestCase):
             ("import subprocess\nsubprocess.run(['/hermes/no/such/program'])", "`wit_world.imports.process`"),
             ("async def f(): pass\nimport asyncio\nasyncio.get_running_loop()", "no event loop"),
             ("open('/hermes/no/such/file')", "`hermes_plugin.documents`"),
-            ("b''.decode('hermes-no-such-encoding') or b'x'.decode('hermes-no-such-encoding')", "import `encodings.NAME`"),
             ("from contract import Error\nError('c')", "`record(Error, …)`"),
         ]:
             said = self.summary(source)

@@ -22,6 +22,17 @@ function line({ id, content, toolCalls }) {
   return `#${id} ${[...content.split("\n", 1)[0]].slice(0, 100).join("")}${calls}`;
 }
 
+// The first lines of the newest of these messages, as many as fit into so many tokens.
+function outline(covers, tokens) {
+  const lines = history.readAll(covers).map(line);
+  for (const most of [200, 50, 10, 1]) {
+    const content = lines.slice(-most).join("\n");
+    // The text under a key must never change. It depends on the messages and on the number of lines.
+    if (summaryTokens(content) <= tokens) return { key: `outline:${covers.first}-${covers.last}:${most}`, content, covers: [covers] };
+  }
+  return null;
+}
+
 export const contextEngine = guarded({
   modelChanged() {},
   observe(added) {
@@ -37,31 +48,29 @@ export const contextEngine = guarded({
   },
   prepare: () => "done",
   propose({ pressure, view }) {
-    const newest = headers.at(-1);
-    if (!newest) return null;
-    const most = room(pressure);
-    // Whole turns are folded, so that no call loses its result. Fewer stay if they would fill the window.
-    const tokens = (keep) => headers.reduce((sum, each) => sum + (each.turn + keep > newest.turn ? each.tokens : 0), 0);
-    let keep = Math.min(keepTurns, newest.turn);
-    while (keep > 1 && tokens(keep) > most * 0.7) keep--;
-    const count = headers.filter(({ turn }) => turn + keep <= newest.turn).length;
-    if (count === 0 || tokens(keep) > most * 0.7) return null;
-    const covers = { first: headers[0].id, last: headers[count - 1].id };
-    let lines = history.readAll(covers).map(line).slice(-200);
-    while (lines.length > 1 && summaryTokens(lines.join("\n")) > most * 0.25) lines = lines.slice(lines.length / 2);
-    // The text under a key must never change. It depends only on the messages and the number of lines.
-    const key = `outline:${covers.first}-${covers.last}:${lines.length}`;
-    if (key === refused || view.some(({ tag, val }) => tag === "summary" && val.key === key)) return null;
-    proposed = key;
-    const content = lines.join("\n");
-    return {
-      segments: [
-        { tag: "summary", val: { key, content, covers: [covers] } },
-        { tag: "restore", val: { first: headers[count].id, last: newest.id } },
-      ],
-      reason: `folded ${count} messages into their first lines`,
-      extra: [],
-    };
+    // Fewer turns stay where more would not fit.
+    for (let keep = keepTurns; keep > 0; keep--) {
+      const newest = headers.at(-1);
+      // Whole turns are folded, so that no call loses its result.
+      const count = headers.filter(({ turn }) => turn + keep <= newest.turn).length;
+      if (count === 0) continue;
+      const covers = { first: headers[0].id, last: headers[count - 1].id };
+      const kept = headers.slice(count).reduce((sum, { tokens }) => sum + tokens, 0);
+      const summary = outline(covers, room(pressure) - kept);
+      const isShown = ({ tag, val }) => tag === "summary" && val.key === summary.key;
+      if (!summary || summary.key === refused || view.some(isShown)) continue;
+      proposed = summary.key;
+      return {
+        segments: [
+          { tag: "summary", val: summary },
+          { tag: "restore", val: { first: headers[count].id, last: newest.id } },
+        ],
+        reason: `folded ${count} messages into their first lines`,
+        extra: [],
+      };
+    }
+    // Nothing fits: the host folds by its own rule.
+    return null;
   },
   settled({ tag }) {
     if (tag === "refused") refused = proposed;

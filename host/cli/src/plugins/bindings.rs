@@ -327,7 +327,10 @@ mod tests {
         ] {
             for language in [Target::C, Target::Go] {
                 let error = format!("{:#}", with_interface(body, language).unwrap_err());
-                assert!(error.contains("`hermes:plugin/mine@1.0.0`") && !error.contains('\n'), "{body}: {error}");
+                assert!(
+                    error.contains(&format!("`hermes:plugin/mine@{CURRENT}`")) && !error.contains('\n'),
+                    "{body}: {error}"
+                );
                 assert!(names.iter().all(|name| error.contains(name)), "{body}: {error}");
             }
         }
@@ -347,7 +350,10 @@ mod tests {
         ] {
             for language in languages {
                 let error = format!("{:#}", with_interface(&body, *language).unwrap_err());
-                assert!(error.contains(name) && error.contains("hermes:plugin/mine@1.0.0"), "{body}: {error}");
+                assert!(
+                    error.contains(name) && error.contains(&format!("hermes:plugin/mine@{CURRENT}")),
+                    "{body}: {error}"
+                );
                 assert!(!error.contains('\n'), "{error}");
             }
         }

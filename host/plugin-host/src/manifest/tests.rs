@@ -110,7 +110,7 @@ fn a_range_without_this_hosts_version_says_which_of_the_two_to_update() {
             error.why.fix().unwrap()
         }
     };
-    for later in ["^1.1.0", "^2", "=1.1.0-rc.1"] {
+    for later in ["^1.2.0", "^2", "=1.2.0-rc.1"] {
         assert!(fix(later).starts_with("update Hermes"), "{later}");
     }
     for earlier in ["^0.1", "=1.0.0-alpha.1", "=1.0.0-rc.3", "<1.0.0"] {

@@ -51,7 +51,7 @@ fn a_file_that_is_not_a_plugin_of_this_contract_is_refused_with_the_reason() {
         ("one of no kind", Shell::of("plugin").build(), &["exports none of"]),
         (
             "one without lifecycle",
-            Shell::of("bare").wit("world bare { include imports; export hermes:tools/tools@1.0.0; }").build(),
+            Shell::of("bare").wit("world bare { include imports; export hermes:tools/tools@1.1.0; }").build(),
             &["`lifecycle` is missing"],
         ),
         (

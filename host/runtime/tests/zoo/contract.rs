@@ -74,7 +74,7 @@ fn refusal(component: &[u8], later: LaterVersions) -> String {
 
 #[test]
 fn a_later_pre_release_is_refused_in_one_line_with_both_versions_and_the_remedy() {
-    for (version, package, ours) in [("1.1.0-rc.1", "hermes:types", "1.0.0"), ("1.1.0-draft", "hermes:types", "1.0.0")]
+    for (version, package, ours) in [("1.2.0-rc.1", "hermes:types", "1.0.0"), ("1.2.0-draft", "hermes:types", "1.0.0")]
     {
         let component = Shell::with_tool("nop").version(version).build();
         assert_eq!(
@@ -108,18 +108,18 @@ fn an_earlier_pre_release_and_another_major_version_are_refused_whatever_the_man
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_of_a_later_version_runs_without_the_feature_if_its_manifest_accepts_this_host() {
     let added = "
-world more { include tools-plugin; import hermes:host/oracle@1.1.0-draft; export hermes:tools/elicitation@1.1.0-draft; }";
+world more { include tools-plugin; import hermes:host/oracle@1.2.0-draft; export hermes:tools/elicitation@1.2.0-draft; }";
     let call = format!(
         "(call $http/pieces (i32.const 4096)) {unsupported} (call $oracle/ask (i32.const 4096)) {unsupported} \
          (drop (call $http/has-secret (i32.const 0) (i32.const 0)))",
         unsupported = expects(UNSUPPORTED)
     );
     let known = "has-secret: func(name: string) -> bool;";
-    let oracle = "interface oracle { use hermes:types/types@1.1.0-draft.{error}; ask: func() -> result<u32, error>; }";
-    let package = "package hermes:host@1.1.0-draft;";
-    let tools = "package hermes:tools@1.1.0-draft;";
+    let oracle = "interface oracle { use hermes:types/types@1.2.0-draft.{error}; ask: func() -> result<u32, error>; }";
+    let package = "package hermes:host@1.2.0-draft;";
+    let tools = "package hermes:tools@1.2.0-draft;";
     let component = Shell::with_tool(&call)
-        .version("1.1.0-draft")
+        .version("1.2.0-draft")
         .on("more", added)
         .rewritten(known, &format!("{known} pieces: func() -> result<list<u8>, error>;"))
         .rewritten(package, &format!("{package} {oracle}"))
@@ -132,7 +132,7 @@ world more { include tools-plugin; import hermes:host/oracle@1.1.0-draft; export
     assert_eq!(answer.as_deref().unwrap_or_default(), "good", "{answer:?}");
     // The compiled code is in the cache now, and the manifest still decides.
     let error = refusal(&component, LaterVersions::Refused);
-    assert!(error.contains("1.1.0-draft") && error.contains("supports 1.0.0"), "{error}");
+    assert!(error.contains("1.2.0-draft") && error.contains("supports 1.0.0"), "{error}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ async fn a_component_of_the_draft_is_refused_or_runs_without_what_is_new() {
     let component = Shell::with_tool(&call).of_draft().import("notes", "show").import("history", "count").build();
     assert_eq!(
         refusal(&component, LaterVersions::Refused),
-        "it was built for hermes:history 1.1.0-draft, but this version of Hermes supports 1.0.0: update Hermes, or install an \
+        "it was built for hermes:history 1.2.0-draft, but this version of Hermes supports 1.0.0: update Hermes, or install an \
          older release of the plugin"
     );
     let answer = Fixture::accepted(&component, Tier::Tools).tool("bad").await;

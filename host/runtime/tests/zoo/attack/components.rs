@@ -39,7 +39,7 @@ fn a_stamp_makes_no_plugin_of_a_component_without_interfaces() {
         ("a later stamp", br#"{"package":"hermes:plugin@2.0.0"}"#, "2.0.0"),
         ("a stamp of another package", br#"{"package":"hermes:tools@1.0.0-rc.1"}"#, "the contract"),
         ("a stamp with a number", br#"{"package":7}"#, "the contract"),
-        ("a stamp with a line feed", b"{\"package\":\"hermes:plugin@1\\n\\u001b[2J\"}", "supports 1.0.0"),
+        ("a stamp with a line feed", b"{\"package\":\"hermes:plugin@1\\n\\u001b[2J\"}", "supports 1.1.0"),
     ] {
         let error = refusal(name, &[PREAMBLE, &custom(STAMP, stamp)].concat());
         assert!(error.contains(says), "{name}: {error}");

@@ -240,7 +240,7 @@ mod tests {
             };
             let taken: u32 = plan.iter().flat_map(|plan| &plan.segments).map(tokens).sum();
             assert!(taken <= room, "{taken} of {room}: {plan:?}");
-            assert_eq!(plan.is_some(), room >= 700, "{room}");
+            assert_eq!(plan.is_some(), room > 50, "{room}");
         }
         Ok(())
     }
@@ -251,9 +251,10 @@ mod tests {
         let mut engine: Engine = host.start(json!({}))?;
         engine.observe(host.headers())?;
         let request = Request::new(Pressure::new(800, 1000), []);
-        assert!(engine.propose(&request)?.is_some());
+        let refused = engine.propose(&request)?;
         engine.settled(&Outcome::Refused(Error::invalid("no")))?;
-        assert_eq!(engine.propose(&request)?, None);
+        let next = engine.propose(&request)?;
+        assert!(refused.is_some() && next != refused, "{next:?}");
         Ok(())
     }
 }
