@@ -11,6 +11,7 @@ use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::{Call, Home, Output, Reply, Server};
 use serde_json::{Value, json};
 
+use crate::fixtures::grant_untried;
 use crate::fixtures::journal::{assert_logged, texts};
 
 const MISBEHAVIOURS: [&str; 4] = ["loop", "alloc", "panic", "error"];
@@ -145,7 +146,7 @@ fn a_file_that_is_not_a_component_is_reported_and_skipped() {
     let home = Home::with(&server);
     home.write("plugins/junk/plugin.yaml", "name: junk\nversion: 0.1.0\ndescription: no component\n");
     home.write("plugins/junk/junk.wasm", "this is not WebAssembly");
-    home.grant("junk");
+    grant_untried(&home, "junk");
     home.set("plugins.enabled", json!(["junk"]));
     let output = home.hermes(&["-z", "hi"]).run().success();
     assert_eq!(output.stdout, "Fine.\n");
@@ -244,7 +245,7 @@ fn a_component_with_a_forbidden_import_is_refused_by_name() {
     let home = Home::with(&server);
     home.write("plugins/sneaky/plugin.yaml", "name: sneaky\ncomponent: sneaky.wasm\n");
     home.write("plugins/sneaky/sneaky.wasm", hermes_zoo::importing_more("wasi:http/outgoing-handler@0.2.0"));
-    home.grant("sneaky");
+    grant_untried(&home, "sneaky");
     home.set("plugins.enabled", json!(["sneaky"]));
     home.hermes(&["-z", "hi"]).run().success().says(&["sneaky", "wasi:http/outgoing-handler"]);
     home.set("plugins.enabled", json!([]));

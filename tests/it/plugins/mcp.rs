@@ -219,7 +219,7 @@ fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
     let server = model_that_calls(Vec::new());
     let home = home_with(&server, &["mute"]);
     home.set("mcp_servers.other", fixture(&home, &["mute"]));
-    home.set("mcp_servers.gone", json!({"command": "no-such-program"}));
+    home.set("add it again", json!({"command": "no-such-program"}));
     home.set("mcp_servers.fine", fixture(&home, &[]));
     let output = home.hermes(&["-z", "go"]).run().success().says(&[
         "the MCP server `fixture` is left out of this session: it did not answer within 5 s",
@@ -325,7 +325,7 @@ fn servers_are_added_listed_tried_and_removed() {
     let script = shown(&home, SCRIPT);
     let script = script.as_str();
     let missing = ["mcp", "add", "gone", "--", "no-such-program"];
-    home.hermes(&missing).run().exits(5).says(&["`no-such-program` cannot be started", "mcp_servers.gone"]);
+    home.hermes(&missing).run().exits(5).says(&["`no-such-program` cannot be started", "add it again"]);
     home.hermes(&["mcp", "add", "files", "--", "python3", script])
         .run()
         .refused()
