@@ -42,6 +42,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\.origins/notes/[0-9a-f]{16}", ".origins/notes/0123456789abcdef"),
         (r"\w+-unknown-linux-\w+|\w+-apple-darwin", "x86_64-unknown-linux-gnu"),
         (r"digest [0-9a-f]{12} -> [0-9a-f]{12}", "digest 0123456789ab -> ba9876543210"),
+        (r"\(digest [0-9a-f]{12}\)", "(digest 0123456789ab)"),
         (r"component   [0-9.]+ KiB", "component   170.0 KiB"),
         (r"load time .*\n", ""),
         // The contract grows.

@@ -19,7 +19,7 @@ pub(crate) mod workday;
 /// Grants a plugin what it requests, without the first start of `plugins grant`: as if it had worked then, and fails now.
 #[track_caller]
 pub(crate) fn grant_untried(home: &hermes_tests::Home, name: &str) {
-    let installer = hermes_install::Installer::new(home.path(), []);
+    let installer = hermes_install::Installer::new(&home.path(), []);
     let catalog = hermes_plugin_host::Catalog::find(&[], &home.path().join("plugins"), &Default::default());
     let granting = installer.granting(name, false, &catalog).unwrap();
     let (permissions, limits) = (granting.manifest.permissions.clone(), granting.manifest.limits.clone());

@@ -411,6 +411,10 @@ async fn session_plugins(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
                 Case::UselessMatcher => {
                     Check { outcome: Outcome::Fail, subject: "hooks", found: format!("{what}: {why}"), fix }
                 }
+                // A session does not go on without it.
+                Case::Start if needed => {
+                    Check { outcome: Outcome::Fail, subject: SUBJECT, found: format!("{about}{what}: {why}"), fix }
+                }
                 _ => Check::warn(SUBJECT, format!("{about}{what}: {why}"), fix),
             }
         };

@@ -28,8 +28,6 @@ fn mistakes_in_projects_of_other_languages() {
         }
     }
     let home = Home::new();
-    let arguments = ["plugins", "new", "mine", "--kind", "hooks", "--lang", "c"];
-    screens.error("a kind that a language has no template for", &home, home.hermes(&arguments));
     fs::write(home.workspace().join("empty.wasm"), b"\0asm\x01\0\0\0").unwrap();
     for (situation, arguments) in [
         ("bindings without a contract", &["bindings", "c", "there", "--world", "tools-plugin"][..]),

@@ -97,7 +97,7 @@ fn every_problem_of_a_plugin_is_reported_with_a_fix() {
         ),
         ("changed", &["problem altered"], &["changed since you allowed it", "plugins grant changed"]),
         ("revoked", &["problem revoked"], &["plugins grant revoked"]),
-        ("gone", &["problem not-installed"], &["install --locked"]),
+        ("gone", &["problem not-installed"], &["put the folder back"]),
         ("sly", &["problem claims"], &["provides hooks", "correct `provides`"]),
         ("handmade", &["problem ungranted"], &["plugins grant handmade"]),
         ("files", &["problem twice"], &["plugins.settings.files.source: installed"]),

@@ -56,7 +56,7 @@ fn draft_interfaces_need_a_flag() {
     developer.wait().success();
     screens.success("an installation with the flag", &home, plugins(&["install", "./early", "--yes", "--allow-draft"]));
     let info = plugins(&["info", "early"]).run();
-    assert!(info.stdout.lines().any(|line| line.starts_with("drafts") && line.contains("1.1.0-draft")), "{info}");
+    assert!(info.stdout.lines().any(|line| line.starts_with("drafts") && line.contains("1.2.0-draft")), "{info}");
     let tested = plugins(&["test", "./early", "--allow-draft"]).run();
     assert!(tested.stdout.contains("✓ loads, and exports"), "{tested}");
 
