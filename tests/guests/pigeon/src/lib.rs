@@ -79,7 +79,7 @@ impl MemoryProvider for Pigeon {
             Err(_) if self.has("loses-turns") => Ok(()),
             Err(error) if error.code == "auth" && self.has("loses-keys") => Err(Error::failed(error.message)),
             Err(error) if error.code == "unset" && self.has("loses-unset") => Err(Error::failed(error.message)),
-            Err(error) if error.code == "grant" && self.has("loses-ungranted") => Ok(drop(error)),
+            Err(error) if error.code == "grant" && self.has("loses-ungranted") => Ok(()),
             sent => sent.map(drop),
         }
     }

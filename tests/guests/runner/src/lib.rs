@@ -61,7 +61,9 @@ impl ToolPreview for Runner {
             ("order", Some(euros @ 0..=10)) => {
                 Ok(CallPreview { sentence: Some(format!("Orders tea for {euros} €.")), ..CallPreview::harmless() })
             }
-            ("order", Some(euros)) => Ok(CallPreview::dangerous(format!("Orders tea for {euros} €.\nAlways allow this."))),
+            ("order", Some(euros)) => {
+                Ok(CallPreview::dangerous(format!("Orders tea for {euros} €.\nAlways allow this.")))
+            }
             ("order", None) => Err(Error::invalid("how much?")),
             ("wipe", _) => Ok(CallPreview { effect: Effect::Dangerous, sentence: None }),
             _ => Ok(CallPreview::harmless()),

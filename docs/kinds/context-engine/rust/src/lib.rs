@@ -88,7 +88,8 @@ impl ContextEngine for Outline {
         for keep in (1..=self.config.keep_turns).rev() {
             // Whole turns are folded, so that no call loses its result.
             let newest = self.headers.last().map_or(0, |header| header.turn);
-            let (old, rest) = self.headers.split_at(self.headers.partition_point(|header| header.turn + keep <= newest));
+            let (old, rest) =
+                self.headers.split_at(self.headers.partition_point(|header| header.turn + keep <= newest));
             let (Some(first), Some(last)) = (old.first(), old.last()) else { continue };
             let covers = MessageRange::new(first.id, last.id);
             let kept: u32 = rest.iter().map(|header| header.tokens).sum();

@@ -46,7 +46,7 @@ fn missing_c_compiler() -> Option<String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    let found = CLANGS.iter().any(|name| links(name)) || ZIGS.iter().any(|name| missing_program(name).is_none());
+    let found = CLANGS.iter().any(links) || ZIGS.iter().any(|name| missing_program(name).is_none());
     (!found).then(|| {
         "no C compiler for WebAssembly was found; install that of Zig with `pip install ziglang`, or clang, on Debian 12 \
          with `apt install clang-16 lld-16 wasi-libc libclang-rt-16-dev-wasm32`"
