@@ -27,7 +27,7 @@ impl Reporter for Shown {
 fn the_host_serves_the_draft_and_the_candidate() {
     assert_eq!(
         (CONTRACT, served_contracts()),
-        ("1.2.0-draft", &["1.2.0-draft", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"][..])
+        ("1.2.0-draft", &["1.2.0-draft", "1.1.0", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"][..])
     );
 }
 
