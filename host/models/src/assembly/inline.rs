@@ -427,7 +427,7 @@ mod tests {
             let (thoughts, said) = separated(&pieces, true);
             // Marks are no text.
             let letters = |text: &str| {
-                let marks = ["assistant", "analysis", "final"];
+                let marks = ["<|start|>", "<|channel|>", "<|message|>", "<|return|>", "assistant", "analysis", "final"];
                 marks.iter().fold(text.to_owned(), |text, mark| text.replace(mark, "")).matches('a').count()
             };
             prop_assert_eq!(letters(&thoughts) + letters(&said), letters(&text));
