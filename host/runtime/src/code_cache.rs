@@ -65,7 +65,7 @@ pub(crate) struct Source<'a> {
     pub(crate) digest: blake3::Hash,
     /// What to do if it was built for a later version of the contract.
     pub(crate) later: LaterVersions,
-    /// How it is compiled if there is no code of it.
+    /// How to compile it if the cache has no code for it.
     pub(crate) manner: Manner,
 }
 

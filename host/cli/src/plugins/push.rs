@@ -51,8 +51,8 @@ pub(super) async fn run(arguments: &PushArguments, console: Console) -> Result<E
         }
         Tagged::Other(before) => {
             console.warning(&format!(
-                "{image} names another image, {before}; whoever updates from this tag gets the new one, and the earlier one is reached \
-                 by its digest only"
+                "{image} names another image, {before}. The next update from this tag brings the new image; the earlier one can still \
+                 be installed by its digest"
             ));
             let fix = "push under another tag, or add --yes to replace what the tag names";
             if !arguments.yes && !question::confirmed("give the tag to the new image?", "nothing was pushed", fix)? {
