@@ -26,8 +26,9 @@ use crate::limits::Limit;
 
 /// The most bytes of a panic message.
 const MOST_PANIC: usize = 1 << 10;
+pub use library::try_library;
 pub(crate) use library::{Library, sweep};
-pub use trial::{EXIT_UNFIT, TRY_LIBRARY, try_library};
+pub use trial::{EXIT_UNFIT, TRY_LIBRARY};
 
 /// The target that this program is built for. A manifest lists its libraries by target.
 pub const TARGET: &str = env!("HERMES_TARGET");

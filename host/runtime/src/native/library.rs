@@ -222,3 +222,16 @@ fn cause(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     one_line(&cause)
 }
+
+/// The work of the child: opens the library and reads its description.
+///
+/// # Errors
+///
+/// Why the library cannot be used.
+pub fn try_library(path: &Path) -> Result<(), String> {
+    let read = Library::read(path, LaterVersions::Accepted);
+    read.map(drop).map_err(|error| match error {
+        LoadError::Native { why } => why,
+        other => other.to_string(),
+    })
+}

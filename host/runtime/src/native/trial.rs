@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use hermes_conversation::one_line_within;
 
-use super::library::Library;
 use crate::compiler::Compiler;
-use crate::contract::LaterVersions;
-use crate::error::LoadError;
 
 /// The hidden command that opens a library in a process of its own.
 pub const TRY_LIBRARY: &str = "try-library";
@@ -80,19 +77,6 @@ fn wait(child: &mut Child, patience: Duration) -> std::io::Result<Option<ExitSta
         }
         std::thread::sleep(POLL);
     }
-}
-
-/// The work of the child: opens the library and reads its description.
-///
-/// # Errors
-///
-/// Why the library cannot be used.
-pub fn try_library(path: &Path) -> Result<(), String> {
-    let read = Library::read(path, LaterVersions::Accepted);
-    read.map(drop).map_err(|error| match error {
-        LoadError::Native { why } => why,
-        other => other.to_string(),
-    })
 }
 
 #[cfg(all(test, unix))]
