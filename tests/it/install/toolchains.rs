@@ -91,8 +91,10 @@ fn in_every_kind(language: &Language) {
             report["memory"]["enough_mib"],
             turn.as_millis(),
         );
-        if *kind == "tools" {
-            develop(language, &home, &folder);
+        match *kind {
+            "tools" => develop(language, &home, &folder),
+            "context-engine" => conversations(language.name, &folder, &name),
+            _ => {}
         }
     }
 }
@@ -170,6 +172,43 @@ pub(super) fn session(kind: &str, folder: &Path, name: &str) -> (Duration, u64) 
     (say("Once more.", &[]), component_size(&home.path().join("plugins")))
 }
 
+/// Ten conversations of 40 turns, short and long, some with calls, in two windows with the engine of a template. The host must adopt its plans,
+/// and never refuse one or switch it off.
+fn conversations(language: &str, folder: &Path, name: &str) {
+    // The turns of a conversation fill the window about three times.
+    for window in [12_000, 128_000] {
+        let words = window / 35;
+        let said = move |number: usize| {
+            let most = words * (1 + number * 7 % 13) / 7;
+            format!("Turn {number}: {}", "the ferry leaves berth nine late ".repeat(most / 6))
+        };
+        let server = Server::answering(move |body, number| {
+            let last = &body["messages"].as_array().unwrap().last().unwrap()["role"];
+            match number % 5 {
+                3 if last == "user" && body["tools"].to_string().contains("\"read_file\"") => {
+                    Reply::calls([Call::new("call_1", "read_file", &json!({"path": "ferries.txt"}))])
+                }
+                _ => Reply::text(said(number)).in_steps_of(2_000),
+            }
+        });
+        let home = Home::with(&server);
+        home.hermes(&["plugins", "install", folder.to_str().unwrap(), "--yes"]).run().success();
+        home.set("context.engine", json!(name));
+        home.set("model.context_length", json!(window));
+        fs::write(home.workspace().join("ferries.txt"), said(11)).unwrap();
+        for conversation in 0..10 {
+            let lines: Vec<String> = (0..40).map(|turn| said(turn + conversation)).collect();
+            let output = home.hermes(&["chat"]).stdin(&lines.join("\n")).run().success();
+            assert!(!output.stderr.contains("the context engine"), "{language}, {window} tokens\n{output}");
+            let last = server.last_turn();
+            let users = last.messages().iter().filter(|message| message["role"] == "user").count();
+            assert!((1..40).contains(&users), "{language}, {window} tokens: {users} turns are in the last view");
+        }
+        let stats = home.hermes(&["plugins", "stats", "--json"]).run().success();
+        println!("| `{language}` | ten conversations in {window} tokens | {} |", stats.stdout.trim());
+    }
+}
+
 /// Changes the tool's description under `plugins dev`, and prints how long the reload took.
 fn develop(language: &Language, home: &Home, folder: &Path) {
     let (file, from, to) = language.edit;
@@ -201,7 +240,7 @@ fn rust() {
     in_every_kind(&Language {
         name: "rust",
         // The test of `authors` builds the other kinds.
-        kinds: &["tools"],
+        kinds: &["tools", "context-engine"],
         install: &[],
         test: "cargo test --quiet",
         build: "cargo build --quiet --release --target wasm32-wasip2",
