@@ -74,7 +74,37 @@ void hermes_say_json(hermes_text_t *text, project_string_t string) {
     hermes_say(text, "\"");
 }
 
+// The bytes of the character at the beginning of a text that is not empty. 0 if there is none in UTF-8.
+static size_t character(const uint8_t *text, size_t length) {
+    if (text[0] < 0x80) return 1;
+    size_t size = text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+    if (text[0] < 0xc2 || text[0] > 0xf4 || length < size) return 0;
+    // Longer forms than necessary, halves of UTF-16 and numbers above U+10FFFF are no characters.
+    if (text[0] == 0xe0 && text[1] < 0xa0) return 0;
+    if (text[0] == 0xed && text[1] > 0x9f) return 0;
+    if (text[0] == 0xf0 && text[1] < 0x90) return 0;
+    if (text[0] == 0xf4 && text[1] > 0x8f) return 0;
+    for (size_t at = 1; at < size; at++)
+        if ((text[at] & 0xc0) != 0x80) return 0;
+    return size;
+}
+
+static hermes_text_t well_formed(hermes_text_t text) {
+    size_t at = 0, size;
+    while (at < text.length && (size = character(text.bytes + at, text.length - at))) at += size;
+    if (at == text.length) return text;
+    hermes_text_t result = { 0 };
+    for (at = 0; at < text.length; at += size ? size : 1) {
+        size = character(text.bytes + at, text.length - at);
+        if (size) hermes_add(&result, text.bytes + at, size);
+        else hermes_say(&result, "\xef\xbf\xbd");
+    }
+    free(text.bytes);
+    return result;
+}
+
 project_string_t hermes_take(hermes_text_t text) {
+    text = well_formed(text);
     // The generated code does not free empty strings.
     if (text.length == 0) return free(text.bytes), (project_string_t){ 0 };
     return (project_string_t){ .ptr = hermes_resized(text.bytes, text.length), .len = text.length };
@@ -162,8 +192,9 @@ bool hermes_extra_number(hermes_types_types_extra_t extra, const char *key, uint
 }
 
 void hermes_log(hermes_host_log_level_t level, const char *words) {
-    project_string_t text = hermes_view(words);
+    project_string_t text = hermes_string(words);
     hermes_host_log_write(level, &text);
+    project_string_free(&text);
 }
 
 bool hermes_document(const char *name, project_string_t *content, hermes_error_t *err) {
@@ -188,11 +219,11 @@ bool hermes_update_document(const char *name, hermes_change_t *change, void *sta
             hermes_storage_documents_option_document_free(&old);
             return true;
         }
-        project_string_t content = hermes_seen(new);
+        project_string_t content = hermes_take(new);
         hermes_storage_documents_write_outcome_t outcome;
         bool answered = hermes_storage_documents_write(&given, &content, old.is_some ? &old.val.version : NULL, &outcome, err);
         hermes_storage_documents_option_document_free(&old);
-        free(new.bytes);
+        project_string_free(&content);
         if (!answered) return false;
         bool written = outcome.tag == HERMES_STORAGE_DOCUMENTS_WRITE_OUTCOME_WRITTEN;
         hermes_storage_documents_write_outcome_free(&outcome);
@@ -249,7 +280,12 @@ bool hermes_checked(hermes_http_http_response_t *response, hermes_error_t *err) 
     bool refused = status == 401 || status == 403;
     bool later = refused || status == 408 || status == 425 || status == 429 || status >= 500;
     hermes_text_t message = { 0 }, code = { 0 };
-    hermes_say_string(&message, response->url);
+    // What was asked may be private, and an error is shown and stored.
+    project_string_t address = response->url;
+    for (size_t at = 0; at < address.len; at++) {
+        if (address.ptr[at] == '?' || address.ptr[at] == '#') address.len = at;
+    }
+    hermes_say_string(&message, address);
     hermes_say(&message, " answered ");
     hermes_say_number(&message, status);
     if (refused) hermes_say(&message, ": it does not accept the key");

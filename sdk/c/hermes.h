@@ -54,9 +54,10 @@ void hermes_say_string(hermes_text_t *text, project_string_t string);
 void hermes_say_number(hermes_text_t *text, uint64_t number);
 // Appends a text as JSON, in quotes.
 void hermes_say_json(hermes_text_t *text, project_string_t string);
-// The text as a string of the contract, which then owns its memory.
+// The text as a string of the contract, which then owns its memory. The host takes only UTF-8, so each byte that is not part of a character
+// becomes U+FFFD, here and in what `hermes_string` and `hermes_copy` return.
 project_string_t hermes_take(hermes_text_t text);
-// The text as a string that is only looked at: an argument of an import, never a result.
+// The text as a string that is only looked at: an argument of an import, never a result. It has to be UTF-8, like that of `hermes_view`.
 project_string_t hermes_seen(hermes_text_t text);
 // A copy of a C string as a string of the contract.
 project_string_t hermes_string(const char *words);

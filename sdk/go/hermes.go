@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	contract "hermes/bindings/imports/hermes_types_types"
@@ -58,7 +59,7 @@ func Decode(text string, into any) *Error {
 	if err := decoder.Decode(into); err != nil {
 		return refused(err)
 	}
-	if decoder.More() {
+	if _, err := decoder.Token(); err != io.EOF {
 		return refused(fmt.Errorf("there is text behind the object"))
 	}
 	return nil

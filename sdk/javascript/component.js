@@ -60,7 +60,7 @@ function crash(what, error) {
   if (stack) note(`${error.name}: ${error.message}\n${stack}`);
   const place = placeIn(stack);
   const text = error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${shown(error)}: throw \`invalid(…)\`, or another error of hermes-plugin`;
-  const misfit = error instanceof Misfit && (error.message.startsWith(FILE) ? error.message : `${FILE}: ${error.message}`);
+  const misfit = error instanceof Misfit && (error.message.startsWith(FILE) ? error.message : `${place ?? FILE}: ${error.message}`);
   const ended = new Error(misfit || `${place ?? what}: ${text}${remedy(error?.message ?? "")}`);
   // The engine would print the frames of the SDK behind the text.
   ended.stack = "";

@@ -1,7 +1,6 @@
 // Errors of the contract.
 //
-// Imports throw errors whose `payload` is the error of the contract, and so do these functions. The contract itself wants the payload
-// to be thrown, so every exported function passes through `guarded`.
+// Imports throw errors whose `payload` is the error of the contract, and so do these functions.
 
 import { settled, wellFormed } from "./border.js";
 
@@ -29,21 +28,11 @@ export function kindOf(error) {
   return kind ? (kind.tag === "other" ? kind.val : kind.tag) : null;
 }
 
-/**
- * The functions of an interface, as the contract wants them: errors leave them as payloads, texts are well-formed, and a promise is an
- * error.
- */
+/** The functions of an interface, as the contract wants them: texts are well-formed, nothing is `null`, and a promise is an error. */
 export function guarded(functions) {
-  const entries = Object.entries(functions).map(([name, run]) => [
-    name,
-    (...given) => {
-      try {
-        return wellFormed(settled(`\`${name}\``, run(...given))) ?? null;
-      } catch (error) {
-        if (error?.payload?.kind) throw wellFormed(error.payload);
-        throw error;
-      }
-    },
-  ]);
+  const entries = Object.entries(functions).map(([name, run]) => {
+    const what = `\`${name}\``;
+    return [name, (...given) => wellFormed(settled(what, run(...given)), what) ?? null];
+  });
   return Object.fromEntries(entries);
 }

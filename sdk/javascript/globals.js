@@ -3,6 +3,7 @@
 import { toJson } from "./border.js";
 import { decode, encode } from "./bytes.js";
 import { log } from "./imports.js";
+import { LOCALES } from "./remedies.js";
 
 function asText(value) {
   if (typeof value === "string") return value;
@@ -136,6 +137,25 @@ function structuredClone(value, _options, known = new Map()) {
 
 for (const [name, value] of Object.entries({ console, TextEncoder, TextDecoder, structuredClone })) {
   if (globalThis[name] === undefined) Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+}
+
+/**
+ * Refuses a locale and its options, which the engine would ignore, in a function of a prototype. `first` is the number of arguments before
+ * the locale.
+ */
+export function withoutLocale(prototype, name, first) {
+  const plain = prototype[name];
+  const value = function (...given) {
+    if (given.slice(first).some((each) => each !== undefined)) throw new TypeError(`\`${name}\` takes no locale: ${LOCALES}`);
+    return plain.apply(this, given);
+  };
+  Object.defineProperty(prototype, name, { value, writable: true, configurable: true });
+}
+
+if (globalThis.Intl === undefined) {
+  for (const kind of [Number, BigInt, Date, Array]) withoutLocale(kind.prototype, "toLocaleString", 0);
+  for (const name of ["toLocaleDateString", "toLocaleTimeString"]) withoutLocale(Date.prototype, name, 0);
+  withoutLocale(String.prototype, "localeCompare", 1);
 }
 
 export { TextDecoder, TextEncoder, console, structuredClone };

@@ -74,7 +74,7 @@ export const models = {
     asText("the task of `models.complete`", task);
     asText("the prompt of `models.complete`", prompt);
     const messages = [...(system ? [message("system", system)] : []), message("user", prompt)];
-    return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && toJson(schema), extra: [] }).text;
+    return llmOfHost.complete({ task, messages, maxTokens, temperature, schema: schema && toJson(schema, "the schema of `models.complete`"), extra: [] }).text;
   },
 };
 
@@ -139,7 +139,7 @@ export function request(method, url, { query = {}, headers = {}, body = "", form
   if (form !== undefined) sent = { tag: "form", val: fields(form) };
   if (json !== undefined) {
     const secrets = Object.entries(jsonSecrets).map(([place, value]) => [place, inserted(value)]);
-    sent = { tag: "json", val: { text: toJson(json), secrets } };
+    sent = { tag: "json", val: { text: toJson(json, "the `json` of `request`"), secrets } };
   }
   const all = fields(headers, "Bearer ");
   const found = httpOfHost.send({ method, url, query: fields(query), headers: all, body: sent, timeoutMs, extra: [] });

@@ -14,6 +14,8 @@ const TIMER = "a plugin has no timers: do the work at once; the host waits for t
 const WEB = "send requests with `request` of hermes-plugin, which returns the response at once";
 const ADDRESS = "write addresses as texts; `request` of hermes-plugin encodes its `query` and its `form`";
 
+export const LOCALES = "`Intl` is not in plugins: format by hand, or bundle a library";
+
 const GLOBALS = {
   fetch: WEB,
   XMLHttpRequest: WEB,
@@ -36,6 +38,7 @@ const GLOBALS = {
   FormData: ADDRESS,
   Deno: NODE,
   Bun: NODE,
+  Intl: LOCALES,
   __dirname: FILES,
   __filename: FILES,
 };

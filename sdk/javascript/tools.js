@@ -8,7 +8,7 @@ import { check, isA, jsonObject } from "./shapes.js";
 export function text(content, structured) {
   return {
     content: [{ tag: "text", val: content }],
-    structured: structured === undefined ? null : toJson(structured),
+    structured: structured === undefined ? null : toJson(structured, "the structured result"),
     extra: [],
   };
 }
@@ -81,9 +81,9 @@ export class Toolbox {
     const result = settled(what, found.run(given, invocation));
     if (typeof result === "string") return text(result);
     if (Array.isArray(result?.content)) return { structured: null, extra: [], ...result };
-    const json = toJson(result);
+    const json = toJson(result, `the result of ${what}`);
     if (json === undefined) {
-      throw new Misfit(`${what} returned ${typeof result}: return a text, an output, or a value that becomes JSON, such as \`null\``);
+      throw new Misfit(`${what} returned undefined: return a text, an output, or a value that becomes JSON, such as \`null\``);
     }
     return { ...text(json), structured: json };
   }

@@ -45,6 +45,12 @@ impl OpenBreaker {
         format!("breaker {provider}")
     }
 
+    /// The same breaker, which lets the next turn of a later session ask the provider.
+    #[must_use]
+    pub fn asking_again(self) -> Self {
+        Self { retry_at: 0, ..self }
+    }
+
     /// Reads a note.
     pub fn read(note: &str) -> Option<Self> {
         serde_json::from_str(note).ok()
@@ -130,6 +136,13 @@ impl Breakers {
         Some(Change { provider: provider.to_owned(), open: Some(open), line })
     }
 
+    /// Lets the next turn ask a provider whose breaker is open: what it failed at before works again.
+    pub(crate) fn ask_again(&self, provider: &str) {
+        if let Some(open) = self.lock().get_mut(provider).and_then(|state| state.open.as_mut()) {
+            open.retry_at = 0;
+        }
+    }
+
     /// Ends a row of failures. Returns a change if the breaker closes.
     pub(crate) fn answered(&self, provider: &str) -> Option<Change> {
         self.lock().remove(provider)?.open?;
@@ -210,6 +223,20 @@ mod tests {
         let closed = breakers.answered("mem").unwrap();
         assert_eq!((closed.open, closed.line.unwrap().contains("answers again")), (None, true));
         assert!(!breakers.is_open("mem", 30_006));
+    }
+
+    #[test]
+    fn a_provider_that_stores_again_is_asked_by_the_next_turn() {
+        let breakers = Breakers::default();
+        for _ in 0..4 {
+            breakers.failed("mem", "the key is refused", 5);
+        }
+        assert!(breakers.is_open("mem", 6));
+        breakers.ask_again("mem");
+        assert!(!breakers.is_open("mem", 6));
+        // It is no answer: one more failure opens it for longer.
+        let longer = breakers.failed("mem", "the key is refused", 6).unwrap();
+        assert_eq!(longer.open.unwrap().retry_at, 120_006);
     }
 
     #[test]

@@ -31,6 +31,11 @@ struct Prefetch {
 }
 
 impl Prefetches {
+    /// The breakers of the providers, which others share.
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.breakers
+    }
+
     pub(crate) fn new(providers: Vec<Arc<dyn MemoryPrefetch>>, breakers: Breakers) -> Self {
         Self { providers: providers.into(), breakers, running: Arc::default() }
     }

@@ -233,8 +233,8 @@ impl Setup {
             disabled: settings.plugins.disabled.clone(),
             entries: entries.into_iter().filter(|(_, entry)| entry.is_object()).collect(),
             variables: {
-                let environment = self.environment.clone();
-                Variables::new(move |name| environment.var(name))
+                let (environment, secrets) = (self.environment.clone(), self.environment.clone());
+                Variables::new(move |name| environment.var(name)).with_secrets(move |name| secrets.again().var(name))
             },
             settings: settings.plugins.host_settings(),
             passed_on,

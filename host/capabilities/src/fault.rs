@@ -60,7 +60,12 @@ impl Fault {
     /// Whether the same call may succeed later.
     pub fn may_pass(&self) -> bool {
         use FaultKind::{Conflict, Exhausted, Timeout, Unavailable};
-        matches!(self.kind, Unavailable | Timeout | Exhausted | Conflict) || OF_THE_USER.contains(&self.code.as_str())
+        matches!(self.kind, Unavailable | Timeout | Exhausted | Conflict) || self.is_of_the_user()
+    }
+
+    /// Whether the user can put the cause right, such as a key that is not set.
+    pub fn is_of_the_user(&self) -> bool {
+        OF_THE_USER.contains(&self.code.as_str())
     }
 
     /// The fault for a right that the manifest does not ask for.

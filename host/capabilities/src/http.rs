@@ -25,7 +25,7 @@ pub use error::HttpError;
 pub use message::{Request, Response, Value, is_method};
 pub use redaction::Redaction;
 pub use resolver::{Resolver, SystemResolver};
-pub use secret::Secret;
+pub use secret::{ReadAgain, Secret};
 pub use site::{Site, SiteError};
 pub use store::SecretStore;
 pub use transport::{Piece, ScriptedAnswer, SentRequest, Transport};

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hermes_private_files::read_regular;
 
@@ -14,14 +14,17 @@ const LARGEST: u64 = 1 << 20;
 /// The variables of the process and of `.env`.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
+    file: PathBuf,
     from_file: HashMap<String, String>,
+    /// Values that are not in the file yet.
+    added: Vec<(String, String)>,
     warnings: Vec<String>,
 }
 
 impl Environment {
     /// Reads `.env`. A missing file sets nothing.
     pub fn read(dotenv: &Path) -> Self {
-        match read_regular(dotenv, LARGEST) {
+        let read = match read_regular(dotenv, LARGEST) {
             Ok(bytes) => Self::parse(&bytes, dotenv),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Self::default(),
             Err(error) => {
@@ -29,9 +32,16 @@ impl Environment {
                     ErrorKind::IsADirectory => "it is a folder".to_owned(),
                     _ => error.to_string(),
                 };
-                Self { from_file: HashMap::new(), warnings: vec![format!("{} is not used: {why}", dotenv.display())] }
+                Self { warnings: vec![format!("{} is not used: {why}", dotenv.display())], ..Self::default() }
             }
-        }
+        };
+        Self { file: dotenv.to_owned(), ..read }
+    }
+
+    /// Reads the file again.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self::read(&self.file).with(&self.added)
     }
 
     /// Reads the lines one by one, so that a byte of another encoding costs its own line only.
@@ -81,6 +91,7 @@ impl Environment {
     pub fn with(&self, values: &[(String, String)]) -> Self {
         let mut environment = self.clone();
         environment.from_file.extend(values.iter().cloned());
+        environment.added.extend(values.iter().cloned());
         environment
     }
 

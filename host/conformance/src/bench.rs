@@ -64,6 +64,10 @@ const ENDLESS: &str = "look for a loop that does not end, for blocking work, or 
 /// How to fix a call that uses too much of something else.
 const LARGE: &str = "keep less, or raise the limit below `limits` in plugin.yaml";
 
+/// How to fix an answer, or what an import gets, that is too long. Arguments can be as long as an answer may be.
+const LONG: &str = "cap long texts, or refuse them with an error that says how much the plugin takes: an answer that repeats its \
+                    arguments is longer than they are; `limits` in plugin.yaml can raise the limit";
+
 /// A call that failed.
 #[derive(Debug, Clone)]
 pub(crate) enum CallFailure {
@@ -326,6 +330,7 @@ impl Session<'_> {
                     Cause::Trap(crash) => crash.remedy(),
                     _ if !ran_over => None,
                     Cause::Deadline { .. } | Cause::Limit { limit: Limit::Cpu | Limit::HostCalls, .. } => Some(ENDLESS),
+                    Cause::Limit { limit: Limit::Output, .. } => Some(LONG),
                     _ => Some(LARGE),
                 };
                 CallFailure::Crashed(Crashed { cause: place.unwrap_or_else(|| why.clone()), why, raw, fix })

@@ -24,16 +24,44 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     let fix = "read only what configuration and storage say: the text is frozen for the session";
     checks.add(GROUP, "has the same text for the prompt each time", fix, prompt(&session).await);
     let fix = "take a turn whatever is said in it";
-    checks.add(GROUP, "accepts turns", fix, taken_in(&session).await);
+    let (accepted, sent) = taken_in(&session).await;
+    let was_accepted = accepted.is_ok();
+    checks.add(GROUP, "accepts turns", fix, accepted);
+    // A provider that stores something of its own can know a turn by that, and need not send it.
+    let permissions = &bench.subject.manifest.permissions;
+    let has_storage = permissions.sql || !permissions.documents.is_empty();
+    if let Some(web) = &session.web {
+        let fix = "send a turn before you answer, and wait for it: what waits in the instance is lost when it goes, and Hermes keeps only a turn \
+                   that was not answered with success";
+        // Its questions may have the same method.
+        let _ = recalled(&session, QUESTION, 1_000).await;
+        let unsent = web.waits_to_store().filter(|_| was_accepted && !has_storage);
+        let sent = sent.and_then(|seen| match unsent {
+            None => Ok(seen),
+            Some(rule) => {
+                Err(format!("{TURNS} turns were answered with success, and no request came for {rule}").into())
+            }
+        });
+        checks.add(GROUP, "sends each turn before it answers", fix, sent);
+    }
     let count = bench.subject.language.words().count_tokens;
     let fix = format!("give the best first and stop at `budget`: count with `{count}`, which needs no permission");
     checks.add(GROUP, "recalls within the budget", fix, within(&session).await);
+    if session.web.as_ref().is_some_and(|web| web.spoke()) {
+        let fix = "read the fields of the answer as your service writes them: a name that is written differently reads as nothing";
+        checks.add(GROUP, "recalls what its backend answers", fix, heard(&session).await);
+    }
     let fix = "give each recollection a key that names what it says: one key with one text is shown once";
     checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&session).await);
     let fix = "recall must change nothing: it is asked again after a failure";
     checks.add(GROUP, "recalls the same for the same question", fix, repeated(&session).await);
     let fix = "name a turn by session and first message, and take one that is known already for done";
     checks.add(GROUP, "stores a repeated turn only once", fix, idempotent(&session).await);
+    if session.web.is_some() && !has_storage {
+        let fix = "send a name of the turn with it, such as its session and the id of its first message, and let the service store one name \
+                   once; or ask the service, or your documents, before you send";
+        checks.add(GROUP, "names a turn when it sends it again", fix, named(&session).await);
+    }
     let fix = "keep what must last in documents or sql: an instance may go at any time";
     let before = recalled(&session, QUESTION, 1_000).await;
     drop(session);
@@ -165,22 +193,95 @@ pub(crate) async fn recall_once(session: &Session<'_>) -> Result<Vec<Recollectio
 }
 
 async fn prompt(session: &Session<'_>) -> Verdict {
-    let first = session.call("system-prompt", session.instance.system_prompt()).await.map_err(Fail::from)?;
-    let second = session.call("system-prompt", session.instance.system_prompt()).await.map_err(Fail::from)?;
+    let first = session
+        .call("system-prompt", session.instance.system_prompt())
+        .await
+        .map_err(|failure| ordinary(session, failure))?;
+    let second = session
+        .call("system-prompt", session.instance.system_prompt())
+        .await
+        .map_err(|failure| ordinary(session, failure))?;
     if first == second { Ok(format!("{} bytes", first.len())) } else { Err(difference(&first, &second).into()) }
 }
 
-async fn taken_in(session: &Session<'_>) -> Verdict {
+/// Stores all turns. The second verdict says whether each was sent in its own call, if it was sent at all.
+async fn taken_in(session: &Session<'_>) -> (Verdict, Verdict) {
+    let take = || session.web.as_ref().map_or_else(Vec::new, |web| web.take_sent());
+    let mut sent = passed();
     for turn in all_turns() {
-        sync(session, &turn).await.map_err(Fail::from)?;
+        take();
+        let answer = sync(session, &turn).await;
+        let requests = take();
+        let of = |other: &TurnRecord| requests.iter().any(|request| request.holds(&other.user));
+        let earlier = all_turns().take_while(|earlier| earlier.number < turn.number).find(|earlier| of(earlier));
+        if let Some(earlier) = earlier.filter(|_| sent.is_ok()) {
+            let (one, other) = (earlier.number, turn.number);
+            sent = Err(
+                format!("turn {one} was answered with success, and sent only while turn {other} was stored").into()
+            );
+        }
+        if let Err(failure) = answer {
+            return (Err(ordinary(session, failure)), sent);
+        }
     }
-    Ok(format!("{TURNS} turns"))
+    (Ok(format!("{TURNS} turns")), sent)
+}
+
+/// The failure of an ordinary call. What it met is to be put right, whatever the check is about.
+fn ordinary(session: &Session<'_>, failure: CallFailure) -> Fail {
+    let fail = Fail::from(failure);
+    match session.web.as_ref().and_then(|web| web.missed()) {
+        _ if fail.is_excused => fail,
+        Some(missed) => Fail {
+            why: format!("{} ({missed})", fail.why),
+            fix: Some(
+                "write a rule for this request, or correct the request: what no rule matches is answered with 501",
+            ),
+            ..fail
+        },
+        None => Fail { fix: fail.fix.or(Some("this call is an ordinary one: put right what the line names")), ..fail },
+    }
+}
+
+/// Whether anything is recalled, once the backend has answered with something to recall.
+async fn heard(session: &Session<'_>) -> Verdict {
+    let found = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
+    match found.len() {
+        0 => Err("its backend answers with texts, and `recall` gives nothing".into()),
+        _ => passed(),
+    }
+}
+
+/// Whether the requests that store a turn tell a repeated turn from a new one with the same words.
+async fn named(session: &Session<'_>) -> Verdict {
+    let Some(web) = &session.web else { return passed() };
+    let one = turn(TURNS + 40, "Remember: the harbour master is called Grace.", "I will remember that.");
+    let messages = turn(TURNS + 41, "", "").messages;
+    let other = TurnRecord { number: one.number + 1, messages, ..one.clone() };
+    let mut sent = Vec::new();
+    for turn in [&one, &one, &other] {
+        web.take_sent();
+        sync(session, turn).await.map_err(|failure| ordinary(session, failure))?;
+        let storing = web.take_sent().into_iter().filter(|request| request.method != "GET" && request.holds(&one.user));
+        sent.push(storing.flat_map(|request| request.values()).collect::<BTreeSet<String>>());
+    }
+    let [first, again, new] = &sent[..] else { return passed() };
+    if again.is_empty() {
+        return Ok("it does not send it again".to_owned());
+    }
+    match first.intersection(again).any(|value| !new.contains(value)) {
+        true => passed(),
+        false => Err(
+            "a turn that is delivered twice is sent twice, and nothing in the requests tells that it is the same turn"
+                .into(),
+        ),
+    }
 }
 
 async fn within(session: &Session<'_>) -> Verdict {
     let mut most = 0;
     for budget in BUDGETS {
-        let found = recalled(session, QUESTION, budget).await.map_err(Fail::from)?;
+        let found = recalled(session, QUESTION, budget).await.map_err(|failure| ordinary(session, failure))?;
         let took: u32 = found.iter().map(|recollection| tokens::of_text(&recollection.text)).sum();
         if took > budget {
             return Err(format!("with room for {budget} tokens it gives {took}").into());
@@ -191,7 +292,7 @@ async fn within(session: &Session<'_>) -> Verdict {
 }
 
 async fn keyed(session: &Session<'_>) -> Verdict {
-    has_keys(&recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?)?;
+    has_keys(&recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?)?;
     passed()
 }
 
@@ -209,19 +310,19 @@ fn has_keys(found: &[Recollection]) -> Result<(), Fail> {
 }
 
 async fn repeated(session: &Session<'_>) -> Verdict {
-    let first = recalled(session, QUESTION, 1_000).await.map_err(Fail::from)?;
-    let second = recalled(session, QUESTION, 1_000).await.map_err(Fail::from)?;
+    let first = recalled(session, QUESTION, 1_000).await.map_err(|failure| ordinary(session, failure))?;
+    let second = recalled(session, QUESTION, 1_000).await.map_err(|failure| ordinary(session, failure))?;
     equal(&first, &second)
 }
 
 async fn idempotent(session: &Session<'_>) -> Verdict {
-    let before = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
+    let before = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
     for _ in 0..3 {
         for turn in all_turns() {
-            sync(session, &turn).await.map_err(Fail::from)?;
+            sync(session, &turn).await.map_err(|failure| ordinary(session, failure))?;
         }
     }
-    let after = recalled(session, QUESTION, 4_000).await.map_err(Fail::from)?;
+    let after = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
     equal(&before, &after)
 }
 
@@ -255,7 +356,7 @@ async fn ahead(session: &Session<'_>) -> Verdict {
     let mut most = 0;
     for budget in BUDGETS {
         let call = || session.call("prefetch", session.instance.recipe().prefetch(outlook(budget)));
-        let found = session.until_answered(call).await.map_err(Fail::from)?;
+        let found = session.until_answered(call).await.map_err(|failure| ordinary(session, failure))?;
         let took: u32 = found.iter().map(|recollection| tokens::of_text(&recollection.text)).sum();
         if took > budget {
             return Err(format!("with room for {budget} tokens it gives {took}").into());

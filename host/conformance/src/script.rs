@@ -82,6 +82,18 @@ impl<M: fmt::Display, A: Clone> Run<M, A> {
         Self { script, record: Mutex::new(record) }
     }
 
+    /// The rules, each with its line in the file.
+    fn rules(&self) -> impl Iterator<Item = (u64, &M)> {
+        self.script.0.iter().map(|rule| (rule.line, &rule.matcher))
+    }
+
+    /// The rules of which no answer was used.
+    fn idle(&self) -> Vec<&M> {
+        let record = locked(&self.record);
+        let unused = self.script.0.iter().zip(&record.most).filter(|(_, most)| **most == 0);
+        unused.map(|(rule, _)| &rule.matcher).collect()
+    }
+
     fn start(&self) -> Position {
         Position(Mutex::new(vec![0; self.script.0.len()]))
     }

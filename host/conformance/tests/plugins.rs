@@ -321,6 +321,18 @@ const FLAWS_OF_A_CLIENT: &[(&str, &str, &str)] = &[
     ),
     ("wrong-kind", "answers an error in time when its backend is slow", "of the kind `failed`"),
     ("gives-up", "answers an error when its backend refuses connections", "works again, `recall` fails"),
+    (
+        "never-sends",
+        "sends each turn before it answers",
+        "20 turns were answered with success, and no request came for POST",
+    ),
+    (
+        "sends-later",
+        "sends each turn before it answers",
+        "turn 1 was answered with success, and sent only while turn 3 was stored",
+    ),
+    ("nameless", "names a turn when it sends it again", "nothing in the requests tells that it is the same turn"),
+    ("other-field", "recalls what its backend answers", "its backend answers with texts, and `recall` gives nothing"),
 ];
 
 #[test]

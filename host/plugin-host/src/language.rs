@@ -66,12 +66,12 @@ static RUST: Words = Words {
 static PYTHON: Words = Words {
     build: "run `python3 build.py`, or the project's own build script, in the folder of the project",
     toolchain: "build it with `componentize-py` against the files of wit/",
-    crash: "an exception that is not `Err`",
-    imports: "catch the `Err` that an import raises, and raise one with an error of the contract; any other exception is a crash",
+    crash: "an exception that is not an error of the contract",
+    imports: "catch the `hermes_plugin.Err` that an import raises, and raise an error of the contract, such as `unavailable(…)`; any other \
+              exception is a crash",
     globals: "variables of modules",
-    unknown_tool: "raise `Err` with an error of the kind `invalid-input`",
-    arguments: "parse the arguments with `json.loads`, and raise `Err` with an error of the kind `invalid-input` for what does not \
-                fit",
+    unknown_tool: "raise `hermes_plugin.invalid(…)`",
+    arguments: "parse the arguments with `json.loads`, and raise `hermes_plugin.invalid(…)` for what does not fit",
     count_tokens: "llm.count_tokens",
     subtract: "numbers of the contract are not negative: use `max(0, a - b)`",
 };

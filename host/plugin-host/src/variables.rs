@@ -4,15 +4,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use hermes_capabilities::http::ReadAgain;
 use serde_json::Value;
 
 use crate::expansion::expand;
 use crate::permission::Permissions;
 
-/// Looks variables up: in the environment, else in `.env`. A variable keeps its value for the life of the process: plugins
-/// that were selected with it are shared by sessions. Two values are equal if one is a clone of the other.
+/// Looks variables up: in the environment, else in `.env`. In the section of a plugin, a variable keeps its value for the life of the
+/// process: plugins that were selected with it are shared by sessions. Secrets are read again, so that a key which the user puts right is
+/// used at once. Two values are equal if one is a clone of the other.
 #[derive(Clone)]
-pub struct Variables(Arc<Look>);
+pub struct Variables {
+    look: Arc<Look>,
+    again: Option<Arc<Look>>,
+}
 
 type Look = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -24,14 +29,20 @@ impl fmt::Debug for Variables {
 
 impl PartialEq for Variables {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.look, &other.look)
     }
 }
 
 impl Variables {
     /// Looks variables up with this function.
     pub fn new(look: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(look))
+        Self { look: Arc::new(look), again: None }
+    }
+
+    /// Looks secrets up with this function, which reads `.env` each time.
+    #[must_use]
+    pub fn with_secrets(self, again: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { again: Some(Arc::new(again)), ..self }
     }
 
     /// No variables.
@@ -41,7 +52,18 @@ impl Variables {
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<String> {
-        (self.0)(name)
+        (self.look)(name)
+    }
+
+    /// The value of a secret's variable now.
+    pub(crate) fn now(&self, name: &str) -> Option<String> {
+        self.again.as_ref().map_or_else(|| self.get(name), |again| again(name))
+    }
+
+    /// How the value of a secret's variable is read again.
+    pub(crate) fn again(&self, name: &str) -> Option<ReadAgain> {
+        let (again, name) = (self.again.clone()?, name.to_owned());
+        Some(Arc::new(move || again(&name)))
     }
 
     /// Replaces the variables that the plugin may read in the texts of its section. Returns the others, which stay `${NAME}`.

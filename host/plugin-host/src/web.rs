@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hermes_capabilities::http::{
-    Connections, Grant, Http, Redaction, Rights, Secret, SecretStore, SystemResolver, Transport,
+    Connections, Grant, Http, ReadAgain, Redaction, Rights, Secret, SecretStore, SystemResolver, Transport,
 };
 use hermes_runtime::services::{Level, Reporter};
 
@@ -28,7 +28,9 @@ impl ConnectionPool {
         variables: &Variables,
         store: &SecretStore,
     ) -> Arc<Http> {
-        let rights = rights(&plugin.name, permissions, store, |_, variable| variables.get(variable.as_str()));
+        let rights = rights(&plugin.name, permissions, store, |_, variable| {
+            (variables.now(variable.as_str()), variables.again(variable.as_str()))
+        });
         Arc::new(Http::over(self.connections(plugin, rights)))
     }
 
@@ -45,12 +47,12 @@ impl ConnectionPool {
     }
 }
 
-/// The rights of a plugin on the web. `value` reads a secret by its name and its variable.
+/// The rights of a plugin on the web. `value` reads a secret by its name and its variable, and says how it is read again.
 fn rights(
     plugin: &str,
     permissions: &Permissions,
     store: &SecretStore,
-    value: impl Fn(&str, &EnvironmentName) -> Option<String>,
+    value: impl Fn(&str, &EnvironmentName) -> (Option<String>, Option<ReadAgain>),
 ) -> Rights {
     let grant = |grant: &crate::Http| {
         let (site, local) = (grant.url.site()?.clone(), grant.url.is_local());
@@ -59,9 +61,9 @@ fn rights(
     let secret = |secret: &crate::Secret| {
         // An address of the configuration may be unknown or unencrypted.
         let audience = secret.audience.site().filter(|_| secret.audience.is_protected())?.clone();
-        let value = value(&secret.name, &secret.env);
+        let (value, again) = value(&secret.name, &secret.env);
         let (writable, name) = (secret.writable, secret.name.clone());
-        let secret = Secret::new(name, secret.env.to_string(), audience, value);
+        let secret = Secret::new(name, secret.env.to_string(), audience, value).reading(again);
         Some(if writable { secret.writable(store.clone()) } else { secret })
     };
     Rights {
@@ -74,12 +76,15 @@ fn rights(
 /// The web of a plugin under test: its permissions and all checks of a session, with a script in place of the network and
 /// a [`stand_in`] for each secret.
 pub fn scripted_web(plugin: &str, permissions: &Permissions, script: Arc<dyn Transport>) -> Http {
-    Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |name, _| Some(stand_in(name))), script)
+    Http::scripted(
+        rights(plugin, permissions, &SecretStore::in_memory(), |name, _| (Some(stand_in(name)), None)),
+        script,
+    )
 }
 
 /// The same web while the user has not set the plugin's secrets.
 pub fn web_without_secrets(plugin: &str, permissions: &Permissions, script: Arc<dyn Transport>) -> Http {
-    Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |_, _| None), script)
+    Http::scripted(rights(plugin, permissions, &SecretStore::in_memory(), |_, _| (None, None)), script)
 }
 
 /// The value of a secret in tests.

@@ -37,8 +37,13 @@ impl From<String> for Crash {
 
 /// The advice on backtraces, which nobody can follow in a sandbox.
 const NOTE: &str = "note: run with";
+/// Python's SDK writes this sign before the sentence that explains a crash. What the plugin wrote to standard error is before it.
+const CAUSE: char = '\u{1e}';
 /// The sentence for an answer that the language's runtime could not pass on. It names the field if it knows it.
 const SHAPE: &str = "an answer or an error does not have the shape that the contract gives it";
+
+/// The sentence for a guest that ended itself.
+pub(crate) const EXIT: &str = "it ended itself by calling `exit`";
 
 /// The sentence for a module that lacks an interface or a function of the contract.
 const EXPORT: &str = "the module does not export what the contract calls";
@@ -59,8 +64,8 @@ impl Crash {
 
     /// Reads what a guest wrote to standard error. `None` if it wrote nothing.
     pub(crate) fn read(stderr: &str) -> Option<Self> {
-        let lines: Vec<&str> =
-            stderr.lines().map(str::trim_end).filter(|line| !line.trim().starts_with(NOTE)).collect();
+        let cause = stderr.rsplit_once(CAUSE).map_or(stderr, |(_, cause)| cause);
+        let lines: Vec<&str> = cause.lines().map(str::trim_end).filter(|line| !line.trim().starts_with(NOTE)).collect();
         if lines.iter().all(|line| line.is_empty()) {
             return None;
         }
@@ -70,6 +75,11 @@ impl Crash {
             .or_else(|| assertion(&lines))
             .unwrap_or_else(|| (joined(&lines), None));
         Some(Self { what: shortened(&what), place, raw: stderr.to_owned() })
+    }
+
+    /// The same crash of a guest that called `exit`. Go's runtime does so after a panic, and names a place; the author's `log.Fatal` does not.
+    pub(crate) fn by_exit(self) -> Self {
+        if self.place.is_some() { self } else { Self { what: format!("{EXIT}: {}", self.what), ..self } }
     }
 
     /// A trap without a word of the guest. `functions` are the functions that it was in, the innermost first, if the code has names.
@@ -140,11 +150,18 @@ fn go(lines: &[&str]) -> Option<Found> {
     let what = said.strip_prefix("panic: ").or_else(|| said.strip_prefix("fatal error: ")).unwrap_or(&said);
     let frames: Vec<&str> =
         lines[trace..].iter().filter_map(|line| line.strip_prefix('\t')?.split(" +0x").next()).collect();
-    let place = of_author(frames.iter(), |file| file).map(|file| {
+    let of_project = frames.iter().find_map(|file| go_file(file));
+    let place = of_project.map(|file| format!("at {file}")).or_else(|| {
+        let file = of_author(frames.iter(), |file| file)?;
         let parts: Vec<&str> = file.rsplitn(3, '/').take(2).collect();
-        format!("at {}", parts.into_iter().rev().collect::<Vec<_>>().join("/"))
+        Some(format!("at {}", parts.into_iter().rev().collect::<Vec<_>>().join("/")))
     });
     Some((what.to_owned(), place))
+}
+
+/// A file of the author, if the template built the component: it names files by package, and the module of every project is `hermes`.
+fn go_file(file: &str) -> Option<&str> {
+    file.strip_prefix("hermes/").filter(|file| !file.starts_with("bindings/") && !file.starts_with("sdk/"))
 }
 
 /// A panic of Rust: of the author's code, or of the runtime of JavaScript.
@@ -178,8 +195,10 @@ fn javascript(message: &str) -> Option<Found> {
                 file.contains(':').then(|| file.trim_start_matches('/'))
             })
             .collect();
+        // The SDK's sentence has no frames and names the place itself. Without a call, the runtime could not pass on the answer.
         if frames.is_empty() {
-            return Some((format!("{SHAPE}: {said}"), None));
+            let is_thrown = message.starts_with("Failed to call");
+            return Some((if is_thrown { said } else { format!("{SHAPE}: {said}") }, None));
         }
         return Some((said, of_author(frames.iter(), |file| file).map(|file| format!("at {file}"))));
     }

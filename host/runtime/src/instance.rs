@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::context::{Call, Context};
 use crate::convert;
-use crate::crash::Crash;
+use crate::crash::{Crash, EXIT};
 use crate::error::{CallError, Cause, Fault, FaultKind};
 use crate::limits::{Limit, Limits, Tier};
 use crate::live::{Body, Live};
@@ -423,11 +423,12 @@ fn limit_in(error: &wasmtime::Error) -> Option<Limit> {
 
 /// Why a guest crashed: what it wrote to standard error, such as a panic message or a traceback, else the trap.
 fn crash(context: &Context, error: &wasmtime::Error) -> Crash {
+    let has_exited = error.is::<wasmtime_wasi::I32Exit>();
     if let Some(crash) = Crash::read(&context.output.tail()) {
-        return crash;
+        return if has_exited { crash.by_exit() } else { crash };
     }
-    let what = if error.is::<wasmtime_wasi::I32Exit>() {
-        "it ended itself by calling `exit`".to_owned()
+    let what = if has_exited {
+        EXIT.to_owned()
     } else {
         match error.downcast_ref::<wasmtime::Trap>() {
             // A guest's own stack may overflow before the machine's stack does, and looks like either fault.

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 import wit_world.imports
 from wit_world import exports
 
-from . import border, crash
+from . import border, crash, zones
 
 crash.install()
 
@@ -26,6 +26,8 @@ for _module in pkgutil.iter_modules(encodings.__path__):
     # Some are for one system only.
     with contextlib.suppress(ImportError, AttributeError):
         importlib.import_module(f"encodings.{_module.name}")
+
+zones.keep()
 
 for _module in pkgutil.iter_modules(wit_world.imports.__path__):
     _functions = importlib.import_module(f"wit_world.imports.{_module.name}")
@@ -41,10 +43,11 @@ def _imported_later(module: Any) -> None:
     for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module]
+            # A name can be a module, or come from a module that is read when the name is first asked for.
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
         for name in names:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+            with contextlib.suppress(ImportError, AttributeError, ValueError):
+                pkgutil.resolve_name(name)
 
 
 for _module in list(sys.modules.values()):

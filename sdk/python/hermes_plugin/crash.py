@@ -32,6 +32,18 @@ _ENVIRONMENT = (
     "a plugin has no environment variables: read the configuration in `Lifecycle.configured`, and give secrets to "
     "`hermes_plugin.web.request` as `web.Secret`"
 )
+_COMPILED = "a package that needs compiled code, or sockets, does not work in a plugin"
+_ZONES = "list `tzdata` in `dependencies` of pyproject.toml, which has the time zones"
+
+# Modules that cannot be imported in a plugin, or do nothing there, by the first part of their names.
+_LACKING = {
+    _WEB: "ssl socket select selectors socketserver ftplib smtplib imaplib poplib requests httpx aiohttp urllib3 websockets",
+    _THREADS: "concurrent threading multiprocessing thread",
+    _PROGRAMS: "subprocess pty posixsubprocess",
+    _COMPILED: "ctypes cffi",
+    _FILES: "mmap dbm shelve",
+    _LOOP: "asyncio trio",
+}
 
 # Modules of Python that need what a plugin does not have.
 _MODULES = (
@@ -40,6 +52,9 @@ _MODULES = (
     (("/threading.py", "/concurrent/", "/multiprocessing/"), _THREADS),
     (("/socket.py", "/socketserver.py", "/http/", "/urllib/request.py", "/ftplib.py", "/smtplib.py", "/imaplib.py"), _WEB),
 )
+
+# The host shows what follows this sign on standard error as the cause of the crash.
+_CAUSE = "\x1e"
 
 _runs = False
 
@@ -68,6 +83,10 @@ def _is_own(file: str) -> bool:
     return place(file).startswith((FOLDERS[0], FOLDERS[2]))
 
 
+def _is_of_os(file: str) -> bool:
+    return file.endswith(("os.py", "<frozen os>"))
+
+
 def _audit(event: str, given: tuple[Any, ...]) -> None:
     if not _runs:
         return
@@ -84,7 +103,7 @@ def _audit(event: str, given: tuple[Any, ...]) -> None:
     if family == "_thread" and action.startswith("start"):
         raise RuntimeError(_THREADS)
     # A number is a stream that is open already.
-    if event == "open" and not isinstance(given[0], int):
+    if event in ("open", "sqlite3.connect") and not isinstance(given[0], int) and given[0] not in ("", ":memory:"):
         raise FileNotFoundError(errno.ENOENT, _FILES, given[0])
     if family in ("os", "shutil", "tempfile", "glob") and action in ("listdir", "scandir", "mkdir", "rename", "remove", "rmdir", "mkstemp"):
         raise FileNotFoundError(errno.ENOENT, _FILES, given[0] if given else None)
@@ -93,23 +112,27 @@ def _audit(event: str, given: tuple[Any, ...]) -> None:
 def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
     """What to write instead, for exceptions that Python raises without asking the audit hook."""
     text = str(error)
-    known = (_WEB, _FILES, _PROGRAMS, _THREADS, _LOOP)
+    known = (_WEB, _FILES, _PROGRAMS, _THREADS, _LOOP, _ENVIRONMENT)
     if isinstance(error, Misfit) or any(each in text for each in known):
         return ""
     if isinstance(error, ImportError) and (error.name or "").startswith("wit_world"):
         return "nothing in `worlds` of pyproject.toml has it: list its world, or the interface by its name"
     if isinstance(error, ImportError) and any(place(frame.filename).startswith(f"{FOLDERS[2]}/") for frame in frames):
-        return "a package that needs compiled code, or sockets, does not work in a plugin"
-    if isinstance(error, ModuleNotFoundError):
+        return _COMPILED
+    if isinstance(error, ImportError) and (_runs or isinstance(error, ModuleNotFoundError)):
         name = error.name or ""
-        if name.lstrip("_").partition(".")[0] in ("ssl", "socket", "select", "requests", "httpx", "aiohttp", "urllib3"):
-            return _WEB
-        if name.partition(".")[0] in sys.stdlib_module_names and not _runs:
-            return "Python in a plugin has no such module"
+        first = name.lstrip("_").partition(".")[0]
+        for instead, modules in _LACKING.items():
+            if first in modules.split():
+                return instead
         if _runs:
             return "import it at the top of the file: modules are read only while the component is built"
+        if name.partition(".")[0] in sys.stdlib_module_names:
+            return "Python in a plugin has no such module"
         return f"is it a file in `src/`, or listed in `dependencies` of pyproject.toml{likely(name, sys.modules)}"
-    if isinstance(error, KeyError) and frames and frames[-1].name == "__getitem__" and frames[-1].filename.endswith(("os.py", "<frozen os>")):
+    if type(error).__name__ == "ZoneInfoNotFoundError":
+        return _ZONES
+    if isinstance(error, KeyError) and frames and frames[-1].name == "__getitem__" and _is_of_os(frames[-1].filename):
         return _ENVIRONMENT
     if isinstance(error, AttributeError) and re.search(r"'(os|subprocess)' has no attribute '_?(system|popen|fork|exec|spawn|posix_spawn|kill|wait)", text):
         return _PROGRAMS
@@ -121,6 +144,8 @@ def _remedy(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
             return _LOOP
         if "start new thread" in text:
             return _THREADS
+    if isinstance(error, TypeError) and "type Secret is not JSON" in text:
+        return "give the value itself to `hermes_plugin.web.request` as `send_json`: the host inserts the secret"
     if isinstance(error, TypeError) and (missing := re.match(r"(\w+)\.__init__\(\) missing ", text)):
         return f"write `record({missing[1]}, …)`, which fills the fields that you leave out"
     if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTSUP, errno.ENOSYS):
@@ -153,7 +178,8 @@ def _crashed(_kind: type[BaseException], error: BaseException, _trace: Any) -> N
     # Standard output goes to the plugin's log, and the end of standard error explains the crash.
     if _runs:
         print(renamed("".join(traceback.format_exception(error))), flush=True)
-    print(summary(error), file=sys.stderr, flush=True)
+    # What stands before the sign was written by the plugin.
+    print(f"{_CAUSE if _runs else ''}{summary(error)}", file=sys.stderr, flush=True)
     if _runs:
         os.abort()
 
@@ -162,10 +188,21 @@ def _ignored(what: Any) -> None:
     print(renamed("".join(traceback.format_exception(what.exc_value))), flush=True)
 
 
+def _asked(key: str, default: str | None = None) -> str | None:
+    """`os.environ.get`. A package asks for optional variables and goes on without; the author's own code waits for a value in vain."""
+    frame = sys._getframe(1)
+    while frame.f_back and _is_of_os(frame.f_code.co_filename):
+        frame = frame.f_back
+    if default is None and place(frame.f_code.co_filename).startswith(f"{FOLDERS[0]}/"):
+        return os.environ[key]
+    return type(os.environ).get(os.environ, key, default)
+
+
 def install() -> None:
     """Explains every exception that ends the instance, or the build."""
     sys.excepthook = _crashed
     sys.unraisablehook = _ignored
+    os.environ.get = _asked
 
 
 def begin() -> None:

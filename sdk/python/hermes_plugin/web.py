@@ -18,8 +18,8 @@ __all__ = ["Response", "Secret", "replace_secret", "request"]
 
 @dataclass
 class Secret:
-    """A header, a parameter or a field whose value the host inserts. The plugin never sees it. The prefix comes before the value; in
-    a header it is `Bearer ` unless another one is given."""
+    """A header, a parameter, a field or a text in JSON whose value the host inserts. The plugin never sees it. The prefix comes before
+    the value; in a header it is `Bearer ` unless another one is given."""
 
     name: str
     prefix: str | None = None
@@ -66,12 +66,18 @@ def request(
 ) -> Response:
     """Sends a request. A response of any status is returned; `checked` turns a bad one into an error.
 
-    The host encodes `query` and `form`, and sets the content type of a form.
+    The host encodes `query` and `form`, and sets the content type of a form. A value in `send_json` can be a `Secret`.
     """
     all_headers = dict(headers or {})
+    sent = http.Body_Bytes(body) if form is None else http.Body_Form(_fields(form, ""))
     if send_json is not None:
-        body = well_formed(json.dumps(send_json, ensure_ascii=False, allow_nan=False)).encode()
-        all_headers.setdefault("Content-Type", "application/json")
+        secrets: list[tuple[str, http.Secret]] = []
+        text = well_formed(json.dumps(_without(send_json, secrets), ensure_ascii=False, allow_nan=False))
+        if secrets:
+            sent = http.Body_Json(record(http.JsonBody, text=text, secrets=secrets))
+        else:
+            sent = http.Body_Bytes(text.encode())
+            all_headers.setdefault("Content-Type", "application/json")
     found = http.send(
         record(
             http.Request,
@@ -79,7 +85,7 @@ def request(
             url=url,
             query=_fields(query or {}, ""),
             headers=_fields(all_headers, "Bearer "),
-            body=http.Body_Bytes(body) if form is None else http.Body_Form(_fields(form, "")),
+            body=sent,
             timeout_ms=timeout_ms,
         )
     )
@@ -96,7 +102,21 @@ def _fields(values: dict[str, str | Secret], prefix: str) -> list[http.Field]:
 
 
 def _value(value: str | Secret, prefix: str) -> http.Value:
+    return http.Value_Secret(_secret(value, prefix)) if isinstance(value, Secret) else http.Value_Plain(value)
+
+
+def _secret(value: Secret, prefix: str) -> http.Secret:
+    return record(http.Secret, name=value.name, prefix=prefix if value.prefix is None else value.prefix)
+
+
+def _without(value: Any, secrets: list[tuple[str, http.Secret]], pointer: str = "") -> Any:
+    """The JSON with an empty text in place of each secret. `secrets` gets them, and their places as JSON Pointers."""
     if isinstance(value, Secret):
-        prefix = prefix if value.prefix is None else value.prefix
-        return http.Value_Secret(record(http.Secret, name=value.name, prefix=prefix))
-    return http.Value_Plain(value)
+        secrets.append((pointer, _secret(value, "")))
+        return ""
+    if isinstance(value, dict):
+        escaped = {key: str(key).replace("~", "~0").replace("/", "~1") for key in value}
+        return {key: _without(inner, secrets, f"{pointer}/{escaped[key]}") for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without(inner, secrets, f"{pointer}/{at}") for at, inner in enumerate(value)]
+    return value

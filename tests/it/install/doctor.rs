@@ -44,6 +44,7 @@ fn a_new_home_has_nothing_wrong_and_is_not_made() {
         assert_eq!(cases(&report, name), ["note off"]);
         assert!(findings_of(&report, name).contains(part) && block(&report, name)["on"] == false, "{report:#}");
     }
+    assert!(findings_of(&report, "mem0").contains("requests to the address in `host` of its section"), "{report:#}");
     assert!(findings_of(&report, "lossless").contains("`outline`"), "tools that are off with it are named: {report:#}");
     assert!(!home.path().exists());
 }

@@ -95,7 +95,10 @@ fn hints_fit_the_language_of_the_plugin() {
     assert!(flawed("unwraps-answers").contains("a panic is a crash"));
     home.write_workspace("pigeon/pigeon.py", "");
     let hints = flawed("unwraps-answers");
-    assert!(hints.contains("an exception that is not `Err` is a crash") && !hints.contains("a panic"), "{hints}");
+    assert!(
+        hints.contains("an exception that is not an error of the contract is a crash") && !hints.contains("a panic"),
+        "{hints}"
+    );
     home.write_workspace("pigeon/plugin.yaml", "name: [\n");
     let refused = home.hermes(&["plugins", "test", "pigeon"]).run().refused();
     refused.says(&["plugin.yaml", "line 1"]);

@@ -413,11 +413,13 @@ void libc(hermes_text_t *text) {
     snprintf(line, sizeof line, "started %d refused %d sorted %d%d%d found %d works %d number %.1f ", started, refused, numbers[0],
              numbers[1], numbers[2], found, works, strtod("1.5", NULL));
     hermes_say(text, line);
+    // A part of a character, as a text that is cut at a number of bytes ends.
+    hermes_say(text, "\xe2\x82 ");
 }
 "#;
 
-#[test]
-fn libc_is_started_before_the_first_call_in_c() {
+/// Uses the tool of the template in a session after an edit and with one more file. Returns the last request and the log.
+fn edited(language: &str, more: (&str, &str), edit: (&str, &str, &str), commands: &[&str]) -> (String, String) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let server = Server::answering(|body, _| {
         let asked = body["messages"].as_array().unwrap().last().unwrap()["role"] == "user";
@@ -428,26 +430,33 @@ fn libc_is_started_before_the_first_call_in_c() {
         }
     });
     let home = Home::with(&server);
-    home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", "c"]).run().success();
+    home.hermes(&["plugins", "new", "mine", "--kind", "tools", "--lang", language]).run().success();
     let folder = home.workspace().join("mine");
-    fs::write(folder.join("src/libc.c"), LIBC).unwrap();
-    let source = folder.join("src/plugin.c");
-    let text = fs::read_to_string(&source).unwrap();
-    let before = "    if (counted) {\n";
-    assert!(text.contains(before));
-    let text = text.replacen(
-        before,
-        &format!("{before}        extern void libc(hermes_text_t *);\n        libc(answer);\n"),
-        1,
-    );
-    fs::write(&source, text).unwrap();
-    run(&folder, "make");
+    fs::write(folder.join(more.0), more.1).unwrap();
+    let (file, from, to) = edit;
+    let text = fs::read_to_string(folder.join(file)).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    fs::write(folder.join(file), text.replacen(from, to, 1)).unwrap();
+    for command in commands {
+        run(&folder, command);
+    }
     home.hermes(&["plugins", "test", "mine"]).run().success();
     home.hermes(&["plugins", "install", folder.to_str().unwrap(), "--yes"]).run().success();
     home.set("plugins.enabled", json!(["mine"]));
     home.hermes(&["-z", "Count the words."]).run().success();
-    let last = server.last_turn().body.to_string();
-    assert!(last.contains("started 1 refused 1 sorted 123 found 1 works 1 number 1.5 2 words"), "{last}");
+    let log = fs::read_to_string(home.path().join("logs/mine.jsonl")).unwrap_or_default();
+    (server.last_turn().body.to_string(), log)
+}
+
+#[test]
+fn libc_is_started_before_the_first_call_in_c() {
+    let calls = "    if (counted) {\n        extern void libc(hermes_text_t *);\n        libc(answer);\n";
+    let edit = ("src/plugin.c", "    if (counted) {\n", calls);
+    let (last, _) = edited("c", ("src/libc.c", LIBC), edit, &["make"]);
+    assert!(
+        last.contains("started 1 refused 1 sorted 123 found 1 works 1 number 1.5 \u{fffd}\u{fffd} 2 words"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -455,11 +464,41 @@ fn go() {
     in_every_kind(&Language {
         name: "go",
         kinds: ALL,
-        install: &[],
+        // Authors and their editors run it.
+        install: &["go vet ./..."],
         test: "go test ./...",
         build: "go run build.go",
         edit: ("plugin/plugin.go", "instead of counting yourself", "and never count yourself"),
     });
+}
+
+const DECODE: &str = r#"package sdk
+
+import "testing"
+
+func TestDecodeTakesOneObjectOnly(t *testing.T) {
+	for text, fits := range map[string]bool{
+		"": true, " {}\n": true, `{"a": 1}`: true, `{"b": 1}`: false, "[]": false, "{}}": false, `{"a": 1}]`: false, "{}{}": false, "{} x": false,
+	} {
+		var value struct{ A int }
+		if err := Decode(text, &value); (err == nil) != fits {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+"#;
+
+#[test]
+fn the_sdk_of_go_makes_texts_well_formed_and_runs_goroutines_before_a_call_ends() {
+    let edit = (
+        "plugin/plugin.go",
+        "	answer := fmt.Sprintf(\"",
+        "	go sdk.Log(\"it ran\")\n	go func() { select {} }()\n	answer := fmt.Sprintf(\"\\xff\\xfe",
+    );
+    let commands = ["go test hermes/sdk", "go run build.go"];
+    let (last, log) = edited("go", ("sdk/hermes_test.go", DECODE), edit, &commands);
+    assert!(last.contains("\u{fffd}2 words"), "{last}");
+    assert!(log.contains("it ran") && log.contains("goroutine of this call still waits"), "{log}");
 }
 
 /// Builds the plugins in JavaScript that `docs/kinds` shows, uses each in a session, and keeps them for the tests that have no compiler.

@@ -1,6 +1,7 @@
 //! Memory services that misbehave, with each bundled provider that uses one: a turn waits no longer than its bound, and what was said
 //! reaches the service once and in order.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use hermes_conversation::fence;
@@ -183,6 +184,30 @@ fn a_day_without_the_service_and_a_killed_host_lose_no_turn() {
         // The kill may have come before the end of the third turn.
         assert!(turns == ["one", "two", "three", "four"] || turns == ["one", "two", "four"], "{turns:?}");
     }
+}
+
+#[test]
+fn a_key_that_is_put_right_is_used_by_the_session_that_runs() {
+    let backend = Backend::new(Kind::Mem0Platform);
+    let (_server, service, home) = scene(&backend);
+    let key = fs::read_to_string(home.path().join(".env")).unwrap();
+    home.write(".env", "MEM0_API_KEY=a-wrong-key-0123\n");
+    let mut running = home.hermes(&[]).at(TODAY).talking().spawn();
+    running.say("one");
+    running.wait_for_stdout("Answer 0.");
+    running.say("two");
+    running.wait_for_stdout("Answer 1.");
+    service.wait_for("anything", |_| true);
+    assert_eq!(backend.turns(), [""; 0]);
+    home.write(".env", key);
+    home.hermes(&["memory", "retry"]).at(TODAY).run().success();
+    running.say("three");
+    running.wait_for_stdout("Answer 2.");
+    let until = Instant::now() + IN_TIME;
+    while backend.turns().len() < 3 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(backend.turns(), ["one", "two", "three"]);
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
     let server = model_that_calls(Vec::new());
     let home = home_with(&server, &["mute"]);
     home.set("mcp_servers.other", fixture(&home, &["mute"]));
-    home.set("add it again", json!({"command": "no-such-program"}));
+    home.set("mcp_servers.gone", json!({"command": "no-such-program"}));
     let mut fine = fixture(&home, &[]);
     fine["connect_timeout"] = json!(300);
     home.set("mcp_servers.fine", fine);

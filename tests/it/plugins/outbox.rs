@@ -106,7 +106,10 @@ fn a_rejected_turn_is_set_aside_and_named_and_later_turns_go_on() {
         let status = home.hermes(&["memory", "status"]).run().success();
         assert!(status.stdout.contains("hermes memory retry"), "{status}");
         let retried = home.hermes(&["memory", "retry"]).run().success();
-        assert_eq!(retried.stdout, "1 turn for `scribe`: the next session that uses it sends them again\n");
+        assert_eq!(
+            retried.stdout,
+            "1 turn for `scribe`: a session that runs sends them again after its next turn, else the next one that starts\n"
+        );
         say(&home, "later", &["--continue"]);
         assert_eq!(stored(&home), ["a kind word", "a rude word", "later"]);
         home.hermes(&["memory", "retry", "scribe"]).run().success().says(&["no turn waits for `scribe`"]);

@@ -118,7 +118,7 @@ test("errors of the contract pass, and any other exception says what failed and 
       return caught;
     }
   };
-  assert.equal(thrown(invalid("no")).message, "no");
+  assert.equal(thrown(invalid(`no ${"🦀".slice(0, 1)}`)).message, "no \u{fffd}");
   assert.equal(thrown(invalid("no").payload).kind.tag, "invalid-input");
   assert.match(thrown({ kind: { tag: "invalid" }, message: "x" }).message, /the error that it threw: .*lacks the field|the tag is 'invalid'/);
   const error = new TypeError("cannot read property 'x' of null");
@@ -141,6 +141,7 @@ test("what only browsers and Node.js have is named with what to write instead", 
   assert.match(said("fetch"), /`request` of hermes-plugin/);
   assert.match(said("setTimeout"), /no timers/);
   assert.match(said("process"), /`secret\(name\)`/);
+  assert.match(said("Intl"), /`Intl` is not in plugins: format by hand, or bundle a library$/);
   assert.match(said("constructor"), /globals of ECMAScript/);
 });
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { decode, encode } from "../../../sdk/javascript/bytes.js";
-import { TextDecoder as Decoder, TextEncoder as Encoder, begin, console as own, structuredClone as clone } from "../../../sdk/javascript/globals.js";
+import { TextDecoder as Decoder, TextEncoder as Encoder, begin, console as own, structuredClone as clone, withoutLocale } from "../../../sdk/javascript/globals.js";
 import { fake } from "../../../sdk/javascript/testing.js";
 
 test("UTF-8 is encoded and decoded as the standard says, also when it is broken", () => {
@@ -64,7 +64,18 @@ test("console writes to the log, from the first call on", () => {
   own.debug(circle, Symbol("s"));
   assert.deepEqual(lines.slice(0, 2), ['info: built {"a":1}', "warn: half \u{fffd} null undefined 5"]);
   assert.match(lines[2], /^error: TypeError: bad/);
-  assert.deepEqual(lines.slice(3), ["error: assertion failed yes", "debug: [object Object] Symbol(s)"]);
+  assert.deepEqual(lines.slice(3), ["error: assertion failed yes", 'debug: {"self":"leads back to the whole value"} Symbol(s)']);
   fake("hermes:host/log", { write: () => { throw new Error("full"); } });
   own.log("still here");
+});
+
+test("a locale or its options, which the engine would ignore, are refused", () => {
+  const own = { shown: (...given) => given.length, compared: (...given) => given.length };
+  withoutLocale(own, "shown", 0);
+  withoutLocale(own, "compared", 1);
+  assert.equal(own.shown(), 0);
+  assert.equal(own.compared("b", undefined), 2);
+  for (const wrong of [() => own.shown("de-DE"), () => own.shown(undefined, { style: "percent" }), () => own.compared("b", "de")]) {
+    assert.throws(wrong, /takes no locale: `Intl` is not in plugins: format by hand, or bundle a library/);
+  }
 });

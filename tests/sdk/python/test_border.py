@@ -2,11 +2,15 @@
 
 import dataclasses
 import importlib.util
+import io
+import os
 import sys
+import tempfile
 import types
 import typing
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import contract
 from contract import Content, Content_Link, Content_None, Content_Text, Effect, Error, Link, Output
@@ -183,7 +187,15 @@ class Crashes(unittest.TestCase):
     def test_the_remedy_follows_from_what_python_lacks(self):
         for source, part in [
             ("import os; os.environ['HERMES_NO_SUCH_KEY']", "`web.Secret`"),
+            ("import os\nos.environ.get('HERMES_NO_SUCH_KEY')", "`web.Secret`"),
+            ("import os\nos.getenv('HERMES_NO_SUCH_KEY')", "`web.Secret`"),
             ("import hermes_no_such_module", "import it at the top of the file"),
+            ("raise ModuleNotFoundError('m', name='concurrent.futures.thread')", "no threads"),
+            ("raise ModuleNotFoundError('m', name='_multiprocessing')", "no threads"),
+            ("raise ModuleNotFoundError('m', name='_socket')", "`hermes_plugin.web.request`"),
+            ("raise ModuleNotFoundError('m', name='ctypes')", "compiled code"),
+            ("from zoneinfo import ZoneInfoNotFoundError\nraise ZoneInfoNotFoundError('Mars')", "`tzdata`"),
+            ("raise TypeError('Object of type Secret is not JSON serializable')", "`send_json`"),
             ("raise AttributeError(\"module 'os' has no attribute 'fork'\")", "`wit_world.imports.process`"),
             ("raise RuntimeError(\"can't start new thread\")", "no threads"),
             ("import subprocess\nsubprocess.run(['/hermes/no/such/program'])", "`wit_world.imports.process`"),
@@ -191,7 +203,8 @@ class Crashes(unittest.TestCase):
             ("open('/hermes/no/such/file')", "`hermes_plugin.documents`"),
             ("from contract import Error\nError('c')", "`record(Error, …)`"),
         ]:
-            said = self.summary(source)
+            with mock.patch.object(os.environ, "get", crash._asked, create=True):
+                said = self.summary(source)
             self.assertTrue(part in said and said.startswith("src/plugin.py:"), said)
         self.assertIn("`hermes_plugin.web.request`", self.summary("raise ModuleNotFoundError('m', name='_ssl')", runs=False))
         self.assertIn("pyproject.toml", self.summary("import hermes_no_such_module", runs=False))
@@ -213,16 +226,95 @@ class Crashes(unittest.TestCase):
                 ("_thread.start_new_thread", (), RuntimeError, "no threads"),
                 ("_thread.start_joinable_thread", (), RuntimeError, "no threads"),
                 ("open", ("notes.txt", "r", 0), FileNotFoundError, "notes.txt"),
+                ("sqlite3.connect", ("notes.db",), FileNotFoundError, "no files"),
                 ("os.mkdir", ("folder",), FileNotFoundError, "no files"),
             ]:
                 with self.assertRaises(kind) as raised:
                     crash._audit(event, given)
                 self.assertIn(part, str(raised.exception))
-            for event, given in [("open", (1, "w", 0)), ("import", ("json",)), ("compile", ()), ("os.putenv", ()), ("_thread.get_ident", ())]:
+            for event, given in [("open", (1, "w", 0)), ("sqlite3.connect", (":memory:",)), ("import", ("json",)), ("compile", ()), ("os.putenv", ()), ("_thread.get_ident", ())]:
                 crash._audit(event, given)
         finally:
             crash._runs = False
         crash._audit("socket.__new__", ())
+
+    def test_only_the_authors_own_code_may_not_ask_for_a_variable_that_is_not_there(self):
+        found = {"os": os}
+        with mock.patch.object(os.environ, "get", crash._asked, create=True), mock.patch.dict(os.environ, {"HERMES_KEY": "there"}):
+            exec(compile("given = os.environ.get('HERMES_KEY'), os.getenv('HERMES_NO_SUCH_KEY', 'none')", "/0/plugin.py", "exec"), found)
+            self.assertEqual(found["given"], ("there", "none"))
+            exec(compile("given = os.getenv('HERMES_NO_SUCH_KEY')", "/2/package.py", "exec"), found)
+            self.assertIsNone(found["given"])
+
+    def test_what_explains_a_crash_is_behind_the_sign_that_the_host_looks_for(self):
+        for runs, begin in [(True, "\x1e"), (False, "")]:
+            with mock.patch.object(crash, "_runs", runs), mock.patch("os.abort"), mock.patch("sys.stdout"), mock.patch("sys.stderr", io.StringIO()) as said:
+                crash._crashed(ValueError, ValueError("x"), None)
+            self.assertEqual(said.getvalue(), f"{begin}ValueError: x\n")
+
+
+class Imports(unittest.TestCase):
+    """Modules of the SDK over stand-ins of the bindings."""
+
+    def setUp(self):
+        http = types.ModuleType("wit_world.imports.http")
+        kinds = {"Secret": "name prefix", "Field": "name value", "Value": "", "Value_Plain": "value", "JsonBody": "text secrets", "Body_Json": "value", "Body_Bytes": "value", "Request": "method url query headers body timeout_ms"}
+        for name, fields in kinds.items():
+            setattr(http, name, dataclasses.make_dataclass(name, fields.split()))
+
+        def send(request):
+            raise NotImplementedError
+
+        send.__module__ = http.__name__
+        http.send = send
+        imports = types.ModuleType("wit_world.imports")
+        imports.__path__, imports.http = [], http
+        world = types.ModuleType("wit_world")
+        world.imports = imports
+        names = {"wit_world": world, "wit_world.imports": imports, http.__name__: http}
+        errors = types.SimpleNamespace(failed=None, unavailable=None)
+        patched = mock.patch.dict(sys.modules, {**names, "hermes_plugin.errors": errors})
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.http = http
+
+    def test_a_secret_in_json_is_sent_by_its_place(self):
+        sent = []
+        self.http.send = lambda request: sent.append(request.body) or types.SimpleNamespace(status=200, body=b"", headers=[])
+        web = loaded("web")
+        web.request("POST", "https://example.org/", send_json={"a/b~": [1, web.Secret("key", "Token ")], "n": {"c": web.Secret("other")}})
+        body = sent[0].value
+        self.assertEqual(body.text, '{"a/b~": [1, ""], "n": {"c": ""}}')
+        self.assertEqual([(place, secret.name, secret.prefix) for place, secret in body.secrets], [("/a~1b~0/1", "key", "Token "), ("/n/c", "other", "")])
+        web.request("POST", "https://example.org/", send_json={"a": "ü"})
+        self.assertEqual(sent[1].value, '{"a": "ü"}'.encode())
+
+    def test_a_unit_test_reads_what_it_can_replace(self):
+        with mock.patch("pkgutil.iter_modules", return_value=[types.SimpleNamespace(name="http")]):
+            loaded("testing")
+        web = loaded("web")
+        by_name = eval("lambda: request('GET', 'https://example.org/')", {"__name__": "plugin", "request": web.request})
+        for call, name in [(lambda: web.request("GET", "https://example.org/"), "hermes_plugin.web.request"), (lambda: self.http.send(None), "wit_world.imports.http.send"), (by_name, "plugin.request")]:
+            with self.assertRaisesRegex(NotImplementedError, f'`wit_world.imports.http.send` exists only inside Hermes: .*mock.patch\\("{name}"'):
+                call()
+
+
+class Zones(unittest.TestCase):
+    def test_zones_are_read_once_and_kept(self):
+        from zoneinfo import _common
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(_common, "load_tzdata"):
+            zone = Path(folder, "zoneinfo/Europe/Berlin")
+            zone.parent.mkdir(parents=True)
+            zone.write_bytes(b"TZif2")
+            (zone.parent / "__init__.py").write_text("")
+            with mock.patch.dict(sys.modules, {"tzdata": types.SimpleNamespace(__file__=f"{folder}/__init__.py")}):
+                loaded("zones").keep()
+            zone.unlink()
+            self.assertEqual(_common.load_tzdata("Europe/Berlin").read(), b"TZif2")
+            for name in ("Europe/__init__.py", "Mars"):
+                with self.assertRaisesRegex(KeyError, f"no time zone {name}"):
+                    _common.load_tzdata(name)
 
 
 if __name__ == "__main__":

@@ -321,7 +321,14 @@ impl<'a> Examination<'a> {
             let variable = secret.env.as_str();
             let is_set = self.setup.environment.var(variable).is_some_and(|value| !value.is_empty());
             if !is_set && !reported.contains(&variable) {
-                let audience = secret.audience.site().map_or_else(|| secret.audience.to_string(), ToString::to_string);
+                let audience = match (secret.audience.site(), secret.audience.template()) {
+                    (None, Some(template)) => {
+                        let keys: Vec<String> = template.keys().map(|key| format!("`{key}`")).collect();
+                        format!("the address in {} of its section", keys.join(" and "))
+                    }
+                    (Some(site), _) => site.to_string(),
+                    (None, None) => secret.audience.to_string(),
+                };
                 let why = format!("{variable}, the secret for its requests to {audience}, is not set");
                 let fix = format!("set {variable} in the environment or in {}", self.setup.home.dotenv().display());
                 findings.push(Finding::problem(Case::Secret, "a secret has no value", why, fix).unless(is_off));

@@ -111,9 +111,9 @@ impl Http {
         }
     }
 
-    /// Reads the values of writable secrets.
+    /// Reads the values of secrets that may have changed.
     async fn refresh(&self) {
-        if self.rights().secrets.iter().any(Secret::is_writable) {
+        if self.rights().secrets.iter().any(Secret::may_change) {
             let connections = Arc::clone(&self.connections);
             // If this fails, the process is about to end.
             let _ = tokio::task::spawn_blocking(move || connections.refresh()).await;
@@ -156,6 +156,12 @@ impl Http {
         check_query(&request.query)?;
         let headers = Headers::of(&request)?;
         if !self.admits(&method, &url) {
+            let granted = self.rights().grants.iter().filter(|grant| grant.site.admits(&url));
+            let granted: Vec<&str> = granted.flat_map(|grant| grant.methods.iter().map(String::as_str)).collect();
+            if !granted.is_empty() {
+                let (method, granted) = (method.to_string(), granted.join(", "));
+                return Err(HttpError::OtherMethod { method, url: self.told(&url), granted });
+            }
             let denial = self.rights().denial.clone();
             return Err(HttpError::NotGranted { denial, method: method.to_string(), url: self.told(&url) });
         }

@@ -97,9 +97,9 @@ impl Connections {
         })
     }
 
-    /// Reads the values that plugins gave their writable secrets, also in other processes. Reads files.
+    /// Reads the values that the user or, for writable secrets, a plugin has set meanwhile, also in other processes. Reads files.
     pub(super) fn refresh(&self) {
-        for secret in self.rights.secrets.iter().filter(|secret| secret.is_writable()) {
+        for secret in self.rights.secrets.iter().filter(|secret| secret.may_change()) {
             secret.refresh();
             if let Ok(value) = secret.value() {
                 self.redaction().add(&value);

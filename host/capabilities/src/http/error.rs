@@ -18,6 +18,19 @@ pub enum HttpError {
         /// The address, without its query.
         url: String,
     },
+    /// The address is granted, but not for this method.
+    #[error(
+        "{method} {url} is outside the grant, which is for {granted} there: list the method below `methods` of this address in \
+         plugin.yaml, which are [GET] if it does not say"
+    )]
+    OtherMethod {
+        /// The method.
+        method: String,
+        /// The address, without its query.
+        url: String,
+        /// The granted methods.
+        granted: String,
+    },
     /// A redirect leads to an address without a grant.
     #[error("{denial}: the server redirects to {method} {url}, which is outside the grant")]
     Redirected {
@@ -142,7 +155,9 @@ impl HttpError {
     /// The kind and the code of the contract.
     pub(crate) fn class(&self) -> (FaultKind, &'static str) {
         match self {
-            Self::NotGranted { .. } | Self::Redirected { .. } => (FaultKind::Denied, "grant"),
+            Self::NotGranted { .. } | Self::OtherMethod { .. } | Self::Redirected { .. } => {
+                (FaultKind::Denied, "grant")
+            }
             Self::NotPublic { .. } => (FaultKind::Denied, "address"),
             Self::CarriesSecret { .. } | Self::NoSecret { .. } | Self::Audience { .. } | Self::Fixed { .. } => {
                 (FaultKind::Denied, "secret")

@@ -50,10 +50,10 @@ impl fmt::Debug for Redaction {
 impl Redaction {
     /// The redaction of these secrets.
     pub fn of(secrets: &[Secret]) -> Self {
-        let given: Vec<String> = secrets.iter().filter_map(Secret::given).map(str::to_owned).collect();
+        let given: Vec<String> = secrets.iter().filter_map(Secret::given).collect();
         let fixed = given.len();
         let known = Arc::new(RwLock::new(Arc::new(Known::of(given))));
-        let redaction = Self { known, fixed, grows: secrets.iter().any(Secret::is_writable) };
+        let redaction = Self { known, fixed, grows: secrets.iter().any(Secret::may_change) };
         secrets.iter().filter_map(|secret| secret.value().ok()).for_each(|value| redaction.add(&value));
         redaction
     }

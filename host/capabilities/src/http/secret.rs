@@ -1,6 +1,7 @@
 //! Secrets that the host puts into requests, each restricted to one audience.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::redaction::REDACTED;
 use super::site::Site;
@@ -11,7 +12,10 @@ const SHORTEST: usize = 8;
 /// A longer value does not fit into the headers of servers.
 const LONGEST: usize = 4 << 10;
 
-/// A secret for one audience.
+/// Reads the value of a variable again.
+pub type ReadAgain = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// A secret for one audience. Clones share its value.
 #[derive(Clone)]
 pub struct Secret {
     /// The plugin's name for it.
@@ -21,14 +25,25 @@ pub struct Secret {
     /// Its audience.
     pub audience: Site,
     /// The value of the variable.
-    value: Result<String, &'static str>,
+    value: Arc<Mutex<Value>>,
+    /// Reads it again, so that a session uses the value that the user sets while it runs.
+    again: Option<ReadAgain>,
     /// What replaces that value, if the plugin may replace it.
     writable: Option<Writable>,
 }
 
+/// A value that can be sent, or what is wrong with it.
+type Value = Result<String, &'static str>;
+
+/// The value of a variable.
+fn value_of(variable: Option<String>) -> Value {
+    let value = variable.unwrap_or_default().trim().to_owned();
+    fault(&value).map_or(Ok(value), Err)
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secret({} for {}, {:?})", self.name, self.audience, self.value.as_ref().map(|_| REDACTED))
+        write!(f, "Secret({} for {}, {:?})", self.name, self.audience, self.given().map(|_| REDACTED))
     }
 }
 
@@ -38,7 +53,7 @@ impl PartialEq for Secret {
         self.name == other.name
             && self.variable == other.variable
             && self.audience == other.audience
-            && self.value == other.value
+            && self.variable_value() == other.variable_value()
             && place(self) == place(other)
     }
 }
@@ -61,41 +76,52 @@ fn fault(value: &str) -> Option<&'static str> {
 impl Secret {
     /// A secret with the value of its variable.
     pub fn new(name: String, variable: String, audience: Site, value: Option<String>) -> Self {
-        let value = value.unwrap_or_default().trim().to_owned();
-        let value = fault(&value).map_or(Ok(value), Err);
-        Self { name, variable, audience, value, writable: None }
+        Self { name, variable, audience, value: Arc::new(Mutex::new(value_of(value))), again: None, writable: None }
+    }
+
+    /// The same secret, whose variable is read again before each request.
+    #[must_use]
+    pub fn reading(self, again: Option<ReadAgain>) -> Self {
+        Self { again, ..self }
     }
 
     /// The same secret, whose value the plugin may replace. The store has the new values.
     #[must_use]
     pub fn writable(self, store: super::SecretStore) -> Self {
-        let given = self.value.as_deref().unwrap_or_default();
-        let writable = Writable::new(store, &self.name, &self.audience, given);
+        let given = self.given().unwrap_or_default();
+        let writable = Writable::new(store, &self.name, &self.audience, &given);
         Self { writable: Some(writable), ..self }
     }
 
-    /// Whether the plugin may replace its value.
-    pub fn is_writable(&self) -> bool {
-        self.writable.is_some()
+    /// Whether its value may change while a session runs.
+    pub fn may_change(&self) -> bool {
+        self.writable.is_some() || self.again.is_some()
     }
 
     /// The value, or why it cannot be sent. A replaced value is the one of the last [`Secret::refresh`].
     pub(super) fn value(&self) -> Result<String, &'static str> {
         match self.writable.as_ref().and_then(Writable::value) {
             Some(replaced) => Ok(replaced),
-            None => self.value.clone(),
+            None => self.variable_value(),
         }
     }
 
-    /// The value of the variable.
-    pub(super) fn given(&self) -> Option<&str> {
-        self.value.as_deref().ok()
+    fn variable_value(&self) -> Value {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the replaced value. Reads a file.
+    /// The value of the variable.
+    pub(super) fn given(&self) -> Option<String> {
+        self.variable_value().ok()
+    }
+
+    /// Reads the variable and the replaced value again. Reads files.
     pub(super) fn refresh(&self) {
+        if let Some(again) = &self.again {
+            *self.value.lock().unwrap_or_else(PoisonError::into_inner) = value_of(again());
+        }
         if let Some(writable) = &self.writable {
-            writable.refresh(|value| fault(value).is_none());
+            writable.refresh(&self.given().unwrap_or_default(), |value| fault(value).is_none());
         }
     }
 

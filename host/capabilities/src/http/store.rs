@@ -113,8 +113,17 @@ pub(super) struct Writable {
     store: SecretStore,
     name: String,
     audience: String,
+    now: Arc<Mutex<Now>>,
+}
+
+/// BLAKE3 of the user's value, and the value that replaces it.
+struct Now {
     replaced: String,
-    value: Arc<Mutex<Option<String>>>,
+    value: Option<String>,
+}
+
+fn digest(given: &str) -> String {
+    blake3::hash(given.as_bytes()).to_hex().to_string()
 }
 
 impl Writable {
@@ -124,8 +133,7 @@ impl Writable {
             store,
             name: name.to_owned(),
             audience: audience.to_string(),
-            replaced: blake3::hash(given.as_bytes()).to_hex().to_string(),
-            value: Arc::default(),
+            now: Arc::new(Mutex::new(Now { replaced: digest(given), value: None })),
         }
     }
 
@@ -134,30 +142,33 @@ impl Writable {
     }
 
     pub(super) fn value(&self) -> Option<String> {
-        lock(&self.value).clone()
+        lock(&self.now).value.clone()
     }
 
-    pub(super) fn refresh(&self, fits: impl Fn(&str) -> bool) {
+    /// `given` is the user's own value now.
+    pub(super) fn refresh(&self, given: &str, fits: impl Fn(&str) -> bool) {
+        let replaced = digest(given);
         let record = self
             .store
             .read(&file_name(&self.name, &self.audience))
             .and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
         let is_ours = |record: &Record| {
-            record.name == self.name && record.audience == self.audience && record.replaced == self.replaced
+            record.name == self.name && record.audience == self.audience && record.replaced == replaced
         };
-        *lock(&self.value) = record.filter(is_ours).map(|record| record.value).filter(|value| fits(value));
+        let value = record.filter(is_ours).map(|record| record.value).filter(|value| fits(value));
+        *lock(&self.now) = Now { replaced, value };
     }
 
     pub(super) fn replace(&self, value: &str) -> io::Result<()> {
         let record = Record {
             name: self.name.clone(),
             audience: self.audience.clone(),
-            replaced: self.replaced.clone(),
+            replaced: lock(&self.now).replaced.clone(),
             value: value.to_owned(),
         };
         let bytes = serde_json::to_vec(&record).map_err(io::Error::other)?;
         self.store.write(&file_name(&self.name, &self.audience), bytes)?;
-        *lock(&self.value) = Some(value.to_owned());
+        lock(&self.now).value = Some(value.to_owned());
         Ok(())
     }
 }

@@ -29,6 +29,33 @@ pub struct SentRequest {
     pub body: Vec<u8>,
 }
 
+impl SentRequest {
+    /// Whether its body or its address holds a text, as it is or as JSON writes it.
+    pub fn holds(&self, text: &str) -> bool {
+        let body = String::from_utf8_lossy(&self.body);
+        let json = serde_json::to_string(text).unwrap_or_default();
+        body.contains(text) || body.contains(json.trim_matches('"')) || self.url.contains(text)
+    }
+
+    /// Its single values: of its address, its headers, and its body if that is JSON.
+    pub fn values(&self) -> Vec<String> {
+        fn of(value: &serde_json::Value, values: &mut Vec<String>) {
+            match value {
+                serde_json::Value::Array(items) => items.iter().for_each(|item| of(item, values)),
+                serde_json::Value::Object(members) => members.values().for_each(|member| of(member, values)),
+                value => values.push(value.to_string()),
+            }
+        }
+        let mut values: Vec<String> = vec![self.url.clone()];
+        values.extend(self.headers.iter().map(|(_, value)| value.clone()));
+        match serde_json::from_slice(&self.body) {
+            Ok(body) => of(&body, &mut values),
+            Err(_) => values.push(String::from_utf8_lossy(&self.body).into_owned()),
+        }
+        values
+    }
+}
+
 /// An answer from a script. The client limits and redacts it like one from the network.
 pub struct ScriptedAnswer {
     /// The status code.

@@ -127,11 +127,13 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
         };
         table.row([(Tone::Plain, text::line(name)), state]);
         if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_ref(), name)? {
+            let next = match retry_at.saturating_sub(now()).div_ceil(1_000) {
+                0 => "the next one asks it again".to_owned(),
+                seconds => format!("one asks it again in {seconds} s"),
+            };
             let line = format!(
-                "open since {}, after {failures} failures in a row: turns go on without it, and one asks it again after {} \
-                 ({why})",
-                local(since),
-                local(retry_at),
+                "open since {}, after {failures} failures in a row: turns go on without it, and {next} ({why})",
+                local(since)
             );
             table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Bad, text::line(&line))]);
         } else if selected.as_deref() == Some(name) {
@@ -174,6 +176,12 @@ pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> 
     let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
     let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
     let count = store.retry_turns(provider)?;
+    for name in &names {
+        if let Some(open) = breaker(Some(&store), name)? {
+            let note = serde_json::to_string(&open.asking_again()).unwrap_or_default();
+            store.set_note(&OpenBreaker::note(name), Some(&note))?;
+        }
+    }
     if count == 0 {
         let whom = provider.map_or_else(String::new, |name| format!(" for `{}`", text::line(name)));
         console.note(&format!("no turn waits{whom}, and none was set aside"));
@@ -181,7 +189,7 @@ pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> 
     }
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", text::line(name))).collect();
     printed(&format!(
-        "{} for {}: the next session that uses it sends them again\n",
+        "{} for {}: a session that runs sends them again after its next turn, else the next one that starts\n",
         counted(count as u64, "turn"),
         names.join(", ")
     ))
@@ -212,7 +220,7 @@ pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -
     );
     console.note(&format!(
         "{what}\n`{name}` gets what you and the model wrote in them, and may send it to the addresses that it may reach \
-         (`hermes plugins info {name}`). A turn that it has already it stores only once."
+         (`hermes plugins info {name}`). It may get turns that it has already, and is to store those only once: `hermes plugins test` checks that of a provider."
     ));
     if arguments.consent.dry_run {
         return Ok(ExitCode::SUCCESS);

@@ -14,7 +14,6 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use hermes_app::SCAFFOLD;
-use hermes_private_files::Readers;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -37,6 +36,8 @@ const GO_EXPORTS: &str = "hermes/bindings/exports/export_";
 const GO_RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/";
 /// The first line of every exported function, before which the SDK may collect garbage.
 const GO_EXPORT_BEGINS: &str = "pinner := &syncExportPinner";
+/// How every string that goes to the host is lowered: `utf8 := unsafe.Pointer(unsafe.StringData(text))`.
+const GO_LOWERS: &str = " := unsafe.Pointer(unsafe.StringData(";
 
 /// A language whose bindings Hermes generates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -207,7 +208,7 @@ fn with_replaceable_imports(text: &str) -> String {
 /// Go code whose exports are all in the package `hermes/plugin`, and whose runtime is the one of the SDK.
 fn as_one_package(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for line in text.lines() {
+    for line in with_well_formed_texts(text).lines() {
         match line.trim().strip_prefix('"').and_then(|path| path.strip_suffix('"')) {
             Some(path) if path.starts_with(GO_EXPORTS) => {
                 let name = path.rsplit('/').next().unwrap_or(path);
@@ -219,8 +220,40 @@ fn as_one_package(text: &str) -> String {
                 }
                 out.push_str(&line.replace(GO_RUNTIME, "hermes/sdk/wit/"));
                 out.push('\n');
+                if line.contains(":= export_") || line.trim().starts_with("export_") {
+                    out.push_str("witRuntime.Leave()\n");
+                }
             }
         }
+    }
+    out
+}
+
+/// Go code that makes every string well-formed before the host gets it. Go's strings may have other bytes than UTF-8.
+fn with_well_formed_texts(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // The lengths of strings whose address was taken, in the order in which they follow.
+    let mut lengths: Vec<(String, String)> = Vec::new();
+    for line in text.lines() {
+        let lowered = line.split_once(GO_LOWERS).and_then(|(name, rest)| Some((name.trim(), rest.strip_suffix("))")?)));
+        if let Some((name, value)) = lowered {
+            out.push_str(&format!("{name}_text := witRuntime.Text({value})\n{name}{GO_LOWERS}{name}_text))\n"));
+            lengths.push((format!("len({value})"), format!("len({name}_text)")));
+            continue;
+        }
+        let mut line = line.to_owned();
+        lengths.retain(|(before, after)| {
+            let is_here = line.contains(before);
+            if is_here {
+                line = line.replacen(before, after, 1);
+            }
+            !is_here
+        });
+        out.push_str(&line);
+        out.push('\n');
+    }
+    if out.contains("witRuntime.") && !out.contains("witRuntime \"") {
+        out = out.replacen("import (\n", &format!("import (\nwitRuntime \"{GO_RUNTIME}runtime\"\n"), 1);
     }
     out
 }
@@ -250,7 +283,7 @@ pub(super) fn component(arguments: &ComponentArguments, console: Console) -> Res
     let write = || -> Result<usize> {
         let bytes = fs::read(module).with_context(|| format!("{} cannot be read", module.display()))?;
         let component = contract.component(bytes)?;
-        crate::output::write(output, &component, Readers::Everybody, console)
+        crate::output::renew(output, &component, console)
             .with_context(|| format!("{} cannot be written", output.display()))?;
         Ok(component.len())
     };
@@ -300,8 +333,21 @@ mod tests {
         let exports = &go.iter().find(|(path, _)| path.ends_with("wit_exports.go")).unwrap().1;
         assert!(exports.contains("export_hermes_tools_tools \"hermes/plugin\""), "{exports}");
         let calls = exports.matches("//go:wasmexport hermes:").count();
-        assert!(calls > 5 && exports.matches("witRuntime.Enter()").count() == calls, "{exports}");
+        for once in ["witRuntime.Enter()", "witRuntime.Leave()"] {
+            assert!(calls > 5 && exports.matches(once).count() == calls, "{once}: {exports}");
+        }
         assert!(go.iter().all(|(_, text)| !text.contains("bytecodealliance.org")));
+    }
+
+    #[test]
+    fn every_string_that_goes_to_the_host_is_made_well_formed_in_go() {
+        for (path, text) in contract(&["everything"]).unwrap().bindings(Target::Go).unwrap() {
+            let lowered = text.matches("unsafe.StringData(").count();
+            for part in ["_text := witRuntime.Text(", "unsafe.StringData(utf8", "uint32(len(utf8"] {
+                assert_eq!(text.matches(part).count(), lowered, "{part} in {path}\n{text}");
+            }
+            assert_eq!(text.contains("witRuntime."), text.contains("witRuntime \"hermes/sdk/wit/runtime\""), "{path}");
+        }
     }
 
     /// The contract with one more interface, which a world exports.

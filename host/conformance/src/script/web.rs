@@ -4,7 +4,7 @@ mod rules;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +42,31 @@ impl fmt::Display for Matcher {
 }
 
 impl Matcher {
+    fn is_for(&self, method: &str, url: &str) -> bool {
+        self.method.matches(method) && self.url.matches(url)
+    }
+
+    /// What differs in a request of the same method and address; `None` for another one.
+    fn difference(&self, request: &SentRequest) -> Option<String> {
+        let address = request.url.split('?').next().unwrap_or_default();
+        let own = Pattern(self.url.0.split('?').next().unwrap_or_default().to_owned());
+        if !self.method.matches(&request.method) || !own.matches(address) {
+            return None;
+        }
+        for (name, pattern) in &self.headers {
+            match request.headers.iter().find(|(sent, _)| sent == name) {
+                None => return Some(format!("its header `{name}` is missing")),
+                Some((_, value)) if !pattern.matches(value) => return Some(format!("its header `{name}` differs")),
+                Some(_) => {}
+            }
+        }
+        let body = self.body.as_ref().filter(|part| !String::from_utf8_lossy(&request.body).contains(part.as_str()));
+        Some(match body {
+            Some(_) => "its body differs".to_owned(),
+            None => "its query differs, or the rule has answered as often as it may".to_owned(),
+        })
+    }
+
     fn matches(&self, request: &SentRequest) -> bool {
         let url = match self.url.0.contains('?') {
             true => request.url.as_str(),
@@ -51,8 +76,7 @@ impl Matcher {
         let has_header = |(name, pattern): &(String, Pattern)| {
             request.headers.iter().any(|(sent, value)| sent == name && pattern.matches(value))
         };
-        self.method.matches(&request.method)
-            && self.url.matches(url)
+        self.is_for(&request.method, url)
             && self.body.as_ref().is_none_or(|part| String::from_utf8_lossy(&request.body).contains(part))
             && self.headers.iter().all(has_header)
     }
@@ -104,6 +128,19 @@ impl Answer {
 
     fn empty(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Arc::from([]), delay: Duration::ZERO, fault: None }
+    }
+
+    /// Whether it is a success whose JSON has a text of several words.
+    fn has_a_sentence(&self) -> bool {
+        fn has(value: &serde_json::Value) -> bool {
+            match value {
+                serde_json::Value::String(text) => text.split_whitespace().nth(2).is_some(),
+                serde_json::Value::Array(items) => items.iter().any(has),
+                serde_json::Value::Object(members) => members.values().any(has),
+                _ => false,
+            }
+        }
+        self.status < 300 && self.fault.is_none() && serde_json::from_slice(&self.body).is_ok_and(|value| has(&value))
     }
 
     async fn give(self) -> Result<ScriptedAnswer, String> {
@@ -177,7 +214,19 @@ impl Web {
             web: Arc::clone(self),
             outage: Mutex::default(),
             served: AtomicU64::new(0),
+            sent: Mutex::default(),
+            missed: Mutex::default(),
+            spoke: AtomicBool::new(false),
         })
+    }
+
+    /// Says that no rule matches a request, with what differs in the first rule of its method and address.
+    fn nearly(&self, request: &SentRequest) -> String {
+        let address = request.url.split('?').next().unwrap_or_default();
+        let near = self.run.rules().find_map(|(line, matcher)| Some((line, matcher.difference(request)?)));
+        let near =
+            near.map_or_else(String::new, |(line, what)| format!("; the rule in line {line} is for it, but {what}"));
+        format!("no fixture matches {} {address}{near}", request.method)
     }
 
     /// What was used of the fixtures. `shown` removes secrets.
@@ -194,6 +243,12 @@ pub(crate) struct SessionWeb {
     /// The answer to every request, in place of the fixtures.
     outage: Mutex<Option<Answer>>,
     served: AtomicU64,
+    /// What was sent since it was taken.
+    sent: Mutex<Vec<SentRequest>>,
+    /// Why no rule matched the last request that none did.
+    missed: Mutex<Option<String>>,
+    /// Whether a rule has answered with a text of several words.
+    spoke: AtomicBool,
 }
 
 impl SessionWeb {
@@ -205,6 +260,28 @@ impl SessionWeb {
     /// The number of requests so far.
     pub(crate) fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
+    }
+
+    /// The requests since the last call of this function.
+    pub(crate) fn take_sent(&self) -> Vec<SentRequest> {
+        std::mem::take(&mut *locked(&self.sent))
+    }
+
+    /// The last request that no rule of the fixtures matched, and the rule that nearly did.
+    pub(crate) fn missed(&self) -> Option<String> {
+        locked(&self.missed).clone()
+    }
+
+    /// A rule for requests that store something, if no request came for it.
+    pub(crate) fn waits_to_store(&self) -> Option<String> {
+        let idle = self.web.run.idle();
+        let stores = |matcher: &&&Matcher| ["POST", "PUT", "PATCH"].contains(&matcher.method.0.as_str());
+        idle.iter().find(stores).map(ToString::to_string)
+    }
+
+    /// Whether a rule has answered with a text of several words, such as something remembered.
+    pub(crate) fn spoke(&self) -> bool {
+        self.spoke.load(Ordering::Relaxed)
     }
 
     /// Whether the stand-in has answered a request.
@@ -220,14 +297,21 @@ impl Transport for SessionWeb {
         let outage = locked(&self.outage).clone();
         let answer = outage.unwrap_or_else(|| {
             let line = || format!("{} {}", request.method, request.url);
-            self.web.run.answer(&self.position, |matcher| matcher.matches(&request), line).unwrap_or_else(|| match self
-                .web
-                .is_stand_in
+            let answer = self.web.run.answer(&self.position, |matcher| matcher.matches(&request), line);
+            if let Some(answer) = &answer
+                && answer.has_a_sentence()
             {
+                self.spoke.store(true, Ordering::Relaxed);
+            }
+            answer.unwrap_or_else(|| match self.web.is_stand_in {
                 true => Answer::error(503, &[], "there are no fixtures, so this stand-in is always unavailable"),
-                false => Answer::error(501, &[], "no fixture matches the request"),
+                false => {
+                    *locked(&self.missed) = Some(self.web.nearly(&request));
+                    Answer::error(501, &[], "no fixture matches the request")
+                }
             })
         });
+        locked(&self.sent).push(request);
         answer.give().await
     }
 }

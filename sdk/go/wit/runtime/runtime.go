@@ -2,9 +2,11 @@
 package runtime
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"unsafe"
 )
 
@@ -21,6 +23,9 @@ const (
 var allocated = []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 var collected uint64
 
+// The goroutines at the beginning of a call.
+var begun int
+
 func init() {
 	if arena[0] != 'h' {
 		panic("the adapter of WASI has overwritten the program's memory")
@@ -31,6 +36,26 @@ func init() {
 
 // Enter begins a call of the contract.
 func Enter() {
+	begun = runtime.NumGoroutine()
+	collect()
+}
+
+// Leave ends the plugin's part of a call. Nothing runs between two calls, so goroutines that are ready run first. One that still waits may be
+// a worker for later calls, so the call does not fail.
+func Leave() {
+	for range 100 {
+		if runtime.NumGoroutine() <= begun {
+			return
+		}
+		runtime.Gosched()
+	}
+	os.Stderr.WriteString("warning: a goroutine of this call still waits, and does not run before the next call: wait for it before you return\n")
+}
+
+// Text makes a text well-formed for the host: each run of bytes that are not UTF-8 becomes U+FFFD.
+func Text(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func collect() {
 	metrics.Read(allocated)
 	if allocated[0].Value.Uint64()-collected < between {
 		return
@@ -52,7 +77,7 @@ var arena = [160 << 10]byte{'h', 'e', 'r', 'm', 'e', 's', ' ', 'a', 'd', 'a', 'p
 
 // Allocate returns memory that stays where it is until the pinner lets it go.
 func Allocate(pinner *runtime.Pinner, size, align uintptr) unsafe.Pointer {
-	Enter()
+	collect()
 	return keep(pinner, size, align)
 }
 

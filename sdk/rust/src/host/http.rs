@@ -237,7 +237,9 @@ impl Response {
         if (200..300).contains(&status) {
             return Ok(self);
         }
-        let message = format!("{} answered {status}", self.0.url);
+        // What was asked may be private, and an error is shown and stored.
+        let address = self.0.url.split(['?', '#']).next().unwrap_or_default();
+        let message = format!("{address} answered {status}");
         let error = match status {
             401 | 403 => Error::unavailable(message).with_code("auth"),
             408 | 425 | 429 | 500.. => Error::unavailable(message).with_code(format!("status-{status}")),

@@ -4,9 +4,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
@@ -44,19 +47,26 @@ func advise() {
 	found, _ := list.Output()
 	for _, line := range strings.Split(string(found), "\n") {
 		at, imported, _ := strings.Cut(line, " ")
-		if why := instead[imported]; why != "" && !strings.HasPrefix(at, "hermes/bindings/") && !strings.HasPrefix(at, "hermes/sdk") {
+		if why := instead[imported]; why != "" {
 			fmt.Fprintf(os.Stderr, "warning: %s imports %s, and %s\n", at, imported, why)
 		}
 	}
 }
 
+// How the compiler names a function that the bindings call and plugin/ lacks.
+var undefined = regexp.MustCompile(`(?m)^bindings\W.*: undefined: export_`)
+
 func run(environment []string, program string, arguments ...string) {
 	command := exec.Command(program, arguments...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	var said bytes.Buffer
+	if program == "go" {
+		command.Stderr = io.MultiWriter(os.Stderr, &said)
+	}
 	if err := command.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %s: %v\n", program, err)
-		if program == "go" {
+		if undefined.Match(said.Bytes()) {
 			fmt.Fprintln(os.Stderr, "help: what is undefined in bindings/ is a function of the contract, which plugin/ has to define")
 		}
 		os.Exit(1)

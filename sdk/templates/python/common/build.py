@@ -5,6 +5,7 @@ Tool and packages are named in pyproject.toml, and installed into `.venv` and `b
 
 import difflib
 import hashlib
+import importlib
 import os
 import re
 import shutil
@@ -87,6 +88,7 @@ def component(name: str, worlds: list[str]) -> None:
 
 def test() -> None:
     sys.path[:0] = [str(ROOT / folder) for folder in ("src", "vendor", BINDINGS, PACKAGES)]
+    importlib.import_module("hermes_plugin.testing")
     found = unittest.defaultTestLoader.discover(str(ROOT / "tests"))
     if not unittest.TextTestRunner().run(found).wasSuccessful():
         sys.exit(1)

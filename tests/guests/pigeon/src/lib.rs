@@ -13,12 +13,14 @@ pub struct Pigeon {
     flaw: String,
     /// The flaw `gives-up`: after one failure, no request is sent any more.
     gave_up: bool,
+    /// The flaw `sends-later`: what the user said in the turns that were not sent yet.
+    waiting: Vec<String>,
 }
 
 impl Plugin for Pigeon {
     fn configure(config: &str) -> Result<Self, Error> {
         let config: Value = serde_json::from_str(config)?;
-        Ok(Self { flaw: config["flaw"].as_str().unwrap_or_default().to_owned(), gave_up: false })
+        Ok(Self { flaw: config["flaw"].as_str().unwrap_or_default().to_owned(), gave_up: false, waiting: Vec::new() })
     }
 }
 
@@ -50,6 +52,9 @@ impl Pigeon {
         // A secret in an answer never arrives here.
         log::info(answer.text());
         let found: Value = answer.ok()?.json()?;
+        if self.has("other-field") {
+            return Ok(Vec::new());
+        }
         let memories = found["memories"].as_array().ok_or_else(|| Error::failed("the loft answers no list"))?;
         let text = |memory: &Value, key: &str| memory[key].as_str().unwrap_or_default().to_owned();
         Ok(memories.iter().map(|memory| (text(memory, "id"), text(memory, "text"))).collect())
@@ -72,7 +77,19 @@ impl MemoryProvider for Pigeon {
     }
 
     fn sync_turn(&mut self, turn: &Turn) -> Result<(), Error> {
-        let body = json!({ "number": turn.number, "user": turn.user });
+        if self.has("never-sends") {
+            return Ok(());
+        }
+        if self.has("sends-later") {
+            self.waiting.push(turn.user.clone());
+            if self.waiting.len() < 3 {
+                return Ok(());
+            }
+        }
+        let user =
+            if self.waiting.is_empty() { turn.user.clone() } else { std::mem::take(&mut self.waiting).join("\n") };
+        let body =
+            if self.has("nameless") { json!({ "user": user }) } else { json!({ "number": turn.number, "user": user }) };
         let sent = http::Request::post(format!("{LOFT}/turns")).bearer_secret("token").json(&body)?.send();
         let sent = sent.and_then(http::Response::ok);
         match sent {
