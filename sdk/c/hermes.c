@@ -40,7 +40,7 @@ void *hermes_resized(void *memory, size_t size) {
 void hermes_add(hermes_text_t *text, const void *bytes, size_t length) {
     if (length == 0) return;
     if (text->capacity - text->length < length) {
-        text->capacity = (text->capacity + length) * 2;
+        text->capacity = text->capacity ? (text->capacity + length) * 2 : length;
         text->bytes = hermes_resized(text->bytes, text->capacity);
     }
     memcpy(text->bytes + text->length, bytes, length);
@@ -395,13 +395,14 @@ static void add_code(hermes_text_t *out, uint32_t code) {
 static bool read_string(reader_t *in, hermes_text_t *out) {
     if (!pass(in, "\"")) return false;
     while (in->at < in->length) {
+        // All up to the next escape at once: some allocators keep every size that a text had while it grew.
+        size_t from = in->at;
+        while (in->at < in->length && in->bytes[in->at] >= 0x20 && !strchr("\"\\", in->bytes[in->at])) in->at++;
+        hermes_add(out, in->bytes + from, in->at - from);
+        if (in->at == in->length) return false;
         uint8_t byte = in->bytes[in->at++];
         if (byte == '"') return true;
         if (byte < 0x20) return false;
-        if (byte != '\\') {
-            hermes_add(out, &byte, 1);
-            continue;
-        }
         if (pass(in, "u")) {
             uint32_t code, low;
             if (!read_hex(in, &code)) return false;
