@@ -15,9 +15,7 @@ use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
 use crate::project_files::{Moment, changed_since_last};
-use crate::shelf;
 use crate::skills::flaws;
-use crate::toolbox::HOST;
 
 /// An opening built from the current inputs.
 pub(crate) struct Fresh {
@@ -75,17 +73,7 @@ pub(crate) async fn build(
         }
     }
     failures.extend(notices.iter().map(ToString::to_string));
-    let mut schemas = plugins.toolbox.schemas();
-    // A prompt that is stored keeps its tools, unless the user wants a new one.
-    let shelf = match before {
-        Some(_) if moment == Moment::Asked => shelf::chosen(host, workspace, &plugins.toolbox).await,
-        Some(before) => shelf::beside(&before.tools, &schemas),
-        None => plugins.toolbox.shelf().cloned(),
-    };
-    if let Some(shelf) = &shelf {
-        schemas.retain(|(_, schema)| !shelf.has(&schema.name));
-        schemas.extend(shelf.schemas().map(|schema| (HOST.to_owned(), schema)));
-    }
+    let schemas = plugins.toolbox.schemas();
     for (plugin, schema) in &schemas {
         shares.add(plugin, &hermes_models::tools_json(std::slice::from_ref(schema)));
     }

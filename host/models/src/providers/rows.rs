@@ -20,7 +20,6 @@ pub const PROVIDERS: &[ProviderRow] = &[
         model: Some("gpt-4.1"),
         newer_cap: true,
         call_ids: CallIds::Short,
-        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -30,7 +29,6 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["OPENROUTER_API_KEY"],
         model: Some("openrouter/auto"),
         chat_marks: true,
-        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -172,7 +170,6 @@ pub const PROVIDERS: &[ProviderRow] = &[
         // Models have names that the user gave them, which tell nothing.
         newer_cap: true,
         call_ids: CallIds::Short,
-        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -184,7 +181,6 @@ pub const PROVIDERS: &[ProviderRow] = &[
         key_headers: BEARER,
         query: &[(ApiMode::AnthropicMessages, "api-version", "2025-04-15")],
         call_ids: CallIds::Short,
-        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -221,7 +217,6 @@ pub const PROVIDERS: &[ProviderRow] = &[
         base_url: Some("https://api.groq.com/openai/v1"),
         keys: &["GROQ_API_KEY"],
         model: Some("llama-3.3-70b-versatile"),
-        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
