@@ -310,7 +310,7 @@ from wit_world.exports.memory_prefetch import Prefetched
 
 class MemoryPrefetch(exports.MemoryPrefetch):
     def prefetch(self, outlook):
-        return [record(Prefetched, key="tea", text="tea at four")]
+        return [record(Prefetched, key="tea", text="tea at four")] if outlook.budget >= 3 else []
 
 
 toolbox = Toolbox("notes")
@@ -322,7 +322,7 @@ async def forget(day: str) -> str:
     import difflib
     from datetime import datetime
 
-    return f"{datetime.strptime('2026-12-24', '%Y-%m-%d')}{difflib.get_close_matches(day, ['monday'])}"
+    return f"{datetime.strptime('2026-12-24', '%Y-%m-%d')}{difflib.get_close_matches(day[:100], ['monday'])}"
 
 
 Tools = toolbox.exports()
@@ -337,7 +337,7 @@ import { Toolbox } from "hermes-plugin";
 
 console.log("during the build");
 
-export const memoryPrefetch = guarded({ prefetch: () => [{ key: "tea", text: "tea at four", extra: [] }] });
+export const memoryPrefetch = guarded({ prefetch: ({ budget }) => (budget < 3 ? [] : [{ key: "tea", text: "tea at four", extra: [] }]) });
 
 export const tools = new Toolbox("notes").tool({
   name: "forget",
@@ -345,8 +345,9 @@ export const tools = new Toolbox("notes").tool({
   parameters: { day: { type: "string" } },
   required: ["day"],
   run({ day }) {
-    console.log("forgets", { day });
-    return structuredClone({ bytes: new TextEncoder().encode(day).length, text: new TextDecoder().decode(new Uint8Array([0xe2, 0x41])) });
+    const short = day.slice(0, 1000);
+    console.log("forgets", { short });
+    return structuredClone({ bytes: new TextEncoder().encode(short).length, text: new TextDecoder().decode(new Uint8Array([0xe2, 0x41])) });
   },
 }).exports();
 "#;
