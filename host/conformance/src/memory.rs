@@ -47,9 +47,9 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     let count = bench.subject.language.words().count_tokens;
     let fix = format!("give the best first and stop at `budget`: count with `{count}`, which needs no permission");
     checks.add(GROUP, "recalls within the budget", fix, within(&session).await);
-    if session.web.as_ref().is_some_and(|web| web.spoke()) {
+    if let Some(verdict) = heard(&session).await {
         let fix = "read the fields of the answer as your service writes them: a name that is written differently reads as nothing";
-        checks.add(GROUP, "recalls what its backend answers", fix, heard(&session).await);
+        checks.add(GROUP, "recalls what its backend answers", fix, verdict);
     }
     let fix = "give each recollection a key that names what it says: one key with one text is shown once";
     checks.add(GROUP, "has a key of its own for each recollection", fix, keyed(&session).await);
@@ -193,14 +193,9 @@ pub(crate) async fn recall_once(session: &Session<'_>) -> Result<Vec<Recollectio
 }
 
 async fn prompt(session: &Session<'_>) -> Verdict {
-    let first = session
-        .call("system-prompt", session.instance.system_prompt())
-        .await
-        .map_err(|failure| ordinary(session, failure))?;
-    let second = session
-        .call("system-prompt", session.instance.system_prompt())
-        .await
-        .map_err(|failure| ordinary(session, failure))?;
+    let ask = || session.call("system-prompt", session.instance.system_prompt());
+    let wrong = |failure| ordinary(session, failure);
+    let (first, second) = (ask().await.map_err(wrong)?, ask().await.map_err(wrong)?);
     if first == second { Ok(format!("{} bytes", first.len())) } else { Err(difference(&first, &second).into()) }
 }
 
@@ -243,13 +238,21 @@ fn ordinary(session: &Session<'_>, failure: CallFailure) -> Fail {
     }
 }
 
-/// Whether anything is recalled, once the backend has answered with something to recall.
-async fn heard(session: &Session<'_>) -> Verdict {
-    let found = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
-    match found.len() {
+/// Recalls what the question finds. A failure is that of an ordinary call.
+async fn found(session: &Session<'_>, budget: u32) -> Result<Vec<Recollection>, Fail> {
+    recalled(session, QUESTION, budget).await.map_err(|failure| ordinary(session, failure))
+}
+
+/// Whether anything is recalled. `None` if the backend does not answer with anything to recall.
+async fn heard(session: &Session<'_>) -> Option<Verdict> {
+    let web = session.web.as_ref()?;
+    web.take_spoke();
+    let recalled = found(session, 4_000).await;
+    let spoke = web.take_spoke();
+    spoke.then(|| match recalled?.len() {
         0 => Err("its backend answers with texts, and `recall` gives nothing".into()),
         _ => passed(),
-    }
+    })
 }
 
 /// Whether the requests that store a turn tell a repeated turn from a new one with the same words.
@@ -284,7 +287,7 @@ async fn named(session: &Session<'_>) -> Verdict {
 async fn within(session: &Session<'_>) -> Verdict {
     let mut most = 0;
     for budget in BUDGETS {
-        let found = recalled(session, QUESTION, budget).await.map_err(|failure| ordinary(session, failure))?;
+        let found = found(session, budget).await?;
         let took: u32 = found.iter().map(|recollection| tokens::of_text(&recollection.text)).sum();
         if took > budget {
             return Err(format!("with room for {budget} tokens it gives {took}").into());
@@ -295,7 +298,7 @@ async fn within(session: &Session<'_>) -> Verdict {
 }
 
 async fn keyed(session: &Session<'_>) -> Verdict {
-    has_keys(&recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?)?;
+    has_keys(&found(session, 4_000).await?)?;
     passed()
 }
 
@@ -313,19 +316,19 @@ fn has_keys(found: &[Recollection]) -> Result<(), Fail> {
 }
 
 async fn repeated(session: &Session<'_>) -> Verdict {
-    let first = recalled(session, QUESTION, 1_000).await.map_err(|failure| ordinary(session, failure))?;
-    let second = recalled(session, QUESTION, 1_000).await.map_err(|failure| ordinary(session, failure))?;
+    let first = found(session, 1_000).await?;
+    let second = found(session, 1_000).await?;
     equal(&first, &second)
 }
 
 async fn idempotent(session: &Session<'_>) -> Verdict {
-    let before = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
+    let before = found(session, 4_000).await?;
     for _ in 0..3 {
         for turn in all_turns() {
             sync(session, &turn).await.map_err(|failure| ordinary(session, failure))?;
         }
     }
-    let after = recalled(session, QUESTION, 4_000).await.map_err(|failure| ordinary(session, failure))?;
+    let after = found(session, 4_000).await?;
     equal(&before, &after)
 }
 

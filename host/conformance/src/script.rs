@@ -87,7 +87,7 @@ impl<M: fmt::Display, A: Clone> Run<M, A> {
         self.script.0.iter().map(|rule| (rule.line, &rule.matcher))
     }
 
-    /// The rules of which no answer was used.
+    /// The rules that gave no answer.
     fn idle(&self) -> Vec<&M> {
         let record = locked(&self.record);
         let unused = self.script.0.iter().zip(&record.most).filter(|(_, most)| **most == 0);

@@ -20,8 +20,6 @@ use crate::turn::STOPPED;
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
 /// The pause after an error of the store.
 const STORE_PAUSE: Duration = Duration::from_secs(30);
-/// The longest pause after a failure whose cause the user can put right: nobody tells Hermes when that has happened.
-const MENDING: Duration = Duration::from_secs(5 * 60);
 /// The longest pause: the clock may have been set back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// The most bytes of a stored cause.
@@ -184,6 +182,9 @@ impl Courier {
                     if self.was_reported.swap(false, Ordering::Relaxed) {
                         let line = format!("the memory `{}` stores turns again", self.memory.name());
                         self.deliverer.notices.notice(line);
+                    }
+                    // What it failed at before, perhaps in another process, works again.
+                    if turn.attempts > 0 {
                         self.deliverer.prefetches.breakers().ask_again(self.memory.name());
                     }
                     store.record_delivery(&turn, &Delivery::Stored).await?;
@@ -204,12 +205,10 @@ impl Courier {
         let mut cause = error.cause.to_string();
         cause.truncate(cause.floor_char_boundary(CAUSE));
         match fate(&error.cause) {
-            Fate::Retry { after } => {
+            Fate::Retry { after, most } => {
                 let mut bytes = [0; 8];
                 random.fill(&mut bytes);
-                let pause = pause(turn.attempts.saturating_add(1), after, u64::from_le_bytes(bytes));
-                let is_mendable = matches!(&error.cause, Cause::Fault(fault) if fault.is_of_the_user());
-                let pause = if is_mendable { pause.min(MENDING) } else { pause };
+                let pause = pause(turn.attempts.saturating_add(1), after, most, u64::from_le_bytes(bytes));
                 let due_at = clock.now().saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
                 store.record_delivery(turn, &Delivery::Postponed { error: cause, due_at }).await?;
                 if !self.was_reported.swap(true, Ordering::Relaxed) {

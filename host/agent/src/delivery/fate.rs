@@ -8,6 +8,8 @@ use hermes_plugin_host::{Cause, FaultKind};
 const LEAST: Duration = Duration::from_secs(2);
 /// The longest pause after failures.
 const MOST: Duration = Duration::from_secs(60 * 60);
+/// The longest pause if the user can put the cause right: nobody tells Hermes when that has happened.
+const MOST_FOR_USER: Duration = Duration::from_secs(5 * 60);
 /// The shortest pause that a provider can request.
 const LEAST_REQUESTED: Duration = Duration::from_secs(1);
 
@@ -18,6 +20,8 @@ pub(crate) enum Fate {
     Retry {
         /// The pause that the provider requested.
         after: Option<Duration>,
+        /// The longest pause without such a request.
+        most: Duration,
     },
     /// The same turn would be rejected again: it is kept for the user, and later turns go on.
     SetAside,
@@ -29,11 +33,14 @@ pub(crate) enum Fate {
 pub(crate) fn fate(cause: &Cause) -> Fate {
     match cause {
         Cause::Fault(fault) if fault.may_pass() => {
-            Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())) }
+            let most = if fault.is_of_the_user() { MOST_FOR_USER } else { MOST };
+            Fate::Retry { after: fault.retry_after_ms.map(|ms| Duration::from_millis(ms.into())), most }
         }
         Cause::Fault(fault) if fault.kind == FaultKind::Cancelled => Fate::Keep,
         Cause::Fault(_) => Fate::SetAside,
-        Cause::Trap(_) | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => Fate::Retry { after: None },
+        Cause::Trap(_) | Cause::Start(_) | Cause::Deadline { .. } | Cause::Limit { .. } => {
+            Fate::Retry { after: None, most: MOST }
+        }
         // The turn exceeds the plugin's limit, now and later.
         Cause::Input { .. } => Fate::SetAside,
         Cause::Suspended { .. } | Cause::Revoked | Cause::Cancelled | Cause::NotExported(_) => Fate::Keep,
@@ -41,13 +48,13 @@ pub(crate) fn fate(cause: &Cause) -> Fate {
 }
 
 /// The pause before the next delivery after so many failures of a turn. Without a request of the provider it is a duration that
-/// doubles, and a random part of a quarter of it, so that many processes do not return at the same moment.
-pub(crate) fn pause(failures: u32, requested: Option<Duration>, random: u64) -> Duration {
+/// doubles, up to `most`, and a random part of a quarter of it, so that many processes do not return at the same moment.
+pub(crate) fn pause(failures: u32, requested: Option<Duration>, most: Duration, random: u64) -> Duration {
     if let Some(requested) = requested {
         return requested.max(LEAST_REQUESTED);
     }
     let doublings = failures.saturating_sub(1);
-    let longest = MOST / 5 * 4;
+    let longest = most / 5 * 4;
     let least = LEAST.checked_mul(2u32.checked_pow(doublings).unwrap_or(u32::MAX)).unwrap_or(longest).min(longest);
     let quarter = u64::try_from(least.as_millis() / 4).unwrap_or(u64::MAX);
     least + Duration::from_millis(random % (quarter + 1))
@@ -66,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_kind_of_an_error_decides_what_happens_to_the_turn() {
-        let retry = |after| Fate::Retry { after };
+        let retry = |after| Fate::Retry { after, most: MOST };
         let crash = Cause::Trap(Box::new("unreachable".into()));
         let late = Cause::Deadline { limit: Limit::BackgroundTime, after: MOST };
         let unstarted = Cause::Start(Box::new(Fault::new(FaultKind::Denied, "", "no key")));
@@ -103,7 +110,7 @@ mod tests {
             (FaultKind::Denied, "auth"),
         ] {
             let cause = Cause::Fault(Box::new(Fault::new(kind, code, "no")));
-            assert_eq!(fate(&cause), Fate::Retry { after: None }, "{kind:?} {code}");
+            assert_eq!(fate(&cause), Fate::Retry { after: None, most: MOST_FOR_USER }, "{kind:?} {code}");
         }
     }
 
@@ -111,7 +118,7 @@ mod tests {
     fn a_requested_pause_is_kept() {
         for (requested, pause_ms) in [(0, 1_000), (2_500, 2_500), (u32::MAX, u32::MAX.into())] {
             let requested = Duration::from_millis(requested.into());
-            assert_eq!(pause(9, Some(requested), 7), Duration::from_millis(pause_ms));
+            assert_eq!(pause(9, Some(requested), MOST, 7), Duration::from_millis(pause_ms));
         }
     }
 
@@ -119,9 +126,11 @@ mod tests {
         #[test]
         fn pauses_double_up_to_an_hour_and_differ(failures in 1u32..u32::MAX, random in any::<u64>()) {
             let least = Duration::from_secs(2 << (failures - 1).min(20)).min(Duration::from_secs(48 * 60));
-            let pause = pause(failures, None, random);
+            let for_user = pause(failures, None, MOST_FOR_USER, random);
+            let pause = pause(failures, None, MOST, random);
             prop_assert!(pause >= least && pause <= least / 4 * 5, "{pause:?} after {failures}");
             prop_assert!(pause <= Duration::from_secs(3_600));
+            prop_assert!(for_user <= MOST_FOR_USER && for_user <= pause, "{for_user:?}");
         }
     }
 }

@@ -176,10 +176,15 @@ pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> 
     let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
     let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
     let count = store.retry_turns(provider)?;
-    for name in &names {
+    // A provider that only failed to recall has no turns that wait.
+    let selected = setup.selection(&ModelChoice::default()).memory;
+    let selected = selected.as_deref().filter(|name| provider.is_none_or(|wanted| wanted == *name));
+    let providers: BTreeSet<&str> = names.iter().copied().chain(selected).collect();
+    for name in providers {
         if let Some(open) = breaker(Some(&store), name)? {
             let note = serde_json::to_string(&open.asking_again()).unwrap_or_default();
             store.set_note(&OpenBreaker::note(name), Some(&note))?;
+            console.note(&format!("the next session asks the memory `{}` again", text::line(name)));
         }
     }
     if count == 0 {
@@ -220,7 +225,8 @@ pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -
     );
     console.note(&format!(
         "{what}\n`{name}` gets what you and the model wrote in them, and may send it to the addresses that it may reach \
-         (`hermes plugins info {name}`). It may get turns that it has already, and is to store those only once: `hermes plugins test` checks that of a provider."
+         (`hermes plugins info {name}`). It may get turns that it has already, and is to store those only once: `hermes plugins \
+         test` checks that of a provider."
     ));
     if arguments.consent.dry_run {
         return Ok(ExitCode::SUCCESS);

@@ -245,7 +245,7 @@ pub(crate) struct SessionWeb {
     served: AtomicU64,
     /// What was sent since it was taken.
     sent: Mutex<Vec<SentRequest>>,
-    /// Why no rule matched the last request that none did.
+    /// Why no rule matched the last request; `None` if one did.
     missed: Mutex<Option<String>>,
     /// Whether a rule has answered with a text of several words.
     spoke: AtomicBool,
@@ -267,7 +267,7 @@ impl SessionWeb {
         std::mem::take(&mut *locked(&self.sent))
     }
 
-    /// The last request that no rule of the fixtures matched, and the rule that nearly did.
+    /// The last request, if no rule of the fixtures matched it, and the rule that nearly did.
     pub(crate) fn missed(&self) -> Option<String> {
         locked(&self.missed).clone()
     }
@@ -279,9 +279,9 @@ impl SessionWeb {
         idle.iter().find(stores).map(ToString::to_string)
     }
 
-    /// Whether a rule has answered with a text of several words, such as something remembered.
-    pub(crate) fn spoke(&self) -> bool {
-        self.spoke.load(Ordering::Relaxed)
+    /// Whether a rule has answered with a text of several words since the last call of this function, such as with something remembered.
+    pub(crate) fn take_spoke(&self) -> bool {
+        self.spoke.swap(false, Ordering::Relaxed)
     }
 
     /// Whether the stand-in has answered a request.
@@ -298,9 +298,8 @@ impl Transport for SessionWeb {
         let answer = outage.unwrap_or_else(|| {
             let line = || format!("{} {}", request.method, request.url);
             let answer = self.web.run.answer(&self.position, |matcher| matcher.matches(&request), line);
-            if let Some(answer) = &answer
-                && answer.has_a_sentence()
-            {
+            *locked(&self.missed) = None;
+            if answer.as_ref().is_some_and(Answer::has_a_sentence) {
                 self.spoke.store(true, Ordering::Relaxed);
             }
             answer.unwrap_or_else(|| match self.web.is_stand_in {

@@ -439,7 +439,7 @@ mod tests {
             let (thoughts, said) = separated(&pieces, true);
             let letters = |text: &str| text.matches('a').count();
             let kept = letters(&thoughts) + letters(&said);
-            // What stands in the header of a passage is no text.
+            // A header is not part of the text.
             prop_assert!(letters(&without_headers(&text)) <= kept && kept <= letters(&text), "{thoughts:?} {said:?}");
         }
     }
