@@ -15,7 +15,9 @@ use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
 use crate::project_files::{Moment, changed_since_last};
+use crate::shelf;
 use crate::skills::flaws;
+use crate::toolbox::HOST;
 
 /// An opening built from the current inputs.
 pub(crate) struct Fresh {
@@ -73,7 +75,17 @@ pub(crate) async fn build(
         }
     }
     failures.extend(notices.iter().map(ToString::to_string));
-    let schemas = plugins.toolbox.schemas();
+    let mut schemas = plugins.toolbox.schemas();
+    // A prompt that is stored keeps its tools, unless the user wants a new one.
+    let shelf = match before {
+        Some(_) if moment == Moment::Asked => shelf::chosen(host, workspace, &plugins.toolbox).await,
+        Some(before) => shelf::beside(&before.tools, &schemas),
+        None => plugins.toolbox.shelf().cloned(),
+    };
+    if let Some(shelf) = &shelf {
+        schemas.retain(|(_, schema)| !shelf.has(&schema.name));
+        schemas.extend(shelf.schemas().map(|schema| (HOST.to_owned(), schema)));
+    }
     for (plugin, schema) in &schemas {
         shares.add(plugin, &hermes_models::tools_json(std::slice::from_ref(schema)));
     }

@@ -22,6 +22,7 @@ use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 use crate::serving::ModelChain;
 use crate::shell_hooks::ShellHook;
+use crate::shelf::ShelfSettings;
 use crate::skills::SkillSettings;
 
 /// The settings of the agent loop.
@@ -57,6 +58,8 @@ pub struct Settings {
     pub marks: Marks,
     /// The plugin that serves a tool which several plugins offer, by tool.
     pub tool_owners: BTreeMap<String, String>,
+    /// Which tools have room in the prompt.
+    pub shelf: ShelfSettings,
     /// The model's search in earlier conversations.
     pub session_search: SearchSettings,
     /// The user's settings for skills.

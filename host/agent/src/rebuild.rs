@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::live::Live;
 use crate::opening::{Opening, fixed_tokens};
 use crate::project_files::Moment;
+use crate::shelf;
 
 /// Rebuilds a prompt with changed inputs after a compaction. The provider's cache is lost then in any case.
 pub(crate) async fn after_compaction(host: &Host, live: &mut Live) -> Result<(), AgentError> {
@@ -58,6 +59,8 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
 
 async fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
     let _step = live.log.journal.steps().begin();
-    live.prefix.adopt(store(host, &live.log.session, frozen).await?);
+    let frozen = store(host, &live.log.session, frozen).await?;
+    live.plugins.toolbox.set_shelf(shelf::beside(&frozen.tools, &live.plugins.toolbox.schemas()));
+    live.prefix.adopt(frozen);
     Ok(())
 }

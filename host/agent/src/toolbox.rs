@@ -26,6 +26,7 @@ use crate::memory_extras::Mirrors;
 use crate::offer::{Consent, OfferedTool};
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
+use crate::shelf::{self, Owned, Shelf};
 use crate::skills::manage::{self, SkillManager};
 use crate::skills::{self, SkillCatalog};
 use crate::toolbox::schedule::Nature;
@@ -66,6 +67,8 @@ pub(crate) struct Toolbox {
     readers: BTreeSet<String>,
     /// See [`Sources::previews`].
     previews: Vec<Arc<dyn ToolPreview>>,
+    /// The tools that the prompt of the session leaves out.
+    shelf: Option<Shelf>,
 }
 
 /// The tool that shows a kept result in parts.
@@ -96,8 +99,16 @@ pub(crate) struct OwnTools {
 
 impl OwnTools {
     /// The names of all of the host's tools, whether a session has them or not.
-    pub(crate) const NAMES: [&str; 6] =
-        [skills::LIST, skills::VIEW, manage::NAME, session_search::NAME, clarify::NAME, delegation::NAME];
+    pub(crate) const NAMES: [&str; 8] = [
+        skills::LIST,
+        skills::VIEW,
+        manage::NAME,
+        session_search::NAME,
+        clarify::NAME,
+        delegation::NAME,
+        shelf::SEARCH,
+        shelf::USE,
+    ];
 
     /// What a call of one of them does by itself. Starting a subagent changes nothing: each of its calls passes the gate, in the
     /// session's mode.
@@ -120,6 +131,7 @@ impl OwnTools {
             manage::NAME => self.manager.is_some(),
             clarify::NAME => self.clarifies,
             delegation::NAME => self.delegate.is_some(),
+            shelf::SEARCH | shelf::USE => false,
             _ => Self::NAMES.contains(&name) && !self.skills.schemas().is_empty(),
         };
         exists && self.limits.admit(name)
@@ -222,6 +234,7 @@ impl Toolbox {
             foreign,
             readers,
             previews,
+            shelf: None,
         };
         let listing = toolbox.listing();
         let toolsets = listing.keys().cloned().collect();
@@ -252,6 +265,43 @@ impl Toolbox {
     /// Whether a tool can quote the conversation, with what strangers wrote in it.
     pub(crate) fn quotes_conversation(&self, tool: &str) -> bool {
         self.offered.get(tool).is_some_and(|offered| self.readers.contains(offered.plugin.name()))
+    }
+
+    /// Names the tools that the prompt leaves out.
+    pub(crate) fn set_shelf(&mut self, shelf: Option<Shelf>) {
+        self.shelf = shelf;
+    }
+
+    pub(crate) fn shelf(&self) -> Option<&Shelf> {
+        self.shelf.as_ref()
+    }
+
+    /// Whether the calls of a tool are counted, so that it has room in the prompts of later sessions: it is on the shelf, or was there.
+    pub(crate) fn is_countable(&self, tool: &str) -> bool {
+        let is_of_server = || self.offered.get(tool).is_some_and(|offered| self.is_server(offered.plugin.name()));
+        self.shelf.as_ref().is_some_and(|shelf| shelf.has(tool) || is_of_server())
+    }
+
+    /// The calls, each of a tool on the shelf as a call of the tool itself.
+    pub(crate) fn opened(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
+        calls.iter().map(|call| self.open(call).and_then(Result::ok).unwrap_or_else(|| call.clone())).collect()
+    }
+
+    /// The call of a tool on the shelf that this call stands for, or why it cannot be made. `None` for another call.
+    fn open(&self, call: &ToolCall) -> Option<Result<ToolCall, String>> {
+        (call.name == shelf::USE && self.shelf.is_some()).then(|| {
+            let parameters = |name: &str| Some(self.offered.get(name)?.tool.schema.parameters.as_str());
+            shelf::opened(call, parameters, |call, schema| arguments::fitted(call, schema).into_owned())
+        })
+    }
+
+    /// What the search on the shelf finds.
+    fn find(&self, arguments: &str) -> Result<String, String> {
+        let Some(shelf) = &self.shelf else { return Err("every tool is in the prompt".to_owned()) };
+        let given: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+        let query = given["query"].as_str().ok_or("`query` must be a text")?;
+        let tools: Vec<Owned> = self.schemas().into_iter().filter(|(_, schema)| shelf.has(&schema.name)).collect();
+        Ok(shelf::find(query, given["server"].as_str().filter(|server| !server.is_empty()), &tools))
     }
 
     /// Whether every plugin listed its tools.
@@ -449,8 +499,12 @@ impl Toolbox {
             )));
         }
         let offered = self.offered.get(&call.name);
-        if offered.is_none() && !self.own.has(&call.name) {
-            let names: Vec<String> = self.schemas().into_iter().map(|(_, schema)| schema.name).collect();
+        let is_of_shelf = self.shelf.is_some() && [shelf::SEARCH, shelf::USE].contains(&call.name.as_str());
+        if offered.is_none() && !is_of_shelf && !self.own.has(&call.name) {
+            let is_shown = |name: &str| self.shelf.as_ref().is_none_or(|shelf| !shelf.has(name));
+            let names = self.schemas().into_iter().map(|(_, schema)| schema.name).filter(|name| is_shown(name));
+            let further = self.shelf.as_ref().map(|_| format!("further ones with {}", shelf::SEARCH));
+            let names: Vec<String> = names.chain(further).collect();
             let name = one_line_within(&call.name, SHOWN_NAME);
             return Err(Failed::Host(format!("there is no tool `{name}`; available tools: {}", names.join(", "))));
         }
@@ -466,6 +520,14 @@ impl Toolbox {
                 return Ok(Content { is_of_host: true, ..Content::text(refused.text) });
             }
             Err(refused) => return Err(Failed::Host(refused.text)),
+        }
+        if is_of_shelf {
+            let text = match self.open(call) {
+                Some(Err(why)) => Err(why),
+                // The other calls were opened before they came here.
+                _ => self.find(&call.arguments),
+            };
+            return text.map(Content::text).map_err(Failed::Host);
         }
         let Some(offered) = offered else {
             let text = self.own.call(&self.gate, call, &id, &self.listing()).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
+    ShelfSettings,
     AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, SHELL_HOOKS,
     SearchSettings, ServedModel, Settings, ShellHook, SkillSettings, TaskModels,
 };
@@ -311,6 +312,11 @@ impl Setup {
             shell_hooks: self.shell_hooks()?,
             logins: self.logins.clone(),
             tool_owners: settings.plugins.tools.clone(),
+            shelf: ShelfSettings {
+                enabled: settings.tool_search.enabled,
+                share: settings.tool_search.share.get(),
+                pinned: settings.tool_search.pinned.clone(),
+            },
             session_search: SearchSettings {
                 enabled: settings.session_search.enabled,
                 summaries: settings.session_search.summaries,

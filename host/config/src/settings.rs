@@ -48,6 +48,8 @@ pub struct Settings {
     pub memory: MemorySection,
     /// The search in earlier conversations.
     pub session_search: SessionSearchSection,
+    /// Tools that have no room in the prompt. See docs/mcp.md.
+    pub tool_search: ToolSearchSection,
     /// Which plugins run, and with which settings.
     pub plugins: PluginsSection,
     /// Servers of the Model Context Protocol, by names of your own. See docs/mcp.md.
@@ -208,6 +210,24 @@ pub struct SessionSearchSection {
 impl Default for SessionSearchSection {
     fn default() -> Self {
         Self { enabled: true, summaries: false, expansion: false }
+    }
+}
+
+/// `tool_search`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ToolSearchSection {
+    /// Whether tools of MCP servers and installed plugins that have no room in the prompt are found with `tool_search` and called with `tool_use`. `false`: all of them are in every request.
+    pub enabled: bool,
+    /// The share of the window that these tools may take in the prompt.
+    pub share: Share,
+    /// Tools that are always in the prompt: names such as `mcp_fs_read_file`, or servers and plugins, with all of their tools.
+    pub pinned: Vec<String>,
+}
+
+impl Default for ToolSearchSection {
+    fn default() -> Self {
+        Self { enabled: true, share: Share::TENTH, pinned: Vec::new() }
     }
 }
 

@@ -72,6 +72,8 @@ pub struct ProviderRow {
     pub vendor_names: bool,
     /// Chat completions: which ids of calls it takes.
     pub call_ids: CallIds,
+    /// The most tools of a request, if it refuses more.
+    pub most_tools: Option<usize>,
 }
 
 /// A row with defaults.
@@ -93,6 +95,7 @@ const ROW: ProviderRow = ProviderRow {
     chat_marks: false,
     vendor_names: false,
     call_ids: CallIds::Any,
+    most_tools: None,
 };
 
 impl ProviderRow {

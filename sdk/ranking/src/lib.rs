@@ -1,4 +1,4 @@
-//! Ranks messages of conversations for a question, by rule: without a model, without embeddings, without input or output.
+//! Ranks messages of conversations, and short records such as tools, for a question, by rule: without a model, without embeddings, without input or output.
 //! The same question, statistics and candidates always give the same order.
 //!
 //! 1. [`Question::parse`] finds the words that carry meaning.
@@ -11,9 +11,11 @@
 mod index;
 mod question;
 mod rank;
+mod records;
 mod stem;
 mod words;
 
 pub use self::index::{indexed, matches};
 pub use self::question::{Question, Term};
 pub use self::rank::{CANDIDATES, Candidate, NEAR, Near, READ, Ranked};
+pub use self::records::rank_records;

@@ -12,6 +12,8 @@ const MAX_TERMS: usize = 32;
 const ENOUGH: u64 = 2_000;
 /// The most messages that one call of the expression should have to rank, unless the rarest word alone is in more.
 const FEW: u64 = 100;
+/// What a word without meaning counts where every word does.
+const LITTLE: f64 = 0.3;
 
 /// A word of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,22 +49,27 @@ pub struct Question {
 impl Question {
     /// Divides a text into its words. Every text is a question; one without words finds nothing.
     pub fn parse(text: &str) -> Self {
-        let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
         let (mut terms, mut common) = (Vec::new(), Vec::new());
-        let mut known = HashSet::new();
-        each_word(&text[..end], |word| {
-            let mut stemmed = word.to_owned();
-            stem(&mut stemmed);
-            if known.insert(stemmed.clone()) {
-                let weight = meaning(word);
-                let list = if weight > 0.0 { &mut terms } else { &mut common };
-                let weight = if weight > 0.0 { weight } else { 1.0 };
-                list.push(Term { word: word.to_owned(), stem: stemmed, weight, messages: 0 });
-            }
+        each_new_word(text, |word, stem| {
+            let weight = meaning(word);
+            let list = if weight > 0.0 { &mut terms } else { &mut common };
+            let weight = if weight > 0.0 { weight } else { 1.0 };
+            list.push(Term { word: word.to_owned(), stem, weight, messages: 0 });
             terms.len() < MAX_TERMS && common.len() < MAX_TERMS
         });
         // A question of common words only is still a question.
         Self { terms: if terms.is_empty() { common } else { terms } }
+    }
+
+    /// The same with every word: those that carry no meaning in a sentence count little.
+    pub(crate) fn of_every_word(text: &str) -> Self {
+        let mut terms = Vec::new();
+        each_new_word(text, |word, stem| {
+            let weight = if meaning(word) < 1.0 { LITTLE } else { 1.0 };
+            terms.push(Term { word: word.to_owned(), stem, weight, messages: 0 });
+            terms.len() < MAX_TERMS
+        });
+        Self { terms }
     }
 
     /// The words that are looked for, in the order of the question.
@@ -128,4 +135,15 @@ impl Question {
         let unspaced = word.chars().next().is_some_and(is_unspaced);
         self.terms.iter().any(|term| if unspaced { term.word == word } else { beginning(&term.stem) })
     }
+}
+
+/// Calls `word` with each word of a question and its stem, once for each stem, until it returns false.
+fn each_new_word(text: &str, mut word: impl FnMut(&str, String) -> bool) {
+    let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(at, _)| at);
+    let mut known = HashSet::new();
+    each_word(&text[..end], |found| {
+        let mut stemmed = found.to_owned();
+        stem(&mut stemmed);
+        !known.insert(stemmed.clone()) || word(found, stemmed)
+    });
 }

@@ -28,6 +28,7 @@ use crate::project_files::ProjectFiles;
 use crate::recall::Recalls;
 use crate::report::NoticeSender;
 use crate::session_search::{Assistant, SessionSearch};
+use crate::shelf;
 use crate::shell_hooks::{self, SHELL_HOOKS};
 use crate::skills::SkillCatalog;
 use crate::skills::manage::SkillManager;
@@ -161,9 +162,14 @@ impl RunningPlugins {
             foreign,
             readers: host.plugins.conversation_readers().into_iter().collect(),
         };
-        let (toolbox, left_out) =
+        let (mut toolbox, left_out) =
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;
+        let shelf = match &session.frozen {
+            Some(frozen) => shelf::beside(&frozen.tools, &toolbox.schemas()),
+            None => shelf::chosen(host, &session.workspace, &toolbox).await,
+        };
+        toolbox.set_shelf(shelf);
         let asking = hooks.iter().map(|hook| hook.name().to_owned());
         if let Some(unknown) = host.approvals.rules.unknown_tool(toolbox.catalogs(), asking) {
             return Err(unknown.into());

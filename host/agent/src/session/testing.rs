@@ -540,6 +540,7 @@ impl HostSource for Process {
                 prices: Prices::of_file(PRICES).unwrap(),
                 clock: Clock::default(),
                 marks: hermes_conversation::fence::Marks::repeatable(),
+                shelf: crate::ShelfSettings::default(),
                 session_search: SearchSettings { enabled: true, summaries: false, expansion: false },
                 skills: crate::SkillSettings::default(),
                 sandbox: hermes_capabilities::process::SandboxRules::default(),

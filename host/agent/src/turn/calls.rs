@@ -22,7 +22,7 @@ use crate::live::compaction::SessionCompaction;
 use crate::live::prefix::SessionPrefix;
 use crate::toolbox::result::{self, Additions, Budgets, Made};
 use crate::warming::keep_warm;
-use crate::{assist, steering, untrusted};
+use crate::{assist, shelf, steering, untrusted};
 
 /// Runs the calls of a reply and stores the results in the order of the calls. The last result ends with `closing`. Returns
 /// false if the user stopped them.
@@ -42,6 +42,7 @@ pub(super) async fn run(
     let mut kept_warm = std::pin::pin!(keep_warm(host, log, frozen, outgoing));
     let SessionCompaction { compactor, assistant, .. } = compaction;
     let toolbox = &plugins.toolbox;
+    let calls = &toolbox.opened(calls)[..];
     let mut budgets = Budgets::new(window, calls.len());
     let originals = toolbox.originals(calls);
     // The answers that later calls share.
@@ -143,6 +144,11 @@ pub(super) async fn run(
         if !went_on? {
             return Ok(false);
         }
+    }
+    let of_others = calls.iter().map(|call| call.name.as_str()).filter(|name| toolbox.is_countable(name));
+    let of_others: Vec<&str> = of_others.collect();
+    if !of_others.is_empty() {
+        shelf::count(host.store.as_ref(), &log.workspace, of_others.into_iter()).await;
     }
     Ok(true)
 }

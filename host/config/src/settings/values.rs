@@ -68,6 +68,9 @@ impl<const LEAST: u32, const MOST: u32> JsonSchema for Whole<LEAST, MOST> {
 pub struct Share(f64);
 
 impl Share {
+    /// A tenth.
+    pub const TENTH: Self = Self(0.1);
+
     /// The number.
     pub const fn get(self) -> f64 {
         self.0

@@ -20,6 +20,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         model: Some("gpt-4.1"),
         newer_cap: true,
         call_ids: CallIds::Short,
+        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -29,6 +30,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         keys: &["OPENROUTER_API_KEY"],
         model: Some("openrouter/auto"),
         chat_marks: true,
+        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -170,6 +172,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         // Models have names that the user gave them, which tell nothing.
         newer_cap: true,
         call_ids: CallIds::Short,
+        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -181,6 +184,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         key_headers: BEARER,
         query: &[(ApiMode::AnthropicMessages, "api-version", "2025-04-15")],
         call_ids: CallIds::Short,
+        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {
@@ -217,6 +221,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         base_url: Some("https://api.groq.com/openai/v1"),
         keys: &["GROQ_API_KEY"],
         model: Some("llama-3.3-70b-versatile"),
+        most_tools: Some(128),
         ..ROW
     },
     ProviderRow {

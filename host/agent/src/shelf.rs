@@ -1,0 +1,263 @@
+//! The shelf: tools of servers and plugins that are not part of the prompt, because they would take too much of the window or be more
+//! than the provider takes. The model finds them with [`SEARCH`] and calls them with [`USE`]; such a call is one of the tool itself for
+//! approvals, hooks, limits and results.
+//!
+//! The choice is made once, when the prompt of a session is built. From then on the prompt says which tools it has; every other tool is on
+//! the shelf.
+
+mod search;
+mod usage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use hermes_conversation::{ToolCall, ToolSchema, one_line_within, tokens};
+use hermes_models::ProviderRow;
+use hermes_plugin_host::json_schema;
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::search::find;
+pub(crate) use self::usage::count;
+
+use crate::host::Host;
+use crate::toolbox::{HOST, Toolbox};
+
+/// The tool that finds tools on the shelf.
+pub(crate) const SEARCH: &str = "tool_search";
+/// The tool that calls one of them.
+pub(crate) const USE: &str = "tool_use";
+
+/// The share of the budget that the tools which were used in this folder may take.
+const OF_USED: u32 = 2;
+/// The most bytes of a line about a server, and of all lines.
+const LINE: usize = 160;
+const LINES: usize = 8 << 10;
+
+/// The user's settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShelfSettings {
+    /// Whether tools go on the shelf at all.
+    pub enabled: bool,
+    /// The share of the window that the tools of servers and installed plugins may take in the prompt.
+    pub share: f64,
+    /// Tools, servers and plugins whose tools are always in the prompt.
+    pub pinned: Vec<String>,
+}
+
+impl Default for ShelfSettings {
+    fn default() -> Self {
+        Self { enabled: true, share: 0.1, pinned: Vec::new() }
+    }
+}
+
+/// What a prompt has room for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// The most tokens of tools that are not bundled.
+    pub(crate) tokens: u32,
+    /// The most tools of a request, if a provider refuses more.
+    pub(crate) tools: Option<usize>,
+}
+
+/// The shelf of a new prompt.
+pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> Option<Shelf> {
+    let ShelfSettings { enabled, share, pinned } = &host.settings.shelf;
+    if !enabled {
+        return None;
+    }
+    let models = host.chain.all().iter().filter_map(|served| ProviderRow::by_name(&served.model.provider)?.most_tools);
+    let tokens = (f64::from(host.model.context_length) * share) as u32;
+    let bundled: BTreeSet<String> =
+        host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name).collect();
+    let stays = |owner: &str, tool: &str| {
+        owner == HOST || bundled.contains(owner) || pinned.iter().any(|pinned| pinned == owner || pinned == tool)
+    };
+    let used = usage::most_used(host.store.as_ref(), workspace).await;
+    Shelf::choose(&toolbox.schemas(), Room { tokens, tools: models.min() }, stays, &used)
+}
+
+/// The shelf beside a stored prompt, whose tools these are; `None` if it has none.
+pub(crate) fn beside(tools: &str, schemas: &[Owned]) -> Option<Shelf> {
+    let tools: Value = serde_json::from_str(tools).unwrap_or_default();
+    let names = tools.as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
+    Shelf::beside(&names.map(str::to_owned).collect(), schemas)
+}
+
+/// A tool with its owner.
+pub(crate) type Owned = (String, ToolSchema);
+
+/// The tools on the shelf, by their owners.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Shelf {
+    owners: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Shelf {
+    /// Which tools go on the shelf; `None` if all have room in the prompt. `stays` says whose tools stay in any case, and `used` has the tools
+    /// that this folder used, those used most first.
+    pub(crate) fn choose(
+        schemas: &[Owned],
+        room: Room,
+        stays: impl Fn(&str, &str) -> bool,
+        used: &[String],
+    ) -> Option<Self> {
+        let size = |schema: &ToolSchema| tokens::of_text(&hermes_models::tools_json(std::slice::from_ref(schema)));
+        let movable: Vec<&Owned> = schemas.iter().filter(|(owner, schema)| !stays(owner, &schema.name)).collect();
+        let total = movable.iter().map(|(_, schema)| size(schema)).fold(0, u32::saturating_add);
+        let too_many = room.tools.is_some_and(|most| schemas.len() > most);
+        if movable.is_empty() || total <= room.tokens && !too_many {
+            return None;
+        }
+        // The two tools of the shelf count too.
+        let mut places = room.tools.map_or(usize::MAX, |most| most.saturating_sub(schemas.len() - movable.len() + 2));
+        let mut left = room.tokens / OF_USED;
+        let mut kept = BTreeSet::new();
+        for name in used {
+            let Some((_, schema)) = movable.iter().find(|(_, schema)| schema.name == *name) else { continue };
+            if places > 0 && size(schema) <= left {
+                (left, places) = (left - size(schema), places - 1);
+                kept.insert(name.as_str());
+            }
+        }
+        let mut shelf = Self::default();
+        for (owner, schema) in movable {
+            if !kept.contains(schema.name.as_str()) {
+                shelf.add(owner, &schema.name);
+            }
+        }
+        Some(shelf)
+    }
+
+    /// The shelf beside a prompt that has these tools; `None` if it has not the tools of a shelf.
+    pub(crate) fn beside(prompt: &BTreeSet<String>, schemas: &[Owned]) -> Option<Self> {
+        let mut shelf = Self::default();
+        for (owner, schema) in schemas.iter().filter(|(_, schema)| !prompt.contains(&schema.name)) {
+            shelf.add(owner, &schema.name);
+        }
+        (prompt.contains(SEARCH) && prompt.contains(USE)).then_some(shelf)
+    }
+
+    fn add(&mut self, owner: &str, tool: &str) {
+        self.owners.entry(owner.to_owned()).or_default().insert(tool.to_owned());
+    }
+
+    /// Whether a tool is on the shelf.
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.owners.values().any(|tools| tools.contains(tool))
+    }
+
+    /// How many tools it has.
+    pub(crate) fn len(&self) -> usize {
+        self.owners.values().map(BTreeSet::len).sum()
+    }
+
+    /// The two tools that open it. Their texts name what is on it and never change within a session.
+    pub(crate) fn schemas(&self) -> [ToolSchema; 2] {
+        let mut lines = String::new();
+        for (owner, tools) in &self.owners {
+            let line = line(owner, tools);
+            if lines.len() + line.len() > LINES {
+                lines.push_str("\n- and others");
+                break;
+            }
+            lines.push_str(&line);
+        }
+        let search = json!({"type": "object", "properties": {
+            "query": {"type": "string", "description": "What the tool should do, in a few English words, or its name."},
+            "server": {"type": "string", "description": "Only tools of this one."},
+        }, "required": ["query"]});
+        let call = json!({"type": "object", "properties": {
+            "name": {"type": "string", "description": "As tool_search gave it."},
+            "arguments": {"type": "object", "description": "As the parameters of that tool describe them."},
+        }, "required": ["name", "arguments"]});
+        [
+            ToolSchema {
+                name: SEARCH.to_owned(),
+                description: format!(
+                    "Finds further tools, with their parameters. Search before you say that something cannot be done. There are {} more \
+                     tools:{lines}",
+                    self.len()
+                ),
+                parameters: search.to_string(),
+            },
+            ToolSchema {
+                name: USE.to_owned(),
+                description: "Calls a tool that tool_search found.".to_owned(),
+                parameters: call.to_string(),
+            },
+        ]
+    }
+}
+
+/// A line about a server: how many tools it has, and the names of some of them from its whole list.
+fn line(owner: &str, tools: &BTreeSet<String>) -> String {
+    let own: Vec<&str> = tools.iter().map(|tool| own_name(owner, tool)).collect();
+    let mut line = format!("\n- {owner}: {}", if own.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", own.len()) });
+    let mut between = ", such as ";
+    let step = own.len().div_ceil(6).max(1);
+    for name in own.iter().step_by(step) {
+        if line.len() + between.len() + name.len() > LINE {
+            break;
+        }
+        line.push_str(between);
+        line.push_str(name);
+        between = ", ";
+    }
+    line
+}
+
+/// The name of a tool without that of its server.
+fn own_name<'t>(owner: &str, tool: &'t str) -> &'t str {
+    let prefix = hermes_mcp::tool_name(owner, "");
+    tool.strip_prefix(&prefix).filter(|rest| !rest.is_empty()).unwrap_or(tool)
+}
+
+/// A call of [`USE`] that can be carried out becomes a call of the tool that it names.
+///
+/// # Errors
+///
+/// The text for the model, when the call names no tool, or its arguments do not fit.
+pub(crate) fn opened<'s>(
+    call: &ToolCall,
+    parameters: impl Fn(&str) -> Option<&'s str>,
+    fitted: impl Fn(&ToolCall, &str) -> ToolCall,
+) -> Result<ToolCall, String> {
+    let given: Map<String, Value> = serde_json::from_str(&call.arguments)
+        .map_err(|_| "its arguments are not a JSON object: write them again".to_owned())?;
+    let name = given.get("name").and_then(Value::as_str).ok_or("`name` must be the name of a tool")?;
+    let shown = one_line_within(name, 64);
+    let schema = parameters(name)
+        .ok_or_else(|| format!("there is no tool `{shown}`; find its name with `{SEARCH}`"))?;
+    let arguments = match given.get("arguments") {
+        None | Some(Value::Null) => "{}".to_owned(),
+        // Some models encode them.
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    let inner = ToolCall { id: call.id.clone(), name: name.to_owned(), arguments };
+    let inner = fitted(&inner, schema);
+    check(&inner, schema).map(|()| inner)
+}
+
+/// Checks the arguments against the schema, which the model has seen only in the answer of a search.
+fn check(call: &ToolCall, schema: &str) -> Result<(), String> {
+    let arguments: Value = serde_json::from_str(&call.arguments).map_err(|_| "`arguments` must be a JSON object")?;
+    let Ok(read) = serde_json::from_str::<Value>(schema) else { return Ok(()) };
+    // A schema that no validator takes is no reason to refuse a call.
+    let Ok(validator) = json_schema(&read) else { return Ok(()) };
+    let faults: Vec<String> = validator
+        .iter_errors(&arguments)
+        .take(5)
+        .map(|fault| match fault.instance_path().as_str() {
+            "" => one_line_within(&fault.to_string(), 300),
+            path => one_line_within(&format!("`{path}`: {fault}"), 300),
+        })
+        .collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(format!("the arguments of `{}` do not fit: {}; its parameters: {schema}", call.name, faults.join("; ")))
+}
+
+#[cfg(test)]
+mod tests;

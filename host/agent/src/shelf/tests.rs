@@ -1,0 +1,144 @@
+use super::*;
+
+fn tool(owner: &str, name: &str, description: &str) -> Owned {
+    let parameters = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let name = hermes_mcp::tool_name(owner, name);
+    (owner.to_owned(), ToolSchema { name, description: description.to_owned(), parameters: parameters.to_string() })
+}
+
+fn tools(owner: &str, count: usize) -> Vec<Owned> {
+    (0..count).map(|number| tool(owner, &format!("tool_{number:03}"), &format!("Does the thing number {number}."))).collect()
+}
+
+fn size(schemas: &[Owned]) -> u32 {
+    schemas.iter().map(|(_, schema)| tokens::of_text(&hermes_models::tools_json(std::slice::from_ref(schema)))).sum()
+}
+
+const NONE: fn(&str, &str) -> bool = |_, _| false;
+
+#[test]
+fn everything_stays_while_it_has_room() {
+    let all = tools("a", 100);
+    let enough = Room { tokens: size(&all), tools: Some(100) };
+    assert_eq!(Shelf::choose(&all, enough, NONE, &[]), None);
+    let fewer_tokens = Room { tokens: size(&all) - 1, ..enough };
+    assert_eq!(Shelf::choose(&all, fewer_tokens, NONE, &[]).map(|shelf| shelf.len()), Some(100));
+    let fewer_tools = Room { tools: Some(99), ..enough };
+    assert_eq!(Shelf::choose(&all, fewer_tools, NONE, &[]).map(|shelf| shelf.len()), Some(100));
+    // What has to stay is no reason for a shelf.
+    assert_eq!(Shelf::choose(&all, Room { tokens: 0, tools: Some(1) }, |_, _| true, &[]), None);
+}
+
+#[test]
+fn what_was_used_most_stays_in_half_of_the_room_and_never_above_the_limit_of_the_provider() {
+    let all = tools("a", 200);
+    let used: Vec<String> = all.iter().rev().map(|(_, schema)| schema.name.clone()).collect();
+    let kept = |room| {
+        let shelf = Shelf::choose(&all, room, NONE, &used).expect("there is a shelf");
+        let kept: Vec<Owned> = all.iter().filter(|(_, schema)| !shelf.has(&schema.name)).cloned().collect();
+        kept
+    };
+    let room = Room { tokens: size(&all) / 2, tools: None };
+    let stays = kept(room);
+    assert!(size(&stays) <= room.tokens / 2 && size(&stays) > room.tokens / 3, "{}", size(&stays));
+    // Those at the beginning of the list.
+    assert_eq!(stays.last(), all.last());
+    assert_eq!(kept(Room { tools: Some(12), ..room }).len(), 10);
+    assert_eq!(kept(Room { tools: Some(1), ..room }).len(), 0);
+}
+
+#[test]
+fn the_prompt_has_a_line_for_each_server_and_stays_the_same_for_the_same_tools() {
+    let all = [tools("git-lab", 118), tools("sympy", 1), vec![tool("notes", "add", "Adds a note.")]].concat();
+    let shelf = Shelf::choose(&all, Room { tokens: 0, tools: None }, |owner, _| owner == "notes", &[]).expect("a shelf");
+    let [search, call] = shelf.schemas();
+    assert_eq!((search.name.as_str(), call.name.as_str()), (SEARCH, USE));
+    has_lines(&search.description);
+    let again = Shelf::beside(&[SEARCH, USE, "mcp_notes_add"].map(str::to_owned).into(), &all);
+    assert_eq!(again.map(|shelf| shelf.schemas()), Some([search, call]));
+    assert_eq!(Shelf::beside(&["mcp_notes_add".to_owned()].into(), &all), None);
+}
+
+fn has_lines(description: &str) {
+    let lines: Vec<&str> = description.lines().skip(1).collect();
+    assert_eq!(lines[0], "- git-lab: 118 tools, such as tool_000, tool_020, tool_040, tool_060, tool_080, tool_100");
+    assert_eq!(lines[1], "- sympy: 1 tool, such as tool_000");
+    assert_eq!(lines.len(), 2, "{description}");
+}
+
+#[test]
+fn hundreds_of_servers_have_room_in_the_prompt() {
+    let all: Vec<Owned> = (0..500).flat_map(|server| tools(&format!("a-server-with-a-long-name-{server}"), 3)).collect();
+    let shelf = Shelf::choose(&all, Room { tokens: 0, tools: None }, NONE, &[]).expect("a shelf");
+    let description = &shelf.schemas()[0].description;
+    assert!(description.len() < LINES + 400 && description.ends_with("\n- and others"), "{}", description.len());
+}
+
+fn call(arguments: &Value) -> ToolCall {
+    ToolCall { id: "1".to_owned(), name: USE.to_owned(), arguments: arguments.to_string() }
+}
+
+fn open(arguments: &Value) -> Result<ToolCall, String> {
+    let (_, schema) = tool("notes", "add", "Adds a note.");
+    opened(&call(arguments), |name| (name == schema.name).then_some(schema.parameters.as_str()), |call, _| call.clone())
+}
+
+#[test]
+fn a_call_of_the_shelf_is_a_call_of_the_tool() {
+    let right = json!({"name": "mcp_notes_add", "arguments": {"text": "milk"}});
+    let expected =
+        ToolCall { id: "1".to_owned(), name: "mcp_notes_add".to_owned(), arguments: r#"{"text":"milk"}"#.to_owned() };
+    assert_eq!(open(&right), Ok(expected.clone()));
+    // Some models encode the arguments.
+    assert_eq!(open(&json!({"name": "mcp_notes_add", "arguments": r#"{"text":"milk"}"#})), Ok(expected));
+}
+
+#[test]
+fn a_call_that_cannot_be_made_says_why() {
+    for (arguments, why) in [
+        (json!({"name": "mcp_notes_remove", "arguments": {}}), "there is no tool `mcp_notes_remove`; find its name with `tool_search`"),
+        (json!({"arguments": {}}), "`name` must be the name of a tool"),
+        (json!({"name": "mcp_notes_add"}), "\"text\" is a required property; its parameters: {"),
+        (json!({"name": "mcp_notes_add", "arguments": {"text": 5}}), "`/text`: 5 is not of type \"string\""),
+        (json!({"name": "mcp_notes_add", "arguments": "milk"}), "`arguments` must be a JSON object"),
+        (json!({"name": USE, "arguments": {}}), "there is no tool `tool_use`"),
+    ] {
+        let error = open(&arguments).expect_err("it cannot be made");
+        assert!(error.contains(why), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn the_search_knows_names_words_and_arguments() {
+    let mut all = tools("a", 60);
+    all.push(tool("mail", "listMailMessages", "Reads a folder."));
+    all.push(tool("math", "solve", "Finds the roots of an equation."));
+    let mut deep = tool("web", "fetch", "Reads a page.");
+    deep.1.parameters = json!({"properties": {"options": {"properties": {"headers": {"description": "Sent with the request, such as cookies."}}}}}).to_string();
+    all.push(deep);
+    for (query, expected) in [
+        ("mcp_a_tool_042", "mcp_a_tool_042"),
+        ("tool_007", "mcp_a_tool_007"),
+        ("list my mails", "mcp_mail_listMailMessages"),
+        ("solving equations", "mcp_math_solve"),
+        ("send a cookie", "mcp_web_fetch"),
+    ] {
+        let answer = find(query, None, &all);
+        assert!(answer.starts_with(&format!("## {expected}\n")), "{query}: {answer}");
+        assert!(answer.contains("parameters: {") && answer.ends_with("Call one with `tool_use`."), "{answer}");
+    }
+    assert!(find("thing", Some("math"), &all).starts_with("No tool has any of these words"));
+    assert!(find("solve", Some("maths"), &all).starts_with("`maths` has no tools here. These have some: a, mail, math, web."));
+    assert!(find("the thing number", None, &all).contains("Less likely (search for the name to see the parameters): mcp_a_"));
+}
+
+#[test]
+fn an_answer_is_bounded_and_shows_the_best_tool_whatever_its_size() {
+    let mut all = tools("a", 20);
+    for (_, tool) in &mut all {
+        tool.parameters = json!({"properties": {"thing": {"description": "x".repeat(20_000)}}}).to_string();
+        tool.description = "thing ".repeat(2_000);
+    }
+    let answer = find("thing", None, &all);
+    assert!(answer.len() < 48 << 10 && answer.contains("…\nparameters: {"), "{}", answer.len());
+}
