@@ -130,6 +130,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-capabilities",
             "hermes-checkpoints",
+            "hermes-ranking",
             "hermes-session-store",
             "hermes-conversation",
             "hermes-private-files",

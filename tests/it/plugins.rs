@@ -30,6 +30,8 @@ mod native;
 mod outbox;
 mod reload;
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+mod shelf;
 mod shell_hooks;
 mod skills;
 #[cfg(target_os = "linux")]

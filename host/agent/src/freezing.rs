@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
 use crate::project_files::{Moment, changed_since_last};
-use crate::shelf;
+use crate::shelf::{self, Room};
 use crate::skills::flaws;
 use crate::toolbox::HOST;
 
@@ -125,10 +125,17 @@ pub(crate) async fn build(
     };
     let mut whole = opening(&[]);
     let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name);
-    let crowding = shares.crowding(whole.tokens(), host.model.context_length, &bundled.collect());
+    let bundled = bundled.chain([HOST.to_owned()]).collect();
+    let crowding = shares.crowding(whole.tokens(), host.model.context_length, &bundled);
     if !crowding.is_empty() {
         failures.extend(crowding.iter().map(|crowding| crowding.notice(plugins.toolbox.is_server(&crowding.plugin))));
         whole = opening(&crowding.iter().map(|crowding| crowding.plugin.as_str()).collect::<Vec<_>>());
+    }
+    if let Some(why) = Room::of(host).refuses(schemas.len()) {
+        failures.push(format!(
+            "{why}: it may refuse each message of this session; take names out of `tool_search.pinned`, set `tool_search.enabled: true`, \
+             or exclude tools of servers with `mcp_servers.NAME.tools`"
+        ));
     }
     let mut opening = whole;
     if let Some(before) = before {

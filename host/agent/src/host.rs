@@ -21,8 +21,8 @@ use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
 use crate::serving::ModelChain;
-use crate::shell_hooks::ShellHook;
 use crate::shelf::ShelfSettings;
+use crate::shell_hooks::ShellHook;
 use crate::skills::SkillSettings;
 
 /// The settings of the agent loop.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use hermes_conversation::{Role, one_line_within};
+use hermes_conversation::{Role, ToolSchema, one_line_within};
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_mcp::{
     Author, Cause, Condition, Found, Front, KeptListings, Listing, McpError, Request, Sampled, Sampling, Server,
@@ -32,6 +32,7 @@ use crate::event::EventKind;
 use crate::feed::Feed;
 use crate::host::Host;
 use crate::offer::OfferedServer;
+use crate::shelf;
 
 /// What stands for the version of a server in questions, and in the list of approvals.
 pub const SERVER_VERSION: &str = "MCP";
@@ -172,7 +173,7 @@ impl McpServers {
             offers
                 .notices
                 .extend(listing.left_out.iter().map(|line| format!("the MCP server `{name}`: {line}").into()));
-            let (tools, notices) = ServerTools::new(source, &listing);
+            let (tools, notices) = ServerTools::new(&source.definition, source.server.clone(), &listing);
             offers.notices.extend(notices.into_iter().map(Notice::from));
             offers.identities.push(identity(&source.definition, &listing));
             offers.tools.push(Arc::new(tools));
@@ -218,6 +219,25 @@ fn identity(definition: &ServerDefinition, listing: &Listing) -> Identity {
         digest: digest.to_hex().to_string(),
         is_bundled: false,
     }
+}
+
+/// What the tools of a server take in a request that has all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weight {
+    /// How many there are.
+    pub tools: usize,
+    /// Their definitions, in estimated tokens.
+    pub tokens: u32,
+}
+
+/// What the tools that the user chose of a server's list take in a request.
+pub fn weight(definition: &ServerDefinition, listing: &Listing) -> Weight {
+    let (tools, _) = ServerTools::new(definition, None, listing);
+    let schemas = tools.catalog.iter().map(|tool| {
+        let OfferedSchema { name, description, parameters, .. } = tool.schema.clone();
+        ToolSchema { name, description, parameters }
+    });
+    Weight { tools: tools.catalog.len(), tokens: schemas.map(|schema| shelf::size(&schema)).sum() }
 }
 
 /// The tools of one server.
@@ -293,10 +313,10 @@ impl Reader {
 
 impl ServerTools {
     /// The tools that the user wants of a listing, with lines about those that are left out.
-    fn new(source: &Source, listing: &Listing) -> (Self, Vec<String>) {
-        let server = source.definition.name.clone();
+    fn new(definition: &ServerDefinition, connection: Option<Arc<Server>>, listing: &Listing) -> (Self, Vec<String>) {
+        let server = definition.name.clone();
         let mut claims: BTreeMap<String, Vec<&hermes_mcp::ListedTool>> = BTreeMap::new();
-        for tool in listing.tools.iter().filter(|tool| source.definition.tools.has(&tool.name)) {
+        for tool in listing.tools.iter().filter(|tool| definition.tools.has(&tool.name)) {
             claims.entry(tool_name(&server, &tool.name)).or_default().push(tool);
         }
         let (mut catalog, mut own_names, mut lines) = (Vec::new(), HashMap::new(), Vec::new());
@@ -313,8 +333,8 @@ impl ServerTools {
             own_names.insert(name.clone(), tool.name.clone());
             catalog.push(offered(
                 &server,
-                source.definition.trusts_hints && tool.claims_to_read,
-                !(source.definition.trusts_hints && tool.claims_to_be_closed),
+                definition.trusts_hints && tool.claims_to_read,
+                !(definition.trusts_hints && tool.claims_to_be_closed),
                 OfferedSchema {
                     name,
                     description: tool.description.clone(),
@@ -324,15 +344,15 @@ impl ServerTools {
             ));
         }
         let mut readers = HashMap::new();
-        for reader in Reader::all(listing, &source.definition.tools) {
+        for reader in Reader::all(listing, &definition.tools) {
             let schema = reader.schema(&server);
             // A tool of the server that has this name comes first.
             if !catalog.iter().any(|tool| tool.schema.name == schema.name) {
                 readers.insert(schema.name.clone(), reader);
-                catalog.push(offered(&server, source.definition.trusts_hints, true, schema));
+                catalog.push(offered(&server, definition.trusts_hints, true, schema));
             }
         }
-        (Self { name: server, server: source.server.clone(), catalog, own_names, readers }, lines)
+        (Self { name: server, server: connection, catalog, own_names, readers }, lines)
     }
 
     fn fault(&self, kind: FaultKind, message: impl Into<String>) -> CallError {
@@ -524,7 +544,7 @@ mod tests {
 
     use super::*;
 
-    fn source(tools: ToolChoice) -> Source {
+    fn definition(tools: ToolChoice) -> ServerDefinition {
         let program = Program {
             command: "server".to_owned(),
             arguments: Vec::new(),
@@ -533,7 +553,7 @@ mod tests {
             environment: Vec::new(),
             confinement: Confinement::off(),
         };
-        let definition = ServerDefinition {
+        ServerDefinition {
             name: "my-fs".to_owned(),
             endpoint: Endpoint::Program(program),
             timeout: Duration::ZERO,
@@ -542,8 +562,7 @@ mod tests {
             trusts_hints: false,
             accepts_defaults: false,
             sampling: 0,
-        };
-        Source { definition, server: None }
+        }
     }
 
     fn listing(names: &[&str]) -> Listing {
@@ -559,7 +578,7 @@ mod tests {
 
     #[test]
     fn a_tool_needs_approval_whatever_its_server_says() {
-        let (tools, lines) = ServerTools::new(&source(ToolChoice::default()), &listing(&["read.file"]));
+        let (tools, lines) = ServerTools::new(&definition(ToolChoice::default()), None, &listing(&["read.file"]));
         let tool = &tools.catalog[0];
         assert_eq!((tool.schema.name.as_str(), tool.effect), ("mcp_my_fs_read_file", Effect::Dangerous));
         assert_eq!((tools.own_names["mcp_my_fs_read_file"].as_str(), lines), ("read.file", Vec::new()));
@@ -567,11 +586,11 @@ mod tests {
 
     #[test]
     fn a_claim_to_read_counts_only_if_the_user_trusts_it() {
-        let mut source = source(ToolChoice::default());
-        source.definition.trusts_hints = true;
+        let mut definition = definition(ToolChoice::default());
+        definition.trusts_hints = true;
         let mut listing = Listing { resources: true, ..listing(&["read", "write"]) };
         listing.tools[1].claims_to_read = false;
-        let (tools, _) = ServerTools::new(&source, &listing);
+        let (tools, _) = ServerTools::new(&definition, None, &listing);
         let effects: Vec<(&str, Effect)> =
             tools.catalog.iter().map(|tool| (tool.schema.name.as_str(), tool.effect)).collect();
         let expected = [
@@ -585,11 +604,11 @@ mod tests {
 
     #[test]
     fn two_tools_that_would_have_one_name_are_left_out_by_both_names() {
-        let (tools, lines) = ServerTools::new(&source(ToolChoice::default()), &listing(&["a.b", "a_b", "c"]));
+        let (tools, lines) = ServerTools::new(&definition(ToolChoice::default()), None, &listing(&["a.b", "a_b", "c"]));
         assert_eq!(tools.catalog.len(), 1);
         assert!(lines[0].contains("`a.b` and `a_b`") && lines[0].contains("`mcp_my_fs_a_b`"), "{lines:?}");
         let choice = ToolChoice { exclude: vec!["a.b".to_owned()], ..ToolChoice::default() };
-        let (tools, lines) = ServerTools::new(&source(choice), &listing(&["a.b", "a_b", "c"]));
+        let (tools, lines) = ServerTools::new(&definition(choice), None, &listing(&["a.b", "a_b", "c"]));
         assert_eq!((tools.own_names["mcp_my_fs_a_b"].as_str(), lines.len()), ("a_b", 0));
     }
 
@@ -597,7 +616,7 @@ mod tests {
     fn resources_and_prompts_are_tools_if_the_server_has_them_and_the_user_wants_them() {
         let listing = Listing { resources: true, prompts: true, ..listing(&["get_prompt"]) };
         let names = |choice| -> Vec<String> {
-            let (tools, _) = ServerTools::new(&source(choice), &listing);
+            let (tools, _) = ServerTools::new(&definition(choice), None, &listing);
             tools.catalog.iter().map(|tool| tool.schema.name.clone()).collect()
         };
         let all = names(ToolChoice::default());
@@ -613,8 +632,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_weighs_what_its_chosen_tools_take() {
+        let all = listing(&["a", "b", "c"]);
+        let whole = weight(&definition(ToolChoice::default()), &all);
+        let choice = ToolChoice { include: Some(vec!["b".to_owned()]), ..ToolChoice::default() };
+        let one = weight(&definition(choice), &all);
+        assert_eq!((whole.tools, one.tools, whole.tokens), (3, 1, 3 * one.tokens));
+        assert!(one.tokens > 10, "{one:?}");
+    }
+
+    #[test]
     fn an_approval_holds_until_the_list_changes() {
-        let definition = source(ToolChoice::default()).definition;
+        let definition = definition(ToolChoice::default());
         let one = identity(&definition, &listing(&["a"]));
         assert_eq!(one, identity(&definition, &listing(&["a"])));
         assert_ne!(one.digest, identity(&definition, &listing(&["a", "b"])).digest);

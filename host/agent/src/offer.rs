@@ -42,6 +42,10 @@ pub struct OfferedTool {
     pub owner: String,
     /// What happens when the model calls it in the present mode.
     pub consent: Consent,
+    /// What its definition takes, in estimated tokens.
+    pub tokens: u32,
+    /// Whether the model has to find it with `tool_search`, because the prompt has no room for it.
+    pub is_on_shelf: bool,
 }
 
 /// What happens when the model calls a tool.

@@ -50,30 +50,51 @@ impl Default for ShelfSettings {
     }
 }
 
+impl ShelfSettings {
+    /// What a prompt has room for, with a window of so many tokens, and requests to these providers.
+    pub fn room<'p>(&self, window: u32, providers: impl IntoIterator<Item = &'p str>) -> Room {
+        let most = providers.into_iter().filter_map(|provider| ProviderRow::by_name(provider)?.most_tools).min();
+        let tokens = if self.enabled { (f64::from(window) * self.share) as u32 } else { u32::MAX };
+        Room { tokens, tools: most }
+    }
+}
+
 /// What a prompt has room for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
     /// The most tokens of tools that are not bundled.
-    pub(crate) tokens: u32,
+    pub tokens: u32,
     /// The most tools of a request, if a provider refuses more.
-    pub(crate) tools: Option<usize>,
+    pub tools: Option<usize>,
+}
+
+impl Room {
+    /// The room that the models of a session leave.
+    pub(crate) fn of(host: &Host) -> Self {
+        let providers = host.chain.all().iter().map(|served| served.model.provider.as_str());
+        host.settings.shelf.room(host.model.context_length, providers)
+    }
+
+    /// Why a provider refuses a request with so many tools; `None` if it takes them.
+    pub fn refuses(&self, tools: usize) -> Option<String> {
+        let most = self.tools.filter(|most| tools > *most)?;
+        Some(format!("a request has {tools} tools, and the provider takes at most {most}"))
+    }
 }
 
 /// The shelf of a new prompt.
 pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> Option<Shelf> {
-    let ShelfSettings { enabled, share, pinned } = &host.settings.shelf;
+    let ShelfSettings { enabled, pinned, .. } = &host.settings.shelf;
     if !enabled {
         return None;
     }
-    let models = host.chain.all().iter().filter_map(|served| ProviderRow::by_name(&served.model.provider)?.most_tools);
-    let tokens = (f64::from(host.model.context_length) * share) as u32;
     let bundled: BTreeSet<String> =
         host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name).collect();
     let stays = |owner: &str, tool: &str| {
         owner == HOST || bundled.contains(owner) || pinned.iter().any(|pinned| pinned == owner || pinned == tool)
     };
     let used = usage::most_used(host.store.as_ref(), workspace).await;
-    Shelf::choose(&toolbox.schemas(), Room { tokens, tools: models.min() }, stays, &used)
+    Shelf::choose(&toolbox.schemas(), Room::of(host), stays, &used)
 }
 
 /// The shelf beside a stored prompt, whose tools these are; `None` if it has none.
@@ -81,6 +102,11 @@ pub(crate) fn beside(tools: &str, schemas: &[Owned]) -> Option<Shelf> {
     let tools: Value = serde_json::from_str(tools).unwrap_or_default();
     let names = tools.as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
     Shelf::beside(&names.map(str::to_owned).collect(), schemas)
+}
+
+/// What the definition of a tool takes in a request, in estimated tokens.
+pub(crate) fn size(schema: &ToolSchema) -> u32 {
+    tokens::of_text(&hermes_models::tools_json(std::slice::from_ref(schema)))
 }
 
 /// A tool with its owner.
@@ -101,7 +127,6 @@ impl Shelf {
         stays: impl Fn(&str, &str) -> bool,
         used: &[String],
     ) -> Option<Self> {
-        let size = |schema: &ToolSchema| tokens::of_text(&hermes_models::tools_json(std::slice::from_ref(schema)));
         let movable: Vec<&Owned> = schemas.iter().filter(|(owner, schema)| !stays(owner, &schema.name)).collect();
         let total = movable.iter().map(|(_, schema)| size(schema)).fold(0, u32::saturating_add);
         let too_many = room.tools.is_some_and(|most| schemas.len() > most);
@@ -192,7 +217,8 @@ impl Shelf {
 /// A line about a server: how many tools it has, and the names of some of them from its whole list.
 fn line(owner: &str, tools: &BTreeSet<String>) -> String {
     let own: Vec<&str> = tools.iter().map(|tool| own_name(owner, tool)).collect();
-    let mut line = format!("\n- {owner}: {}", if own.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", own.len()) });
+    let mut line =
+        format!("\n- {owner}: {}", if own.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", own.len()) });
     let mut between = ", such as ";
     let step = own.len().div_ceil(6).max(1);
     for name in own.iter().step_by(step) {
@@ -226,8 +252,8 @@ pub(crate) fn opened<'s>(
         .map_err(|_| "its arguments are not a JSON object: write them again".to_owned())?;
     let name = given.get("name").and_then(Value::as_str).ok_or("`name` must be the name of a tool")?;
     let shown = one_line_within(name, 64);
-    let schema = parameters(name)
-        .ok_or_else(|| format!("there is no tool `{shown}`; find its name with `{SEARCH}`"))?;
+    let schema =
+        parameters(name).ok_or_else(|| format!("there is no tool `{shown}`; find its name with `{SEARCH}`"))?;
     let arguments = match given.get("arguments") {
         None | Some(Value::Null) => "{}".to_owned(),
         // Some models encode them.

@@ -323,7 +323,8 @@ impl Toolbox {
 
     /// All tools with their owners, by name, and what the user is asked about them now.
     pub(crate) fn offered(&self) -> Vec<OfferedTool> {
-        let tools = self.schemas().into_iter().map(|(owner, schema)| {
+        let of_shelf = self.shelf.iter().flat_map(Shelf::schemas).map(|schema| (HOST.to_owned(), schema));
+        let tools = self.schemas().into_iter().chain(of_shelf).map(|(owner, schema)| {
             let name = schema.name.as_str();
             let consent = match self.offered.get(name) {
                 Some(Offered { plugin, tool }) => self.gate.consent(Some(plugin.name()), name, tool.effect),
@@ -333,7 +334,8 @@ impl Toolbox {
                     consent => consent,
                 },
             };
-            OfferedTool { name: schema.name, owner, consent }
+            let is_on_shelf = self.shelf.as_ref().is_some_and(|shelf| shelf.has(name));
+            OfferedTool { tokens: shelf::size(&schema), name: schema.name, owner, consent, is_on_shelf }
         });
         tools.collect()
     }

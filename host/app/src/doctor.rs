@@ -108,7 +108,7 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.extend(logins::examine(&setup));
     checks.extend(prices(&setup));
     checks.push(sandbox::examine(&setup.sandbox()));
-    checks.extend(servers::examine(&setup));
+    checks.extend(servers::examine(&setup, choice));
     checks.extend(hooks::examine(&setup));
     checks.extend(skills::examine(&setup));
     checks.push(store(home));

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
-    ShelfSettings,
-    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, SHELL_HOOKS,
-    SearchSettings, ServedModel, Settings, ShellHook, SkillSettings, TaskModels,
+    AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, Room,
+    SHELL_HOOKS, SearchSettings, ServedModel, Settings, ShelfSettings, ShellHook, SkillSettings, TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
@@ -31,7 +30,7 @@ use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
-use crate::{AppError, Home, embedding, ephemeral};
+use crate::{AppError, Home, embedding, ephemeral, learned};
 
 /// Seconds for which unattended work tries again, if nothing is configured.
 const UNATTENDED: u64 = 300;
@@ -284,6 +283,28 @@ impl Setup {
         }
     }
 
+    /// When tools go on the shelf.
+    pub fn shelf(&self) -> ShelfSettings {
+        let settings = &self.config.settings().tool_search;
+        ShelfSettings { enabled: settings.enabled, share: settings.share.get(), pinned: settings.pinned.clone() }
+    }
+
+    /// The room for tools in the requests of new sessions, and the model whose window it is.
+    ///
+    /// # Errors
+    ///
+    /// When no model can be chosen.
+    pub fn tool_room(&self, choice: &ModelChoice) -> Result<(Room, Route), AppError> {
+        let mut route = self.route(choice)?;
+        if let Ok(Some(store)) = Store::open_read_only(self.home.path()) {
+            learned::apply(&store, &mut route);
+        }
+        let fallbacks = self.fallbacks(&route)?.routes;
+        let providers = [&route].into_iter().chain(fallbacks.iter().map(|fallback| &fallback.route));
+        let room = self.shelf().room(route.model.context_length, providers.map(|route| route.model.provider.as_str()));
+        Ok((room, route))
+    }
+
     pub(crate) fn settings(&self, platform: &str, one_shot: bool, auxiliary: &Auxiliary) -> Result<Settings, AppError> {
         let settings = self.config.settings();
         let hint = settings.platform_hints.get(platform).and_then(Option::as_ref).map(Hint::parts).unwrap_or_default();
@@ -312,11 +333,7 @@ impl Setup {
             shell_hooks: self.shell_hooks()?,
             logins: self.logins.clone(),
             tool_owners: settings.plugins.tools.clone(),
-            shelf: ShelfSettings {
-                enabled: settings.tool_search.enabled,
-                share: settings.tool_search.share.get(),
-                pinned: settings.tool_search.pinned.clone(),
-            },
+            shelf: self.shelf(),
             session_search: SearchSettings {
                 enabled: settings.session_search.enabled,
                 summaries: settings.session_search.summaries,

@@ -12,12 +12,13 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use clap::{Args, Subcommand};
-use hermes_app::Setup;
+use hermes_agent::weight;
+use hermes_app::{ModelChoice, Setup};
 use hermes_config::settings::McpServerSection;
 use hermes_config::{Edit, named_folders};
 use hermes_diagnostic::Diagnose as _;
 use hermes_mcp::{
-    Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Sampled, Sampling, ServerDefinition,
+    Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Said, Sampled, Sampling, ServerDefinition,
     is_server_name, login_name, tool_name, try_once,
 };
 use hermes_models::Logins;
@@ -169,10 +170,42 @@ impl Front for Alone {
     }
 }
 
-async fn tried(setup: &Setup, definition: ServerDefinition) -> Result<Listing, McpError> {
+/// Tries a server. If it fails, the user sees the last lines that its program wrote, and where all of them are.
+async fn tried(setup: &Setup, definition: ServerDefinition, console: Console) -> Result<Listing, McpError> {
+    /// The most lines.
+    const SHOWN: usize = 10;
     let folder = std::env::current_dir().unwrap_or_default();
-    let alone = Alone { folder, server: definition.name.clone(), logins: setup.logins.clone() };
-    try_once(definition, Arc::new(alone)).await
+    let name = definition.name.clone();
+    let alone = Alone { folder, server: name.clone(), logins: setup.logins.clone() };
+    let said = Said::default();
+    let tried = try_once(definition, Arc::new(alone), &said).await;
+    if tried.is_err() {
+        let lines = said.last_lines(SHOWN);
+        // One line is the reason itself.
+        if lines.len() > 1 {
+            console.note(&format!("the last lines of `{name}`:"));
+            lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
+        }
+        match KeptListings::in_home(setup.home.path()).write_words(&name, &said) {
+            Ok(Some(file)) => console.note(&format!("all that it wrote: {}", file.display())),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(server = name, %error, "what it wrote cannot be kept"),
+        }
+    }
+    tried
+}
+
+/// The failure of a test, without the advice to test it.
+fn not_usable(name: &str, error: &McpError) -> Failure {
+    let failure = Failure::from(error.diagnose());
+    let test = format!("try `hermes mcp test {name}`");
+    if failure.fix != test && !failure.fix.starts_with(&format!("{test}, or ")) {
+        return failure;
+    }
+    let other =
+        failure.fix.strip_prefix(&format!("{test}, or ")).map(|other| format!(", or {other}")).unwrap_or_default();
+    let fix = format!("correct what its words name, or `mcp_servers.{name}` in config.yaml, and test it again{other}");
+    Failure { fix, ..failure }
 }
 
 /// Keeps a list that was just verified, for sessions that cannot wait for the server.
@@ -227,7 +260,7 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
     let mut wants_login = false;
     let listing = match arguments.no_test {
         true => None,
-        false => match tried(setup, definition.clone()).await {
+        false => match tried(setup, definition.clone(), console).await {
             // A login needs the section.
             Err(error) if matches!(error.cause, Cause::NotAuthorized { .. }) && arguments.header.is_empty() => {
                 wants_login = true;
@@ -319,12 +352,8 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         let Some(section) = section else { continue };
         let definition = definition(setup, name, section)?;
         let tools = kept.read(&definition).map(|listing| {
-            listing
-                .tools
-                .into_iter()
-                .map(|tool| tool.name)
-                .filter(|tool| definition.tools.has(tool))
-                .collect::<Vec<_>>()
+            let names = listing.tools.iter().map(|tool| tool.name.clone()).filter(|tool| definition.tools.has(tool));
+            (weight(&definition, &listing), names.collect::<Vec<_>>())
         });
         let confinement = confined(&definition).map_or("elsewhere", Confinement::label);
         rows.push((name, section.enabled, definition.place(), tools, confinement));
@@ -332,7 +361,8 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
     if json {
         let rows = rows.iter().map(|(name, enabled, place, tools, runs)| {
             let place = hermes_config::redacted_text(place);
-            json!({ "name": name, "enabled": enabled, "place": place, "tools": tools, "runs": runs })
+            let (tokens, tools) = tools.as_ref().map(|(weight, names)| (weight.tokens, names)).unzip();
+            json!({ "name": name, "enabled": enabled, "place": place, "tools": tools, "tokens": tokens, "runs": runs })
         });
         print(&text::json(&rows.collect::<Value>()))?;
         return Ok(ExitCode::SUCCESS);
@@ -341,24 +371,53 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         console.note("there is no MCP server; `hermes mcp add NAME -- PROGRAM ARGUMENTS` adds one");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Left, Align::Left]);
-    table.head(["server", "state", "tools", "runs with", "program or address"]);
+    let of_all = rows.iter().filter(|(_, enabled, ..)| *enabled).filter_map(|(.., tools, _)| Some(tools.as_ref()?.0));
+    let (tools, tokens) =
+        of_all.fold((0, 0), |(tools, tokens), one| (tools + one.tools, tokens + u64::from(one.tokens)));
+    let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Right, Align::Left, Align::Left]);
+    table.head(["server", "state", "tools", "tokens", "runs with", "program or address"]);
     for (name, enabled, place, tools, runs) in rows {
         let state = if enabled { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
-        let tools = tools.map_or_else(|| "not listed yet".to_owned(), |tools| tools.len().to_string());
+        let tokens = tools.as_ref().map(|(weight, _)| text::grouped(weight.tokens.into())).unwrap_or_default();
+        let tools = tools.map_or_else(|| "not listed yet".to_owned(), |(_, names)| names.len().to_string());
         let place = text::line(&hermes_config::redacted_text(&place));
-        let runs = (Tone::Plain, runs.to_owned());
-        table.row([(Tone::Plain, text::line(name)), state, (Tone::Plain, tools), runs, (Tone::Plain, place)]);
+        let cells = [text::line(name), tools, tokens, runs.to_owned(), place].map(|cell| (Tone::Plain, cell));
+        let [name, tools, tokens, runs, place] = cells;
+        table.row([name, state, tools, tokens, runs, place]);
     }
     print(&table.text(console))?;
+    if tools > 0 {
+        console.note(&shelved(setup, tools, tokens));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the tools of all servers are in each request of new sessions.
+fn shelved(setup: &Setup, tools: usize, tokens: u64) -> String {
+    let all = format!("together {} of about {} tokens", text::counted(tools as u64, "tool"), text::grouped(tokens));
+    let Ok((room, route)) = setup.tool_room(&ModelChoice::default()) else { return all };
+    if !setup.shelf().enabled {
+        return format!("{all} in each request (`tool_search.enabled` is false)");
+    }
+    let has_room = tokens <= room.tokens.into() && room.tools.is_none_or(|most| tools <= most);
+    let model = text::line(&route.model.name);
+    let least = text::grouped(room.tokens.into());
+    match has_room {
+        true => format!(
+            "{all} in each request; up to {least} stay in the prompt with `{model}`, tools of installed plugins included"
+        ),
+        false => format!(
+            "{all}; the prompt has room for {least} with `{model}`, so new sessions find them with `tool_search`, except those \
+             that are pinned or used most here"
+        ),
+    }
 }
 
 async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let definition = definition(setup, name, section(setup, name)?)?;
     let choice = definition.tools.clone();
     let begun = Instant::now();
-    let listing = tried(setup, definition.clone()).await.map_err(|error| error.diagnose())?;
+    let listing = tried(setup, definition.clone(), console).await.map_err(|error| not_usable(name, &error))?;
     let elapsed = begun.elapsed();
     keep(setup, &definition, &listing);
     if json {

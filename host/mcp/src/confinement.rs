@@ -106,6 +106,31 @@ impl Confinement {
         }
     }
 
+    /// How the user allows what the sandbox denied, if a text of the program says that something was denied. `workspace` is the folder of
+    /// the session, and `section` the server's in config.yaml.
+    pub(crate) fn remedy(&self, workspace: &Path, section: &str, text: &str) -> Option<String> {
+        if self.here() != Confined::Yes {
+            return None;
+        }
+        if !self.network && text.lines().any(|line| NO_NETWORK.iter().any(|sign| line.contains(sign))) {
+            return Some(format!("the sandbox gives it no network: `network: true` in `{section}` does"));
+        }
+        let denied = text.lines().filter(|line| DENIED.iter().any(|sign| line.contains(sign)));
+        let path = denied.flat_map(paths).map(PathBuf::from).find(|path| !self.may_write(workspace, path))?;
+        let folder = wanted(&path, std::env::home_dir().as_deref());
+        Some(format!(
+            "the sandbox denies it {}: `write: [{}]` in `{section}` allows it",
+            path.display(),
+            folder.display()
+        ))
+    }
+
+    fn may_write(&self, workspace: &Path, path: &Path) -> bool {
+        let own = [workspace, Path::new("/tmp"), Path::new("/dev"), Path::new("/proc")];
+        let folders = self.writable.iter().chain(&self.caches).map(PathBuf::as_path);
+        folders.chain(own).any(|folder| path.starts_with(folder))
+    }
+
     /// The sandbox of a start, if there is one; or why it must not start. `workspace` is the folder of the session.
     pub(crate) fn sandbox(&self, workspace: &Path) -> Result<Option<Sandbox>, String> {
         match self.here() {
@@ -139,9 +164,57 @@ impl Confinement {
     }
 }
 
+/// What the system says of a file that must not be changed or seen.
+const DENIED: [&str; 6] =
+    ["Read-only file system", "read-only file system", "EROFS", "Permission denied", "permission denied", "EACCES"];
+/// What it says without a network.
+const NO_NETWORK: [&str; 5] = [
+    "Network is unreachable",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    "Temporary failure in name resolution",
+    "network is unreachable",
+];
+
+/// The absolute paths of a line.
+fn paths(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| c.is_whitespace() || "'\"`,:;()[]<>".contains(c);
+    line.split(ends).filter(|word| word.len() > 1 && word.starts_with('/') && !word.starts_with("//"))
+}
+
+/// The folder that a program wants to write for a path: that of a file, but never the user's home or the root.
+fn wanted<'p>(path: &'p Path, home: Option<&Path>) -> &'p Path {
+    match path.parent() {
+        Some(parent) if !path.is_dir() && parent.parent().is_some() && Some(parent) != home && parent.is_dir() => {
+            parent
+        }
+        _ => path,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_paths_of_a_line_are_absolute() {
+        let of = |line| paths(line).collect::<Vec<_>>();
+        assert_eq!(of("[Errno 30] Read-only file system: '/root/.papers'"), ["/root/.papers"]);
+        assert_eq!(of("EACCES: permission denied, mkdir \"/home/me/a\" (see https://example.org/b)"), ["/home/me/a"]);
+        assert_eq!(of("open a/b: Permission denied: /"), [""; 0]);
+    }
+
+    #[test]
+    fn the_folder_of_a_file_is_wanted_but_never_the_whole_home() {
+        let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let notes = home.path().join("notes");
+        fs::create_dir(&notes).unwrap_or_else(|error| panic!("{error}"));
+        let folder = |path: &Path| wanted(path, Some(home.path())).to_owned();
+        assert_eq!(folder(&notes.join("a.txt")), notes);
+        assert_eq!(folder(&notes), notes);
+        assert_eq!(folder(&home.path().join(".papers")), home.path().join(".papers"));
+        assert_eq!(folder(Path::new("/no-such-folder")), Path::new("/no-such-folder"));
+    }
 
     #[test]
     fn a_wish_for_a_sandbox_is_kept_or_refused() {

@@ -22,6 +22,7 @@ use crate::flow::{Flow, Guarded};
 use crate::handler::{Calls, Handler};
 use crate::listing::Listing;
 use crate::mended::{carried, of_call, words};
+use crate::said::Said;
 use crate::{limits, program, web};
 
 /// How long the end of a server may take.
@@ -141,8 +142,8 @@ fn listed(what: &str, mut entries: Vec<Value>, all: usize) -> Answer {
 }
 
 impl Connection {
-    /// Starts or reaches the server, and greets it. The caller limits the time; dropping the future ends the server.
-    pub(crate) async fn open(definition: &Arc<ServerDefinition>, handler: Handler) -> Result<Self, Cause> {
+    /// Starts or reaches the server, and greets it. `said` gets what a program writes to its standard error. The caller limits the time; dropping the future ends the server.
+    pub(crate) async fn open(definition: &Arc<ServerDefinition>, handler: Handler, said: &Said) -> Result<Self, Cause> {
         let flow = Flow::new();
         let calls = Arc::clone(&handler.calls);
         let service = match &definition.endpoint {
@@ -150,10 +151,10 @@ impl Connection {
                 // Relative folders are below that of the session.
                 let base = handler.front.roots().into_iter().next().unwrap_or_default();
                 let front = Arc::clone(&handler.front);
-                let started = program::start(&definition.name, program, &base, &flow, &front).await?;
+                let started = program::start(&definition.name, program, &base, &flow, &front, said).await?;
                 greet(definition, &flow, started, handler)
                     .await
-                    .map_err(|cause| program::hinted(program, &base, cause))?
+                    .map_err(|cause| program::hinted(&definition.name, program, &base, said, cause))?
             }
             Endpoint::Web(address) => {
                 greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?
@@ -180,7 +181,7 @@ impl Connection {
             Pages { oddity: Some(NO_CAPABILITY.to_owned()), ..Pages::default() }
         };
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
-        let mut listing = Listing::new(software, tools.entries, tools.all);
+        let mut listing = Listing::new(software, tools.entries, tools.all, &self.definition.tools);
         listing.left_out.extend(tools.oddity);
         if has_tools && tools.all == 0 && listing.left_out.is_empty() && !has_resources && !has_prompts {
             listing.left_out.push("it has no tools: its list of them is empty".to_owned());

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::definition::ServerDefinition;
 use crate::limits;
 use crate::listing::Listing;
+use crate::said::Said;
 
 /// The most bytes of a file. The limits of a listing allow less.
-const LARGEST: u64 = 4 << 20;
+const LARGEST: u64 = 16 << 20;
 /// The version of the format.
 const VERSION: u32 = 1;
 
@@ -60,16 +61,39 @@ impl KeptListings {
         hermes_private_files::write_atomically(&self.file(&definition.name), &serde_json::to_vec(&content)?)
     }
 
-    /// Forgets the list of a server that was removed.
+    /// Keeps what a server's program wrote before it failed, and returns the file. Nothing is written if it said nothing.
     ///
     /// # Errors
     ///
-    /// When the file cannot be removed.
-    pub fn forget(&self, server: &str) -> io::Result<()> {
-        match std::fs::remove_file(self.file(server)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+    /// When it cannot be written.
+    pub fn write_words(&self, server: &str, said: &Said) -> io::Result<Option<PathBuf>> {
+        let text = said.text();
+        if text.trim().is_empty() {
+            return Ok(None);
         }
+        hermes_private_files::create_folder(&self.0)?;
+        let file = self.words(server);
+        hermes_private_files::write_atomically(&file, text.as_bytes())?;
+        Ok(Some(file))
+    }
+
+    fn words(&self, server: &str) -> PathBuf {
+        self.0.join(format!("{server}.log"))
+    }
+
+    /// Forgets the list and the words of a server that was removed.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be removed.
+    pub fn forget(&self, server: &str) -> io::Result<()> {
+        for file in [self.file(server), self.words(server)] {
+            match std::fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -24,8 +24,8 @@ pub const RECONNECT: Duration = Duration::from_secs(1);
 pub const LONGEST_RECONNECT: Duration = Duration::from_secs(8);
 /// A stream that lived this long is no reason to wait longer for the next one.
 pub const LASTING: Duration = Duration::from_secs(30);
-/// The most tools of a server.
-pub const TOOLS: usize = 128;
+/// The most tools of a server. How many of them are in a prompt is for others to decide.
+pub const TOOLS: usize = 1_000;
 /// The most pages of a list.
 pub const PAGES: usize = 64;
 /// The most bytes of a tool's description.
@@ -33,7 +33,7 @@ pub const DESCRIPTION: usize = 8 << 10;
 /// The most bytes of the schema of a tool's arguments.
 pub const PARAMETERS: usize = 64 << 10;
 /// The most bytes of the definitions of all tools of a server.
-pub const DEFINITIONS: usize = 256 << 10;
+pub const DEFINITIONS: usize = 4 << 20;
 /// The most bytes of text of a result.
 pub const TEXT: usize = 1 << 20;
 /// The most images of a result.
@@ -54,8 +54,10 @@ pub const SAMPLINGS: usize = 20;
 pub const ERROR: usize = 2 << 10;
 /// The most bytes of a line that shows progress.
 pub const PROGRESS: usize = 200;
+/// A longer answer is no error of the system that the sandbox could explain.
+pub const EXPLAINED: usize = 8 << 10;
 /// The most bytes of a program's standard error that are kept for its error.
-pub const STANDARD_ERROR: usize = 8 << 10;
+pub const STANDARD_ERROR: usize = 64 << 10;
 /// How long the first message of a session waits for all servers.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a server that failed is left alone. Each further failure doubles the time.

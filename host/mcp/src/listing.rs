@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::content::text;
+use crate::definition::ToolChoice;
 use crate::limits;
 use crate::mended::words;
 
@@ -50,12 +51,15 @@ pub struct ListedTool {
 }
 
 impl Listing {
-    /// A listing from the tools as the server sent them. Each is judged alone: one that cannot be used is left out with a line.
-    pub(crate) fn new(software: String, offered: Vec<Value>, all: usize) -> Self {
+    /// A listing from the tools as the server sent them. Each is judged alone: one that cannot be used is left out with a line. Those
+    /// that the user chose have room first, in the server's own order.
+    pub(crate) fn new(software: String, offered: Vec<Value>, all: usize, choice: &ToolChoice) -> Self {
         let mut listing = Self { software, ..Self::default() };
         let (mut size, mut beyond, mut of_widgets) = (0, 0, 0);
-        let mut unread = all.saturating_sub(offered.len());
-        for (tool, number) in offered.into_iter().zip(1..) {
+        let is_chosen = |(tool, _): &(Value, usize)| text(tool, "name").is_none_or(|name| choice.has(name));
+        let unread = all.saturating_sub(offered.len());
+        let (chosen, others): (Vec<_>, Vec<_>) = offered.into_iter().zip(1..).partition(is_chosen);
+        for (tool, number) in chosen.into_iter().chain(others) {
             if is_of_a_widget(&tool) {
                 of_widgets += 1;
                 continue;
@@ -79,22 +83,21 @@ impl Listing {
             let own = tool.name.len() + tool.description.len() + tool.parameters.len();
             // A smaller one behind it may still fit.
             if listing.tools.len() >= limits::TOOLS || size + own > limits::DEFINITIONS {
-                beyond += 1;
+                beyond += usize::from(choice.has(&tool.name));
                 continue;
             }
             size += own;
             listing.tools.push(tool);
         }
-        unread += beyond;
         if of_widgets > 0 {
             listing.left_out.push(format!("{of_widgets} of its tools are for its own user interface and are left out"));
         }
-        if unread > 0 {
+        if beyond + unread > 0 {
             listing.left_out.push(format!(
-                "it offers {} tools, more than {} or more than {} KiB of definitions: only {} are used",
-                listing.tools.len() + unread,
+                "it offers {all} tools, more than {} or more than {} MiB of definitions: only {} are used; \
+                 `tools.include` chooses which",
                 limits::TOOLS,
-                limits::DEFINITIONS >> 10,
+                limits::DEFINITIONS >> 20,
                 listing.tools.len(),
             ));
         }
@@ -231,8 +234,12 @@ mod tests {
     }
 
     fn listing(tools: Vec<Value>) -> Listing {
+        listing_of(tools, &ToolChoice::default())
+    }
+
+    fn listing_of(tools: Vec<Value>, choice: &ToolChoice) -> Listing {
         let all = tools.len();
-        Listing::new("fixture 1".to_owned(), tools, all)
+        Listing::new("fixture 1".to_owned(), tools, all, choice)
     }
 
     #[test]
@@ -290,15 +297,35 @@ mod tests {
         );
     }
 
+    /// More tools than have room, with a small one behind them.
+    fn heavy() -> (usize, Vec<Value>) {
+        let wide = |name: &str| tool(name, "", json!({"description": "x".repeat(limits::PARAMETERS - 100)}));
+        let fit = limits::DEFINITIONS / limits::PARAMETERS;
+        let mut offered: Vec<Value> = (0..fit + 2).rev().map(|number| wide(&format!("w{number:03}"))).collect();
+        offered.push(tool("small", "", json!({})));
+        (fit, offered)
+    }
+
     #[test]
     fn the_servers_order_decides_which_tools_are_beyond_the_limits() {
-        let wide = |name: &str| tool(name, "", json!({"description": "x".repeat(limits::PARAMETERS - 100)}));
-        let mut offered: Vec<Value> = ["z1", "z2", "z3", "a1", "a2"].map(wide).into();
-        offered.push(tool("small", "", json!({})));
+        let (fit, offered) = heavy();
         let listed = listing(offered);
         let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["a1", "small", "z1", "z2", "z3"]);
-        assert!(listed.left_out[0].starts_with("it offers 6 tools") && listed.left_out[0].ends_with("only 5 are used"));
+        // The first ones of the server, which are the last ones of the alphabet, and the small one that still fits.
+        assert_eq!((names[0], names[1], names.len()), ("small", "w002", fit + 1));
+        let expected = format!("it offers {} tools", fit + 3);
+        assert!(listed.left_out[0].starts_with(&expected), "{:?}", listed.left_out);
+    }
+
+    #[test]
+    fn the_tools_that_the_user_chose_have_room_first() {
+        let (fit, offered) = heavy();
+        let include = ["w000", "small"].map(str::to_owned).to_vec();
+        let listed = listing_of(offered, &ToolChoice { include: Some(include), ..ToolChoice::default() });
+        let names: Vec<&str> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!((names[0], names[1], names[2], names.len()), ("small", "w000", "w003", fit + 1));
+        // Nothing that is wanted is missing.
+        assert_eq!(listed.left_out, [""; 0]);
     }
 
     #[test]
@@ -321,11 +348,9 @@ mod tests {
             listed.tools[0].description.len() <= limits::DESCRIPTION + 3 && listed.tools[0].description.ends_with('…')
         );
         assert_eq!(listed.left_out, ["its tool `wide` is left out: the schema of its arguments exceeds 64 KiB"]);
-        let many = listing((0..1_000).map(|number| tool(&format!("t{number:04}"), "", json!({}))).collect());
+        let many = listing((0..1_500).map(|number| tool(&format!("t{number:04}"), "", json!({}))).collect());
         assert_eq!(many.tools.len(), limits::TOOLS);
-        assert!(many.left_out[0].starts_with("it offers 1000 tools"), "{:?}", many.left_out);
-        let heavy = listing((0..100).map(|number| tool(&format!("t{number}"), &long, json!({}))).collect());
-        assert!(heavy.tools.len() < 40 && heavy.left_out.len() == 1);
+        assert!(many.left_out[0].starts_with("it offers 1500 tools"), "{:?}", many.left_out);
     }
 
     #[test]

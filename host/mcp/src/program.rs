@@ -4,21 +4,21 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_capabilities::process::{End, NoScratch, OwnProgram};
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinHandle;
 
 use crate::confinement::Confined;
 use crate::definition::Program;
-use crate::error::{Cause, line};
+use crate::error::Cause;
 use crate::flow::{Counted, Flow, Guarded};
 use crate::front::Front;
+use crate::said::Said;
 use crate::{joined, limits};
 
 /// How long the end of a program is waited for after it has closed its output.
@@ -27,40 +27,11 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// A server's program.
 pub(crate) struct Child {
     program: OwnProgram,
-    errors: Tail,
+    said: Said,
     /// Reads its standard error until it is closed.
     reading: Option<JoinHandle<()>>,
     server: String,
     front: Arc<dyn Front>,
-}
-
-/// The last bytes of a standard error.
-#[derive(Clone, Default)]
-struct Tail(Arc<Mutex<Vec<u8>>>);
-
-impl Tail {
-    fn add(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        let beyond = kept.len().saturating_sub(limits::STANDARD_ERROR);
-        kept.drain(..beyond);
-    }
-
-    /// The line that says why the program failed: the last one, or of the report of npm, which ends with advice and with the name
-    /// of a log, the first one behind its code.
-    fn last_line(&self) -> Option<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept);
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let of_npm = |line: &str| {
-            let said = line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))?.trim();
-            let is_detail =
-                ["code ", "errno ", "syscall ", "path ", "A complete log"].iter().any(|it| said.starts_with(it));
-            (!is_detail).then(|| said.to_owned())
-        };
-        let reason = lines.clone().find_map(of_npm).map(|said| format!("npm error {said}"));
-        reason.as_deref().or_else(|| lines.clone().next_back()).map(line)
-    }
 }
 
 /// Starts a server. `base` is the folder of the session.
@@ -70,6 +41,7 @@ pub(crate) async fn start(
     base: &Path,
     flow: &Flow,
     front: &Arc<dyn Front>,
+    said: &Said,
 ) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
     let arguments: Vec<OsString> = program.arguments.iter().map(OsString::from).collect();
     let mut environment = program.environment.clone();
@@ -107,9 +79,9 @@ pub(crate) async fn start(
     let (Some(input), Some(output)) = (started.input.take(), started.output.take()) else {
         return Err(not_started("it has no standard streams".to_owned()));
     };
-    let errors = Tail::default();
-    let reading = started.errors.take().map(|pipe| tokio::spawn(keep_last(pipe, errors.clone())));
-    let child = Child { program: started, errors, reading, server: server.to_owned(), front: Arc::clone(front) };
+    let reading = started.errors.take().map(|pipe| tokio::spawn(said.clone().listen(pipe)));
+    let child =
+        Child { program: started, said: said.clone(), reading, server: server.to_owned(), front: Arc::clone(front) };
     let output = Counted { inner: output, flow: flow.clone(), line: 0 };
     // Mended lines may be longer: a byte that is no text becomes three.
     let inner = AsyncRwTransport::<RoleClient, _, _>::new(joined::lines(output), input)
@@ -126,10 +98,11 @@ fn exists(command: &str, folder: &Path, path: &OsStr) -> bool {
 }
 
 /// A confined program that does not answer may miss what the sandbox denies.
-pub(crate) fn hinted(program: &Program, base: &Path, cause: Cause) -> Cause {
+pub(crate) fn hinted(server: &str, program: &Program, base: &Path, said: &Said, cause: Cause) -> Cause {
     match cause {
         Cause::Ended(why) if program.confinement.here() == Confined::Yes => {
-            let hint = unseen(program, base).unwrap_or_else(|| {
+            let denied = program.confinement.remedy(base, &format!("mcp_servers.{server}"), &said.text());
+            let hint = unseen(program, base).or(denied).unwrap_or_else(|| {
                 "it runs in the sandbox: `write` in its section widens it, and `sandbox: off`, or `hermes mcp add --sandbox off`, \
                  lifts it"
                     .to_owned()
@@ -159,15 +132,8 @@ fn unseen(program: &Program, base: &Path) -> Option<String> {
     ))
 }
 
-async fn keep_last(mut pipe: impl AsyncRead + Unpin, errors: Tail) {
-    let mut buffer = vec![0; 4 << 10];
-    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        errors.add(&buffer[..count]);
-    }
-}
-
 impl Child {
-    /// How the program ended after it has closed its output, with the last line of its standard error.
+    /// How the program ended after it has closed its output, with the reason that its standard error gives.
     pub(crate) async fn last_words(&mut self) -> String {
         let end = match tokio::time::timeout(MOMENT, self.program.ended()).await {
             Ok(Ok(End::Exited(code))) => format!("it ended with exit code {code}"),
@@ -181,7 +147,7 @@ impl Child {
         {
             self.reading = None;
         }
-        match self.errors.last_line() {
+        match self.said.reason() {
             Some(line) => format!("{end}: {line}"),
             None => end,
         }
@@ -211,24 +177,5 @@ mod tests {
         assert!(found("tool", &path) && found("bin/tool", OsStr::new("")) && found("tool", OsStr::new("bin")));
         assert!(found(&bin.join("tool").display().to_string(), OsStr::new("")));
         assert!(!found("tool", OsStr::new("/no/such/folder")) && !found("other", &path) && !found("./tool", &path));
-    }
-
-    #[test]
-    fn of_the_report_of_npm_the_reason_is_shown() {
-        let tail = Tail::default();
-        tail.add(b"npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/x - Not found\nnpm error 404\n");
-        tail.add(b"npm error A complete log of this run can be found in: /home/me/.npm/_logs/1.log\n");
-        let reason = "npm error 404 Not Found - GET https://registry.npmjs.org/x - Not found";
-        assert_eq!(tail.last_line().as_deref(), Some(reason));
-    }
-
-    #[test]
-    fn of_a_standard_error_the_end_is_kept() {
-        let tail = Tail::default();
-        assert_eq!(tail.last_line(), None);
-        tail.add(&b"x".repeat(3 * limits::STANDARD_ERROR));
-        tail.add(b"\nTraceback\n  the cause\x1b[0m\n \n");
-        assert_eq!(tail.0.lock().map(|kept| kept.len()).unwrap_or_default(), limits::STANDARD_ERROR);
-        assert_eq!(tail.last_line().as_deref(), Some("the cause [0m"));
     }
 }

@@ -1,5 +1,6 @@
 //! One server in one session.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,13 +11,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::connection::{Connection, Request};
 use crate::content::Answer;
-use crate::definition::ServerDefinition;
+use crate::definition::{Endpoint, ServerDefinition};
 use crate::error::{Cause, McpError};
 use crate::front::Front;
 use crate::handler::Handler;
 use crate::kept::KeptListings;
 use crate::limits;
 use crate::listing::Listing;
+use crate::said::Said;
 
 /// A rest that is shorter is waited for.
 const SHORT_REST: Duration = Duration::from_secs(5);
@@ -41,6 +43,8 @@ struct Inner {
     used: Mutex<Option<Arc<Listing>>>,
     /// The list that the user was told of.
     told: Mutex<Option<Arc<Listing>>>,
+    /// What the user was told of the sandbox.
+    denials: Mutex<HashSet<String>>,
 }
 
 #[derive(Clone)]
@@ -93,6 +97,7 @@ impl Server {
             unanswered: AtomicU32::new(0),
             used: Mutex::default(),
             told: Mutex::default(),
+            denials: Mutex::default(),
         });
         tokio::spawn(Arc::clone(&inner).connect());
         Self(inner)
@@ -166,7 +171,8 @@ impl Server {
     pub async fn call(&self, request: Request) -> Result<Answer, McpError> {
         let connection = self.0.connection().await?;
         let answer = connection.carry_out(&request).await;
-        self.0.judge(&connection, answer).await
+        let answer = self.0.judge(&connection, answer).await;
+        self.0.explain(answer)
     }
 
     /// Ends the server with everything that it started.
@@ -197,9 +203,10 @@ impl Inner {
     async fn connect(self: Arc<Self>) {
         let changed = Arc::new(Notify::new());
         let handler = Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
+        let said = Said::default();
         let limit = self.definition.connect_timeout;
         let opened = async {
-            let connection = Connection::open(&self.definition, handler).await?;
+            let connection = Connection::open(&self.definition, handler, &said).await?;
             let listing = connection.list().await?;
             Ok((Arc::new(connection), Arc::new(listing)))
         };
@@ -207,12 +214,12 @@ impl Inner {
             opened = timeout(limit, opened) => opened,
             () = self.session_end() => return,
         };
-        let opened = opened.unwrap_or_else(|_| {
-            Err(Cause::Timeout { what: "connecting and listing its tools".to_owned(), after: limit })
-        });
-        let (connection, listing) = match opened {
+        let (connection, listing) = match opened.unwrap_or_else(|_| Err(unconnected(limit, &said))) {
             Ok(opened) => opened,
-            Err(cause) => return self.fail(cause),
+            Err(cause) => {
+                self.keep_words(said).await;
+                return self.fail(cause);
+            }
         };
         self.learn(&listing).await;
         let ready = Phase::Ready { connection: Arc::clone(&connection), listing };
@@ -229,7 +236,10 @@ impl Inner {
             drop(connection);
             loop {
                 tokio::select! {
-                    cause = flow.end() => return self.fail(cause),
+                    cause = flow.end() => {
+                        self.keep_words(said).await;
+                        return self.fail(cause);
+                    }
                     () = self.session_end() => return,
                     () = changed.notified() => {}
                 }
@@ -280,6 +290,15 @@ impl Inner {
                  sessions get the new ones"
             ));
             *told = Some(Arc::clone(listing));
+        }
+    }
+
+    /// Keeps what the program wrote before it failed.
+    async fn keep_words(&self, said: Said) {
+        let (kept, name) = (self.kept.clone(), self.definition.name.clone());
+        let written = tokio::task::spawn_blocking(move || kept.write_words(&name, &said)).await;
+        if let Ok(Err(error)) = written {
+            tracing::warn!(server = self.definition.name, %error, "what it wrote cannot be kept");
         }
     }
 
@@ -353,6 +372,27 @@ impl Inner {
         (limits::REST * (1 << doublings)).min(limits::LONGEST_REST)
     }
 
+    /// An answer that says what the sandbox denied also says how the user allows it. The user gets one line, too.
+    fn explain(&self, mut answer: Result<Answer, McpError>) -> Result<Answer, McpError> {
+        let text = match &mut answer {
+            Ok(answer) => &mut answer.text,
+            Err(McpError { cause: Cause::Refused(why), .. }) => why,
+            Err(_) => return answer,
+        };
+        let Endpoint::Program(program) = &self.definition.endpoint else { return answer };
+        if text.len() <= limits::EXPLAINED {
+            let base = self.front.roots().into_iter().next().unwrap_or_default();
+            let section = format!("mcp_servers.{}", self.definition.name);
+            if let Some(remedy) = program.confinement.remedy(&base, &section, text) {
+                text.push_str(&format!("\n({remedy})"));
+                if self.denials.lock().unwrap_or_else(PoisonError::into_inner).insert(remedy.clone()) {
+                    self.front.notice(format!("the MCP server `{}`: {remedy}", self.definition.name));
+                }
+            }
+        }
+        answer
+    }
+
     /// Draws conclusions from the answer to a call.
     async fn judge(&self, connection: &Connection, answer: Result<Answer, Cause>) -> Result<Answer, McpError> {
         match &answer {
@@ -379,23 +419,28 @@ impl Inner {
     }
 }
 
-/// Connects to a server, lists its tools and ends it, for a test by the user.
+/// Connects to a server, lists its tools and ends it, for a test by the user. `said` gets what a program writes to its standard
+/// error.
 ///
 /// # Errors
 ///
 /// When it cannot be used.
-pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>) -> Result<Listing, McpError> {
+pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>, said: &Said) -> Result<Listing, McpError> {
     let definition = Arc::new(definition);
     let limit = definition.connect_timeout;
     let handler = Handler::new(&definition, front, Arc::default());
     let tried = async {
-        let connection = Connection::open(&definition, handler).await?;
+        let connection = Connection::open(&definition, handler, said).await?;
         let listing = connection.list().await;
         connection.close().await;
         listing
     };
-    let tried = timeout(limit, tried)
-        .await
-        .unwrap_or_else(|_| Err(Cause::Timeout { what: "connecting and listing its tools".to_owned(), after: limit }));
+    let tried = timeout(limit, tried).await.unwrap_or_else(|_| Err(unconnected(limit, said)));
     tried.map_err(|cause| McpError { server: definition.name.clone(), cause })
+}
+
+/// Why a server is not connected in time. What it wrote may explain it, such as that it serves HTTP.
+fn unconnected(limit: Duration, said: &Said) -> Cause {
+    let words = said.reason().map(|words| format!("; it wrote: {words}")).unwrap_or_default();
+    Cause::Timeout { what: format!("connecting and listing its tools{words}"), after: limit }
 }

@@ -84,6 +84,11 @@ if "t_echo" in DO:
     TOOLS.append(tool("t_echo", "Is called like the tool of another server."))
 if "many" in DO:
     TOOLS += [tool(f"many_{number:04}", "x" * 100) for number in range(1000)]
+if "shop" in DO:
+    TOOLS += [tool(f"part_{number:03}", f"Shows the part {number} of the shop.") for number in range(300)]
+    address = {"address": {"type": "string", "description": "Where it goes."}, "grams": {"type": "integer"}}
+    TOOLS.append(tool("send_parcel", "Posts what was ordered.", address))
+    TOOLS[-1]["inputSchema"]["required"] = ["address"]
 if "attack" in DO:
     TOOLS += [
         tool("write", "Writes a file."),
@@ -164,7 +169,7 @@ def call(peer, name, given, token):
         request = {"messages": [{"role": "user", "content": words}], "maxTokens": 10**9, "systemPrompt": "Be brief."}
         answers = [peer.ask("sampling/createMessage", request) for _ in range(given.get("times", 1))]
         return text(json.dumps([answer.get("result") or answer.get("error") for answer in answers]))
-    if name in ("names", "choice"):
+    if name in ("names", "choice", "send_parcel"):
         return text(json.dumps(given, sort_keys=True))
     if name == "environment":
         return text(json.dumps(sorted(os.environ)))

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hermes_mcp::{
-    Answer, Cause, Confinement, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Sampled, Sampling,
-    Server, ServerDefinition, ToolChoice, WebAddress, limits, try_once,
+    Answer, Cause, Confinement, Endpoint, Found, Front, KeptListings, McpError, Program, Request, Said, Sampled,
+    Sampling, Server, ServerDefinition, ToolChoice, WebAddress, limits, try_once,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -492,7 +492,7 @@ async fn a_program_that_ends_at_once_always_says_why() {
         program.arguments = ["-c", "exec <&-; echo boom >&2; exit 3"].map(str::to_owned).to_vec();
     }
     for _ in 0..10 {
-        let error = try_once(definition.clone(), Arc::<Seen>::default()).await.unwrap_err();
+        let error = try_once(definition.clone(), Arc::<Seen>::default(), &Said::default()).await.unwrap_err();
         assert_eq!(error.cause, Cause::Ended("it ended with exit code 3: boom".to_owned()));
     }
 }
@@ -586,12 +586,12 @@ async fn a_program_that_cannot_be_started_says_why() {
     if let Endpoint::Program(program) = &mut definition.endpoint {
         program.command = "no-such-program".to_owned();
     }
-    let error = try_once(definition.clone(), Arc::<Seen>::default()).await.unwrap_err();
+    let error = try_once(definition.clone(), Arc::<Seen>::default(), &Said::default()).await.unwrap_err();
     assert!(matches!(&error.cause, Cause::NotStarted { program, .. } if program == "no-such-program"), "{error:?}");
     if let Endpoint::Program(program) = &mut definition.endpoint {
         program.folder = "/no/such/folder".into();
     }
-    let error = try_once(definition, Arc::<Seen>::default()).await.unwrap_err();
+    let error = try_once(definition, Arc::<Seen>::default(), &Said::default()).await.unwrap_err();
     assert!(error.to_string().contains("/no/such/folder does not exist"), "{error}");
 }
 
@@ -653,7 +653,8 @@ async fn a_token_that_the_server_refuses_is_renewed_once() {
     assert_eq!(sent, ["authorization Bearer old", "authorization Bearer right"]);
     // Without another token, the refusal is final.
     *fixture.seen.tokens.lock().unwrap() = vec!["old"];
-    let refused = try_once(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>).await.unwrap_err();
+    let refused =
+        try_once(definition, Arc::clone(&fixture.seen) as Arc<dyn Front>, &Said::default()).await.unwrap_err();
     assert!(matches!(refused.cause, Cause::NotAuthorized { .. }), "{refused:?}");
 }
 
@@ -687,7 +688,8 @@ async fn a_server_asks_a_model_only_if_the_user_allows_it_and_so_often() {
 async fn a_server_on_the_web_that_cannot_be_used_says_why() {
     let fixture = Fixture::new(&["token"]);
     let web = Web::start(&fixture);
-    let tried = |endpoint| try_once(fixture.defined(endpoint), Arc::<Seen>::default());
+    let said = Said::default();
+    let tried = |endpoint| try_once(fixture.defined(endpoint), Arc::<Seen>::default(), &said);
     let refused = tried(web.at("/mcp", &[("Authorization", "Bearer wrong")])).await.unwrap_err();
     assert_eq!(refused.cause, Cause::NotAuthorized { address: format!("{}/mcp", web.1) });
     let before = fixture.log().len();

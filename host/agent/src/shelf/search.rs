@@ -76,7 +76,8 @@ pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> String
     }
     let order = order(query, &within);
     if order.is_empty() {
-        return "No tool has any of these words. Try other words for what it should do, or leave `server` out.".to_owned();
+        return "No tool has any of these words. Try other words for what it should do, or leave `server` out."
+            .to_owned();
     }
     let (mut answer, mut rest) = (String::new(), Vec::new());
     for (place, at) in order.into_iter().take(SHOWN + NAMED).enumerate() {

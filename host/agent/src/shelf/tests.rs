@@ -7,11 +7,13 @@ fn tool(owner: &str, name: &str, description: &str) -> Owned {
 }
 
 fn tools(owner: &str, count: usize) -> Vec<Owned> {
-    (0..count).map(|number| tool(owner, &format!("tool_{number:03}"), &format!("Does the thing number {number}."))).collect()
+    (0..count)
+        .map(|number| tool(owner, &format!("tool_{number:03}"), &format!("Does the thing number {number}.")))
+        .collect()
 }
 
-fn size(schemas: &[Owned]) -> u32 {
-    schemas.iter().map(|(_, schema)| tokens::of_text(&hermes_models::tools_json(std::slice::from_ref(schema)))).sum()
+fn total(schemas: &[Owned]) -> u32 {
+    schemas.iter().map(|(_, schema)| size(schema)).sum()
 }
 
 const NONE: fn(&str, &str) -> bool = |_, _| false;
@@ -19,9 +21,9 @@ const NONE: fn(&str, &str) -> bool = |_, _| false;
 #[test]
 fn everything_stays_while_it_has_room() {
     let all = tools("a", 100);
-    let enough = Room { tokens: size(&all), tools: Some(100) };
+    let enough = Room { tokens: total(&all), tools: Some(100) };
     assert_eq!(Shelf::choose(&all, enough, NONE, &[]), None);
-    let fewer_tokens = Room { tokens: size(&all) - 1, ..enough };
+    let fewer_tokens = Room { tokens: total(&all) - 1, ..enough };
     assert_eq!(Shelf::choose(&all, fewer_tokens, NONE, &[]).map(|shelf| shelf.len()), Some(100));
     let fewer_tools = Room { tools: Some(99), ..enough };
     assert_eq!(Shelf::choose(&all, fewer_tools, NONE, &[]).map(|shelf| shelf.len()), Some(100));
@@ -38,9 +40,9 @@ fn what_was_used_most_stays_in_half_of_the_room_and_never_above_the_limit_of_the
         let kept: Vec<Owned> = all.iter().filter(|(_, schema)| !shelf.has(&schema.name)).cloned().collect();
         kept
     };
-    let room = Room { tokens: size(&all) / 2, tools: None };
+    let room = Room { tokens: total(&all) / 2, tools: None };
     let stays = kept(room);
-    assert!(size(&stays) <= room.tokens / 2 && size(&stays) > room.tokens / 3, "{}", size(&stays));
+    assert!(total(&stays) <= room.tokens / 2 && total(&stays) > room.tokens / 3, "{}", total(&stays));
     // Those at the beginning of the list.
     assert_eq!(stays.last(), all.last());
     assert_eq!(kept(Room { tools: Some(12), ..room }).len(), 10);
@@ -50,7 +52,8 @@ fn what_was_used_most_stays_in_half_of_the_room_and_never_above_the_limit_of_the
 #[test]
 fn the_prompt_has_a_line_for_each_server_and_stays_the_same_for_the_same_tools() {
     let all = [tools("git-lab", 118), tools("sympy", 1), vec![tool("notes", "add", "Adds a note.")]].concat();
-    let shelf = Shelf::choose(&all, Room { tokens: 0, tools: None }, |owner, _| owner == "notes", &[]).expect("a shelf");
+    let shelf =
+        Shelf::choose(&all, Room { tokens: 0, tools: None }, |owner, _| owner == "notes", &[]).expect("a shelf");
     let [search, call] = shelf.schemas();
     assert_eq!((search.name.as_str(), call.name.as_str()), (SEARCH, USE));
     has_lines(&search.description);
@@ -68,7 +71,8 @@ fn has_lines(description: &str) {
 
 #[test]
 fn hundreds_of_servers_have_room_in_the_prompt() {
-    let all: Vec<Owned> = (0..500).flat_map(|server| tools(&format!("a-server-with-a-long-name-{server}"), 3)).collect();
+    let all: Vec<Owned> =
+        (0..500).flat_map(|server| tools(&format!("a-server-with-a-long-name-{server}"), 3)).collect();
     let shelf = Shelf::choose(&all, Room { tokens: 0, tools: None }, NONE, &[]).expect("a shelf");
     let description = &shelf.schemas()[0].description;
     assert!(description.len() < LINES + 400 && description.ends_with("\n- and others"), "{}", description.len());
@@ -96,7 +100,10 @@ fn a_call_of_the_shelf_is_a_call_of_the_tool() {
 #[test]
 fn a_call_that_cannot_be_made_says_why() {
     for (arguments, why) in [
-        (json!({"name": "mcp_notes_remove", "arguments": {}}), "there is no tool `mcp_notes_remove`; find its name with `tool_search`"),
+        (
+            json!({"name": "mcp_notes_remove", "arguments": {}}),
+            "there is no tool `mcp_notes_remove`; find its name with `tool_search`",
+        ),
         (json!({"arguments": {}}), "`name` must be the name of a tool"),
         (json!({"name": "mcp_notes_add"}), "\"text\" is a required property; its parameters: {"),
         (json!({"name": "mcp_notes_add", "arguments": {"text": 5}}), "`/text`: 5 is not of type \"string\""),
@@ -128,8 +135,14 @@ fn the_search_knows_names_words_and_arguments() {
         assert!(answer.contains("parameters: {") && answer.ends_with("Call one with `tool_use`."), "{answer}");
     }
     assert!(find("thing", Some("math"), &all).starts_with("No tool has any of these words"));
-    assert!(find("solve", Some("maths"), &all).starts_with("`maths` has no tools here. These have some: a, mail, math, web."));
-    assert!(find("the thing number", None, &all).contains("Less likely (search for the name to see the parameters): mcp_a_"));
+    assert!(
+        find("solve", Some("maths"), &all)
+            .starts_with("`maths` has no tools here. These have some: a, mail, math, web.")
+    );
+    assert!(
+        find("the thing number", None, &all)
+            .contains("Less likely (search for the name to see the parameters): mcp_a_")
+    );
 }
 
 #[test]

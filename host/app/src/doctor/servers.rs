@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
+use hermes_agent::own_tools;
 use hermes_diagnostic::{Diagnose as _, counted};
-use hermes_mcp::{Confined, Endpoint, KeptListings, Program, ServerDefinition};
+use hermes_mcp::{Confined, Endpoint, KeptListings, Program, ServerDefinition, tool_name};
 
 use super::Check;
-use crate::Setup;
+use crate::{ModelChoice, Setup};
 
 const SUBJECT: &str = "mcp";
 
-pub(super) fn examine(setup: &Setup) -> Vec<Check> {
+pub(super) fn examine(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     let servers = match setup.mcp_servers() {
         Ok(servers) => servers,
         Err(error) => return vec![Check::fail(SUBJECT, error.diagnose())],
@@ -18,7 +19,28 @@ pub(super) fn examine(setup: &Setup) -> Vec<Check> {
     let kept = KeptListings::in_home(setup.home.path());
     let catalog = (!servers.is_empty()).then(|| setup.catalog());
     let plugin = |name: &str| catalog.as_ref().is_some_and(|catalog| catalog.get(name).is_some());
-    servers.iter().map(|server| of_server(server, &kept, plugin(&server.name))).collect()
+    let each = servers.iter().map(|server| of_server(server, &kept, plugin(&server.name)));
+    each.chain(refused(setup, choice, &servers, &kept)).collect()
+}
+
+/// A warning when the tools that are always in a request are more than its provider takes.
+fn refused(setup: &Setup, choice: &ModelChoice, servers: &[ServerDefinition], kept: &KeptListings) -> Option<Check> {
+    let (room, route) = setup.tool_room(choice).ok()?;
+    let shelf = setup.shelf();
+    let always = servers.iter().filter_map(|server| {
+        let is_whole = !shelf.enabled || shelf.pinned.contains(&server.name);
+        let pinned = |tool: &String| shelf.pinned.contains(&tool_name(&server.name, tool));
+        let tools = kept.read(server)?.tools.into_iter().map(|tool| tool.name).filter(|tool| server.tools.has(tool));
+        Some(tools.filter(|tool| is_whole || pinned(tool)).count())
+    });
+    let why = room.refuses(always.sum::<usize>() + own_tools().count())?;
+    let fix = match shelf.enabled {
+        true => "take names out of `tool_search.pinned`: the model finds the others with `tool_search`",
+        false => "set `tool_search.enabled: true`, or exclude tools with `mcp_servers.NAME.tools`",
+    };
+    let found =
+        format!("{why} (`{}`), so each message would fail; tools of plugins are not counted", route.model.provider);
+    Some(Check::warn(SUBJECT, found, fix))
 }
 
 fn of_server(server: &ServerDefinition, kept: &KeptListings, is_plugin: bool) -> Check {

@@ -1,5 +1,6 @@
 //! The commands of a chat that show what there is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermes_agent::{Consent, Offer};
@@ -49,7 +50,7 @@ impl Chat {
         let Some(offer) = self.offer().await else { return };
         let mut table = Table::new(&[Align::Left, Align::Left, Align::Left]);
         table.head(["tool", "of", "a call"]);
-        for tool in &offer.tools {
+        for tool in offer.tools.iter().filter(|tool| !tool.is_on_shelf) {
             let (tone, consent) = match &tool.consent {
                 Consent::Reads => (Tone::Plain, "reads".to_owned()),
                 Consent::Changes => (Tone::Plain, "changes".to_owned()),
@@ -61,8 +62,36 @@ impl Chat {
         }
         let shown = table.text(self.console);
         self.screen.line(Tone::Plain, shown.trim_end());
+        self.show_shelf(&offer);
         let mode = self.mode_now().await;
         self.screen.line(Tone::Faint, &format!("mode {mode}: {}", mode.meaning()));
+    }
+
+    /// The tools that have no room in the prompt, by their servers and plugins.
+    fn show_shelf(&mut self, offer: &Offer) {
+        let mut owners: BTreeMap<&str, (usize, u32)> = BTreeMap::new();
+        for tool in offer.tools.iter().filter(|tool| tool.is_on_shelf) {
+            let (tools, tokens) = owners.entry(&tool.owner).or_default();
+            (*tools, *tokens) = (*tools + 1, *tokens + tool.tokens);
+        }
+        if owners.is_empty() {
+            return;
+        }
+        let mut table = Table::new(&[Align::Left, Align::Right, Align::Right]);
+        table.head(["on the shelf", "tools", "tokens"]);
+        for (owner, (tools, tokens)) in &owners {
+            let cells = [text::line(owner), tools.to_string(), text::grouped((*tokens).into())];
+            table.row(cells.map(|cell| (Tone::Plain, cell)));
+        }
+        let shown = table.text(self.console);
+        self.screen.line(Tone::Plain, shown.trim_end());
+        let prompt: u32 = offer.tools.iter().filter(|tool| !tool.is_on_shelf).map(|tool| tool.tokens).sum();
+        let words = format!(
+            "each request has about {} tokens of tools; the model finds those on the shelf with `tool_search`; \
+             `tool_search.pinned` keeps some in the prompt of new sessions",
+            text::grouped(prompt.into())
+        );
+        self.screen.line(Tone::Faint, &words);
     }
 
     pub(super) async fn show_skills(&mut self) {
@@ -92,8 +121,8 @@ impl Chat {
     pub(super) async fn show_servers(&mut self) {
         let Some(offer) = self.offer().await else { return };
         let launcher = Arc::clone(&self.launcher);
-        let mut table = Table::new(&[Align::Left, Align::Right, Align::Left]);
-        table.head(["server", "tools", "state"]);
+        let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]);
+        table.head(["server", "tools", "tokens", "state"]);
         let configured = &launcher.setup().config.settings().mcp_servers;
         for (name, section) in configured.iter().filter_map(|(name, section)| Some((name, section.as_ref()?))) {
             let found = offer.servers.iter().find(|server| server.name == *name);
@@ -106,7 +135,13 @@ impl Chat {
                 None => (Tone::Faint, "off".to_owned()),
             };
             let tools = found.and_then(|server| server.tools).map_or_else(|| "-".to_owned(), |tools| tools.to_string());
-            table.row([(Tone::Plain, text::line(name)), (Tone::Plain, tools), state]);
+            let own = || offer.tools.iter().filter(|tool| tool.owner == *name);
+            let prompt: u32 = own().filter(|tool| !tool.is_on_shelf).map(|tool| tool.tokens).sum();
+            let tokens = match own().filter(|tool| tool.is_on_shelf).count() {
+                0 => text::grouped(prompt.into()),
+                shelved => format!("{}, and {shelved} on the shelf", text::grouped(prompt.into())),
+            };
+            table.row([(Tone::Plain, text::line(name)), (Tone::Plain, tools), (Tone::Plain, tokens), state]);
         }
         if configured.is_empty() {
             self.screen

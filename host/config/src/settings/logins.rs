@@ -61,6 +61,8 @@ impl LoginSection {
             parameters: own.parameters,
             resource: None,
             is_basic: false,
+            issuer: None,
+            names_issuer: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     device,
     file::{AuthFile, FileError, Login},
     pkce::{self, Browser},
+    redirect::Issuer,
     server::{self, Tokens},
     token::{LONGEST_LOCK, Logins},
 };
@@ -62,6 +63,10 @@ pub struct LoginSettings {
     pub resource: Option<String>,
     /// Whether the password goes to the server in a header (HTTP Basic) and not in the form.
     pub is_basic: bool,
+    /// The login server, as it calls itself.
+    pub issuer: Option<String>,
+    /// Whether it says that the browser brings back its name (RFC 9207).
+    pub names_issuer: bool,
 }
 
 impl fmt::Debug for LoginSettings {
@@ -88,6 +93,7 @@ pub struct LoginClient {
     pub(super) parameters: BTreeMap<String, String>,
     pub(super) resource: Option<String>,
     pub(super) is_basic: bool,
+    pub(super) issuer: Option<Issuer>,
 }
 
 /// Where a login begins.
@@ -142,6 +148,7 @@ impl LoginClient {
             parameters: settings.parameters.clone(),
             resource: settings.resource.clone(),
             is_basic: settings.is_basic,
+            issuer: settings.issuer.clone().map(|name| Issuer { name, is_always_named: settings.names_issuer }),
             name: name.to_owned(),
         })
     }

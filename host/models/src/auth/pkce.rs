@@ -71,7 +71,8 @@ pub(super) async fn log_in(
     unsaid.add(&proof.verifier);
     unsaid.add(&proof.state);
     on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
-    let code = code(client, browser, patience, redirect.wait(Some(&proof.state)), &unsaid).await?;
+    let code =
+        code(client, browser, patience, redirect.wait(Some(&proof.state), client.issuer.as_ref()), &unsaid).await?;
     unsaid.add(code.expose());
     exchange(client, &url, &proof, &code, &unsaid).await
 }
@@ -98,7 +99,7 @@ pub(super) async fn get_key(
     let mut unsaid = Unsaid::of(client);
     unsaid.add(&proof.verifier);
     on_step(LoginStep::Open { page: &page, redirect: &url, valid: patience });
-    let code = code(client, browser, patience, redirect.wait(None), &unsaid).await?;
+    let code = code(client, browser, patience, redirect.wait(None, client.issuer.as_ref()), &unsaid).await?;
     unsaid.add(code.expose());
     let body =
         json!({"code": code.expose(), "code_verifier": proof.verifier, "code_challenge_method": CHALLENGE_METHOD});
@@ -136,6 +137,16 @@ async fn code(
     let host = providers::host(&browser.authorize_url).unwrap_or_default();
     match outcome {
         Outcome::Code(code) => Ok(code),
+        Outcome::OtherIssuer(named) => {
+            let named = named.map_or_else(
+                || "names no login server".to_owned(),
+                |named| format!("comes from the login server {}", failure::one_line(&named)),
+            );
+            let asked = client.issuer.as_ref().map(|issuer| issuer.name.as_str()).unwrap_or_default();
+            Err(client.failed(
+                unsaid.scrub(&format!("the answer {named}, but {asked} was asked: its code was sent to nobody")),
+            ))
+        }
         Outcome::Error(word, _) if word == "access_denied" => {
             Err(LoginError::Denied { login: client.name().to_owned(), host })
         }

@@ -31,6 +31,28 @@ pub(super) enum Outcome {
     Code(Secret),
     /// The login failed at the server: its word for the error, and its description. Either may be hostile.
     Error(String, Option<String>),
+    /// The answer comes from another login server than the one that was asked (RFC 9207), or does not say from which: who it names. Its
+    /// code must go nowhere.
+    OtherIssuer(Option<String>),
+}
+
+/// The login server that was asked, in its own words (RFC 9207).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Issuer {
+    pub(super) name: String,
+    /// Whether it says that its answers name it.
+    pub(super) is_always_named: bool,
+}
+
+impl Issuer {
+    /// Whether an answer that names this server is its own.
+    fn sent(&self, named: &[String]) -> bool {
+        match named {
+            [] => !self.is_always_named,
+            [named] => *named == self.name,
+            _ => false,
+        }
+    }
 }
 
 /// A port of this machine, and what belongs to it.
@@ -67,9 +89,9 @@ impl Redirect {
         &self.url
     }
 
-    /// Waits for the one request that belongs to the login: with this state, or without a state at a path that nobody can guess.
-    /// Dropping the future closes the port.
-    pub(super) async fn wait(self, state: Option<&str>) -> Outcome {
+    /// Waits for the one request that belongs to the login: with this state, or without a state at a path that nobody can guess. Where
+    /// the login server is known, an answer that names another one has no code. Dropping the future closes the port.
+    pub(super) async fn wait(self, state: Option<&str>, issuer: Option<&Issuer>) -> Outcome {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -80,8 +102,8 @@ impl Redirect {
                 }
                 accepted = self.listener.accept(), if connections.len() < CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
-                        let (url, state) = (self.url.clone(), state.map(str::to_owned));
-                        connections.spawn(async move { serve(stream, &url, state.as_deref()).await });
+                        let (url, state, issuer) = (self.url.clone(), state.map(str::to_owned), issuer.cloned());
+                        connections.spawn(async move { serve(stream, &url, state.as_deref(), issuer.as_ref()).await });
                     }
                     // The process may have no free file at the moment.
                     Err(_) => tokio::time::sleep(PAUSE).await,
@@ -92,9 +114,9 @@ impl Redirect {
 }
 
 /// Answers one connection. None if it does not belong to the login.
-async fn serve(mut stream: TcpStream, url: &Url, state: Option<&str>) -> Option<Outcome> {
+async fn serve(mut stream: TcpStream, url: &Url, state: Option<&str>, issuer: Option<&Issuer>) -> Option<Outcome> {
     let head = tokio::time::timeout(HEAD, head(&mut stream)).await.ok()??;
-    let read = read(&head, url, state);
+    let read = read(&head, url, state, issuer);
     // The browser may be gone. What it sent counts all the same.
     let _ = tokio::time::timeout(HEAD, stream.write_all(page(&read).as_bytes())).await;
     let _ = stream.shutdown().await;
@@ -120,7 +142,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
 struct Foreign(u16);
 
 /// Reads the head of a request.
-fn read(head: &str, url: &Url, state: Option<&str>) -> Result<Outcome, Foreign> {
+fn read(head: &str, url: &Url, state: Option<&str>, issuer: Option<&Issuer>) -> Result<Outcome, Foreign> {
     let mut lines = head.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
     let (method, target) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
@@ -151,6 +173,9 @@ fn read(head: &str, url: &Url, state: Option<&str>) -> Result<Outcome, Foreign> 
     if state.is_some() && one("state").as_deref() != state {
         return Err(Foreign(403));
     }
+    if issuer.is_some_and(|issuer| !issuer.sent(&all("iss"))) {
+        return Ok(Outcome::OtherIssuer(one("iss")));
+    }
     if let Some(error) = one("error") {
         return Ok(Outcome::Error(error, one("error_description")));
     }
@@ -168,7 +193,9 @@ fn page(read: &Result<Outcome, Foreign>) -> String {
         Ok(Outcome::Code(_)) => {
             ("200 OK", "Hermes", "Hermes has the answer. You can close this page and return to the terminal.")
         }
-        Ok(Outcome::Error(..)) => ("200 OK", "Hermes", "The login was not granted. The terminal says why."),
+        Ok(Outcome::Error(..) | Outcome::OtherIssuer(_)) => {
+            ("200 OK", "Hermes", "The login was not granted. The terminal says why.")
+        }
         Err(Foreign(404)) => ("404 Not Found", "Not found", "There is nothing here."),
         Err(Foreign(405)) => ("405 Method Not Allowed", "Not allowed", "Only GET is answered here."),
         Err(Foreign(421)) => ("421 Misdirected Request", "Another host", "This request was meant for another host."),

@@ -107,6 +107,10 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
         parameters: [("resource".to_owned(), resource.to_string())].into(),
         resource: Some(resource.into()),
         is_basic,
+        issuer: server.as_ref().and_then(|server| server.word("issuer")).map(str::to_owned),
+        names_issuer: server
+            .as_ref()
+            .is_some_and(|server| server.is_true("authorization_response_iss_parameter_supported")),
         ..LoginSettings::default()
     })
 }
@@ -212,6 +216,7 @@ async fn register(
     };
     let mut wanted = json!({
         "client_name": "Hermes",
+        "application_type": "native",
         "redirect_uris": [redirect_url],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],

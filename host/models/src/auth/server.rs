@@ -162,6 +162,11 @@ impl Answer {
         self.body.as_ref()?.get(key)?.as_str().filter(|word| !word.is_empty())
     }
 
+    /// Whether a member of the answer is `true`.
+    pub(super) fn is_true(&self, key: &str) -> bool {
+        self.body.as_ref().and_then(|body| body.get(key)) == Some(&Value::Bool(true))
+    }
+
     /// Whether the answer is a JSON object.
     pub(super) fn is_object(&self) -> bool {
         self.body.as_ref().is_some_and(Value::is_object)

@@ -41,14 +41,14 @@ fn only_the_request_of_this_login_counts() {
         ("*", Err(Foreign(400))),
         ("", Err(Foreign(400))),
     ] {
-        assert_eq!(read(&request(target), &url(), Some(STATE)), outcome, "{target}");
+        assert_eq!(read(&request(target), &url(), Some(STATE), None), outcome, "{target}");
     }
 }
 
 #[test]
 fn without_a_state_the_path_decides() {
     let url = Url::parse("http://localhost:4567/callback/secret-path").unwrap();
-    let read = |target: &str| read(&request(target).replace("127.0.0.1", "localhost"), &url, None);
+    let read = |target: &str| read(&request(target).replace("127.0.0.1", "localhost"), &url, None, None);
     let code = Ok(Outcome::Code(Secret::new("c1").unwrap()));
     assert_eq!(read("/callback/secret-path?code=c1"), code);
     assert_eq!(read("/callback/secret-path?code=c1&state=any"), code);
@@ -66,9 +66,41 @@ fn without_a_state_the_path_decides() {
 }
 
 #[test]
+fn an_answer_of_another_login_server_has_no_code() {
+    let target = |rest: &str| format!("/callback?code=c1&state={STATE}{rest}");
+    let (own, other) = ("&iss=https%3A%2F%2Fid.test", "&iss=https%3A%2F%2Fevil.test");
+    let code = || Ok(Outcome::Code(Secret::new("c1").unwrap()));
+    let foreign = |named: Option<&str>| Ok(Outcome::OtherIssuer(named.map(str::to_owned)));
+    for (is_always_named, rest, outcome) in [
+        (true, own.to_owned(), code()),
+        (false, own.to_owned(), code()),
+        (false, String::new(), code()),
+        (true, String::new(), foreign(None)),
+        (true, other.to_owned(), foreign(Some("https://evil.test"))),
+        (false, other.to_owned(), foreign(Some("https://evil.test"))),
+        // Names are compared letter by letter.
+        (true, format!("{own}%2F"), foreign(Some("https://id.test/"))),
+        (true, "&iss=HTTPS%3A%2F%2Fid.test".to_owned(), foreign(Some("HTTPS://id.test"))),
+        (true, format!("{own}{other}"), foreign(None)),
+        (true, "&iss=".to_owned(), foreign(None)),
+    ] {
+        let issuer = Issuer { name: "https://id.test".to_owned(), is_always_named };
+        assert_eq!(read(&request(&target(&rest)), &url(), Some(STATE), Some(&issuer)), outcome, "{rest}");
+        // Nor is its error worth anything.
+        let failed = target(&rest).replace("code=c1", "error=access_denied");
+        let error = read(&request(&failed), &url(), Some(STATE), Some(&issuer));
+        assert_eq!(
+            matches!(error, Ok(Outcome::OtherIssuer(_))),
+            matches!(outcome, Ok(Outcome::OtherIssuer(_))),
+            "{rest}"
+        );
+    }
+}
+
+#[test]
 fn another_method_and_another_host_are_refused() {
     let good = request("/callback?code=c1&state=state-0123456789");
-    assert!(read(&good, &url(), Some(STATE)).is_ok());
+    assert!(read(&good, &url(), Some(STATE), None).is_ok());
     for (from, to, status) in [
         ("GET ", "POST ", 405),
         ("GET ", "get ", 405),
@@ -78,9 +110,12 @@ fn another_method_and_another_host_are_refused() {
         ("Host: 127.0.0.1:4567\r\n", "", 421),
         ("Host: 127.0.0.1:4567", "Host: 127.0.0.1:4567\r\nHost: evil.test", 421),
     ] {
-        assert_eq!(read(&good.replace(from, to), &url(), Some(STATE)), Err(Foreign(status)), "{to}");
+        assert_eq!(read(&good.replace(from, to), &url(), Some(STATE), None), Err(Foreign(status)), "{to}");
     }
-    assert!(read(&good.replace("Host:", "hOST:  "), &url(), Some(STATE)).is_ok(), "names of headers have no case");
+    assert!(
+        read(&good.replace("Host:", "hOST:  "), &url(), Some(STATE), None).is_ok(),
+        "names of headers have no case"
+    );
 }
 
 #[test]
@@ -113,7 +148,7 @@ async fn idle_connections_noise_and_strangers_do_not_end_the_wait() {
     let redirect = Redirect::listen(&Url::parse("http://127.0.0.1/callback").unwrap()).await.unwrap();
     let port = redirect.url().port().unwrap();
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
-    let waiting = tokio::spawn(redirect.wait(Some(STATE)));
+    let waiting = tokio::spawn(redirect.wait(Some(STATE), None));
     // Browsers open connections that they never use.
     let mut idle = Vec::new();
     for _ in 0..8 {
